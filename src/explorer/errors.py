@@ -1,0 +1,118 @@
+"""What can go wrong, sorted by who can mend it.
+
+    ExplorerError                 every error of ours; `exit_code` is what the command line ends with
+    ├── ConfigError        (2)    the user mends it: a setting, a flag, a role file
+    │   └── CredentialsError (4)  a key is missing or was refused
+    ├── NotFoundError      (5)    no such run, role, file or report
+    ├── StorageError       (1)    the disk is full, read-only or damaged; nothing acknowledged is lost
+    │   ├── RunLockedError (2)    another process works on this run
+    │   └── JournalDamagedError   valid records stand after a damaged one: refused, never guessed
+    ├── ModelError         (6)    the provider or the network; `is_retryable` says whether asking again can help
+    └── ToolError                 text written for the model, which mends it by calling differently
+
+A bug is none of these: it flies, with its traceback.
+"""
+
+from enum import StrEnum
+
+
+class ExplorerError(Exception):
+    """An error with a line for people and, where there is one, the command that mends it."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        """What happened and why, in one line."""
+        self.hint = hint
+        """What to do about it: a command or a setting; empty when there is nothing to do."""
+
+
+class ConfigError(ExplorerError):
+    """A setting, a flag or a role file that cannot be used as it is."""
+
+    exit_code = 2
+
+
+class CredentialsError(ConfigError):
+    """A key that is missing, or that the provider refused."""
+
+    exit_code = 4
+
+
+class NotFoundError(ExplorerError):
+    """Something named by the user does not exist."""
+
+    exit_code = 5
+
+
+class StorageError(ExplorerError):
+    """The disk refused: full, read-only, or failing. What was acknowledged before is intact."""
+
+
+class RunLockedError(StorageError):
+    """Another process works on this run."""
+
+    exit_code = 2
+
+
+class JournalDamagedError(StorageError):
+    """A record in the middle of a journal is damaged; reading on would mean guessing."""
+
+
+class ModelFault(StrEnum):
+    """Kinds of model failure, each with one consequence (see `ModelError`)."""
+
+    TRANSPORT = "transport"
+    """Connection refused, reset or cut; a stream without its terminal event; broken JSON on the wire."""
+    STALLED = "stalled"
+    """Connected, but no content for too long."""
+    RATE_LIMITED = "rate_limited"
+    """429, or the same said in a body."""
+    OVERLOADED = "overloaded"
+    """529 or 5xx, or the same said in the middle of a stream."""
+    CONTEXT_EXCEEDED = "context_exceeded"
+    """The request is longer than the model's window."""
+    CREDENTIALS = "credentials"
+    """401 or 403."""
+    UNKNOWN_MODEL = "unknown_model"
+    """The provider does not know the model asked for."""
+    REJECTED = "rejected"
+    """Any other 4xx: the same request will fail again."""
+
+
+RETRYABLE_FAULTS = frozenset(
+    {ModelFault.TRANSPORT, ModelFault.STALLED, ModelFault.RATE_LIMITED, ModelFault.OVERLOADED}
+)
+
+
+class ModelError(ExplorerError):
+    """A request to a model that brought no turn.
+
+    Nothing of a failed request is kept: no text of it is shown as final, and none of its calls is run.
+    """
+
+    exit_code = 6
+
+    def __init__(
+        self, fault: ModelFault, message: str, *, hint: str = "", retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.fault = fault
+        """The kind, which decides what happens next."""
+        self.retry_after_s = retry_after_s
+        """Seconds the provider asked to wait; None when it said nothing."""
+        if fault is ModelFault.CREDENTIALS:
+            self.exit_code = 4
+        elif fault is ModelFault.UNKNOWN_MODEL:
+            self.exit_code = 2
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.fault in RETRYABLE_FAULTS
+
+
+class ToolError(ExplorerError):
+    """A tool cannot do what it was asked; the message is what the model reads, so it says what would work."""

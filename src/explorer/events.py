@@ -1,0 +1,243 @@
+"""What can happen in a run: frozen, versioned records. A run's state is a fold over these and nothing else."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from explorer.messages import Frozen, JsonObject, ToolSchema, Turn
+
+JOURNAL_VERSION = 1
+"""Raised when a record's meaning changes; older versions are read through pure upcasters in `journal.py`."""
+
+ENGINE = "engine"
+"""The `agent` of events that belong to the run as a whole."""
+
+
+class Status(StrEnum):
+    """How an agent or a run ended."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    """Stopped early, with something in hand."""
+    FAILED = "failed"
+
+
+class WrittenFile(Frozen):
+    """One file an agent wrote, as it stood right after the write."""
+
+    path: str
+    """Relative to the run's folder."""
+    title: str
+    """Its first heading or first words."""
+    lines: int
+    bytes: int
+    sha256: str
+
+
+class Source(Frozen):
+    """One stored piece of evidence; its text is in `.explorer/sources/<id>.md`."""
+
+    id: str
+    """`S1`, `S2`, ... in the order of storing."""
+    url: str
+    """Where it can be looked up; `file:<path>` for a local file."""
+    title: str
+    kind: str
+    """`page`, `story`, `comments`, `search_hit`, `file`, ..."""
+    via: str
+    """What gave it: `hackernews`, `tavily-keyless`, `direct`, `reader`, `file`, ..."""
+    author: str = ""
+    published: str = ""
+    """ISO date or date-time, as far as the source tells it; empty when it does not."""
+    retrieved: AwareDatetime
+    sha256: str
+    """Of the stored text."""
+    chars: int
+    flags: tuple[str, ...] = ()
+    """`truncated`, `paywall`, `challenge`, `script_shell`, `stale`, `sample`, ..."""
+
+
+class FileChange(Frozen):
+    """What a `checked` tool is about to do to a file, so that after a crash we compare and know."""
+
+    path: str
+    before: str
+    """sha256 of the file's bytes; empty when it does not exist."""
+    after: str
+
+
+class Event(Frozen):
+    """What all events share."""
+
+    agent: str = ENGINE
+
+
+class RunStarted(Event):
+    """The first event of every journal."""
+
+    type: Literal["run_started"] = "run_started"
+    run_id: str
+    question: str
+    engine: str
+    """Version of explorer that started the run."""
+    settings: JsonObject
+    """The resolved settings, without secrets."""
+
+
+class RoleLoaded(Event):
+    """A role's head, frozen for the run: what its agents' models see before any history."""
+
+    type: Literal["role_loaded"] = "role_loaded"
+    role: str
+    model: str
+    """With the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
+    system: str
+    tools: tuple[ToolSchema, ...]
+    max_steps: int
+
+
+class AgentStarted(Event):
+    """A new conversation; on disk before the agent's first request."""
+
+    type: Literal["agent_started"] = "agent_started"
+    role: str
+    parent: str = ""
+    parent_call: str = ""
+    """The engine's key of the `call_agent` call that started it; empty for the orchestrator."""
+    task: str
+    """The first words of its history, complete."""
+    max_steps: int
+
+
+class AgentContinued(Event):
+    """A finished agent gets a further task and goes on with its memory."""
+
+    type: Literal["agent_continued"] = "agent_continued"
+    parent_call: str = ""
+    """The `call_agent` call that asked; empty when the user asked."""
+    task: str
+    max_steps: int
+    """Further turns it may take."""
+
+
+class NoteAdded(Event):
+    """Words the engine adds to a conversation."""
+
+    type: Literal["note"] = "note"
+    text: str
+    reason: str
+    """A short key, e.g. `empty_reply`, `budget_70`."""
+
+
+class Steered(Event):
+    """Words the user adds to a running conversation."""
+
+    type: Literal["steered"] = "steered"
+    text: str
+
+
+class TurnTaken(Event):
+    """A model's reply; on disk before any of its tools starts."""
+
+    type: Literal["turn"] = "turn"
+    turn: Turn
+    seconds: float
+    """From request to last byte, for people."""
+
+
+class TurnFailed(Event):
+    """An attempt at a turn that brought nothing."""
+
+    type: Literal["turn_failed"] = "turn_failed"
+    fault: str
+    message: str
+    attempt: int
+    waits_s: float | None
+    """Seconds until the next attempt; None when there is none."""
+
+
+class ToolStarted(Event):
+    """On disk before the call's effect."""
+
+    type: Literal["tool_started"] = "tool_started"
+    call: str
+    """The engine's key of the call: `<agent>.t<turn>.<index>`, unique in the run."""
+    name: str
+    effect: str
+    change: FileChange | None = None
+
+
+class ToolFinished(Event):
+    """A call's result; on disk before the next request."""
+
+    type: Literal["tool_finished"] = "tool_finished"
+    call: str
+    name: str
+    success: bool
+    content: str
+    """Exactly what the model reads."""
+    files: tuple[WrittenFile, ...] = ()
+    sources: tuple[str, ...] = ()
+    ends_agent: bool = False
+    """The agent's work is done with this result."""
+
+
+class SourceRecorded(Event):
+    """A piece of evidence was stored."""
+
+    type: Literal["source_recorded"] = "source_recorded"
+    source: Source
+
+
+class AgentFinished(Event):
+    """An agent's end; on disk before its parent's result."""
+
+    type: Literal["agent_finished"] = "agent_finished"
+    status: Status
+    reason: str
+    summary: str
+
+
+class RunFinished(Event):
+    """The end of a run; a follow-up may come after it."""
+
+    type: Literal["run_finished"] = "run_finished"
+    status: Status
+    reason: str
+
+
+class Repaired(Event):
+    """A torn tail was cut off at opening; the cut bytes are in `journal.torn`."""
+
+    type: Literal["repaired"] = "repaired"
+    cut_bytes: int
+
+
+AnyEvent = Annotated[
+    RunStarted
+    | RoleLoaded
+    | AgentStarted
+    | AgentContinued
+    | NoteAdded
+    | Steered
+    | TurnTaken
+    | TurnFailed
+    | ToolStarted
+    | ToolFinished
+    | SourceRecorded
+    | AgentFinished
+    | RunFinished
+    | Repaired,
+    Field(discriminator="type"),
+]
+
+
+class Record(Frozen):
+    """An event with its place in the run's one total order."""
+
+    v: int
+    seq: int
+    """1, 2, 3, ... without gaps."""
+    at: AwareDatetime
+    event: AnyEvent

@@ -1,0 +1,153 @@
+"""The frozen vocabulary of a conversation: turns, calls, results, usage, stop kinds. No I/O, no vendor."""
+
+from enum import StrEnum
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+JsonObject = dict[str, Any]
+"""A JSON object as it came from, or goes to, the wire."""
+
+
+class Frozen(BaseModel):
+    """A value of ours: immutable, and unknown fields are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StopKind(StrEnum):
+    """Why a model stopped; every vendor's words are mapped onto these by one total table in its adapter."""
+
+    TOOL_USE = "tool_use"
+    """It asks for tools: run them."""
+    END = "end"
+    """It has said what it wanted to say."""
+    MAX_TOKENS = "max_tokens"
+    """It was cut: nothing of this turn is run."""
+    PAUSE = "pause"
+    """The provider paused a long turn: send it back verbatim."""
+    REFUSAL = "refusal"
+    """The model or a filter declined."""
+    CONTEXT_EXCEEDED = "context_exceeded"
+    """The window is full."""
+    UNKNOWN = "unknown"
+    """Words no table knows: stop, loudly."""
+
+
+class Usage(Frozen):
+    """Tokens of one request. `input_tokens` includes those read from or written to the provider's cache."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Part of `output_tokens`."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Sum field by field."""
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+
+class ToolCall(Frozen):
+    """One call as the model asked for it."""
+
+    id: str
+    """The provider's id, echoed in the result. Unique within its turn, not across turns."""
+    name: str
+    arguments: JsonObject | None = None
+    """The parsed arguments; None when `problem` says why they could not be parsed."""
+    problem: str = ""
+    """What is wrong with the arguments' JSON, in words for the model; empty when nothing is."""
+
+
+class Turn(Frozen):
+    """One reply of a model: the provider's own blocks, verbatim, and the neutral view derived from them."""
+
+    provider: str
+    """Which adapter's blocks these are: `anthropic`, `openai-chat`, `offline`, ..."""
+    model: str
+    """The model that was asked."""
+    blocks: tuple[JsonObject, ...]
+    """The provider's own content blocks; they go back untouched to the same provider."""
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    stop: StopKind
+    stop_detail: str = ""
+    """The vendor's own word for the stop, and its explanation if it gave one."""
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    """None when no price is known for the model."""
+
+
+class CallResult(Frozen):
+    """What goes back to the model for one call."""
+
+    id: str
+    """The provider's call id."""
+    name: str
+    content: str
+    is_error: bool = False
+
+
+class UserText(Frozen):
+    """Words to the model that are not a tool's result: the task, a note of the engine, a steer of the user."""
+
+    text: str
+
+
+class Results(Frozen):
+    """The results of all calls of the turn before, in call order."""
+
+    results: tuple[CallResult, ...]
+
+
+Message = UserText | Turn | Results
+"""One element of a history."""
+
+
+class ToolSchema(Frozen):
+    """What a model is told about a tool."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    """JSON Schema of the arguments: an object schema, without titles."""
+
+
+class Request(Frozen):
+    """All that a model is asked with. The head (system, tools) stays byte-equal for the whole run."""
+
+    agent: str
+    """Who asks, e.g. `searcher-2`."""
+    role: str
+    """What the asking agent is, e.g. `searcher`."""
+    model: str
+    """The model's name, without the provider's prefix."""
+    system: str
+    tools: tuple[ToolSchema, ...]
+    history: tuple[Message, ...]
+    max_output_tokens: int
+
+
+class LLMClient(Protocol):
+    """The port to a model: one method."""
+
+    async def generate(self, request: Request) -> Turn:
+        """Ask once and return the complete turn.
+
+        Raises:
+            ModelError: No turn came; nothing of the attempt may be used.
+        """
+        ...

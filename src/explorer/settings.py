@@ -1,0 +1,98 @@
+"""All settings of a run, resolved and frozen. Reading them from flags, environment and files is the CLI's part."""
+
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+
+class Tier(StrEnum):
+    """How strong a model a role asks for; each provider has a default per tier."""
+
+    STRONG = "strong"
+    BALANCED = "balanced"
+    FAST = "fast"
+
+
+class Limits(BaseModel):
+    """What a run may use up. None: no limit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_steps: int | None = Field(default=300, ge=1)
+    """Model turns of all agents together."""
+    max_cost_usd: float | None = Field(default=None, gt=0)
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Input and output tokens of all agents together."""
+    max_time_s: float | None = Field(default=3600, gt=0)
+    """Wall-clock seconds of one life of the run."""
+    max_agents: int = Field(default=40, ge=0)
+    """Helpers a run may start."""
+    max_parallel_agents: int = Field(default=8, ge=1)
+
+
+class Services(BaseModel):
+    """Base URLs of every outside service, so that proxies, mirrors and tests can stand in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    anthropic_url: str = ""
+    """Empty: the SDK's own default."""
+    openai_url: str = ""
+    hn_api_url: str = "https://hacker-news.firebaseio.com/v0"
+    hn_search_url: str = "https://hn.algolia.com/api/v1"
+    tavily_url: str = "https://api.tavily.com"
+    reader_url: str = ""
+    """A Jina-style reader; pages are read through it when set, directly otherwise."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts whose private or loopback addresses may be fetched."""
+
+
+class Secrets(BaseModel):
+    """Keys. Never written to a journal, a log or a page."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    anthropic_key: SecretStr = SecretStr("")
+    openai_key: SecretStr = SecretStr("")
+    tavily_key: SecretStr = SecretStr("")
+
+
+class Price(BaseModel):
+    """USD per million tokens, for models whose price is not known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input_usd: float = Field(ge=0)
+    output_usd: float = Field(ge=0)
+
+
+class Settings(BaseModel):
+    """One run's settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    workspace: Path = Path("workspace")
+    """The folder that holds the runs' folders."""
+    model: str = "auto"
+    """`auto`, `offline`, `anthropic:<name>`, `openai:<name>`, or a bare name (`claude-...` is Anthropic's, any
+    other goes to the OpenAI-compatible server)."""
+    role_models: dict[str, str] = {}
+    """Model by role, over `model`."""
+    roles_dir: Path | None = None
+    """A folder of the user's with further role files, or files that replace built-in ones by name."""
+    language: str = ""
+    """Of the report; empty: the question's."""
+    price: Price | None = None
+    """Used for models without a known price."""
+    limits: Limits = Limits()
+    services: Services = Services()
+    secrets: Secrets = Secrets()
+    is_sample: bool = False
+    """Read the bundled, invented sample day instead of the network."""
+    files: tuple[Path, ...] = ()
+    """Local text files the question is about."""
+
+    def public(self) -> dict[str, object]:
+        """Everything but the secrets, as JSON types."""
+        return self.model_dump(mode="json", exclude={"secrets"})

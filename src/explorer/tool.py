@@ -1,0 +1,178 @@
+"""A tool: what a model may call. One class, or one decorated function; nothing here knows the engine."""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Any, ClassVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from explorer.events import FileChange
+from explorer.messages import JsonObject, ToolSchema
+
+
+class Effect(StrEnum):
+    """What a call does to the world, which decides what a resumed run does with a call cut in the middle."""
+
+    PURE = "pure"
+    """Nothing: run it again."""
+    CHECKED = "checked"
+    """Changes one file: compare the file with what was foreseen, then know."""
+    CHILD = "child"
+    """Starts a helper: go on with that helper."""
+    JOB = "job"
+    """Runs a command: never twice."""
+    EXTERNAL = "external"
+    """Unknown: never twice."""
+
+
+class ToolResult(BaseModel):
+    """What a tool gives back."""
+
+    success: bool
+    content: str = ""
+    """What the model reads on success."""
+    error: str | None = None
+    """What the model reads on failure."""
+    metadata: dict[str, Any] = {}
+    """For programs, never shown to a model. The engine reads `files` (WrittenFile) and `sources` (ids)."""
+
+    @property
+    def text(self) -> str:
+        """What the model reads."""
+        if self.success:
+            return self.content
+        return self.error or "The tool failed without saying why."
+
+
+class Arguments(BaseModel):
+    """Base of every tool's arguments: unknown ones are refused, so that a wrong name is told, not dropped."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Tool(ABC):
+    """What a model may call.
+
+    Subclasses set the class variables and write `execute`. The description and the fields' descriptions are
+    what the model reads.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    arguments: ClassVar[type[Arguments]]
+    effect: ClassVar[Effect] = Effect.PURE
+    timeout_s: ClassVar[float | None] = 120.0
+    """Seconds a call may take; None for tools that bound themselves."""
+    is_parallel: ClassVar[bool] = True
+    """Whether calls of one turn may run beside each other; a serial call is a barrier."""
+    ends_agent: ClassVar[bool] = False
+    """Whether a successful call is the last thing its agent does."""
+
+    @abstractmethod
+    async def execute(self, **arguments: Any) -> ToolResult:  # noqa: ANN401 - validated by `arguments`
+        """Do it. Raise `ToolError` with words for the model when it cannot be done as asked."""
+
+    async def foresee(self, **arguments: Any) -> FileChange | None:  # noqa: ANN401, ARG002
+        """For `checked` tools: the change `execute` is about to make, without making it."""
+        return None
+
+    @property
+    def parameters(self) -> JsonObject:
+        """JSON Schema of the arguments, without the titles and class docstrings pydantic adds."""
+        schema = _without_titles(self.arguments.model_json_schema())
+        schema.pop("description", None)
+        schema.setdefault("properties", {})
+        return schema
+
+    def schema(self) -> ToolSchema:
+        """What a model is told."""
+        return ToolSchema(name=self.name, description=self.description, parameters=self.parameters)
+
+    def to_anthropic(self) -> JsonObject:
+        """The form of Anthropic's Messages API."""
+        return {"name": self.name, "description": self.description, "input_schema": self.parameters}
+
+    def to_openai(self) -> JsonObject:
+        """The form of OpenAI's Chat Completions API."""
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": function}
+
+
+def _without_titles(schema: JsonObject) -> JsonObject:
+    """Drop `title` keys that pydantic generates; a property that is itself called `title` stays."""
+    cleaned: JsonObject = {}
+    for key, value in schema.items():
+        if key == "title" and isinstance(value, str):
+            continue
+        if key == "properties":
+            cleaned[key] = {name: _without_titles(field) for name, field in value.items()}
+        elif isinstance(value, dict):
+            cleaned[key] = _without_titles(value)  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(value, list):
+            cleaned[key] = [  # pyright: ignore[reportUnknownVariableType]
+                _without_titles(item) if isinstance(item, dict) else item  # pyright: ignore[reportUnknownArgumentType]
+                for item in value  # pyright: ignore[reportUnknownVariableType]
+            ]
+        else:
+            cleaned[key] = value
+    return cleaned
+
+
+def tool(
+    function: Callable[..., Awaitable[ToolResult | str]] | None = None,
+    *,
+    name: str = "",
+    effect: Effect = Effect.PURE,
+    timeout_s: float | None = 120.0,
+) -> Any:  # noqa: ANN401 - a decorator with and without brackets
+    """Make a `Tool` of an async function.
+
+    The docstring is the description; parameters become the arguments, described with
+    `Annotated[str, Field(description="...")]`. A returned string is a success.
+    """
+
+    def make(function: Callable[..., Awaitable[ToolResult | str]]) -> Tool:
+        return _FunctionTool.of(function, name=name, effect=effect, timeout_s=timeout_s)
+
+    return make(function) if function is not None else make
+
+
+class _FunctionTool(Tool):
+    """A tool made of a function."""
+
+    function: ClassVar[Callable[..., Awaitable[ToolResult | str]]]
+
+    async def execute(self, **arguments: Any) -> ToolResult:  # noqa: ANN401
+        answer = await type(self).function(**arguments)
+        return answer if isinstance(answer, ToolResult) else ToolResult(success=True, content=answer)
+
+    @staticmethod
+    def of(
+        function: Callable[..., Awaitable[ToolResult | str]],
+        *,
+        name: str,
+        effect: Effect,
+        timeout_s: float | None,
+    ) -> Tool:
+        hints = get_type_hints(function, include_extras=True)
+        fields: dict[str, Any] = {}
+        for parameter in inspect.signature(function).parameters.values():
+            default = Field() if parameter.default is inspect.Parameter.empty else parameter.default
+            fields[parameter.name] = (hints.get(parameter.name, str), default)
+        label = name or getattr(function, "__name__", "tool")
+        made = type(
+            label,
+            (_FunctionTool,),
+            {
+                "__doc__": function.__doc__,
+                "name": label,
+                "description": inspect.cleandoc(function.__doc__ or label),
+                "arguments": create_model(f"{label}_arguments", __base__=Arguments, **fields),
+                "effect": effect,
+                "timeout_s": timeout_s,
+                "function": staticmethod(function),
+            },
+        )
+        return made()
