@@ -82,9 +82,7 @@ class ModelFault(StrEnum):
     """Any other 4xx: the same request will fail again."""
 
 
-RETRYABLE_FAULTS = frozenset(
-    {ModelFault.TRANSPORT, ModelFault.STALLED, ModelFault.RATE_LIMITED, ModelFault.OVERLOADED}
-)
+RETRYABLE_FAULTS = frozenset({ModelFault.TRANSPORT, ModelFault.STALLED, ModelFault.RATE_LIMITED, ModelFault.OVERLOADED})
 
 
 class ModelError(ExplorerError):
@@ -95,9 +93,7 @@ class ModelError(ExplorerError):
 
     exit_code = 6
 
-    def __init__(
-        self, fault: ModelFault, message: str, *, hint: str = "", retry_after_s: float | None = None
-    ) -> None:
+    def __init__(self, fault: ModelFault, message: str, *, hint: str = "", retry_after_s: float | None = None) -> None:
         super().__init__(message, hint=hint)
         self.fault = fault
         """The kind, which decides what happens next."""

@@ -85,6 +85,8 @@ class Settings(BaseModel):
     """Of the report; empty: the question's."""
     price: Price | None = None
     """Used for models without a known price."""
+    max_output_tokens: int = Field(default=16_000, ge=1_024)
+    """Of one reply."""
     limits: Limits = Limits()
     services: Services = Services()
     secrets: Secrets = Secrets()

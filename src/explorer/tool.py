@@ -3,6 +3,7 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any, ClassVar, get_type_hints
 
@@ -10,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from explorer.events import FileChange
 from explorer.messages import JsonObject, ToolSchema
+
+CURRENT_CALL: ContextVar[str] = ContextVar("CURRENT_CALL", default="")
+"""The engine's key of the call being executed, for tools that must recognise their call after a restart."""
 
 
 class Effect(StrEnum):
@@ -60,7 +64,7 @@ class Tool(ABC):
     """
 
     name: ClassVar[str]
-    description: ClassVar[str]
+    description: str
     arguments: ClassVar[type[Arguments]]
     effect: ClassVar[Effect] = Effect.PURE
     timeout_s: ClassVar[float | None] = 120.0
@@ -71,10 +75,14 @@ class Tool(ABC):
     """Whether a successful call is the last thing its agent does."""
 
     @abstractmethod
-    async def execute(self, **arguments: Any) -> ToolResult:  # noqa: ANN401 - validated by `arguments`
+    async def execute(self, **arguments: Any) -> ToolResult:
         """Do it. Raise `ToolError` with words for the model when it cannot be done as asked."""
 
-    async def foresee(self, **arguments: Any) -> FileChange | None:  # noqa: ANN401, ARG002
+    async def recall(self, change: FileChange) -> ToolResult:
+        """For `checked` tools: the result of an `execute` that a crash cut off after its change was made."""
+        return ToolResult(success=True, content=f"Wrote {change.path}.")
+
+    async def foresee(self, **arguments: Any) -> FileChange | None:  # noqa: ARG002
         """For `checked` tools: the change `execute` is about to make, without making it."""
         return None
 
@@ -144,7 +152,7 @@ class _FunctionTool(Tool):
 
     function: ClassVar[Callable[..., Awaitable[ToolResult | str]]]
 
-    async def execute(self, **arguments: Any) -> ToolResult:  # noqa: ANN401
+    async def execute(self, **arguments: Any) -> ToolResult:
         answer = await type(self).function(**arguments)
         return answer if isinstance(answer, ToolResult) else ToolResult(success=True, content=answer)
 

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The tools, one file per family."""

@@ -1,0 +1,136 @@
+"""The loop: ask, record, do, record, until nothing is asked or something says stop.
+
+It knows no vendor, no tool and no terminal, and keeps nothing to itself: what is to be done next is read off the
+agent's state, which is a fold of events on disk. So starting and resuming are the same.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from explorer.budget import Account, Amount, Hold, WorstCost
+from explorer.calls import CallRoom, answer
+from explorer.errors import ModelError, ModelFault
+from explorer.events import AgentFinished, NoteAdded, Status, TurnTaken
+from explorer.history import AgentState
+from explorer.messages import LLMClient, Request, StopKind, ToolSchema, Turn
+from explorer.pacing import Ending, Note, after_turn, before_asking
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a role's model sees before any history; frozen for the whole run."""
+
+    model: str
+    system: str
+    tools: tuple[ToolSchema, ...]
+
+
+@dataclass(frozen=True)
+class AgentRoom:
+    """All that an agent works with."""
+
+    head: Head
+    client: LLMClient
+    calls: CallRoom
+    account: Callable[[], Account]
+    """What pays for the next request."""
+    without_room: Callable[[AgentState, str], Ending | None]
+    """By the limit that has no room left: the agent's end, or None when another account pays from now on."""
+    worst_cost: WorstCost
+    max_output_tokens: int
+    clock: Callable[[], float]
+    advise: Callable[[AgentState], Note | Ending | None]
+    """What the run has to say before a request: budget notes, an end."""
+
+
+async def run_agent(state: AgentState, room: AgentRoom) -> AgentFinished:
+    """Take an agent from wherever its events left it to its end.
+
+    Raises:
+        ModelError: The provider brings no turn; the agent is as it was, and can be resumed.
+        StorageError: The disk refused.
+    """
+    while state.finished is None:
+        if state.open_turn is not None:
+            await answer(state, room.calls)
+        else:
+            match after_turn(state) or before_asking(state) or room.advise(state):
+                case Ending() as ending:
+                    await _end(state, room, ending)
+                case Note() as note:
+                    await room.calls.record(NoteAdded(agent=state.agent, text=note.text, reason=note.reason))
+                case None:
+                    await _ask(state, room)
+    return state.finished
+
+
+async def _end(state: AgentState, room: AgentRoom, ending: Ending) -> None:
+    await room.calls.record(
+        AgentFinished(agent=state.agent, status=ending.status, reason=ending.reason, summary=ending.summary)
+    )
+
+
+async def _ask(state: AgentState, room: AgentRoom) -> None:
+    """One request within the account's room, and its turn on disk."""
+    account = room.account()
+    hold = account.hold(estimate_tokens(state, room.head), room.max_output_tokens, room.worst_cost)
+    if isinstance(hold, str):
+        ending = room.without_room(state, hold)
+        if ending is not None:
+            await _end(state, room, ending)
+        return
+    started = room.clock()
+    used = Amount(steps=1)
+    try:
+        turn = await room.client.generate(_request(state, room.head, hold))
+        used = Amount(1, turn.usage.total_tokens, turn.cost_usd or 0.0)
+    except ModelError as error:
+        if error.fault not in {ModelFault.REJECTED, ModelFault.CONTEXT_EXCEEDED}:
+            raise
+        await _end(state, room, Ending(Status.FAILED, error.message, ""))
+        return
+    finally:
+        account.settle(hold, used)
+    await room.calls.record(
+        TurnTaken(agent=state.agent, turn=_runnable(turn), seconds=round(room.clock() - started, 3))
+    )
+
+
+def _request(state: AgentState, head: Head, hold: Hold) -> Request:
+    return Request(
+        agent=state.agent,
+        role=state.role,
+        model=head.model,
+        system=head.system,
+        tools=head.tools,
+        history=tuple(state.messages),
+        max_output_tokens=hold.max_output_tokens,
+    )
+
+
+def _runnable(turn: Turn) -> Turn:
+    """Of a cut turn nothing is run: its calls become calls that say so, whole or not."""
+    if turn.stop is not StopKind.MAX_TOKENS or not turn.calls:
+        return turn
+    from_cut = "the reply was cut at its length limit, so none of its calls was run; ask again in smaller pieces"
+    calls = tuple(call.model_copy(update={"arguments": None, "problem": from_cut}) for call in turn.calls)
+    return turn.model_copy(update={"calls": calls})
+
+
+BYTES_PER_TOKEN = 2
+"""Fewer than any tokenizer needs for prose in any script: an upper bound for tokens, used for reservations only."""
+
+
+def estimate_tokens(state: AgentState, head: Head) -> int:
+    """At most how many input tokens the next request has: the last one's count, and what came since."""
+    turns = [index for index, message in enumerate(state.messages) if isinstance(message, Turn)]
+    known, fresh = 0, state.messages
+    if turns:
+        last = state.messages[turns[-1]]
+        assert isinstance(last, Turn)
+        if last.usage.input_tokens:
+            known, fresh = last.usage.total_tokens, state.messages[turns[-1] + 1 :]
+    size = sum(len(message.model_dump_json().encode()) for message in fresh)
+    if not known:
+        size += len(head.system.encode()) + sum(len(tool.model_dump_json().encode()) for tool in head.tools)
+    return known + size // BYTES_PER_TOKEN

@@ -1,0 +1,224 @@
+"""One call, from a model's words to a recorded result: checked, run, cut to size, and on disk.
+
+Here is the only broad `except` of the engine: a crash in a tool becomes its result and never cancels its siblings.
+"""
+
+import asyncio
+import difflib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from loguru import logger
+from pydantic import TypeAdapter, ValidationError
+
+from explorer.errors import ExplorerError, ModelError, StorageError, ToolError
+from explorer.events import AnyEvent, FileChange, ToolFinished, ToolStarted, WrittenFile
+from explorer.history import AgentState, OpenCall
+from explorer.messages import JsonObject, ToolCall
+from explorer.tool import CURRENT_CALL, Effect, Tool, ToolResult
+
+MAX_RESULT_CHARS = 40_000
+"""A longer result is kept in a file, and the model gets its head and tail."""
+HEAD_CHARS = 12_000
+TAIL_CHARS = 4_000
+MAX_ERROR_CHARS = 4_000
+INTERRUPTED = "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you go on."
+CHANGED_MEANWHILE = "This call was interrupted, and {path} has changed since: read it before you write again."
+CUT_CALL = "Your reply was cut at its length limit, so nothing of it was run. Ask again in smaller pieces."
+
+Record = Callable[[AnyEvent], Awaitable[None]]
+"""Put an event on disk and fold it in."""
+Gate = Callable[[str, ToolCall], str]
+"""By agent and call: why it is refused just now, in words for the model; empty when it is not."""
+_FILES: TypeAdapter[tuple[WrittenFile, ...]] = TypeAdapter(tuple[WrittenFile, ...])
+
+
+class Toolbox:
+    """The tools one agent may call, by name."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
+
+    def names(self) -> list[str]:
+        """All names, in the order the model is told them."""
+        return list(self._tools)
+
+    def find(self, name: str) -> Tool:
+        """The tool of that name.
+
+        Raises:
+            ToolError: There is none; the message names the closest.
+        """
+        if name in self._tools:
+            return self._tools[name]
+        close = difflib.get_close_matches(name, self._tools, n=1, cutoff=0.5)
+        guess = f"did you mean {close[0]}? " if close else ""
+        raise ToolError(f"there is no tool called {name!r}; {guess}Your tools: {', '.join(self._tools)}")
+
+    def prepare(self, call: ToolCall) -> tuple[Tool, dict[str, Any]]:
+        """The tool and its validated arguments.
+
+        Raises:
+            ToolError: Unknown tool, broken JSON or wrong arguments; says exactly what would be right.
+        """
+        tool = self.find(call.name)
+        if call.arguments is None:
+            raise ToolError(f"{call.name} was not run: {call.problem or 'its arguments are not a JSON object'}")
+        try:
+            checked = tool.arguments.model_validate(call.arguments)
+        except ValidationError as error:
+            raise ToolError(f"{call.name} was not run: {_explain(error, tool)}") from error
+        return tool, {name: getattr(checked, name) for name in type(checked).model_fields}
+
+
+def _explain(error: ValidationError, tool: Tool) -> str:
+    properties: JsonObject = tool.parameters["properties"]
+    lines: list[str] = []
+    for problem in error.errors():
+        field = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            close = difflib.get_close_matches(field, properties, n=1)
+            lines.append(f"no argument `{field}`" + (f" (did you mean `{close[0]}`?)" if close else ""))
+        else:
+            lines.append(f"`{field}`: {problem['msg']}")
+    return f"{'; '.join(lines)}. Its arguments: {', '.join(properties) or 'none'}"
+
+
+@dataclass(frozen=True)
+class CallRoom:
+    """What running calls needs."""
+
+    toolbox: Toolbox
+    record: Record
+    spill: Callable[[str, str], Awaitable[str]]
+    """Keep a long result under a call's key; returns the file's path."""
+    digest: Callable[[str], str]
+    """sha256 of a file of the run as it is now."""
+    gate: Gate = lambda _agent, _call: ""
+
+
+async def answer(state: AgentState, room: CallRoom) -> None:
+    """Give every call of the open turn its one result: parallel ones together, serial ones as barriers.
+
+    Raises:
+        ExplorerError: Something no result can say (the disk, the provider); finished siblings are on disk.
+    """
+    batch: list[OpenCall] = []
+    for call in state.calls():
+        if call.finished is not None:
+            continue
+        if _is_parallel(call, room.toolbox):
+            batch.append(call)
+            continue
+        await _run_together(state.agent, batch, room)
+        await _run_together(state.agent, [call], room)
+        batch = []
+    await _run_together(state.agent, batch, room)
+
+
+def _is_parallel(call: OpenCall, toolbox: Toolbox) -> bool:
+    try:
+        return toolbox.find(call.call.name).is_parallel
+    except ToolError:
+        return True
+
+
+async def _run_together(agent: str, calls: list[OpenCall], room: CallRoom) -> None:
+    try:
+        async with asyncio.TaskGroup() as group:
+            for call in calls:
+                group.create_task(_run_one(agent, call, room), name=call.key)
+    except* ExplorerError as errors:
+        raise _first(errors) from None
+
+
+def _first(errors: BaseExceptionGroup[ExplorerError]) -> ExplorerError:
+    """One error out of nested groups: the others are its echoes."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    assert isinstance(error, ExplorerError)
+    return error
+
+
+async def _run_one(agent: str, call: OpenCall, room: CallRoom) -> None:
+    try:
+        tool, arguments = _admit(agent, call, room)
+        result = await _take_up(tool, call.started, room)
+        if result is None:
+            if call.started is None:
+                change = await tool.foresee(**arguments)
+                await room.record(
+                    ToolStarted(agent=agent, call=call.key, name=tool.name, effect=tool.effect, change=change)
+                )
+            result = await _execute(tool, arguments, call.key)
+        ends = tool.ends_agent and result.success
+    except ToolError as error:
+        result, ends = ToolResult(success=False, error=error.message), False
+    await room.record(await _finished(agent, call, result, ends=ends, room=room))
+
+
+def _admit(agent: str, call: OpenCall, room: CallRoom) -> tuple[Tool, dict[str, Any]]:
+    refusal = "" if call.started else room.gate(agent, call.call)
+    if refusal:
+        raise ToolError(refusal)
+    return room.toolbox.prepare(call.call)
+
+
+async def _take_up(tool: Tool, started: ToolStarted | None, room: CallRoom) -> ToolResult | None:
+    """What is known of a call that an earlier life of the run began; None when it is to be run."""
+    if started is None or tool.effect in {Effect.PURE, Effect.CHILD}:
+        return None
+    if tool.effect is Effect.CHECKED and started.change is not None:
+        return await _compare(tool, started.change, room.digest(started.change.path))
+    return ToolResult(success=False, error=INTERRUPTED)
+
+
+async def _compare(tool: Tool, change: FileChange, now: str) -> ToolResult | None:
+    if now == change.after:
+        return await tool.recall(change)
+    if now == change.before:
+        return None
+    return ToolResult(success=False, error=CHANGED_MEANWHILE.format(path=change.path))
+
+
+async def _execute(tool: Tool, arguments: dict[str, Any], key: str) -> ToolResult:
+    token = CURRENT_CALL.set(key)
+    try:
+        async with asyncio.timeout(tool.timeout_s):
+            return await tool.execute(**arguments)
+    except TimeoutError:
+        return ToolResult(success=False, error=f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped")
+    except (ToolError, ModelError, StorageError):
+        raise
+    except Exception as error:  # noqa: BLE001 - the one place: a crash in a tool is told, logged, and stays its own
+        logger.exception("{} crashed", tool.name)
+        return ToolResult(success=False, error=f"{tool.name} failed: {type(error).__name__}: {error}")
+    finally:
+        CURRENT_CALL.reset(token)
+
+
+async def _finished(agent: str, call: OpenCall, result: ToolResult, *, ends: bool, room: CallRoom) -> ToolFinished:
+    content = result.text if result.success else result.text[:MAX_ERROR_CHARS]
+    if len(content) > MAX_RESULT_CHARS:
+        content = await _shorten(content, call.key, room)
+    return ToolFinished(
+        agent=agent,
+        call=call.key,
+        name=call.call.name,
+        success=result.success,
+        content=content,
+        files=_FILES.validate_python(result.metadata.get("files", ())),
+        sources=tuple(result.metadata.get("sources", ())),
+        ends_agent=ends,
+    )
+
+
+async def _shorten(content: str, key: str, room: CallRoom) -> str:
+    path = await room.spill(key, content)
+    cut = len(content) - HEAD_CHARS - TAIL_CHARS
+    return (
+        f"{content[:HEAD_CHARS]}\n\n[{cut} of {len(content)} characters are left out here; "
+        f'all of it is in {path}: read_file(filepath="{path}", start_line=...)]\n\n{content[-TAIL_CHARS:]}'
+    )

@@ -1,0 +1,235 @@
+"""An agent's state: a fold over its events, and the question it answers: what is to be done next."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from explorer.events import (
+    AgentContinued,
+    AgentFinished,
+    AgentStarted,
+    AnyEvent,
+    NoteAdded,
+    RoleLoaded,
+    RunFinished,
+    RunStarted,
+    Source,
+    SourceRecorded,
+    Steered,
+    ToolFinished,
+    ToolStarted,
+    TurnTaken,
+    WrittenFile,
+)
+from explorer.messages import CallResult, Message, Results, ToolCall, Turn, Usage, UserText
+
+
+@dataclass(frozen=True)
+class OpenCall:
+    """A call of the last turn."""
+
+    key: str
+    """The engine's key: `<agent>.t<turn>.<index>`."""
+    call: ToolCall
+    started: ToolStarted | None
+    """Its `tool_started`, when that is on disk."""
+    finished: ToolFinished | None
+
+
+@dataclass
+class AgentState:
+    """One agent, folded from its events. Only `apply` changes it."""
+
+    agent: str
+    role: str = ""
+    task: str = ""
+    parent: str = ""
+    parent_call: str = ""
+    """The call that waits for this agent: of its start, or of its latest continuation."""
+    messages: list[Message] = field(default_factory=list[Message])
+    """The history up to the last complete exchange."""
+    steps: int = 0
+    """Turns taken, over the whole life."""
+    step_limit: int = 0
+    """Turns it may take, over the whole life."""
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float = 0.0
+    unpriced_turns: int = 0
+    """Turns of models whose price is not known."""
+    finished: AgentFinished | None = None
+    open_turn: Turn | None = None
+    """The last turn while its calls are not all answered."""
+    notes: dict[str, int] = field(default_factory=dict[str, int])
+    """How often each kind of note was given."""
+    files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
+    """What this agent wrote, by path, as it stood after the last write."""
+    ends: bool = False
+    """A tool said that the work is done."""
+    _started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
+    _done: dict[str, ToolFinished] = field(default_factory=dict[str, ToolFinished])
+    _held: list[UserText] = field(default_factory=list[UserText])
+
+    def apply(self, event: AnyEvent) -> None:
+        """Fold one event of this agent in."""
+        match event:
+            case AgentStarted() | AgentContinued():
+                self._begin(event)
+            case NoteAdded() | Steered():
+                self._hear(event)
+            case TurnTaken():
+                self._take(event.turn)
+            case ToolStarted():
+                self._started[event.call] = event
+            case ToolFinished():
+                self._finish(event)
+            case AgentFinished():
+                self.finished = event
+            case _:
+                pass
+
+    def _begin(self, event: AgentStarted | AgentContinued) -> None:
+        if isinstance(event, AgentStarted):
+            self.role, self.task, self.parent = event.role, event.task, event.parent
+        self.finished, self.ends, self.notes = None, False, {}
+        self.parent_call = event.parent_call
+        self.step_limit = self.steps + event.max_steps
+        self._say(event.task)
+
+    def _hear(self, event: NoteAdded | Steered) -> None:
+        if isinstance(event, NoteAdded):
+            self.notes[event.reason] = self.notes.get(event.reason, 0) + 1
+        self._say(event.text)
+
+    def _say(self, text: str) -> None:
+        # Between a turn and its results nothing may stand: what comes then is said after the results.
+        if self.open_turn is not None:
+            self._held.append(UserText(text=text))
+        else:
+            self.messages.append(UserText(text=text))
+
+    def _take(self, turn: Turn) -> None:
+        self.steps += 1
+        self.usage += turn.usage
+        self.cost_usd += turn.cost_usd or 0.0
+        self.unpriced_turns += turn.cost_usd is None
+        self.messages.append(turn)
+        self._started, self._done = {}, {}
+        if turn.calls:
+            self.open_turn = turn
+
+    def _finish(self, event: ToolFinished) -> None:
+        self._done[event.call] = event
+        self.ends = self.ends or event.ends_agent
+        for written in event.files:
+            self.files[written.path] = written
+        calls = self.calls()
+        if self.open_turn is not None and all(call.finished is not None for call in calls):
+            self.messages.append(Results(results=tuple(_result(call) for call in calls)))
+            self.messages += self._held
+            self._held, self.open_turn = [], None
+
+    def calls(self) -> list[OpenCall]:
+        """The calls of the last turn that has any unanswered, in order; empty when none is open."""
+        if self.open_turn is None:
+            return []
+        keys = [f"{self.agent}.t{self.steps}.{index}" for index in range(1, len(self.open_turn.calls) + 1)]
+        return [
+            OpenCall(key, call, self._started.get(key), self._done.get(key))
+            for key, call in zip(keys, self.open_turn.calls, strict=True)
+        ]
+
+    @property
+    def last_turn(self) -> Turn | None:
+        """The latest turn when nothing was said after it."""
+        last = self.messages[-1] if self.messages else None
+        return last if isinstance(last, Turn) else None
+
+    @property
+    def steps_left(self) -> int:
+        """Turns it may still take."""
+        return max(0, self.step_limit - self.steps)
+
+
+def _result(call: OpenCall) -> CallResult:
+    assert call.finished is not None
+    return CallResult(
+        id=call.call.id,
+        name=call.call.name,
+        content=call.finished.content,
+        is_error=not call.finished.success,
+    )
+
+
+@dataclass
+class Fold:
+    """A whole run, folded from its records."""
+
+    agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
+    heads: dict[str, RoleLoaded] = field(default_factory=dict[str, RoleLoaded])
+    """By role: what its model is shown before any history."""
+    sources: dict[str, Source] = field(default_factory=dict[str, Source])
+    files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
+    """All files agents wrote, by path, as they stood after the last write."""
+    started: RunStarted | None = None
+    finished: RunFinished | None = None
+    """The latest end, while nothing was asked after it."""
+
+    @classmethod
+    def of(cls, events: Iterable[AnyEvent]) -> "Fold":
+        """Fold events in order."""
+        fold = cls()
+        for event in events:
+            fold.apply(event)
+        return fold
+
+    def apply(self, event: AnyEvent) -> None:
+        """Fold one event in, whoever's it is."""
+        match event:
+            case RunStarted():
+                self.started = event
+            case RunFinished():
+                self.finished = event
+            case RoleLoaded():
+                self.heads[event.role] = event
+            case SourceRecorded():
+                self.sources[event.source.id] = event.source
+            case _:
+                self._apply_to_agent(event)
+
+    def _apply_to_agent(self, event: AnyEvent) -> None:
+        if isinstance(event, AgentStarted):
+            self.agents[event.agent] = AgentState(event.agent)
+        if isinstance(event, ToolFinished):
+            self.files |= {written.path: written for written in event.files}
+        if isinstance(event, AgentContinued | TurnTaken):
+            self.finished = None
+        if event.agent in self.agents:
+            self.agents[event.agent].apply(event)
+
+    def child_of(self, parent_call: str) -> AgentState | None:
+        """The agent that a `call_agent` call started or continued."""
+        for state in self.agents.values():
+            if state.parent_call == parent_call:
+                return state
+        return None
+
+    def next_id(self, role: str) -> str:
+        """The id of the next agent of a role: ids come from the journal, never from a clock."""
+        number = 1 + sum(1 for state in self.agents.values() if state.role == role)
+        return f"{role}-{number}"
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all agents together."""
+        return sum((state.usage for state in self.agents.values()), Usage())
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of all turns together; None when any turn's price is not known."""
+        if any(state.unpriced_turns for state in self.agents.values()):
+            return None
+        return sum(state.cost_usd for state in self.agents.values())
+
+    @property
+    def steps(self) -> int:
+        """Turns of all agents together."""
+        return sum(state.steps for state in self.agents.values())

@@ -1,0 +1,147 @@
+"""One life of a run: the team is made, the orchestrator led from wherever it was, and the end written down."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from explorer.budget import Amount, Budget
+from explorer.calls import Record
+from explorer.conclusion import Conclusion, conclude, draft_problem, restore_draft
+from explorer.equipment import Equipment
+from explorer.errors import ConfigError, ModelError
+from explorer.events import AgentFinished, RunFinished, Status, Steered, TurnFailed
+from explorer.evidence import Evidence, SourceDraft
+from explorer.history import AgentState, Fold
+from explorer.messages import Request
+from explorer.prompts import ORCHESTRATOR
+from explorer.settings import Settings
+from explorer.team import Team, TeamParts
+from explorer.tools.files import file_tools
+from explorer.tools.finish import FinishTool
+from explorer.workspace import Workspace
+
+GO_ON = "Go on where you stopped. Finish what is worth finishing, then the report."
+SAMPLE_LINE = "This run reads bundled, invented sample data."
+INPUTS = "inputs"
+
+
+@dataclass(frozen=True)
+class Life:
+    """What one life of a run works with."""
+
+    folder: Path
+    settings: Settings
+    now: Callable[[], datetime]
+    clock: Callable[[], float]
+    fold: Fold
+    record: Record
+
+    async def lead(self, equipment: Equipment, budget: Budget, message: str) -> Conclusion:
+        """Take the run to an end.
+
+        Raises:
+            ModelError: The provider is down or refuses; the run stays open, with a report of what there is.
+            StorageError: The disk refused.
+        """
+        budget.exploration.book(
+            Amount(self.fold.steps, self.fold.usage.total_tokens, self.fold.cost_usd or 0.0),
+        )
+        workspace = Workspace(self.folder)
+        evidence = self._evidence(workspace)
+        team = self._team(equipment, budget, workspace, evidence)
+        ended, cut = None, ""
+        limit = asyncio.timeout(budget.seconds_left)
+        try:
+            async with limit:
+                ended = await self._orchestrate(team, workspace, evidence, message)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            cut = "time limit"
+        except ModelError as error:
+            conclude(self.fold, workspace, None, error.message, self.settings.language)
+            raise
+        conclusion = conclude(self.fold, workspace, ended, cut or budget.winding_down, self.settings.language)
+        await self.record(RunFinished(status=conclusion.status, reason=conclusion.reason))
+        return conclusion
+
+    def _evidence(self, workspace: Workspace) -> Evidence:
+        async def write(path: str, text: str) -> None:
+            await asyncio.to_thread(workspace.write_own, path, text)
+
+        return Evidence(self.record, write, self.now, self.fold.sources.values())
+
+    def _team(self, equipment: Equipment, budget: Budget, workspace: Workspace, evidence: Evidence) -> Team:
+        own = [*file_tools(workspace), FinishTool(lambda: draft_problem(self.fold, workspace))]
+        return Team(
+            TeamParts(
+                roles=equipment.roles,
+                tools={**{tool.name: tool for tool in own}, **equipment.tools(evidence.store)},
+                model_of=lambda role: equipment.model_of(role, self._failed, lambda: budget.seconds_left),
+                workspace=workspace,
+                fold=self.fold,
+                record=self.record,
+                budget=budget,
+                clock=self.clock,
+                max_output_tokens=self.settings.max_output_tokens,
+            )
+        )
+
+    async def _failed(self, request: Request, error: ModelError, attempt: int, waits_s: float | None) -> None:
+        await self.record(
+            TurnFailed(agent=request.agent, fault=error.fault, message=error.message, attempt=attempt, waits_s=waits_s)
+        )
+
+    async def _orchestrate(self, team: Team, workspace: Workspace, evidence: Evidence, message: str) -> AgentFinished:
+        state = self.fold.agents.get(ORCHESTRATOR)
+        if state is None:
+            return await team.lead(await self._first_words(workspace, evidence))
+        if state.finished is not None and (message or self._ended_early(state)):
+            restore_draft(self.fold, workspace)
+            return await team.go_on(message or GO_ON)
+        if message:
+            await self.record(Steered(agent=ORCHESTRATOR, text=message))
+        return await team.lead(state.task)
+
+    def _ended_early(self, state: AgentState) -> bool:
+        over = self.fold.finished
+        return over is not None and over.status is not Status.COMPLETE and state.finished is not None
+
+    async def _first_words(self, workspace: Workspace, evidence: Evidence) -> str:
+        """What the orchestrator is told at the start."""
+        if self.fold.started is None:
+            raise ConfigError(f"{self.folder.name} was never started", hint='ask again: explorer "your question"')
+        workspace.write_own("question.txt", self.fold.started.question)
+        lines = [
+            f"Question: {self.fold.started.question}",
+            "",
+            f"Run {self.fold.started.run_id}, started {self.now():%Y-%m-%d %H:%M} UTC.",
+        ]
+        if self.settings.language:
+            lines.append(f"Language of the report: {self.settings.language}")
+        inputs = await self._inputs(workspace, evidence)
+        if inputs:
+            lines.append(f"Files from the user: {', '.join(inputs)}")
+        if self.settings.is_sample:
+            lines.append(SAMPLE_LINE)
+        return "\n".join(lines)
+
+    async def _inputs(self, workspace: Workspace, evidence: Evidence) -> list[str]:
+        """The user's files, stored as sources, one mention each."""
+        if not (self.folder / INPUTS).is_dir():
+            return []
+        files = workspace.files(INPUTS)
+        drafts = [
+            SourceDraft(
+                url=f"file:{info.path}",
+                title=info.path.split("/")[-1],
+                kind="file",
+                via="file",
+                text=workspace.read_text(info.path),
+            )
+            for info in files
+        ]
+        sources = await evidence.store(drafts)
+        return [f"{info.path} [{source.id}] ({info.lines} lines)" for info, source in zip(files, sources, strict=True)]

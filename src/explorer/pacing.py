@@ -1,0 +1,186 @@
+"""When an agent is told something, refused something, or done: rules over its state, beside the loop and not in it."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+
+from explorer.budget import NOTE_SHARES, Budget
+from explorer.events import Status
+from explorer.history import AgentState
+from explorer.messages import CallResult, Results, StopKind, ToolCall, Turn
+
+MAX_PAUSES = 5
+MAX_CUT_REPLIES = 2
+WRAP_UP_STEPS = 2
+NOTE_REPEATS = 3
+REFUSE_REPEATS = 5
+MAX_ERROR_TURNS = 3
+WRITING_TOOLS = frozenset(
+    {"read_file", "list_files", "search_files", "write_file", "edit_file", "finish_exploration", "call_agent"}
+)
+"""What is left to the orchestrator once the run winds down; `call_agent` then only for the writer."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Words to add to a conversation."""
+
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an agent ends."""
+
+    status: Status
+    reason: str
+    summary: str
+
+
+def after_turn(state: AgentState) -> Note | Ending | None:
+    """What a reply without open calls means: an end, a nudge, or nothing (ask again)."""
+    if state.ends:
+        return Ending(Status.COMPLETE, "finished", _finishing_words(state))
+    turn = state.last_turn
+    return None if turn is None else _STOPS[turn.stop](state, turn)
+
+
+def _ended(state: AgentState, turn: Turn) -> Note | Ending | None:
+    if turn.text.strip():
+        return Ending(Status.COMPLETE, "answered", turn.text.strip())
+    if "empty_reply" in state.notes:
+        return Ending(Status.FAILED, "the model twice replied with nothing", "")
+    return Note("empty_reply", "Your reply was empty. Go on with the task, or say what you found.")
+
+
+def _cut(state: AgentState, turn: Turn) -> Note | Ending | None:
+    if state.notes.get("cut_reply", 0) >= MAX_CUT_REPLIES:
+        return Ending(Status.PARTIAL, "the model's replies kept being cut at their length limit", turn.text.strip())
+    return Note("cut_reply", "Your reply was cut at its length limit. Go on in smaller pieces; put long text in files.")
+
+
+def _paused(state: AgentState, turn: Turn) -> Note | Ending | None:
+    tail = state.messages[-MAX_PAUSES:]
+    if len(tail) == MAX_PAUSES and all(isinstance(message, Turn) for message in tail):
+        return Ending(Status.PARTIAL, f"the provider paused {MAX_PAUSES} times in a row", turn.text.strip())
+    return None
+
+
+def _refused(_state: AgentState, turn: Turn) -> Note | Ending | None:
+    detail = f": {turn.stop_detail}" if turn.stop_detail else ""
+    return Ending(Status.FAILED, f"the model declined{detail}", turn.text.strip())
+
+
+def _window_full(_state: AgentState, turn: Turn) -> Note | Ending | None:
+    return Ending(Status.PARTIAL, "the conversation no longer fits the model's window", turn.text.strip())
+
+
+def _unknown(_state: AgentState, turn: Turn) -> Note | Ending | None:
+    return Ending(Status.FAILED, f"the model stopped for a reason unknown here: {turn.stop_detail}", turn.text.strip())
+
+
+_STOPS = {
+    StopKind.END: _ended,
+    StopKind.TOOL_USE: _ended,
+    StopKind.MAX_TOKENS: _cut,
+    StopKind.PAUSE: _paused,
+    StopKind.REFUSAL: _refused,
+    StopKind.CONTEXT_EXCEEDED: _window_full,
+    StopKind.UNKNOWN: _unknown,
+}
+"""Total over StopKind."""
+
+
+def _finishing_words(state: AgentState) -> str:
+    """The summary an agent gave to the tool that ended it, or its last words."""
+    for message in reversed(state.messages):
+        if isinstance(message, Turn):
+            spoken = [str((call.arguments or {}).get("summary", "")) for call in message.calls]
+            return next((words for words in spoken if words), message.text.strip())
+    return ""
+
+
+def before_asking(state: AgentState) -> Note | Ending | None:
+    """Notes and ends that hold for every agent: its own turns, repetition, errors in a row."""
+    if state.steps_left == 0:
+        return Ending(Status.PARTIAL, f"step limit ({state.step_limit})", _last_words(state))
+    if state.steps_left <= WRAP_UP_STEPS < state.step_limit and "wrap_up" not in state.notes:
+        return Note(
+            "wrap_up",
+            f"You have {state.steps_left} turns left. Write down what you have now, then end with your summary.",
+        )
+    errors = errors_in_a_row(state)
+    if errors >= 2 * MAX_ERROR_TURNS:
+        return Ending(Status.PARTIAL, "its calls kept failing", _last_words(state))
+    if errors >= MAX_ERROR_TURNS and "errors" not in state.notes:
+        return Note(
+            "errors",
+            f"Your last {MAX_ERROR_TURNS} turns brought only errors. Do something else, or end with what you have.",
+        )
+    repeated = max(repeats(state).values(), default=0)
+    if repeated >= NOTE_REPEATS and "repeating" not in state.notes:
+        return Note("repeating", "You made the same call with the same result several times. Do something else.")
+    return None
+
+
+def budget_note(state: AgentState, budget: Budget) -> Note | None:
+    """For the orchestrator: how much is used up, and that only writing is left."""
+    if budget.winding_down and "winding_down" not in state.notes:
+        return Note(
+            "winding_down",
+            f"Stop exploring now ({budget.winding_down}). Only writing is left: have report.md written from what is "
+            "there, then finish. Say in it what was not looked at.",
+        )
+    share = budget.share_used()
+    for mark in reversed(NOTE_SHARES):
+        reason = f"budget_{round(mark * 100)}"
+        if share >= mark and not any(given in state.notes for given in _later_notes(mark)):
+            return Note(reason, f"About {round(share * 100)} % of this run's limits are used up. Plan for the end.")
+    return None
+
+
+def _later_notes(mark: float) -> list[str]:
+    return [f"budget_{round(other * 100)}" for other in NOTE_SHARES if other >= mark] + ["winding_down"]
+
+
+def _last_words(state: AgentState) -> str:
+    texts = [message.text.strip() for message in state.messages if isinstance(message, Turn)]
+    return next((text for text in reversed(texts) if text), "")
+
+
+def exchanges(state: AgentState) -> list[tuple[ToolCall, CallResult]]:
+    """All calls of the history with their results."""
+    pairs: list[tuple[ToolCall, CallResult]] = []
+    for turn, results in zip(state.messages, state.messages[1:], strict=False):
+        if isinstance(turn, Turn) and isinstance(results, Results):
+            pairs += zip(turn.calls, results.results, strict=True)
+    return pairs
+
+
+def errors_in_a_row(state: AgentState) -> int:
+    """How many of the last turns with calls brought nothing but errors."""
+    count = 0
+    for message in reversed(state.messages):
+        if isinstance(message, Results):
+            if not all(result.is_error for result in message.results):
+                break
+            count += 1
+    return count
+
+
+def repeats(state: AgentState) -> Counter[str]:
+    """How often each call was made with one and the same result."""
+    return Counter(f"{_call_key(call)} {result.content}" for call, result in exchanges(state))
+
+
+def refuse_repetition(state: AgentState, call: ToolCall) -> str:
+    """Why a call is refused that brought the same result too often; empty when it is not."""
+    key = _call_key(call) + " "
+    if any(count >= REFUSE_REPEATS and seen.startswith(key) for seen, count in repeats(state).items()):
+        return f"refused: this very call brought the same result {REFUSE_REPEATS} times. Do something else or finish."
+    return ""
+
+
+def _call_key(call: ToolCall) -> str:
+    return f"{call.name} {json.dumps(call.arguments, sort_keys=True, ensure_ascii=False)}"

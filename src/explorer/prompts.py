@@ -1,0 +1,121 @@
+"""Roles are files: YAML frontmatter (name, description, tools, model, limits) and the prompt below it."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from explorer.errors import ConfigError
+from explorer.settings import Tier
+
+ORCHESTRATOR = "orchestrator"
+MAX_ROLE_FILE_BYTES = 256 * 1024
+
+
+class RoleLimits(BaseModel):
+    """What one agent of a role may use up."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_steps: int = Field(default=25, ge=1, le=1000)
+    """Turns."""
+
+
+class Role(BaseModel):
+    """What an agent is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")
+    description: str = Field(min_length=1, max_length=600)
+    """One or two sentences; the orchestrator reads them to choose a helper."""
+    tools: tuple[str, ...]
+    model: str = Tier.BALANCED
+    """A tier (`strong`, `balanced`, `fast`) or a model's name."""
+    limits: RoleLimits = RoleLimits()
+    prompt: str
+    path: Path
+
+    @property
+    def digest(self) -> str:
+        """sha256 of the prompt."""
+        return hashlib.sha256(self.prompt.encode()).hexdigest()
+
+
+def built_in_roles() -> Path:
+    """The folder of the roles that come with explorer: in the wheel, or in the checkout."""
+    here = Path(__file__).resolve().parent
+    installed = here / "_prompts"
+    return installed if installed.is_dir() else here.parents[1] / "prompts"
+
+
+class PromptLoader:
+    """Reads role files from folders; a later folder's file replaces an earlier one's role of the same name."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+
+    def roles(self) -> dict[str, Role]:
+        """All roles by name, the orchestrator first.
+
+        Raises:
+            ConfigError: A folder or a file is not usable; the message names the file and the field.
+        """
+        found: dict[str, Role] = {}
+        for folder in self._folders:
+            if not folder.is_dir():
+                raise ConfigError(f"{folder} is not a folder of role files", hint="give a folder: --roles DIR")
+            for path in sorted(folder.glob("*.md")):
+                role = load_role(path)
+                found[role.name] = role
+        if ORCHESTRATOR not in found:
+            raise ConfigError("no role file is named orchestrator", hint="add orchestrator.md to the roles folder")
+        helpers = {name: role for name, role in found.items() if name != ORCHESTRATOR}
+        return {ORCHESTRATOR: found[ORCHESTRATOR], **helpers}
+
+
+def load_role(path: Path) -> Role:
+    """Read one role file.
+
+    Raises:
+        ConfigError: It cannot be read, has no frontmatter, or a field is wrong.
+    """
+    head, prompt = _split(path)
+    try:
+        fields = yaml.safe_load(head)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: the frontmatter is not YAML: {_one_line(error)}", hint=f"edit {path}") from error
+    if not isinstance(fields, dict):
+        raise ConfigError(f"{path}: the frontmatter is not a list of fields", hint=f"edit {path}")
+    try:
+        return Role.model_validate({**fields, "prompt": prompt.strip(), "path": path})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{path}: field `{field}`: {first['msg']}", hint=f"edit {path}") from error
+
+
+def _split(path: Path) -> tuple[str, str]:
+    try:
+        if path.stat().st_size > MAX_ROLE_FILE_BYTES:
+            raise ConfigError(
+                f"{path} is over {MAX_ROLE_FILE_BYTES} bytes; a role file is a prompt", hint=f"edit {path}"
+            )
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", hint=f"mend or remove {path}") from error
+    if not text.startswith("---\n") or "\n---\n" not in text[4:]:
+        raise ConfigError(
+            f"{path} has no frontmatter",
+            hint=f"start {path} with: ---, name: ..., description: ..., tools: [...], ---, then the prompt",
+        )
+    head, _, prompt = text[4:].partition("\n---\n")
+    if not prompt.strip():
+        raise ConfigError(f"{path} has no prompt below its frontmatter", hint=f"edit {path}")
+    return head, prompt
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,232 @@
+"""The place where parts are joined: start a run, resume it, follow it up.
+
+Starting is resuming an empty journal: `start` makes the folder, and both go through `_live`.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from explorer import __version__
+from explorer.budget import Budget
+from explorer.conclusion import report_path
+from explorer.equipment import Equipment, open_equipment
+from explorer.errors import ConfigError
+from explorer.events import AnyEvent, RunStarted, Status
+from explorer.history import Fold
+from explorer.journal import Journal, Observe
+from explorer.life import INPUTS, Life
+from explorer.messages import Frozen, LLMClient, Usage
+from explorer.runs import new_run_id, read_records
+from explorer.settings import Settings
+from explorer.tool import Tool
+from explorer.workspace import Workspace
+
+MAX_QUESTION_CHARS = 200_000
+
+
+class RunResult(Frozen):
+    """How a life of a run ended."""
+
+    run_id: str
+    folder: Path
+    status: Status
+    reason: str
+    """Why it is not complete; empty when it is."""
+    report: Path | None
+    report_text: str
+    usage: Usage
+    cost_usd: float | None
+    """None when any turn's price is not known."""
+    steps: int
+    agents: int
+    sources: int
+    citations: int
+    seconds: float
+
+
+class StopSignal:
+    """Handed to a run, so that someone outside can ask it to write up and stop."""
+
+    def __init__(self) -> None:
+        self._budget: Budget | None = None
+        self._reason = ""
+
+    def wind_down(self, reason: str) -> None:
+        """Helpers end at their next turn, and the report is written from what there is."""
+        self._reason = reason
+        if self._budget is not None:
+            self._budget.wind_down(reason)
+
+    def attach(self, budget: Budget) -> None:
+        """Connect to the run's budget; a signal given before counts."""
+        self._budget = budget
+        if self._reason:
+            budget.wind_down(self._reason)
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What an embedding program may hand in."""
+
+    tools: Sequence[Tool] = ()
+    """Further tools that roles may name."""
+    client: LLMClient | None = None
+    """Answers for every role, instead of the models chosen by the settings."""
+    observe: Observe | None = None
+    """Called with each record once it is on disk, in order."""
+    stop: StopSignal = field(default_factory=StopSignal)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    clock: Callable[[], float] = time.monotonic
+    run_id: str = ""
+    """Of a new run; made from time and question when empty."""
+
+
+async def start(question: str, settings: Settings, extras: Extras | None = None) -> RunResult:
+    """Turn a question into a run and take it to its end.
+
+    Raises:
+        ConfigError: The question, a setting or a role cannot be used; nothing was started.
+        ModelError: The provider is down or refuses; the run can be resumed.
+        StorageError: The disk refused; what was acknowledged is safe.
+    """
+    extras = extras or Extras()
+    question = checked_question(question)
+    inputs = _read_inputs(settings.files)
+    run_id = extras.run_id or new_run_id(question, extras.now())
+    async with open_equipment(settings, extras.tools, extras.client) as equipment:
+        folder = _make_folder(settings.workspace, run_id)
+        for name, text in inputs.items():
+            Workspace(folder).write_own(f"{INPUTS}/{name}", text)
+        asked = RunStarted(run_id=run_id, question=question, engine=__version__, settings=settings.public())
+        return await _live(folder, equipment, extras, asked)
+
+
+async def resume(folder: Path, settings: Settings, message: str = "", extras: Extras | None = None) -> RunResult:
+    """Go on with an unfinished run, or ask a finished one something further.
+
+    What the run was started with holds, but for what is set explicitly now.
+
+    Raises:
+        ConfigError: The run is complete and there is no message.
+        NotFoundError: The folder holds no run.
+        RunLockedError: Another process works on it.
+    """
+    fold = Fold.of(record.event for record in read_records(folder))
+    if fold.started is None:
+        raise ConfigError(f"run {folder.name} was never started", hint='ask again: explorer "your question"')
+    if fold.finished is not None and fold.finished.status is Status.COMPLETE and not message.strip():
+        raise ConfigError(
+            f"run {folder.name} is complete", hint=f'ask it something further: explorer resume {folder.name} "..."'
+        )
+    extras = extras or Extras()
+    async with open_equipment(as_started(settings, fold), extras.tools, extras.client) as equipment:
+        return await _live(folder, equipment, extras, message.strip())
+
+
+def as_started(now: Settings, fold: Fold) -> Settings:
+    """The settings of a resumed run: as recorded at its start, but for what is set explicitly now.
+
+    Models stay the ones each role was loaded with, unless another is asked for.
+    """
+    assert fold.started is not None
+    recorded = Settings.model_validate(fold.started.settings)
+    explicit = _explicit(now)
+    limits = recorded.limits.model_copy(
+        update={name: getattr(now.limits, name) for name in now.limits.model_fields_set}
+    )
+    services = recorded.services.model_copy(
+        update={name: getattr(now.services, name) for name in now.services.model_fields_set}
+    )
+    loaded = {} if explicit.get("model", "auto") != "auto" else {role: head.model for role, head in fold.heads.items()}
+    role_models = {**recorded.role_models, **loaded, **now.role_models}
+    kept = {"limits": limits, "services": services, "role_models": role_models, "secrets": now.secrets}
+    return recorded.model_copy(update={**explicit, **kept})
+
+
+def _explicit(settings: BaseModel) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in settings.model_fields_set}
+
+
+def checked_question(question: str) -> str:
+    """The question, unless it is empty or too long."""
+    if not question.strip():
+        raise ConfigError("the question is empty", hint='explorer "what is notable on Hacker News today"')
+    if len(question) > MAX_QUESTION_CHARS:
+        raise ConfigError(
+            f"the question has {len(question)} characters; the limit is {MAX_QUESTION_CHARS}",
+            hint='put long text into a file: explorer --file notes.txt "your question about it"',
+        )
+    return question.strip()
+
+
+def _read_inputs(paths: Iterable[Path]) -> dict[str, str]:
+    """The user's files by the name they get in `inputs/`."""
+    inputs: dict[str, str] = {}
+    for path in paths:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise ConfigError(
+                f"{path} cannot be read: {error.strerror}", hint="give a text file: --file PATH"
+            ) from error
+        if b"\0" in content[:8192]:
+            raise ConfigError(f"{path} is not a text file", hint="convert it to text or markdown first")
+        name = path.name if path.name not in inputs else f"{len(inputs) + 1}-{path.name}"
+        inputs[name] = content.decode("utf-8", "replace")
+    return inputs
+
+
+def _make_folder(workspace: Path, run_id: str) -> Path:
+    folder = workspace / run_id
+    try:
+        (folder / ".explorer").mkdir(parents=True)
+    except FileExistsError as error:
+        raise ConfigError(f"{folder} is there already", hint=f"explorer resume {run_id}") from error
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write in {workspace}: {error.strerror}", hint="choose another folder: --workspace DIR"
+        ) from error
+    return folder.resolve()
+
+
+async def _live(folder: Path, equipment: Equipment, extras: Extras, asked: RunStarted | str) -> RunResult:
+    """One life of a run: from opening the journal to its end, however it ends."""
+    started = extras.clock()
+    settings = equipment.settings
+    journal = Journal.open(folder / ".explorer", extras.now, [extras.observe] if extras.observe else [])
+    try:
+        fold = Fold.of(record.event for record in journal.records)
+
+        async def record(event: AnyEvent) -> None:
+            await journal.append(event)
+            fold.apply(event)
+
+        if isinstance(asked, RunStarted):
+            await record(asked)
+        budget = Budget(settings.limits, extras.clock)
+        extras.stop.attach(budget)
+        life = Life(folder, settings, extras.now, extras.clock, fold, record)
+        conclusion = await life.lead(equipment, budget, "" if isinstance(asked, RunStarted) else asked)
+    finally:
+        journal.close()
+    return RunResult(
+        run_id=folder.name,
+        folder=folder,
+        status=conclusion.status,
+        reason=conclusion.reason,
+        report=report_path(folder),
+        report_text=conclusion.report,
+        usage=fold.usage,
+        cost_usd=fold.cost_usd,
+        steps=fold.steps,
+        agents=len(fold.agents),
+        sources=len(fold.sources),
+        citations=conclusion.citations,
+        seconds=round(extras.clock() - started, 3),
+    )

@@ -1,0 +1,132 @@
+"""Looking at runs: find them, list them, read their records. Never writes, never takes a lock."""
+
+import re
+import secrets
+from datetime import datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from explorer import journal
+from explorer.errors import ConfigError, JournalDamagedError, NotFoundError, StorageError
+from explorer.events import Record
+from explorer.history import Fold
+from explorer.messages import Frozen
+
+LATEST = "latest"
+SLUG_CHARS = 32
+
+
+class RunOverview(Frozen):
+    """One line about a run."""
+
+    run_id: str
+    folder: Path
+    question: str
+    status: str
+    """`running`, `unfinished`, `complete`, `partial`, `failed` or `damaged`."""
+    started: datetime | None
+    cost_usd: float | None
+    tokens: int
+    agents: int
+    sources: int
+
+
+def new_run_id(question: str, now: datetime) -> str:
+    """A sortable, readable id: time (UTC), words of the question, four random hex digits."""
+    words = re.findall(r"[a-z0-9]+", question.lower())
+    telling = [word for word in words if word not in {"what", "is", "s", "the", "a", "an", "of", "on", "in", "are"}]
+    slug = "-".join(telling)[:SLUG_CHARS].strip("-") or "run"
+    return f"{now:%Y%m%d-%H%M%S}-{slug}-{secrets.token_hex(2)}"
+
+
+def journal_path(folder: Path) -> Path:
+    """Where a run's journal is."""
+    return folder / ".explorer" / "journal.jsonl"
+
+
+def read_records(folder: Path) -> tuple[Record, ...]:
+    """All records of a run.
+
+    Raises:
+        NotFoundError: The folder holds no run.
+        StorageError: The journal cannot be read, or is damaged.
+    """
+    path = journal_path(folder)
+    if not path.is_file():
+        raise NotFoundError(f"{folder} is not a run: it has no journal", hint="explorer runs")
+    return journal.read(path)
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a process holds the run's lock."""
+    lock = FileLock(folder / ".explorer" / "lock", blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        return True
+    except OSError:
+        return False
+    lock.release()
+    return False
+
+
+def list_runs(workspace: Path) -> list[RunOverview]:
+    """All runs of a workspace, oldest first."""
+    if not workspace.is_dir():
+        return []
+    folders = sorted(folder for folder in workspace.iterdir() if journal_path(folder).is_file())
+    return [overview(folder) for folder in folders]
+
+
+def overview(folder: Path) -> RunOverview:
+    """What there is to say about a run in one line."""
+    try:
+        records = read_records(folder)
+    except (JournalDamagedError, StorageError):
+        return RunOverview(
+            run_id=folder.name, folder=folder, question="", status="damaged", started=None,
+            cost_usd=None, tokens=0, agents=0, sources=0,
+        )  # fmt: skip
+    fold = Fold.of(record.event for record in records)
+    return RunOverview(
+        run_id=folder.name,
+        folder=folder,
+        question=fold.started.question if fold.started else "",
+        status=_status(fold, folder),
+        started=records[0].at if records else None,
+        cost_usd=fold.cost_usd,
+        tokens=fold.usage.total_tokens,
+        agents=len(fold.agents),
+        sources=len(fold.sources),
+    )
+
+
+def _status(fold: Fold, folder: Path) -> str:
+    if fold.finished is not None:
+        return str(fold.finished.status)
+    return "running" if is_running(folder) else "unfinished"
+
+
+def find_run(workspace: Path, name: str) -> Path:
+    """The folder of a run, by id, unique prefix, or `latest`.
+
+    Raises:
+        NotFoundError: No run fits.
+        ConfigError: More than one does.
+    """
+    names = sorted(folder.name for folder in workspace.iterdir() if journal_path(folder).is_file()) if (
+        workspace.is_dir()
+    ) else []  # fmt: skip
+    if not names:
+        raise NotFoundError(f"there are no runs in {workspace}", hint='start one: explorer "your question"')
+    if name == LATEST:
+        return workspace / names[-1]
+    if name in names:
+        return workspace / name
+    fitting = [known for known in names if known.startswith(name)]
+    if not fitting:
+        raise NotFoundError(f"there is no run {name!r} in {workspace}", hint="explorer runs")
+    if len(fitting) > 1:
+        raise ConfigError(f"{name!r} fits {len(fitting)} runs: {', '.join(fitting[:4])}", hint="give more of the id")
+    return workspace / fitting[0]

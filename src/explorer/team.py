@@ -1,0 +1,255 @@
+"""Roles become agents; and a helper becomes a tool, `call_agent`, made here, above the loop."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from explorer.agent import AgentRoom, Head, run_agent
+from explorer.budget import Account, Budget, WorstCost
+from explorer.calls import CallRoom, Record, Toolbox
+from explorer.errors import ConfigError, ToolError
+from explorer.events import AgentContinued, AgentFinished, AgentStarted, RoleLoaded, Status
+from explorer.history import AgentState, Fold
+from explorer.messages import LLMClient, ToolCall
+from explorer.pacing import WRITING_TOOLS, Ending, Note, budget_note, refuse_repetition
+from explorer.prompts import ORCHESTRATOR, Role
+from explorer.tool import Tool, ToolResult
+from explorer.tools.call_agent import CALL_AGENT, CallAgentArguments, CallAgentTool, handed_back, index_line
+from explorer.workspace import Workspace, refuse_engine_folder
+
+WRITER = "writer"
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model a role works with."""
+
+    label: str
+    """With the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
+    name: str
+    client: LLMClient
+    worst_cost: WorstCost
+
+
+@dataclass(frozen=True)
+class TeamParts:
+    """All that a team is made of."""
+
+    roles: Mapping[str, Role]
+    tools: Mapping[str, Tool]
+    """Every tool a role may name, but `call_agent`, which the team makes itself."""
+    model_of: Callable[[str], Model]
+    """By role."""
+    workspace: Workspace
+    fold: Fold
+    record: Record
+    budget: Budget
+    clock: Callable[[], float]
+    max_output_tokens: int
+
+
+class Team:
+    """The agents of one run."""
+
+    def __init__(self, parts: TeamParts) -> None:
+        self._parts = parts
+        self._places = asyncio.Semaphore(parts.budget.limits.max_parallel_agents)
+        self._busy: set[str] = set()
+        self._loading = asyncio.Lock()
+        self._tools = {**parts.tools, CALL_AGENT: CallAgentTool(self.help, helper_lines(parts.roles))}
+        check_roles(parts.roles, self._tools)
+
+    async def lead(self, task: str) -> AgentFinished:
+        """Start the orchestrator with a task, or take it from where its events left it."""
+        fold = self._parts.fold
+        if ORCHESTRATOR not in fold.agents:
+            await self._load(ORCHESTRATOR)
+            steps = self._parts.roles[ORCHESTRATOR].limits.max_steps
+            await self._parts.record(AgentStarted(agent=ORCHESTRATOR, role=ORCHESTRATOR, task=task, max_steps=steps))
+        return await self._run(fold.agents[ORCHESTRATOR])
+
+    async def go_on(self, message: str) -> AgentFinished:
+        """Give the finished orchestrator a further task."""
+        steps = self._parts.roles[ORCHESTRATOR].limits.max_steps
+        await self._parts.record(AgentContinued(agent=ORCHESTRATOR, task=message, max_steps=steps))
+        return await self._run(self._parts.fold.agents[ORCHESTRATOR])
+
+    async def help(self, asked: CallAgentArguments, call: str) -> ToolResult:
+        """Run a helper for a `call_agent` call: a new one, an earlier one again, or the one the call had begun."""
+        state = self._parts.fold.child_of(call) or await self._engage(asked, call)
+        try:
+            async with self._places:
+                finished = await self._run(state)
+        finally:
+            self._busy.discard(state.agent)
+        return handed_back(state, finished, full=asked.return_full_output)
+
+    async def _engage(self, asked: CallAgentArguments, call: str) -> AgentState:
+        parts = self._parts
+        task = self._task(asked)
+        if asked.agent_id:
+            state = self._earlier(asked)
+            limit = parts.roles[state.role].limits.max_steps
+            self._busy.add(state.agent)
+            await parts.record(
+                AgentContinued(agent=state.agent, parent_call=call, task=task, max_steps=_steps(asked, limit))
+            )
+            return state
+        role = self._role(asked.agent_type)
+        await self._load(role.name)
+        agent = self._new_id(role.name)
+        self._busy.add(agent)
+        await parts.record(
+            AgentStarted(
+                agent=agent,
+                role=role.name,
+                parent=ORCHESTRATOR,
+                parent_call=call,
+                task=task,
+                max_steps=_steps(asked, role.limits.max_steps),
+            )
+        )
+        return parts.fold.agents[agent]
+
+    def _role(self, name: str) -> Role:
+        helpers = [role for role in self._parts.roles if role != ORCHESTRATOR]
+        if name not in helpers:
+            raise ToolError(f"there is no helper called {name!r}; your helpers: {', '.join(helpers)}")
+        started = len(self._parts.fold.agents.keys() | self._busy) - 1
+        most = self._parts.budget.limits.max_agents
+        if started >= most and not (self._parts.budget.winding_down and name == WRITER):
+            raise ToolError(
+                f"this run may start {most} helpers, and has; work with what there is, "
+                "or give an earlier helper a further task by its agent_id"
+            )
+        return self._parts.roles[name]
+
+    def _earlier(self, asked: CallAgentArguments) -> AgentState:
+        agents = self._parts.fold.agents
+        state = agents.get(asked.agent_id)
+        if state is None or asked.agent_id == ORCHESTRATOR:
+            known = ", ".join(name for name in agents if name != ORCHESTRATOR) or "none yet"
+            raise ToolError(f"there is no helper {asked.agent_id!r} in this run; there are: {known}")
+        if state.finished is None or state.agent in self._busy:
+            raise ToolError(f"{asked.agent_id} is still at work; ask it again when it has answered")
+        return state
+
+    def _new_id(self, role: str) -> str:
+        # Ids claimed but not yet on disk count: two helpers started together must not share one.
+        taken = self._parts.fold.agents.keys() | self._busy
+        number = 1
+        while f"{role}-{number}" in taken:
+            number += 1
+        return f"{role}-{number}"
+
+    def _task(self, asked: CallAgentArguments) -> str:
+        parts = [asked.task_description.strip()]
+        if asked.output_dir:
+            refuse_engine_folder(asked.output_dir)
+            parts.append(f"Write your files under `{asked.output_dir.strip('/')}/`.")
+        if asked.context_files:
+            lines = "\n".join(index_line(self._parts.workspace, path) for path in asked.context_files)
+            parts.append(f"Files for you (read them with read_file):\n{lines}")
+        return "\n\n".join(parts)
+
+    async def _load(self, role: str) -> None:
+        """Freeze a role's head: prompt, tools and model stay for the whole run, whatever happens to the files."""
+        async with self._loading:
+            if role not in self._parts.fold.heads:
+                await self._record_head(role)
+
+    async def _record_head(self, role: str) -> None:
+        known = self._parts.roles[role]
+        schemas = tuple(self._tools[name].schema() for name in known.tools)
+        model = self._parts.model_of(role)
+        await self._parts.record(
+            RoleLoaded(
+                role=role, model=model.label, system=known.prompt, tools=schemas, max_steps=known.limits.max_steps
+            )
+        )
+
+    async def _run(self, state: AgentState) -> AgentFinished:
+        if state.role not in self._parts.roles:
+            raise ConfigError(
+                f"this run used the role {state.role!r}, which is not there now",
+                hint="give its folder again: --roles DIR",
+            )
+        loaded = self._parts.fold.heads[state.role]
+        model = self._parts.model_of(state.role)
+        toolbox = Toolbox(self._tools[tool.name] for tool in loaded.tools if tool.name in self._tools)
+        room = AgentRoom(
+            head=Head(model=model.name, system=loaded.system, tools=loaded.tools),
+            client=model.client,
+            calls=CallRoom(toolbox, self._parts.record, self._spill, self._parts.workspace.digest, self._gate),
+            account=lambda: self._account(state.role),
+            without_room=self._without_room,
+            worst_cost=model.worst_cost,
+            max_output_tokens=self._parts.max_output_tokens,
+            clock=self._parts.clock,
+            advise=self._advise,
+        )
+        return await run_agent(state, room)
+
+    def _account(self, role: str) -> Account:
+        budget = self._parts.budget
+        return budget.root if budget.winding_down and role in {ORCHESTRATOR, WRITER} else budget.exploration
+
+    def _without_room(self, state: AgentState, limit: str) -> Ending | None:
+        budget = self._parts.budget
+        was_winding_down = bool(budget.winding_down)
+        budget.wind_down(f"{limit} limit")
+        if state.role in {ORCHESTRATOR, WRITER} and not was_winding_down:
+            return None
+        return Ending(Status.PARTIAL, f"{limit} limit", "")
+
+    def _advise(self, state: AgentState) -> Note | Ending | None:
+        budget = self._parts.budget
+        if state.role == ORCHESTRATOR:
+            return budget_note(state, budget)
+        if budget.winding_down and state.role != WRITER:
+            return Ending(Status.PARTIAL, budget.winding_down, "")
+        return None
+
+    def _gate(self, agent: str, call: ToolCall) -> str:
+        state = self._parts.fold.agents[agent]
+        reason = self._parts.budget.winding_down
+        if reason and state.role == ORCHESTRATOR and not _is_writing(call):
+            return f"refused: the run is winding down ({reason}); only the report may be worked on"
+        return refuse_repetition(state, call)
+
+    async def _spill(self, key: str, text: str) -> str:
+        path = f".explorer/outputs/{key}.txt"
+        await asyncio.to_thread(self._parts.workspace.write_own, path, text)
+        return path
+
+
+def _is_writing(call: ToolCall) -> bool:
+    if call.name == CALL_AGENT:
+        return (call.arguments or {}).get("agent_type") == WRITER
+    return call.name in WRITING_TOOLS
+
+
+def _steps(asked: CallAgentArguments, limit: int) -> int:
+    return limit if asked.max_steps is None else min(asked.max_steps, limit)
+
+
+def check_roles(roles: Mapping[str, Role], tools: Mapping[str, Tool]) -> None:
+    """Every tool a role names exists, and only the orchestrator calls helpers.
+
+    Raises:
+        ConfigError: Names the role's file and the tool.
+    """
+    for role in roles.values():
+        for name in role.tools:
+            if name not in tools:
+                known = ", ".join(sorted(tools))
+                raise ConfigError(f"{role.path}: there is no tool {name!r}", hint=f"edit its tools; known are: {known}")
+        if CALL_AGENT in role.tools and role.name != ORCHESTRATOR:
+            raise ConfigError(f"{role.path}: only the orchestrator may call helpers", hint="remove call_agent from it")
+
+
+def helper_lines(roles: Mapping[str, Role]) -> str:
+    """The helpers, as the orchestrator reads them in `call_agent`'s description."""
+    return "\n".join(
+        f"- {role.name}: {' '.join(role.description.split())}" for role in roles.values() if role.name != ORCHESTRATOR
+    )

@@ -1,0 +1,116 @@
+"""`call_agent`: a helper as a tool. What runs the helper is handed in; here is what is asked and what comes back."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from pydantic import Field
+
+from explorer.events import AgentFinished, Status, WrittenFile
+from explorer.history import AgentState
+from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
+from explorer.workspace import Workspace
+
+CALL_AGENT = "call_agent"
+MAX_SUMMARY_CHARS = 3_000
+MAX_INDEX_BYTES = 2_600
+"""Of the index of files in a helper's result; with the summary it stays under about 6 kB."""
+FIRST_LINE_CHARS = 160
+OPEN_QUESTIONS = re.compile(
+    r"^\W*(?:not known|open questions|unknown|未知|未解决的问题)\W*[:：]\s*(.+)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+
+
+def index_line(workspace: Workspace, path: str) -> str:
+    """One file as a helper or an orchestrator sees it in an index."""
+    text = workspace.read_text(path)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return f"- {path} ({len(text.splitlines())} lines, {len(text.encode())} bytes): {first[:FIRST_LINE_CHARS]}"
+
+
+def handed_back(state: AgentState, finished: AgentFinished, *, full: bool) -> ToolResult:
+    """A helper's result: a short summary, and an index made from what the journal says was written."""
+    summary = finished.summary if full else finished.summary[:MAX_SUMMARY_CHARS]
+    reason = "" if finished.status is Status.COMPLETE else f"Ended early: {finished.reason}. "
+    unknown = OPEN_QUESTIONS.search(finished.summary)
+    content = json.dumps(
+        {
+            "agent_id": state.agent,
+            "status": finished.status,
+            "summary": (reason + summary).strip(),
+            "files": _index(list(state.files.values())),
+            "open_questions": unknown[1].strip()[:600] if unknown else "",
+        },
+        ensure_ascii=False,
+    )
+    metadata: dict[str, Any] = {"output_files": list(state.files), "steps_used": state.steps, "agent_id": state.agent}
+    if full:
+        metadata["full_output"] = finished.summary
+    if finished.status is Status.FAILED:
+        return ToolResult(success=False, error=content, metadata=metadata)
+    return ToolResult(success=True, content=content, metadata=metadata)
+
+
+def _index(files: list[WrittenFile]) -> list[dict[str, str | int]]:
+    """As many files as fit; the rest is a count and the way to see them."""
+    index: list[dict[str, str | int]] = []
+    size = 0
+    for written in files:
+        entry: dict[str, str | int] = {
+            "path": written.path,
+            "title": written.title[:80],
+            "lines": written.lines,
+            "bytes": written.bytes,
+        }
+        size += len(json.dumps(entry, ensure_ascii=False).encode())
+        if size > MAX_INDEX_BYTES:
+            index.append({"path": "...", "title": f"{len(files) - len(index)} more files; see list_files"})
+            break
+        index.append(entry)
+    return index
+
+
+class CallAgentArguments(Arguments):
+    """Of `call_agent`."""
+
+    agent_type: str = Field(description="Which helper, by name")
+    task_description: str = Field(
+        min_length=1,
+        description="All the helper needs to know, for it sees nothing else: the goal and why, what is known already, "
+        "what to look at, how deep to go, what to leave out",
+    )
+    context_files: list[str] = Field(
+        default=[], description="Files of this run it should read; it gets an index of them"
+    )
+    output_dir: str = Field(default="", description="Folder for its files; leave out to let it choose")
+    max_steps: int | None = Field(default=None, ge=1, description="Fewer turns than usual, for a small task")
+    return_full_output: bool = Field(
+        default=False, description="Return its last words whole instead of a short summary"
+    )
+    agent_id: str = Field(
+        default="", description="An earlier helper's id, to give it a further task; it remembers what it did"
+    )
+
+
+class CallAgentTool(Tool):
+    """A helper as a tool."""
+
+    name = CALL_AGENT
+    description = ""
+    arguments = CallAgentArguments
+    effect = Effect.CHILD
+    timeout_s = None
+
+    def __init__(self, help_with: Callable[[CallAgentArguments, str], Awaitable[ToolResult]], helpers: str) -> None:
+        self._help_with = help_with
+        self.description = (
+            "Give a task to a helper, which works on its own, writes its findings into files, and returns a short "
+            "summary with an index of those files; read on with read_file where it matters. Several calls in one "
+            f"turn run in parallel.\nHelpers:\n{helpers}"
+        )
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Run the helper to its end."""
+        return await self._help_with(CallAgentArguments(**arguments), CURRENT_CALL.get())

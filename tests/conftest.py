@@ -1,0 +1,50 @@
+"""What holds for every test: no keys in the environment, no network but loopback, golden files on request."""
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--update-golden`."""
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the developer's keys and settings out of every test."""
+    for name in list(os.environ):
+        if name.endswith(("_API_KEY", "_BASE_URL")) or name.startswith("EXPLORER_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _loopback_only() -> Iterator[None]:
+    """Refuse every connection that leaves this machine."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:  # noqa: ANN401 - socket's own signature
+        host = address[0] if isinstance(address, tuple) else "localhost"  # pyright: ignore[reportUnknownVariableType]
+        if str(host) not in {"127.0.0.1", "::1", "localhost"}:  # pyright: ignore[reportUnknownArgumentType]
+            raise PermissionError(f"a test may not connect to {host}")
+        connect(self, address)  # pyright: ignore[reportUnknownArgumentType]
+
+    socket.socket.connect = guarded  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        socket.socket.connect = connect  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder of recorded real data; the test is skipped where there is none."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"no recorded data at {SHARED_DATA}")
+    return SHARED_DATA
