@@ -4,7 +4,7 @@ It knows no vendor, no tool and no terminal, and keeps nothing to itself: what i
 agent's state, which is a fold of events on disk. So starting and resuming are the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from explorer.budget import Account, Amount, Hold, WorstCost
@@ -39,8 +39,8 @@ class AgentRoom:
     worst_cost: WorstCost
     max_output_tokens: int
     clock: Callable[[], float]
-    advise: Callable[[AgentState], Note | Ending | None]
-    """What the run has to say before a request: budget notes, an end."""
+    advise: Callable[[AgentState], Awaitable[Note | Ending | None]]
+    """What the run has to say before a request: budget notes, words from outside, an end."""
 
 
 async def run_agent(state: AgentState, room: AgentRoom) -> AgentFinished:
@@ -54,7 +54,7 @@ async def run_agent(state: AgentState, room: AgentRoom) -> AgentFinished:
         if state.open_turn is not None:
             await answer(state, room.calls)
         else:
-            match after_turn(state) or before_asking(state) or room.advise(state):
+            match after_turn(state) or before_asking(state) or await room.advise(state):
                 case Ending() as ending:
                     await _end(state, room, ending)
                 case Note() as note:

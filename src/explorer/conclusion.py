@@ -66,7 +66,13 @@ def conclude(fold: Fold, workspace: Workspace, ended: AgentFinished | None, cut:
 
 
 def restore_draft(fold: Fold, workspace: Workspace) -> None:
-    """Before a follow-up: put the writer's own draft back in the rendered report's place."""
+    """Before agents go on: put the writer's own draft back in the rendered report's place.
+
+    A report that only the engine wrote is taken away: to the agents there is none yet.
+    """
+    if REPORT not in fold.files:
+        workspace.remove(REPORT)
+        return
     draft = _draft(fold, workspace)
     if draft and workspace.digest(REPORT) != sha256(draft.encode("utf-8", "replace")):
         workspace.write_own(REPORT, draft)

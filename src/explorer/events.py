@@ -135,6 +135,8 @@ class Steered(Event):
 
     type: Literal["steered"] = "steered"
     text: str
+    order: str = ""
+    """Id of the order left by another process; applied once."""
 
 
 class TurnTaken(Event):
@@ -190,6 +192,14 @@ class SourceRecorded(Event):
     source: Source
 
 
+class StopAsked(Event):
+    """Someone outside asked the run to write up and stop."""
+
+    type: Literal["stop_asked"] = "stop_asked"
+    order: str
+    reason: str
+
+
 class AgentFinished(Event):
     """An agent's end; on disk before its parent's result."""
 
@@ -221,6 +231,7 @@ AnyEvent = Annotated[
     | AgentContinued
     | NoteAdded
     | Steered
+    | StopAsked
     | TurnTaken
     | TurnFailed
     | ToolStarted

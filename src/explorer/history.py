@@ -15,6 +15,7 @@ from explorer.events import (
     Source,
     SourceRecorded,
     Steered,
+    StopAsked,
     ToolFinished,
     ToolStarted,
     TurnTaken,
@@ -172,6 +173,8 @@ class Fold:
     started: RunStarted | None = None
     finished: RunFinished | None = None
     """The latest end, while nothing was asked after it."""
+    orders: set[str] = field(default_factory=set[str])
+    """Ids of the orders from outside that were applied."""
 
     @classmethod
     def of(cls, events: Iterable[AnyEvent]) -> "Fold":
@@ -192,12 +195,16 @@ class Fold:
                 self.heads[event.role] = event
             case SourceRecorded():
                 self.sources[event.source.id] = event.source
+            case StopAsked():
+                self.orders.add(event.order)
             case _:
                 self._apply_to_agent(event)
 
     def _apply_to_agent(self, event: AnyEvent) -> None:
         if isinstance(event, AgentStarted):
             self.agents[event.agent] = AgentState(event.agent)
+        if isinstance(event, Steered):
+            self.orders.add(event.order)
         if isinstance(event, ToolFinished):
             self.files |= {written.path: written for written in event.files}
         if isinstance(event, AgentContinued | TurnTaken):

@@ -1,129 +1,26 @@
 """The journal: one append-only file of records in one total order, the only truth about a run.
 
-A line is `{"v":1,"seq":17,"at":"...","agent":"...","type":"...", ..., "prev":"<crc32>","crc":"<crc32>"}`:
-`prev` is the `crc` of the line before, `crc` covers the line up to itself. So neither a flipped bit nor a
-missing or foreign line is ever taken for a record, the last line included.
-
 `append` returns when the record is on disk (write + fdatasync). Appends that come while a sync is running wait
 for the next one together: one sync for all of them.
 """
 
 import asyncio
-import json
 import os
-import re
-import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from filelock import FileLock, Timeout
-from pydantic import TypeAdapter, ValidationError
 
-from explorer.errors import JournalDamagedError, RunLockedError, StorageError
+from explorer.errors import RunLockedError, StorageError
 from explorer.events import JOURNAL_VERSION, AnyEvent, Record, Repaired
-from explorer.messages import JsonObject
-
-GENESIS = "00000000"
-"""`prev` of the first line."""
-CRC_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
-ENVELOPE = ("v", "seq", "at", "prev", "crc")
+from explorer.records import GENESIS, encode, scan
 
 Observe = Callable[[Record], None]
-Upcaster = Callable[[JsonObject], JsonObject]
-
-UPCASTERS: dict[int, Upcaster] = {}
-"""By version: a pure function from a record's fields in that version to those in the next."""
-
-_EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
-
-
-@dataclass(frozen=True)
-class Scan:
-    """What reading a journal file found."""
-
-    records: tuple[Record, ...]
-    last_crc: str
-    good_bytes: int
-    """Length of the valid head; what follows is a torn tail."""
-    torn: bytes
-    """The torn tail, empty in a clean journal."""
-
-
-def encode(record: Record, prev: str) -> tuple[bytes, str]:
-    """A record's line, with its newline, and its crc."""
-    fields = {"v": record.v, "seq": record.seq, "at": record.at.isoformat()}
-    fields |= record.event.model_dump(mode="json")
-    fields["prev"] = prev
-    head = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")[:-1]
-    crc = f"{zlib.crc32(head):08x}"
-    return head + b',"crc":"' + crc.encode() + b'"}\n', crc
-
-
-def scan(content: bytes) -> Scan:
-    """Read a journal's bytes.
-
-    Raises:
-        JournalDamagedError: A valid record stands after a damaged one, or the journal is of a newer version.
-    """
-    records: list[Record] = []
-    last_crc, position = GENESIS, 0
-    while position < len(content):
-        end = content.find(b"\n", position)
-        line = content[position : end if end >= 0 else len(content)]
-        record = _decode(line, last_crc, len(records) + 1) if end >= 0 else None
-        if record is None:
-            _refuse_if_valid_records_follow(content[position:], len(records) + 1)
-            return Scan(tuple(records), last_crc, position, content[position:])
-        records.append(record)
-        last_crc = _crc_of(line) or GENESIS
-        position = end + 1
-    return Scan(tuple(records), last_crc, position, b"")
-
-
-def _crc_of(line: bytes) -> str | None:
-    """The line's crc when it is the right one."""
-    found = CRC_TAIL.search(line)
-    if found is None or f"{zlib.crc32(line[: found.start()]):08x}".encode() != found[1]:
-        return None
-    return found[1].decode()
-
-
-def _decode(line: bytes, prev: str, seq: int) -> Record | None:
-    """The record of a line, or None when the line is not what was written after `prev`."""
-    if _crc_of(line) is None:
-        return None
-    fields: JsonObject = json.loads(line)
-    if fields["prev"] != prev or fields["seq"] != seq:
-        return None
-    version: int = fields["v"]
-    if version > JOURNAL_VERSION:
-        raise JournalDamagedError(
-            f"record {seq} has version {version}; this explorer reads up to {JOURNAL_VERSION}",
-            hint="update explorer: pip install -U explorer",
-        )
-    while version < JOURNAL_VERSION:
-        fields = UPCASTERS[version](fields)
-        version += 1
-    body = {key: value for key, value in fields.items() if key not in ENVELOPE}
-    try:
-        event = _EVENTS.validate_python(body)
-    except ValidationError as error:
-        raise JournalDamagedError(f"record {seq} is intact but not understood: {error}") from error
-    return Record(v=version, seq=seq, at=datetime.fromisoformat(fields["at"]), event=event)
-
-
-def _refuse_if_valid_records_follow(tail: bytes, seq: int) -> None:
-    """A torn tail may be cut off; a hole before intact records may not."""
-    for line in tail.split(b"\n")[1:]:
-        if _crc_of(line) is not None:
-            raise JournalDamagedError(
-                f"the journal is damaged at record {seq} (line {seq}), and intact records follow it",
-                hint="restore the journal from a copy; explorer does not guess what was lost",
-            )
+Reach = Callable[[str], None]
+CRASH_POINTS = ("before_append", "before_write", "mid_write", "before_sync", "after_sync", "after_append")
 
 
 def read(path: Path) -> tuple[Record, ...]:
@@ -137,10 +34,11 @@ def read(path: Path) -> tuple[Record, ...]:
 class Journal:
     """The one writer of a run's journal. Use `Journal.open`, and `close` at the end."""
 
-    def __init__(self, folder: Path, now: Callable[[], datetime], observers: Iterable[Observe]) -> None:
+    def __init__(self, folder: Path, now: Callable[[], datetime], observers: Iterable[Observe], reach: Reach) -> None:
         self._folder = folder
         self._now = now
         self._observers = tuple(observers)
+        self._reach = reach
         # A moment of patience: someone may be looking whether the run is running.
         self._lock = FileLock(folder / "lock", timeout=0.3)
         # One thread: batches reach the file in the order of handing over, whatever is cancelled meanwhile.
@@ -155,20 +53,23 @@ class Journal:
         """What was there at opening, a repair included."""
 
     @classmethod
-    def open(cls, folder: Path, now: Callable[[], datetime], observers: Iterable[Observe] = ()) -> "Journal":
+    def open(
+        cls, folder: Path, now: Callable[[], datetime], observers: Iterable[Observe] = (), reach: Reach | None = None
+    ) -> "Journal":
         """Take the lock, scan, cut off a torn tail.
 
         Args:
             folder: The run's `.explorer` folder.
             now: The clock for records' times (aware).
             observers: Called with each record once it is durable, in order.
+            reach: Called with the name of each point of no return as it is reached; tests end the process there.
 
         Raises:
             RunLockedError: Another process works on the run.
             JournalDamagedError: Damage that cannot be repaired without guessing.
             StorageError: The folder cannot be written.
         """
-        journal = cls(folder, now, observers)
+        journal = cls(folder, now, observers, reach or (lambda _point: None))
         journal._take_lock()
         try:
             journal._load()
@@ -218,6 +119,7 @@ class Journal:
         """
         if self._failure is not None:
             raise self._failure
+        self._reach("before_append")
         entry = self._seal(event)
         self._waiting.append(entry)
         record = entry[0]
@@ -229,6 +131,7 @@ class Journal:
             assert self._writing is not None
             # `wait` does not cancel what it waits for: a cancelled agent leaves a whole record behind.
             await asyncio.wait([self._writing])
+        self._reach("after_append")
         return record
 
     def _seal(self, event: AnyEvent) -> tuple[Record, bytes]:
@@ -260,11 +163,21 @@ class Journal:
                 observe(record)
 
     def _write_all(self, batch: list[tuple[Record, bytes]]) -> None:
-        assert self._file is not None
         content = memoryview(b"".join(line for _, line in batch))
+        half = len(content) // 2
+        self._reach("before_write")
+        self._write(content[:half])
+        self._reach("mid_write")
+        self._write(content[half:])
+        self._reach("before_sync")
+        assert self._file is not None
+        os.fdatasync(self._file.fileno())
+        self._reach("after_sync")
+
+    def _write(self, content: memoryview) -> None:
+        assert self._file is not None
         while content:
             content = content[self._file.write(content) :]
-        os.fdatasync(self._file.fileno())
 
     def close(self) -> None:
         """Finish what was handed over and give the lock back."""

@@ -14,6 +14,7 @@ from explorer.errors import ConfigError, ModelError
 from explorer.events import AgentFinished, RunFinished, Status, Steered, TurnFailed
 from explorer.evidence import Evidence, SourceDraft
 from explorer.history import AgentState, Fold
+from explorer.inbox import Inbox
 from explorer.messages import Request
 from explorer.prompts import ORCHESTRATOR
 from explorer.settings import Settings
@@ -23,6 +24,7 @@ from explorer.tools.finish import FinishTool
 from explorer.workspace import Workspace
 
 GO_ON = "Go on where you stopped. Finish what is worth finishing, then the report."
+LATE_WORDS = "The words above came while you were finishing. Take them into account, then finish again."
 SAMPLE_LINE = "This run reads bundled, invented sample data."
 INPUTS = "inputs"
 
@@ -56,6 +58,8 @@ class Life:
         try:
             async with limit:
                 ended = await self._orchestrate(team, workspace, evidence, message)
+                while await team.has_late_words():
+                    ended = await team.go_on(LATE_WORDS)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -84,6 +88,7 @@ class Life:
                 fold=self.fold,
                 record=self.record,
                 budget=budget,
+                inbox=Inbox(self.folder / ".explorer"),
                 clock=self.clock,
                 max_output_tokens=self.settings.max_output_tokens,
             )
@@ -98,8 +103,8 @@ class Life:
         state = self.fold.agents.get(ORCHESTRATOR)
         if state is None:
             return await team.lead(await self._first_words(workspace, evidence))
+        restore_draft(self.fold, workspace)
         if state.finished is not None and (message or self._ended_early(state)):
-            restore_draft(self.fold, workspace)
             return await team.go_on(message or GO_ON)
         if message:
             await self.record(Steered(agent=ORCHESTRATOR, text=message))

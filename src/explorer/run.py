@@ -85,6 +85,8 @@ class Extras:
     clock: Callable[[], float] = time.monotonic
     run_id: str = ""
     """Of a new run; made from time and question when empty."""
+    reach: Callable[[str], None] | None = None
+    """Called at each of the journal's points of no return, by name; tests end the process there."""
 
 
 async def start(question: str, settings: Settings, extras: Extras | None = None) -> RunResult:
@@ -199,7 +201,8 @@ async def _live(folder: Path, equipment: Equipment, extras: Extras, asked: RunSt
     """One life of a run: from opening the journal to its end, however it ends."""
     started = extras.clock()
     settings = equipment.settings
-    journal = Journal.open(folder / ".explorer", extras.now, [extras.observe] if extras.observe else [])
+    observers = [extras.observe] if extras.observe else []
+    journal = Journal.open(folder / ".explorer", extras.now, observers, extras.reach)
     try:
         fold = Fold.of(record.event for record in journal.records)
 

@@ -8,9 +8,10 @@ from explorer.agent import AgentRoom, Head, run_agent
 from explorer.budget import Account, Budget, WorstCost
 from explorer.calls import CallRoom, Record, Toolbox
 from explorer.errors import ConfigError, ToolError
-from explorer.events import AgentContinued, AgentFinished, AgentStarted, RoleLoaded, Status
+from explorer.events import AgentContinued, AgentFinished, AgentStarted, RoleLoaded, Status, Steered, StopAsked
 from explorer.history import AgentState, Fold
-from explorer.messages import LLMClient, ToolCall
+from explorer.inbox import Inbox, Order, OrderKind
+from explorer.messages import LLMClient, ToolCall, UserText
 from explorer.pacing import WRITING_TOOLS, Ending, Note, budget_note, refuse_repetition
 from explorer.prompts import ORCHESTRATOR, Role
 from explorer.tool import Tool, ToolResult
@@ -44,6 +45,7 @@ class TeamParts:
     fold: Fold
     record: Record
     budget: Budget
+    inbox: Inbox
     clock: Callable[[], float]
     max_output_tokens: int
 
@@ -56,6 +58,7 @@ class Team:
         self._places = asyncio.Semaphore(parts.budget.limits.max_parallel_agents)
         self._busy: set[str] = set()
         self._loading = asyncio.Lock()
+        self._ordering = asyncio.Lock()
         self._tools = {**parts.tools, CALL_AGENT: CallAgentTool(self.help, helper_lines(parts.roles))}
         check_roles(parts.roles, self._tools)
 
@@ -202,13 +205,37 @@ class Team:
             return None
         return Ending(Status.PARTIAL, f"{limit} limit", "")
 
-    def _advise(self, state: AgentState) -> Note | Ending | None:
+    async def _advise(self, state: AgentState) -> Note | Ending | None:
+        await self._take_orders()
         budget = self._parts.budget
         if state.role == ORCHESTRATOR:
             return budget_note(state, budget)
         if budget.winding_down and state.role != WRITER:
             return Ending(Status.PARTIAL, budget.winding_down, "")
         return None
+
+    async def has_late_words(self) -> bool:
+        """Whether someone said something to the orchestrator that it has not answered, though it has finished."""
+        await self._take_orders()
+        return isinstance(self._parts.fold.agents[ORCHESTRATOR].messages[-1], UserText)
+
+    async def _take_orders(self) -> None:
+        """Apply what another process left for this run: any agent's turn will do, the words go to the orchestrator."""
+        if not self._parts.inbox.waiting():
+            return
+        async with self._ordering:
+            for order in self._parts.inbox.waiting():
+                await self._apply(order)
+                self._parts.inbox.done(order)
+
+    async def _apply(self, order: Order) -> None:
+        is_new = order.id not in self._parts.fold.orders
+        if order.kind is OrderKind.STOP:
+            if is_new:
+                await self._parts.record(StopAsked(order=order.id, reason=order.text))
+            self._parts.budget.wind_down(order.text)
+        elif is_new:
+            await self._parts.record(Steered(agent=ORCHESTRATOR, text=order.text, order=order.id))
 
     def _gate(self, agent: str, call: ToolCall) -> str:
         state = self._parts.fold.agents[agent]

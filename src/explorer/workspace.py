@@ -100,6 +100,13 @@ class Workspace:
             ) from error
         return describe(path, text)
 
+    def remove(self, path: str) -> None:
+        """Remove a plain file, if it is there."""
+        if self.exists(path):
+            with self._opened_parent(path) as (parent, name):
+                os.unlink(name, dir_fd=parent)
+                os.fsync(parent)
+
     def foresee(self, path: str, text: str) -> FileChange:
         """The change that writing `text` would make."""
         refuse_engine_folder(path)

@@ -1,0 +1,24 @@
+"""The entry point: `explorer` and `python -m explorer`."""
+
+import sys
+
+from explorer.cli.help_text import quick_answer
+
+
+def main() -> int:
+    """Run the command line and return its exit code.
+
+    Help and version are answered before the parser is imported: they are typed while thinking, so they are instant.
+    """
+    tokens = sys.argv[1:]
+    answer = quick_answer(tokens)
+    if answer is not None:
+        sys.stdout.write(answer)
+        return 0
+    from explorer.cli.app import run_tokens  # noqa: PLC0415 - help must not pay for the parser
+
+    return run_tokens(tokens)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

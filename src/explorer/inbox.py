@@ -1,0 +1,87 @@
+"""Words from outside to a running run: another process leaves an order in a folder, the run takes it at its next turn.
+
+An order is a file, written whole or not at all. It is removed once it is in the journal under its id, so that it
+is applied exactly once, also when the run is killed in between.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from explorer.errors import StorageError
+
+FOLDER = "inbox"
+MAX_ORDER_BYTES = 64 * 1024
+
+
+class OrderKind(StrEnum):
+    """What is wanted of a running run."""
+
+    STEER = "steer"
+    """Say something to the orchestrator."""
+    STOP = "stop"
+    """Write up and stop."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """One order."""
+
+    id: str
+    """Sortable by time; unique."""
+    kind: OrderKind
+    text: str
+
+
+class Inbox:
+    """The orders for one run."""
+
+    def __init__(self, engine_folder: Path) -> None:
+        """Take the run's `.explorer` folder."""
+        self._folder = engine_folder / FOLDER
+
+    def leave(self, kind: OrderKind, text: str, time_ns: Callable[[], int]) -> Order:
+        """Queue an order, durably.
+
+        Raises:
+            StorageError: The folder cannot be written.
+        """
+        order = Order(f"{time_ns():020d}-{secrets.token_hex(3)}", kind, text)
+        content = json.dumps({"kind": order.kind, "text": order.text}).encode()
+        try:
+            self._folder.mkdir(exist_ok=True)
+            temporary = self._folder / f".{order.id}"
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.rename(self._folder / f"{order.id}.json")
+        except OSError as error:
+            raise StorageError(f"the order could not be left in {self._folder}: {error.strerror}") from error
+        return order
+
+    def waiting(self) -> list[Order]:
+        """The orders not yet taken, oldest first; what is no order is passed over."""
+        try:
+            names = sorted(entry.name for entry in os.scandir(self._folder) if entry.name.endswith(".json"))
+        except FileNotFoundError:
+            return []
+        return [order for name in names if (order := self._read(name)) is not None]
+
+    def _read(self, name: str) -> Order | None:
+        path = self._folder / name
+        try:
+            if path.is_symlink() or path.stat().st_size > MAX_ORDER_BYTES:
+                return None
+            fields = json.loads(path.read_bytes())
+            return Order(name.removesuffix(".json"), OrderKind(fields["kind"]), str(fields["text"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def done(self, order: Order) -> None:
+        """Remove an order that is in the journal."""
+        (self._folder / f"{order.id}.json").unlink(missing_ok=True)

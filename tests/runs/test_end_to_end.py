@@ -1,0 +1,138 @@
+"""The main job from the command line, over real HTTP and the real SDKs, killed and resumed."""
+
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from command import begin, explorer
+from explorer.events import AgentFinished, AgentStarted, ToolFinished, TurnTaken
+from model_servers import AnthropicServer, Asked, OpenAIServer, Reply
+from team_script import NOTES, body_of, cited_references, last_json, only_run, records_of, role_of, team
+
+WIRES = {"anthropic": (AnthropicServer, "ANTHROPIC_BASE_URL"), "openai": (OpenAIServer, "OPENAI_BASE_URL")}
+QUESTION = "How was May for the plant?"
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """A text file of the user's."""
+    path = tmp_path / "notes.md"
+    path.write_text(NOTES)
+    return path
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_main_job_by_base_url_alone(wire: str, tmp_path: Path, notes: Path) -> None:
+    """A base URL is all it takes: helpers in parallel, files, a drill-down, and a report with resolved citations."""
+    server_class, variable = WIRES[wire]
+    with server_class(team) as server:
+        done = explorer(QUESTION, "--file", str(notes), "--output-format", "json", cwd=tmp_path, **{variable: server.url})
+    assert done.returncode == 0, done.stderr
+    answer = last_json(done.stdout)
+    assert answer["status"] == "complete"
+    assert answer["citations"] == 2
+    folder = only_run(tmp_path / "workspace")
+    report = (folder / "report.md").read_text()
+    assert "rose by 12 % in May [1]" in report
+    assert cited_references(report) == {"S1"}
+    assert (folder / ".explorer" / "sources" / "S1.md").is_file()
+    events = [record.event for record in records_of(folder)]
+    started = Counter(event.role for event in events if isinstance(event, AgentStarted))
+    assert started == {"orchestrator": 1, "searcher": 3, "analyzer": 1, "writer": 1}
+    drilled = [e for e in events if isinstance(e, ToolFinished) and e.agent == "orchestrator" and e.name == "read_file"]
+    assert all(event.success for event in drilled)
+    assert len(drilled) == 2
+    wrote = {event.agent for event in events if isinstance(event, ToolFinished) and event.files}
+    assert wrote == {"searcher-1", "searcher-2", "searcher-3", "analyzer-1", "writer-1"}
+
+
+def _stall_gamma(asked: Asked) -> Reply:
+    """Like the team, but the third searcher's second reply never comes."""
+    if role_of(asked) == "searcher" and "gamma" in asked.said[0] and asked.results:
+        return Reply(text="I", stalls="silent")
+    return team(asked)
+
+
+def _wait_until_two_searchers_ended(folder: Path, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            run = only_run(folder)
+            ended = [r for r in records_of(run) if isinstance(r.event, AgentFinished)]
+        except (ValueError, FileNotFoundError, OSError):
+            ended = []
+        except Exception as error:  # noqa: BLE001 - the run's folder is there before its journal
+            if "journal" not in str(error):
+                raise
+            ended = []
+        if len(ended) == 2:
+            return
+        time.sleep(0.05)
+    raise AssertionError("two searchers never ended")
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_kill_in_the_middle_of_a_fan_out_then_resume(wire: str, tmp_path: Path, notes: Path) -> None:
+    """After kill -9, what was finished is not asked again, and the report equals that of an undisturbed run."""
+    server_class, variable = WIRES[wire]
+    ask = (QUESTION, "--file", str(notes))
+    with server_class(_stall_gamma) as server:
+        process = begin(*ask, "--workspace", "killed", cwd=tmp_path, **{variable: server.url})
+        try:
+            _wait_until_two_searchers_ended(tmp_path / "killed")
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+    folder = only_run(tmp_path / "killed")
+    before = records_of(folder)
+    with server_class(team) as server:
+        resumed = explorer("resume", "latest", "--workspace", "killed", cwd=tmp_path, **{variable: server.url})
+        asked_again = len(server.requests)
+    assert resumed.returncode == 0, resumed.stderr
+    with server_class(team) as server:
+        whole = explorer(*ask, "--workspace", "whole", cwd=tmp_path, **{variable: server.url})
+        asked_in_all = len(server.requests)
+    assert whole.returncode == 0, whole.stderr
+    after = records_of(folder)
+    assert after[: len(before)] == before
+    turns_before = sum(isinstance(record.event, TurnTaken) for record in before)
+    assert asked_again == asked_in_all - turns_before
+    finished = Counter(r.event.call for r in after if isinstance(r.event, ToolFinished))
+    assert set(finished.values()) == {1}
+    undisturbed = (only_run(tmp_path / "whole") / "report.md").read_text()
+    assert body_of((folder / "report.md").read_text()) == body_of(undisturbed)
+
+
+def test_a_follow_up_goes_on_with_the_same_conversations(tmp_path: Path, notes: Path) -> None:
+    """A message to a finished run reaches the orchestrator, and the helper it asks again remembers its work."""
+
+    def script(asked: Asked) -> Reply:
+        if not any("And June?" in said for said in asked.said):
+            return team(asked)
+        if role_of(asked) == "orchestrator":
+            steps = [
+                Reply(
+                    calls=[
+                        ("call_agent", {"agent_type": "writer", "agent_id": "writer-1", "task_description": "And June?"})
+                    ]
+                ),
+                Reply(calls=[("finish_exploration", {"summary": "June is added."})]),
+            ]
+            return steps[len(asked.results) - 8]
+        if len(asked.results) == 2:
+            edit = {"filepath": "report.md", "old_string": "3 June [S1].", "new_string": "3 June [S1], as is known."}
+            return Reply(calls=[("edit_file", edit)])
+        return Reply(text="June is added [S1].")
+
+    with AnthropicServer(script) as server:
+        settings = {"ANTHROPIC_BASE_URL": server.url}
+        first = explorer(QUESTION, "--file", str(notes), cwd=tmp_path, **settings)
+        assert first.returncode == 0, first.stderr
+        again = explorer("resume", "latest", "And June?", cwd=tmp_path, **settings)
+    assert again.returncode == 0, again.stderr
+    folder = only_run(tmp_path / "workspace")
+    assert "3 June [1], as is known." in (folder / "report.md").read_text()
+    assert sum(isinstance(r.event, AgentStarted) for r in records_of(folder)) == 6
