@@ -217,6 +217,15 @@ class RunFinished(Event):
     reason: str
 
 
+class RunForked(Event):
+    """What stands before was another run's; from here on it is this one's."""
+
+    type: Literal["run_forked"] = "run_forked"
+    run_id: str
+    of: str
+    at: int
+
+
 class Repaired(Event):
     """A torn tail was cut off at opening; the cut bytes are in `journal.torn`."""
 
@@ -239,6 +248,7 @@ AnyEvent = Annotated[
     | SourceRecorded
     | AgentFinished
     | RunFinished
+    | RunForked
     | Repaired,
     Field(discriminator="type"),
 ]

@@ -11,6 +11,7 @@ from explorer.events import (
     NoteAdded,
     RoleLoaded,
     RunFinished,
+    RunForked,
     RunStarted,
     Source,
     SourceRecorded,
@@ -197,6 +198,8 @@ class Fold:
                 self.sources[event.source.id] = event.source
             case StopAsked():
                 self.orders.add(event.order)
+            case RunForked() if self.started is not None:
+                self.started = self.started.model_copy(update={"run_id": event.run_id})
             case _:
                 self._apply_to_agent(event)
 

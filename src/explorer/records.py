@@ -8,7 +8,7 @@ missing or foreign line is ever taken for a record, the last line included.
 import json
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -51,6 +51,16 @@ def encode(record: Record, prev: str) -> tuple[bytes, str]:
     head = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")[:-1]
     crc = f"{zlib.crc32(head):08x}"
     return head + b',"crc":"' + crc.encode() + b'"}\n', crc
+
+
+def encode_all(records: Iterable[Record]) -> bytes:
+    """A whole journal of given records."""
+    lines: list[bytes] = []
+    crc = GENESIS
+    for record in records:
+        line, crc = encode(record, crc)
+        lines.append(line)
+    return b"".join(lines)
 
 
 def scan(content: bytes) -> Scan:
