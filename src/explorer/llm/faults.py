@@ -1,0 +1,223 @@
+"""Sorts what providers refuse with, by type, status and body, into faults that each have one consequence."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import httpx2
+
+from explorer.errors import ModelError, ModelFault
+from explorer.llm.options import Place
+from explorer.llm.wire_json import as_object, as_text, mend_text
+from explorer.messages import JsonObject
+
+MESSAGE_CHARS = 500
+"""Of a server's own words, kept in an error."""
+
+KINDS: Mapping[str, ModelFault] = {
+    "invalid_request_error": ModelFault.REJECTED,
+    "authentication_error": ModelFault.CREDENTIALS,
+    "billing_error": ModelFault.REJECTED,
+    "permission_error": ModelFault.CREDENTIALS,
+    "not_found_error": ModelFault.UNKNOWN_MODEL,
+    "request_too_large": ModelFault.CONTEXT_EXCEEDED,
+    "rate_limit_error": ModelFault.RATE_LIMITED,
+    "timeout_error": ModelFault.OVERLOADED,
+    "api_error": ModelFault.OVERLOADED,
+    "overloaded_error": ModelFault.OVERLOADED,
+    "memory_precondition_failed_error": ModelFault.REJECTED,
+    "memory_path_conflict_error": ModelFault.REJECTED,
+    "conflict_error": ModelFault.OVERLOADED,
+    "server_error": ModelFault.OVERLOADED,
+    "rate_limit_exceeded": ModelFault.RATE_LIMITED,
+    "model_not_found": ModelFault.UNKNOWN_MODEL,
+    "invalid_api_key": ModelFault.CREDENTIALS,
+    "insufficient_quota": ModelFault.REJECTED,
+}
+"""What an error's `type` or `code` says when it arrives inside a stream whose status was 200."""
+
+STRONGER_THAN_STATUS = frozenset(
+    {"rate_limit_error", "rate_limit_exceeded", "overloaded_error", "model_not_found", "invalid_api_key"}
+    | {"authentication_error", "insufficient_quota", "billing_error", "request_too_large"}
+)
+"""Words that are exact where the status beside them is not: an empty account answers 429, but waiting is no cure."""
+
+_STATUS: Mapping[int, ModelFault] = {
+    401: ModelFault.CREDENTIALS,
+    403: ModelFault.CREDENTIALS,
+    408: ModelFault.TRANSPORT,
+    409: ModelFault.OVERLOADED,
+    413: ModelFault.CONTEXT_EXCEEDED,
+    429: ModelFault.RATE_LIMITED,
+}
+
+_NOT_ABOUT_LENGTH = frozenset({401, 403, 404, 429})
+_TOO_LONG = re.compile(
+    r"prompt is too long|context_length_exceeded|maximum context length|available context size|"
+    r"exceed_context_size|exceeds? (the )?(model'?s? )?(maximum )?context|context (window|length) (is )?exceeded|"
+    r"input is too long|larger than the context|request_too_large",
+    re.IGNORECASE,
+)
+_KEY_LIKE = re.compile(r"\bsk-[\w*.-]{4,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a provider said instead of a turn."""
+
+    status: int
+    """HTTP status; 200 or less when it was said inside a stream."""
+    kind: str = ""
+    code: str = ""
+    message: str = ""
+    retry_after_s: float | None = None
+
+    @property
+    def fault(self) -> ModelFault:
+        """The kind of failure: length first, then exact words, then the status, then vague words."""
+        if self.status not in _NOT_ABOUT_LENGTH and _TOO_LONG.search(f"{self.kind} {self.code} {self.message}"):
+            return ModelFault.CONTEXT_EXCEEDED
+        for word in (self.code, self.kind):
+            if word in KINDS and (word in STRONGER_THAN_STATUS or self._effective_status < 400):  # noqa: PLR2004
+                return KINDS[word]
+        return self._fault_of_status(self._effective_status)
+
+    @property
+    def _effective_status(self) -> int:
+        """The status, or for an error inside a stream the status that gateways write as its code."""
+        if self.status < 400 and self.code.isdecimal():  # noqa: PLR2004
+            return int(self.code)
+        return self.status
+
+    def _fault_of_status(self, status: int) -> ModelFault:
+        if status in _STATUS:
+            return _STATUS[status]
+        if status == 404:  # noqa: PLR2004
+            is_about_model = "model" in self.message.lower()
+            return ModelFault.UNKNOWN_MODEL if is_about_model else ModelFault.REJECTED
+        if status >= 500:  # noqa: PLR2004
+            return ModelFault.OVERLOADED
+        return ModelFault.REJECTED if status >= 400 else ModelFault.TRANSPORT  # noqa: PLR2004
+
+
+def read_refusal(response: httpx2.Response) -> Refusal:
+    """Read an answer with an error status; its body may be anything, also a proxy's HTML page."""
+    text = response.text
+    try:
+        body = as_object(json.loads(text))
+    except (ValueError, RecursionError):
+        body: JsonObject = {}
+    refusal = refusal_of(body, response.status_code)
+    return Refusal(
+        status=response.status_code,
+        kind=refusal.kind,
+        code=refusal.code,
+        message=refusal.message or _words_of(text),
+        retry_after_s=retry_after(response.headers),
+    )
+
+
+def refusal_of(body: JsonObject, status: int = 200) -> Refusal:
+    """Read `{"error": {"type", "code", "message"}}`, and the shapes that other servers make of it."""
+    said = body.get("error", body)
+    error = as_object(said)
+    code = error.get("code")
+    return Refusal(
+        status=status,
+        kind=as_text(error.get("type")),
+        code=str(code) if isinstance(code, str | int) else "",
+        message=as_text(error.get("message")) or as_text(said) or as_text(error.get("detail")),
+    )
+
+
+def model_error(refusal: Refusal, place: Place) -> ModelError:
+    """Make the error for a refusal, with what mends it; keys are struck out of the server's words."""
+    fault = refusal.fault
+    status = f" (status {refusal.status})" if refusal.status >= 400 else ""  # noqa: PLR2004
+    message = f"{place} {_VERBS[fault]}{status}"
+    # Servers quote the key they refuse, so their words about it are left out altogether.
+    if fault is not ModelFault.CREDENTIALS and refusal.message:
+        message += f": {redact(refusal.message, place)}"
+    return ModelError(fault, message, hint=_hint(fault, place), retry_after_s=refusal.retry_after_s)
+
+
+def unreachable(place: Place, why: str) -> ModelError:
+    """Make the error for a connection that failed or broke."""
+    hint = f"check the network, and that {place.url_setting} names a server that runs"
+    return ModelError(ModelFault.TRANSPORT, f"no connection to {place}: {redact(why, place)}", hint=hint)
+
+
+def redact(text: str, place: Place) -> str:
+    """Strike the key, and whatever looks like one, out of a text; shorten it to one line."""
+    secret = place.secret.get_secret_value().strip()
+    if secret:
+        text = text.replace(secret, "***")
+    text = " ".join(_KEY_LIKE.sub("***", mend_text(text)).split())
+    return text if len(text) <= MESSAGE_CHARS else text[:MESSAGE_CHARS] + "..."
+
+
+def retry_after(headers: httpx2.Headers) -> float | None:
+    """Read how long to wait, in seconds: milliseconds, seconds or an HTTP date (RFC 9110, 10.2.3)."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None or value is None:
+        return seconds
+    until = _date(value)
+    if until is None:
+        return None
+    now = _date(headers.get("date", "")) or datetime.now(UTC)
+    return max(0.0, (until - now).total_seconds())
+
+
+_VERBS: Mapping[ModelFault, str] = {
+    ModelFault.TRANSPORT: "broke off",
+    ModelFault.STALLED: "fell silent",
+    ModelFault.RATE_LIMITED: "asks for fewer requests",
+    ModelFault.OVERLOADED: "is overloaded or failing",
+    ModelFault.CONTEXT_EXCEEDED: "says that the request is longer than the model's context",
+    ModelFault.CREDENTIALS: "refused the key",
+    ModelFault.UNKNOWN_MODEL: "does not know the model",
+    ModelFault.REJECTED: "rejected the request",
+}
+
+
+def _hint(fault: ModelFault, place: Place) -> str:
+    match fault:
+        case ModelFault.CREDENTIALS:
+            return f"check {place.key_setting}, or go without a key: --model offline"
+        case ModelFault.UNKNOWN_MODEL:
+            return "name a model that the provider has: --model NAME"
+        case ModelFault.RATE_LIMITED | ModelFault.OVERLOADED:
+            return "try again later; the run can be resumed"
+        case ModelFault.REJECTED:
+            return f"check {place.url_setting} and the model's name"
+        case _:
+            return ""
+
+
+def _words_of(text: str) -> str:
+    """Return the words of an error page."""
+    without_blocks = re.sub(r"(?is)<(script|style)\b.*?</\1\s*>", " ", text[:20_000])
+    return " ".join(re.sub(r"<[^>]*>", " ", without_blocks).split())[:MESSAGE_CHARS]
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value) if value is not None else None
+    except ValueError:
+        return None
+    return number if number is not None and 0 <= number < float("inf") else None
+
+
+def _date(value: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(value)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return date if date.tzinfo is not None else date.replace(tzinfo=UTC)

@@ -1,0 +1,71 @@
+"""Asks OpenAI-compatible servers which models they have."""
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import httpx2
+from pydantic import SecretStr
+
+from explorer.errors import ModelError, ModelFault
+from explorer.llm.exchange import is_loopback
+from explorer.llm.faults import model_error, read_refusal, unreachable
+from explorer.llm.options import NO_KEY, Place, key_text
+from explorer.llm.wire_json import as_object, as_objects, as_text
+
+LOCAL_URLS = ("http://127.0.0.1:11434/v1", "http://127.0.0.1:1234/v1", "http://127.0.0.1:8080/v1")
+"""Where Ollama, LM Studio and llama.cpp listen unless told otherwise."""
+
+PROBE_S = 0.5
+"""A server on this machine answers at once or is not there."""
+LIST_S = 15.0
+"""A server that the user named gets more time."""
+
+
+class LocalServer(NamedTuple):
+    """A server that answered, with its models."""
+
+    url: str
+    models: tuple[str, ...]
+
+
+async def list_models(base_url: str, key: SecretStr = NO_KEY, timeout_s: float = LIST_S) -> tuple[str, ...]:
+    """Return the names of a server's models, chat models only as far as their names tell.
+
+    Raises:
+        ModelError: The server cannot be reached, refuses, or lists no model.
+    """
+    place = Place("the OpenAI-compatible server", base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", key)
+    headers = {"Authorization": f"Bearer {key_text(key, place.key_setting)}"}
+    url = base_url.rstrip("/") + "/models"
+    try:
+        async with httpx2.AsyncClient(timeout=timeout_s, trust_env=not is_loopback(base_url)) as client:
+            response = await client.get(url, headers=headers)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise unreachable(place, str(error) or type(error).__name__) from error
+    if not response.is_success:
+        raise model_error(read_refusal(response), place)
+    names = _names(response.text)
+    if not names:
+        hint = "load a model there, or name one: --model NAME"
+        raise ModelError(ModelFault.UNKNOWN_MODEL, f"{place} lists no models", hint=hint)
+    return names
+
+
+async def find_local_server(urls: Sequence[str] = LOCAL_URLS) -> LocalServer | None:
+    """Return the first server on this machine that answers with models; None when there is none."""
+    for url in urls:
+        try:
+            return LocalServer(url, await list_models(url, timeout_s=PROBE_S))
+        except ModelError:
+            continue
+    return None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    try:
+        body = as_object(json.loads(text))
+    except (ValueError, RecursionError):
+        return ()
+    names = [name for item in as_objects(body.get("data")) if (name := as_text(item.get("id")))]
+    return tuple(name for name in names if "embed" not in name.lower())

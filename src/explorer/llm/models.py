@@ -1,0 +1,175 @@
+"""Which model each role asks: what the user named, else the best that is at hand."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from explorer.errors import ConfigError, CredentialsError
+from explorer.llm.model_list import LOCAL_URLS, find_local_server, list_models
+from explorer.llm.openai_request import is_official
+from explorer.llm.options import check_url
+from explorer.settings import Settings, Tier
+
+ANTHROPIC = "anthropic"
+OPENAI = "openai"
+OFFLINE = "offline"
+AUTO = "auto"
+
+TIER_DEFAULTS: Mapping[str, Mapping[Tier, str]] = {
+    ANTHROPIC: {
+        Tier.STRONG: "claude-opus-5-5",
+        Tier.BALANCED: "claude-sonnet-5-5",
+        Tier.FAST: "claude-haiku-5-5",
+    },
+    OPENAI: {
+        Tier.STRONG: "gpt-6.1-sol",
+        Tier.BALANCED: "gpt-6.1-terra",
+        Tier.FAST: "gpt-6-luna",
+    },
+}
+"""The model of each provider for each tier; a test checks that the SDKs know them."""
+
+KEY_SETTINGS: Mapping[str, str] = {ANTHROPIC: "ANTHROPIC_API_KEY", OPENAI: "OPENAI_API_KEY"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRef:
+    """A model of a provider."""
+
+    provider: str
+    """`anthropic`, `openai` (and every compatible server) or `offline`."""
+    name: str
+    """As the provider knows it."""
+
+    def __str__(self) -> str:
+        """Write it so that `parse_model` reads it back."""
+        return OFFLINE if self.provider == OFFLINE else f"{self.provider}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The models of a run."""
+
+    models: Mapping[str, ModelRef]
+    """By role."""
+    why: str
+    """What decided, in words for people."""
+    openai_url: str = ""
+    """The local server that was found; empty: the settings' own URL holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Default:
+    """What roles without a model of their own get."""
+
+    model_of: Callable[[Tier], ModelRef]
+    why: str
+    openai_url: str = ""
+
+
+def parse_model(text: str) -> ModelRef:
+    """Read `offline`, `anthropic:NAME`, `openai:NAME`, or a bare name (`claude-...` is Anthropic's).
+
+    Names may hold colons themselves (`gpt-oss:20b`), so only known prefixes are prefixes.
+
+    Raises:
+        ConfigError: No name is left.
+    """
+    provider, colon, name = text.strip().partition(":")
+    if provider == OFFLINE:
+        return ModelRef(OFFLINE, OFFLINE)
+    if not colon or provider not in TIER_DEFAULTS:
+        name = text.strip()
+        provider = ANTHROPIC if name.startswith("claude-") else OPENAI
+    if not name.strip():
+        raise ConfigError(f"the model {text!r} has no name", hint="for example --model anthropic:claude-opus-5-5")
+    return ModelRef(provider, name.strip())
+
+
+async def choose(settings: Settings, tiers: Mapping[str, Tier], local_urls: Sequence[str] = LOCAL_URLS) -> Choice:
+    """Choose a model for every role: the role's own, else the one named, else the tier's default.
+
+    Args:
+        settings: Models, keys and URLs as the user set them.
+        tiers: Every role with how strong a model it asks for.
+        local_urls: Where to look for a server on this machine when nothing else is set.
+
+    Raises:
+        CredentialsError: A named model needs a key that is not there.
+        ModelError: The server the user named cannot be asked for its models.
+    """
+    named = {role: parse_model(text) for role, text in settings.role_models.items() if _is_named(text)}
+    if tiers.keys() <= named.keys():
+        default = _Default(lambda _tier: ModelRef(OFFLINE, OFFLINE), "every role has a model of its own")
+    elif _is_named(settings.model):
+        model = parse_model(settings.model)
+        default = _Default(lambda _tier: model, f"{model} was asked for")
+    else:
+        default = await _automatic(settings, local_urls)
+    models = {role: named.get(role) or default.model_of(tier) for role, tier in tiers.items()}
+    lacking = _without_access(settings, models.values(), default.openai_url)
+    url = await _local_url(lacking, local_urls) if lacking else default.openai_url
+    return Choice(models, default.why, url)
+
+
+def _is_named(text: str) -> bool:
+    return text.strip() not in {"", AUTO}
+
+
+async def _automatic(settings: Settings, local_urls: Sequence[str]) -> _Default:
+    """Take the first that is at hand: Anthropic's key, OpenAI's key or URL, a local server, offline."""
+    services, secrets = settings.services, settings.secrets
+    if _is_set(secrets.anthropic_key) or services.anthropic_url:
+        given = "ANTHROPIC_API_KEY" if _is_set(secrets.anthropic_key) else "ANTHROPIC_BASE_URL"
+        return _by_tier(ANTHROPIC, f"{given} is set")
+    if services.openai_url and not is_official(services.openai_url):
+        check_url(services.openai_url, "OPENAI_BASE_URL")
+        name = (await list_models(services.openai_url, secrets.openai_key))[0]
+        return _always(ModelRef(OPENAI, name), "the first model of OPENAI_BASE_URL")
+    if _is_set(secrets.openai_key):
+        return _by_tier(OPENAI, "OPENAI_API_KEY is set")
+    server = await find_local_server(local_urls)
+    if server is not None:
+        found = _always(ModelRef(OPENAI, server.models[0]), f"a server answers at {server.url}")
+        return _Default(found.model_of, found.why, server.url)
+    return _always(ModelRef(OFFLINE, OFFLINE), "no key is set and no local server answers")
+
+
+def _by_tier(provider: str, why: str) -> _Default:
+    return _Default(lambda tier: ModelRef(provider, TIER_DEFAULTS[provider][tier]), why)
+
+
+def _always(model: ModelRef, why: str) -> _Default:
+    return _Default(lambda _tier: model, why)
+
+
+def _without_access(settings: Settings, models: Iterable[ModelRef], local_url: str) -> list[ModelRef]:
+    """Return the models whose provider cannot be asked: no key, and no other server that may do without."""
+    services, secrets = settings.services, settings.secrets
+    openai_url = local_url or services.openai_url
+    has_access = {
+        ANTHROPIC: _is_set(secrets.anthropic_key) or bool(services.anthropic_url),
+        OPENAI: _is_set(secrets.openai_key) or (bool(openai_url) and not is_official(openai_url)),
+        OFFLINE: True,
+    }
+    return [model for model in models if not has_access[model.provider]]
+
+
+async def _local_url(lacking: Sequence[ModelRef], local_urls: Sequence[str]) -> str:
+    """Return the server on this machine that has the models: `--model llama3.2` just works beside Ollama."""
+    if all(model.provider == OPENAI for model in lacking):
+        server = await find_local_server(local_urls)
+        if server is not None and all(model.name in server.models for model in lacking):
+            return server.url
+    raise _no_key(lacking[0])
+
+
+def _no_key(model: ModelRef) -> CredentialsError:
+    setting = KEY_SETTINGS[model.provider]
+    message = f"{model} needs a key; {setting} in the environment, .env, explorer.toml: not found"
+    return CredentialsError(message, hint=f'set {setting}, or go without a key: explorer --model offline "..."')
+
+
+def _is_set(secret: SecretStr) -> bool:
+    return bool(secret.get_secret_value().strip())

@@ -1,0 +1,96 @@
+"""Collects the tool calls of a Chat Completions stream, as regular and as odd as servers send them."""
+
+import json
+from dataclasses import dataclass, field
+
+from explorer.llm.projection import require_unique_ids, with_ids
+from explorer.llm.wire_json import Arguments, as_object, as_text, cut_problem, parse_arguments
+from explorer.messages import JsonObject, ToolCall
+
+
+@dataclass(slots=True)
+class _StreamedCall:
+    """One call while it comes in."""
+
+    index: int | None
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list[str])
+
+    def take(self, entry: JsonObject, function: JsonObject) -> None:
+        self.id = self.id or as_text(entry.get("id"))
+        self.name = self.name or as_text(function.get("name"))
+        arguments = function.get("arguments")
+        if isinstance(arguments, str):
+            self.pieces.append(arguments)
+        elif arguments is not None:
+            # Some servers send the object itself where its text belongs.
+            self.pieces.append(json.dumps(arguments, ensure_ascii=False))
+
+
+class StreamedCalls:
+    """All calls of one stream."""
+
+    def __init__(self) -> None:
+        self._calls: list[_StreamedCall] = []
+
+    def __bool__(self) -> bool:
+        """Say whether any call came."""
+        return bool(self._calls)
+
+    def take(self, entry: JsonObject) -> None:
+        """Add one entry of `delta.tool_calls` to the call it belongs to."""
+        function = as_object(entry.get("function"))
+        call = self._open_call(entry, function)
+        if call is None:
+            index = entry.get("index")
+            call = _StreamedCall(index=index if isinstance(index, int) else None)
+            self._calls.append(call)
+        call.take(entry, function)
+
+    def finish(self, *, is_cut: bool) -> tuple[list[JsonObject], tuple[ToolCall, ...]]:
+        """Return the calls in the wire's form and in the neutral one.
+
+        Broken arguments go back as `{}`: servers that parse them for their templates would refuse the request.
+
+        Args:
+            is_cut: Whether the output limit fell into the last call.
+
+        Raises:
+            ModelError: Two calls have one id.
+        """
+        require_unique_ids(call.id for call in self._calls if call.id)
+        ids = with_ids([call.id for call in self._calls])
+        wire: list[JsonObject] = []
+        neutral: list[ToolCall] = []
+        for call_id, call in zip(ids, self._calls, strict=True):
+            raw = "".join(call.pieces)
+            arguments = parse_arguments(raw)
+            if is_cut and call is self._calls[-1]:
+                arguments = Arguments(None, cut_problem(raw))
+            text = "{}" if arguments.value is None or not raw.strip() else raw
+            wire.append(wire_call(call_id, call.name, text))
+            neutral.append(ToolCall(id=call_id, name=call.name, arguments=arguments.value, problem=arguments.problem))
+        return wire, tuple(neutral)
+
+    def _open_call(self, entry: JsonObject, function: JsonObject) -> _StreamedCall | None:
+        """Find the call that an entry continues; None when it starts one.
+
+        The index decides where there is one, unless it comes with another call's id and a name of its own:
+        some servers number every call 0. Without an index, a name starts a call.
+        """
+        index, call_id, name = entry.get("index"), as_text(entry.get("id")), as_text(function.get("name"))
+        is_numbered = isinstance(index, int)
+        candidates = [call for call in self._calls if call.index == index] if is_numbered else self._calls
+        if not candidates:
+            return None
+        latest = candidates[-1]
+        is_other = bool(call_id and latest.id and call_id != latest.id)
+        if name and (is_other or not is_numbered):
+            return None
+        return latest
+
+
+def wire_call(call_id: str, name: str, arguments: str) -> JsonObject:
+    """Write one call as it stands in an assistant message."""
+    return {"id": call_id, "type": "function", "function": {"name": name or "unknown", "arguments": arguments}}

@@ -1,0 +1,91 @@
+"""The adapter for Chat Completions of OpenAI and every compatible server, on the official SDK's transport."""
+
+from typing import Any, Self, cast
+
+import httpx2
+
+from explorer.llm.exchange import converse, http_client
+from explorer.llm.faults import model_error, read_refusal, unreachable
+from explorer.llm.openai_reply import OpenAIReply
+from explorer.llm.openai_request import is_official, to_body
+from explorer.llm.options import ClientOptions, Place, key_text
+from explorer.llm.prices import cost_usd
+from explorer.llm.wire_json import encode
+from explorer.messages import Request, Turn
+
+DEFAULT_URL = "https://api.openai.com/v1"
+
+
+class OpenAIClient:
+    """Asks OpenAI's models and those of compatible servers: Ollama, LM Studio, llama.cpp, vLLM, gateways.
+
+    One connection pool per adapter; close it with `async with` or `aclose`.
+    """
+
+    def __init__(self, options: ClientOptions) -> None:
+        import openai  # noqa: PLC0415 - SDKs are slow to import
+
+        base_url = options.base_url or DEFAULT_URL
+        self._options = options
+        self._is_official = is_official(base_url)
+        name = "OpenAI" if self._is_official else "the OpenAI-compatible server"
+        self._place = Place(name, base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", options.key)
+        # Key and URL are always given, or the SDK would look for its own in the environment.
+        self._sdk = openai.AsyncOpenAI(
+            api_key=key_text(options.key, self._place.key_setting),
+            base_url=base_url,
+            max_retries=0,
+            http_client=http_client(base_url, options.timeouts),
+        )
+        if not self._is_official:
+            # The SDK reads these from the environment; another server has no business knowing them.
+            self._sdk.organization = None
+            self._sdk.project = None
+        self._stream_class = openai.AsyncStream[Any]
+        self._status_error = openai.APIStatusError
+        self._connection_error = openai.APIConnectionError
+
+    async def __aenter__(self) -> Self:
+        """Return the client, which is open from the start."""
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        """Close the connections."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._sdk.close()
+
+    async def generate(self, request: Request) -> Turn:
+        """Ask once and return the complete turn.
+
+        Raises:
+            ModelError: No turn came; nothing of the attempt may be used.
+        """
+        reply = OpenAIReply(self._place, [tool.name for tool in request.tools])
+        body = encode(to_body(request, official=self._is_official))
+        await converse(self._post, body, reply, self._place, self._options.timeouts)
+        turn = reply.turn(request.model)
+        # Another server sets its own prices, whatever its models are called.
+        priced_as = "openai" if self._is_official else "other"
+        cost = cost_usd(request.model, priced_as, turn.usage, self._options.price)
+        return turn.model_copy(update={"cost_usd": cost})
+
+    async def _post(self, body: bytes) -> httpx2.Response:
+        """Send a body as it is; `cast_to` a raw response makes the SDK hand it over unread."""
+        try:
+            response = await self._sdk.post(
+                "/chat/completions",
+                content=body,
+                cast_to=httpx2.Response,
+                stream=True,
+                stream_cls=self._stream_class,
+            )
+        except self._status_error as error:
+            # `from None`: the SDK's error quotes the body, which may quote the key.
+            raise model_error(read_refusal(error.response), self._place) from None
+        except self._connection_error as error:
+            raise unreachable(self._place, str(error.__cause__ or error)) from error
+        # The SDK's types promise a stream object; with this `cast_to` it returns the response itself.
+        return cast("httpx2.Response", response)

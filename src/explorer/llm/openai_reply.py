@@ -1,0 +1,169 @@
+"""A streamed reply of Chat Completions, collected into a turn."""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from explorer.errors import ModelError, ModelFault
+from explorer.llm.faults import model_error, refusal_of
+from explorer.llm.openai_calls import StreamedCalls, wire_call
+from explorer.llm.openai_request import PROVIDER
+from explorer.llm.options import Place
+from explorer.llm.sse import ServerEvent
+from explorer.llm.wire_json import as_count, as_object, as_objects, as_text, mend_object, parse_payload
+from explorer.llm.written_calls import find_written_calls
+from explorer.messages import JsonObject, StopKind, ToolCall, Turn, Usage
+
+STOPS: Mapping[str, StopKind] = {
+    "stop": StopKind.END,
+    "length": StopKind.MAX_TOKENS,
+    "tool_calls": StopKind.TOOL_USE,
+    "content_filter": StopKind.REFUSAL,
+    "function_call": StopKind.TOOL_USE,
+}
+"""Every stop the SDK knows; a test compares the two."""
+
+END_OF_STREAM = "[DONE]"
+
+_NOT_KEPT = frozenset({"role", "tool_calls", "function_call"})
+"""Fields of a delta that are not simply joined."""
+
+
+class OpenAIReply:
+    """Collects one stream. What servers add to the standard (reasoning) is kept, and goes back with the message."""
+
+    def __init__(self, place: Place, known_tools: Collection[str]) -> None:
+        self._place = place
+        self._known_tools = known_tools
+        self._pieces: defaultdict[str, list[str]] = defaultdict(list)
+        self._extras: JsonObject = {}
+        self._calls = StreamedCalls()
+        self._finish_reason = ""
+        self._usage: JsonObject = {}
+        self._is_complete = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether `[DONE]` has come after a finish reason."""
+        return self._is_complete
+
+    def take(self, event: ServerEvent) -> bool:
+        """Collect one event; chunks that add nothing are no content.
+
+        Raises:
+            ModelError: The chunk is broken, or is itself an error.
+        """
+        if event.data.strip() == END_OF_STREAM:
+            self._is_complete = bool(self._finish_reason)
+            return True
+        chunk = parse_payload(event.data)
+        if event.event == "error" or chunk.get("error"):
+            raise model_error(refusal_of(chunk), self._place)
+        return self.take_chunk(chunk)
+
+    def take_chunk(self, chunk: JsonObject) -> bool:
+        """Collect one chunk, or a whole completion from a server that does not stream."""
+        usage = as_object(chunk.get("usage"))
+        self._usage = usage or self._usage
+        is_content = bool(usage)
+        for choice in as_objects(chunk.get("choices"))[:1]:
+            self._finish_reason = as_text(choice.get("finish_reason")) or self._finish_reason
+            delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
+            is_content = self._take_delta(delta) or bool(choice.get("finish_reason")) or is_content
+        return is_content
+
+    def turn(self, model: str) -> Turn:
+        """Make the turn.
+
+        Raises:
+            ModelError: The stream had no finish reason, or two of its calls have one id.
+        """
+        if not self._finish_reason:
+            message = f"{self._place} ended the stream before the reply was complete"
+            raise ModelError(ModelFault.TRANSPORT, message)
+        stop = STOPS.get(self._finish_reason, StopKind.UNKNOWN)
+        message, calls, is_written = self._message(stop)
+        refusal = as_text(message.get("refusal"))
+        words = (self._finish_reason, refusal, "call written as text" if is_written else "")
+        return Turn(
+            provider=PROVIDER,
+            model=model,
+            blocks=(message,),
+            text=as_text(message.get("content")),
+            calls=calls,
+            stop=StopKind.REFUSAL if refusal else _settled(stop, has_calls=bool(calls)),
+            stop_detail=": ".join(word for word in words if word),
+            usage=to_usage(self._usage),
+        )
+
+    def _take_delta(self, delta: JsonObject) -> bool:
+        is_content = False
+        entries = as_objects(delta.get("tool_calls"))
+        for entry in entries:
+            self._calls.take(entry)
+        for field, value in delta.items():
+            if field in _NOT_KEPT or not value:
+                continue
+            is_content = True
+            if isinstance(value, str):
+                self._pieces[field].append(value)
+            elif isinstance(value, list):
+                self._extras[field] = [*self._extras.get(field, []), *value]
+            else:
+                self._extras[field] = value
+        return is_content or bool(entries)
+
+    def _message(self, stop: StopKind) -> tuple[JsonObject, tuple[ToolCall, ...], bool]:
+        """Join the pieces to one assistant message; say whether its calls were written as text."""
+        texts = {field: "".join(pieces) for field, pieces in self._pieces.items()}
+        message: JsonObject = {"role": "assistant", "content": None, **self._extras, **texts}
+        entries, calls = self._calls.finish(is_cut=stop is StopKind.MAX_TOKENS)
+        is_written = False
+        if not calls and stop in {StopKind.END, StopKind.TOOL_USE}:
+            entries, calls = _written(as_text(message["content"]), self._known_tools)
+            is_written = bool(calls)
+        if is_written:
+            message["content"] = None
+        if entries:
+            message["tool_calls"] = entries
+        return _mended(message, calls, is_written=is_written)
+
+
+def to_usage(usage: JsonObject) -> Usage:
+    """Normalise: prompt tokens include cached ones already."""
+    prompt = as_object(usage.get("prompt_tokens_details"))
+    completion = as_object(usage.get("completion_tokens_details"))
+    return Usage(
+        input_tokens=as_count(usage.get("prompt_tokens")),
+        output_tokens=as_count(usage.get("completion_tokens")),
+        cache_read_tokens=as_count(prompt.get("cached_tokens")),
+        cache_write_tokens=as_count(prompt.get("cache_write_tokens")),
+        reasoning_tokens=as_count(completion.get("reasoning_tokens")),
+    )
+
+
+def _settled(stop: StopKind, *, has_calls: bool) -> StopKind:
+    """Let the calls decide between "ended" and "asks for tools": many servers say `stop` for both."""
+    if stop in {StopKind.END, StopKind.TOOL_USE}:
+        return StopKind.TOOL_USE if has_calls else StopKind.END
+    return stop
+
+
+def _written(text: str, known_tools: Collection[str]) -> tuple[list[JsonObject], tuple[ToolCall, ...]]:
+    """Make real calls of calls that a model wrote as text, so that their results can answer them."""
+    calls = tuple(
+        ToolCall(id=f"call_{number}", name=written.name, arguments=written.arguments)
+        for number, written in enumerate(find_written_calls(text, known_tools), 1)
+    )
+    return [wire_call(call.id, call.name, json.dumps(call.arguments, ensure_ascii=False)) for call in calls], calls
+
+
+def _mended(
+    message: JsonObject, calls: tuple[ToolCall, ...], *, is_written: bool
+) -> tuple[JsonObject, tuple[ToolCall, ...], bool]:
+    """Mend half surrogate pairs in both views."""
+    mended = tuple(
+        call if call.arguments is None else call.model_copy(update={"arguments": mend_object(call.arguments)})
+        for call in calls
+    )
+    return mend_object(message), mended, is_written

@@ -1,0 +1,59 @@
+"""What one provider's turn looks like to another: rebuilt from the neutral view."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from explorer.errors import ModelError, ModelFault
+from explorer.messages import ToolCall, Turn
+
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_NAME_CHARS = 64
+
+
+def is_own(turn: Turn, provider: str, model: str) -> bool:
+    """Say whether a turn's blocks may go back as they are: signatures hold for one provider and model only."""
+    return turn.provider == provider and turn.model == model
+
+
+def projected_ids(position: int, turn: Turn) -> Mapping[str, str]:
+    """Give a foreign turn's calls ids that every provider accepts and that no other turn has."""
+    return {call.id: f"call_{position}_{number}" for number, call in enumerate(turn.calls)}
+
+
+def projected_name(call: ToolCall) -> str:
+    """Return a call's name in letters that every provider accepts; models make up names, too."""
+    return _NOT_IN_NAMES.sub("_", call.name)[:_NAME_CHARS] or "unknown"
+
+
+def arguments_text(call: ToolCall) -> str:
+    """Return a call's arguments as JSON text; broken ones are empty, so that the next request is valid."""
+    return json.dumps(call.arguments or {}, ensure_ascii=False)
+
+
+def require_unique_ids(ids: Iterable[str]) -> None:
+    """Refuse a turn in which two calls have one id: neither may be run.
+
+    Raises:
+        ModelError: Two calls have one id (transport, so the turn is asked for again).
+    """
+    repeated = [call_id for call_id, count in Counter(ids).items() if count > 1]
+    if repeated:
+        raise ModelError(ModelFault.TRANSPORT, f"the reply has two calls with the id {repeated[0]!r}")
+
+
+def with_ids(ids: list[str]) -> list[str]:
+    """Fill in the ids that a server left out with `call_<n>`, unique within the turn."""
+    taken = set(ids)
+    filled: list[str] = []
+    number = 0
+    for call_id in ids:
+        if call_id:
+            filled.append(call_id)
+            continue
+        number += 1
+        while f"call_{number}" in taken:
+            number += 1
+        filled.append(f"call_{number}")
+    return filled

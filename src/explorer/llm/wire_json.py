@@ -1,0 +1,142 @@
+"""JSON to and from the wire: requests that are always valid, arguments that are read strictly."""
+
+import json
+import math
+from typing import Any, NamedTuple, cast
+
+from explorer.errors import ModelError, ModelFault
+from explorer.messages import JsonObject
+
+EXCERPT_CHARS = 40
+"""Of broken JSON, shown on either side of the place where it breaks."""
+
+
+class Arguments(NamedTuple):
+    """A call's arguments as parsed; exactly one of the two says something."""
+
+    value: JsonObject | None
+    problem: str
+
+
+def encode(body: JsonObject) -> bytes:
+    """Turn a request into bytes in one call; half surrogate pairs, which no server accepts, are replaced."""
+    return mend_text(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
+
+
+def mend_text(text: str) -> str:
+    """Join surrogate pairs that were split, and replace single halves by U+FFFD."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def mend_object(value: JsonObject) -> JsonObject:
+    """Mend every text within a JSON object, keys included."""
+    text = json.dumps(value, ensure_ascii=False)
+    mended = mend_text(text)
+    return value if mended is text else as_object(json.loads(mended))
+
+
+def parse_payload(data: str) -> JsonObject:
+    """Read the data of one stream event.
+
+    Raises:
+        ModelError: It is not a JSON object, so the stream cannot be trusted (transport).
+    """
+    try:
+        payload: object = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        message = f"the stream holds broken JSON ({error}): {_excerpt(data, 0)}"
+        raise ModelError(ModelFault.TRANSPORT, message) from error
+    if not isinstance(payload, dict):
+        raise ModelError(ModelFault.TRANSPORT, f"the stream holds no JSON object: {_excerpt(data, 0)}")
+    return as_object(payload)  # pyright: ignore[reportUnknownArgumentType] - foreign JSON
+
+
+def parse_arguments(raw: str) -> Arguments:
+    """Read a call's arguments strictly; what is wrong is told in words for the model.
+
+    Nothing at all means no arguments: both providers stream it so for tools without parameters.
+    """
+    if not raw.strip():
+        return Arguments({}, "")
+    try:
+        value: object = json.loads(raw, parse_constant=_refuse, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno} (character {error.pos} of {len(raw)})"
+        problem = f"{error.msg} at {where}, near {_excerpt(raw, error.pos)}"
+    except (ValueError, RecursionError) as error:
+        problem = str(error) if isinstance(error, ValueError) else "nested too deeply"
+    else:
+        if isinstance(value, dict):
+            return Arguments(as_object(value), "")  # pyright: ignore[reportUnknownArgumentType] - foreign JSON
+        return Arguments(None, not_an_object(value))
+    message = f"The arguments are not valid JSON: {problem}. Arguments must be one complete JSON object."
+    return Arguments(None, mend_text(message))
+
+
+def not_an_object(value: object) -> str:
+    """Say what came instead of a JSON object."""
+    kind = _KINDS.get(type(value), type(value).__name__)
+    return f"The arguments are {kind}; they must be a JSON object with the tool's parameters as its fields."
+
+
+def cut_problem(raw: str) -> str:
+    """Say that a call was cut off by the output limit."""
+    return (
+        f"The call was cut off by the output limit after {len(raw)} characters of its arguments, so it was not "
+        "run. Call again with less at once, for example write a long file in several pieces."
+    )
+
+
+def as_object(value: Any) -> JsonObject:  # noqa: ANN401 - foreign JSON, typed here
+    """Return a JSON object as it is, anything else as an empty one."""
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def as_objects(value: Any) -> list[JsonObject]:  # noqa: ANN401 - foreign JSON, typed here
+    """Return the objects of a JSON array; anything else has none."""
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [as_object(item) for item in items if isinstance(item, dict)]
+
+
+def as_text(value: object) -> str:
+    """Return a JSON string as it is, anything else as an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def as_count(value: object) -> int:
+    """Return a JSON number as a count; anything else, and negative numbers, count nothing."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return 0
+    return max(0, int(value))
+
+
+_KINDS: dict[type, str] = {
+    list: "a JSON array",
+    str: "a JSON string",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
+
+
+def _excerpt(text: str, position: int) -> str:
+    start = max(0, position - EXCERPT_CHARS)
+    return ascii(text[start : position + EXCERPT_CHARS])
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is too large a number")
+    return value

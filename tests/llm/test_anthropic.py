@@ -1,0 +1,218 @@
+import json
+from typing import Any, get_args
+
+import pytest
+from anthropic.types import StopReason
+from pydantic import SecretStr
+
+from explorer.errors import ModelError, ModelFault
+from explorer.llm.anthropic_messages import AnthropicClient
+from explorer.llm.anthropic_reply import STOPS, AnthropicReply
+from explorer.llm.anthropic_request import to_body, with_cache_marks
+from explorer.llm.options import ClientOptions, Place
+from explorer.llm.sse import ServerEvent
+from explorer.messages import (
+    CallResult,
+    Message,
+    Request,
+    Results,
+    StopKind,
+    ToolCall,
+    ToolSchema,
+    Turn,
+    UserText,
+)
+from model_servers import AnthropicServer, Reply
+
+PLACE = Place("Anthropic", "http://127.0.0.1", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "object", "properties": {}})
+
+
+def request_for(*history: Message, system: str = "You search.") -> Request:
+    return Request(
+        agent="searcher-1",
+        role="searcher",
+        model="claude-opus-5-5",
+        system=system,
+        tools=(READ,),
+        history=history,
+        max_output_tokens=1000,
+    )
+
+
+def foreign_turn(*ids: str) -> Turn:
+    return Turn(
+        provider="openai-chat",
+        model="gpt-6-luna",
+        blocks=({"role": "assistant", "content": "Look."},),
+        text="Look.",
+        calls=tuple(ToolCall(id=call_id, name="read file!", arguments={"n": 1}) for call_id in ids),
+        stop=StopKind.TOOL_USE,
+    )
+
+
+def test_every_stop_of_the_sdk_is_known() -> None:
+    """The table of stops is total: a new word in the SDK breaks this test."""
+    assert STOPS.keys() == set(get_args(StopReason))
+
+
+def test_a_foreign_turn_is_rebuilt() -> None:
+    """Another provider's turn goes out as text and calls, with ids and names that are valid and unique."""
+    result = CallResult(id="call_1", name="read file!", content="")
+    history = (
+        UserText(text="Go."),
+        foreign_turn("call_1"),
+        Results(results=(result,)),
+        foreign_turn("call_1"),
+        Results(results=(result,)),
+    )
+    messages = to_body(request_for(*history))["messages"]
+    assert messages[1]["content"] == [
+        {"type": "text", "text": "Look."},
+        {"type": "tool_use", "id": "call_1_0", "name": "read_file_", "input": {"n": 1}},
+    ]
+    assert messages[2]["content"] == [{"type": "tool_result", "tool_use_id": "call_1_0"}]
+    assert messages[3]["content"][1]["id"] == "call_3_0"
+    assert messages[4]["content"][0]["tool_use_id"] == "call_3_0"
+
+
+def test_results_stand_before_words() -> None:
+    """Words that come before the results of a turn are moved behind them, into one message."""
+    result = Results(results=(CallResult(id="a", name="read_file", content="x", is_error=True),))
+    body = to_body(request_for(UserText(text="Go."), foreign_turn("a"), UserText(text="Note."), result))
+    kinds = [block["type"] for block in body["messages"][2]["content"]]
+    assert kinds == ["tool_result", "text"]
+    assert body["messages"][2]["content"][0]["is_error"] is True
+
+
+def test_empty_texts_are_never_sent() -> None:
+    """Empty words, empty system text and the model's own empty blocks are left out: the API rejects them."""
+    own = Turn(
+        provider="anthropic",
+        model="claude-opus-5-5",
+        blocks=({"type": "text", "text": "\n"}, {"type": "text", "text": "Yes."}),
+        stop=StopKind.END,
+    )
+    body = to_body(request_for(UserText(text="Go."), own, UserText(text=" "), UserText(text="On."), system=" "))
+    assert "system" not in body
+    assert [[block["text"] for block in message["content"]] for message in body["messages"]] == [
+        ["Go."],
+        ["Yes."],
+        ["On."],
+    ]
+
+
+def test_cache_marks_are_few_and_never_on_thinking() -> None:
+    """Two marks: the end of the system text, and the last block of the last message of the user."""
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": [{"type": "text", "text": "a"}]},
+        {"role": "assistant", "content": [thinking]},
+    ]
+    body: dict[str, Any] = {"system": [{"type": "text", "text": "s"}], "messages": messages}
+    marked = with_cache_marks(body)
+    mark = {"type": "ephemeral"}
+    assert marked["system"][-1]["cache_control"] == mark
+    assert marked["messages"][0]["content"][-1]["cache_control"] == mark
+    assert json.dumps(marked).count("cache_control") == 2
+    assert "cache_control" not in json.dumps(body)
+
+
+def collect(*payloads: dict[str, Any]) -> Turn:
+    reply = AnthropicReply(PLACE)
+    for payload in payloads:
+        reply.take(ServerEvent("message", json.dumps(payload)))
+    return reply.turn("claude-opus-5-5")
+
+
+def block(index: int, content: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
+    start = {"type": "content_block_start", "index": index, "content_block": content}
+    return [start, *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas)]
+
+
+STOP = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
+
+
+def test_unknown_blocks_and_deltas_are_kept() -> None:
+    """A block type of the future passes through whole, with citations and other additions in their fields."""
+    turn = collect(
+        {"type": "event_of_the_future"},
+        *block(0, {"type": "compaction", "content": None}, {"type": "compaction_delta", "content": "short"}),
+        *block(
+            1,
+            {"type": "text", "text": ""},
+            {"type": "text_delta", "text": "As said"},
+            {"type": "citations_delta", "citation": {"url": "u"}},
+            {"type": "weight_delta", "weight": 3},
+        ),
+        *STOP,
+    )
+    assert turn.blocks == (
+        {"type": "compaction", "content": "short"},
+        {"type": "text", "text": "As said", "citations": [{"url": "u"}], "weight": 3},
+    )
+    assert turn.text == "As said"
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments", "problem"),
+    [({"a": 1}, {"a": 1}, ""), ([1], None, "a JSON array"), ("x", None, "a JSON string"), ({}, {}, "")],
+)
+def test_arguments_sent_whole(given: object, arguments: object, problem: str) -> None:
+    """Servers that put the arguments into the block's start are understood as strictly."""
+    turn = collect(*block(0, {"type": "tool_use", "id": "", "name": "read_file", "input": given}), *STOP)
+    assert turn.calls[0].id == "call_1"
+    assert turn.calls[0].arguments == arguments
+    assert problem in turn.calls[0].problem
+    assert turn.blocks[0]["input"] == (arguments or {})
+
+
+@pytest.mark.parametrize(
+    "payloads",
+    [
+        [{"type": "content_block_delta", "index": 4, "delta": {"type": "text_delta", "text": "x"}}],
+        [{"type": "message_stop"}],
+        [[1]],
+        [],
+    ],
+)
+def test_a_broken_stream_is_no_turn(payloads: list[Any]) -> None:
+    """Pieces without a block, an end without a stop, and JSON that is no object are faults of the transport."""
+    with pytest.raises(ModelError) as caught:
+        collect(*payloads)
+    assert caught.value.fault is ModelFault.TRANSPORT
+
+
+async def test_a_server_that_is_not_there() -> None:
+    """A refused connection names the address and what to check."""
+    with AnthropicServer([]) as server:
+        url = server.url
+    async with AnthropicClient(ClientOptions(base_url=url)) as client:
+        with pytest.raises(ModelError) as caught:
+            await client.generate(request_for(UserText(text="Go.")))
+    assert caught.value.fault is ModelFault.TRANSPORT
+    assert url in caught.value.message
+    assert "ANTHROPIC_BASE_URL" in caught.value.hint
+
+
+async def test_the_environment_does_not_interfere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys, addresses and proxies of the environment are not used for a server that was named, here without key."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-from-environment")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "token-from-environment")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    with AnthropicServer([Reply(text="Yes.")]) as server:
+        async with AnthropicClient(ClientOptions(base_url=server.url)) as client:
+            turn = await client.generate(request_for(UserText(text="Go.")))
+    assert turn.text == "Yes."
+    assert "from-environment" not in json.dumps(server.headers)
+
+
+async def test_a_turn_has_its_price() -> None:
+    """The cost of a known model is on the turn."""
+    with AnthropicServer([Reply(text="Yes.", usage={"input": 1000, "output": 0})]) as server:
+        async with AnthropicClient(ClientOptions(base_url=server.url, key=SecretStr("k"))) as client:
+            turn = await client.generate(request_for(UserText(text="Go.")))
+    assert turn.cost_usd is not None
+    assert turn.cost_usd > 0

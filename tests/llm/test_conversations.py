@@ -1,0 +1,124 @@
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from explorer.errors import ModelError
+from explorer.llm.anthropic_messages import AnthropicClient
+from explorer.llm.openai_chat import OpenAIClient
+from explorer.llm.options import ClientOptions, Timeouts
+from explorer.messages import LLMClient, Message, Request, Results, Turn
+from llm.conversations import ANTHROPIC, BOTH, CONVERSATIONS, TOOLS, Conversation, Expected, results
+from model_servers import AnthropicServer, ModelServer, OpenAIServer, Reply
+
+GOLDEN = Path(__file__).parent / "golden"
+FAST = Timeouts(first_content_s=0.3, idle_s=0.3, total_s=5)
+KEY = "sk-secret-key"
+
+
+def request_for(history: tuple[Message, ...]) -> Request:
+    return Request(
+        agent="searcher-1",
+        role="searcher",
+        model="model-a",
+        system="You search.",
+        tools=TOOLS,
+        history=history,
+        max_output_tokens=4096,
+    )
+
+
+def server_for(wire: str, *replies: Reply) -> ModelServer:
+    return AnthropicServer(replies) if wire == ANTHROPIC else OpenAIServer(replies)
+
+
+@asynccontextmanager
+async def client_for(wire: str, url: str, timeouts: Timeouts) -> AsyncGenerator[LLMClient]:
+    options = ClientOptions(base_url=url, key=SecretStr(KEY), timeouts=timeouts)
+    async with AnthropicClient(options) if wire == ANTHROPIC else OpenAIClient(options) as client:
+        yield client
+
+
+async def converse(conversation: Conversation, wire: str, url: str) -> Turn:
+    """Ask once per reply, going on with what was said."""
+    timeouts = FAST if conversation.is_fast else Timeouts()
+    history = conversation.history
+    async with client_for(wire, url, timeouts) as client:
+        turn = await client.generate(request_for(history))
+        for _ in conversation.replies[1:]:
+            answers: tuple[Results, ...] = ()
+            if turn.calls:
+                contents = [call.problem or f"content of {call.arguments}" for call in turn.calls]
+                has_problem = any(call.problem for call in turn.calls)
+                answers = (results(wire, *contents, is_error=has_problem),)
+            history = (*history, turn, *answers, *conversation.then)
+            turn = await client.generate(request_for(history))
+    return turn
+
+
+CASES = [
+    pytest.param(conversation, wire, id=f"{conversation.name}-{wire}")
+    for conversation in CONVERSATIONS
+    for wire in conversation.wires
+]
+
+
+@pytest.mark.parametrize(("conversation", "wire"), CASES)
+async def test_conversation(conversation: Conversation, wire: str, request: pytest.FixtureRequest) -> None:
+    """Every conversation ends on every wire as the table says, and its requests are the golden ones."""
+    expected = conversation.expected
+    with server_for(wire, *conversation.replies) as server:
+        if expected.fault is None:
+            check_turn(await converse(conversation, wire, server.url), expected)
+        else:
+            with pytest.raises(ModelError) as caught:
+                await converse(conversation, wire, server.url)
+            check_error(caught.value, expected)
+    if len(conversation.replies) > 1 or conversation.name == "text":
+        check_golden(f"{wire}-{conversation.name}", server.requests, request.config)
+    assert {headers["content-type"] for headers in server.headers} == {"application/json"}
+    assert all(KEY in headers.get("authorization", headers.get("x-api-key", "")) for headers in server.headers)
+
+
+def check_turn(turn: Turn, expected: Expected) -> None:
+    assert turn.text == expected.text
+    assert tuple((call.name, call.arguments) for call in turn.calls) == expected.calls
+    assert turn.stop is expected.stop
+    assert expected.says in turn.stop_detail
+    assert turn.usage == expected.usage
+    problems = [call.problem for call in turn.calls]
+    assert expected.problem in (problems[-1] if problems else "")
+    assert all(bool(call.problem) is (call.arguments is None) for call in turn.calls)
+    assert len({call.id for call in turn.calls} - {""}) == len(turn.calls)
+    turn.model_dump_json()
+
+
+def check_error(error: ModelError, expected: Expected) -> None:
+    assert error.fault is expected.fault
+    assert expected.says in error.message
+    assert error.retry_after_s == expected.retry_after_s
+    assert KEY not in error.message
+    assert "sk-" not in error.message
+
+
+def check_golden(name: str, bodies: list[dict[str, Any]], config: pytest.Config) -> None:
+    path = GOLDEN / f"{name}.json"
+    text = json.dumps(bodies, indent=1, ensure_ascii=False) + "\n"
+    if config.getoption("--update-golden", default=False):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_every_fault_can_happen_on_both_wires() -> None:
+    """A conversation that is left out on a wire is one whose words that wire does not have."""
+    left_out = {conversation.name for conversation in CONVERSATIONS if conversation.wires != BOTH}
+    assert left_out == {
+        "pause",
+        "context_window_full",
+        "redacted_thinking_goes_back_verbatim",
+        "usage_missing",
+    }

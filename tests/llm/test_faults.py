@@ -1,0 +1,91 @@
+from typing import get_args
+
+import httpx2
+import pytest
+from anthropic.types.shared.error_type import ErrorType
+from pydantic import SecretStr
+
+from explorer.errors import ModelFault
+from explorer.llm.faults import KINDS, Refusal, model_error, read_refusal, redact, refusal_of, retry_after
+from explorer.llm.options import Place
+
+PLACE = Place("Someone", "https://user:word@example.com/v1", "SOME_KEY", "SOME_URL", SecretStr("secret-key"))
+
+
+def test_every_error_type_of_the_sdk_is_known() -> None:
+    """No error type that the SDK names is left to chance."""
+    assert set(get_args(ErrorType)) <= KINDS.keys()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "fault"),
+    [
+        (400, '{"error": {"code": "context_length_exceeded", "message": "x"}}', ModelFault.CONTEXT_EXCEEDED),
+        (
+            400,
+            '{"error": {"code": 400, "message": "request (9 tokens) exceeds the available context size (4 tokens)"}}',
+            ModelFault.CONTEXT_EXCEEDED,
+        ),
+        (
+            400,
+            '{"error": {"message": "This model\'s maximum context length is 8192 tokens."}}',
+            ModelFault.CONTEXT_EXCEEDED,
+        ),
+        (429, '{"error": {"message": "prompt is too long for your tokens per minute"}}', ModelFault.RATE_LIMITED),
+        (429, '{"error": {"code": "insufficient_quota", "message": "pay"}}', ModelFault.REJECTED),
+        (400, '{"error": {"type": "billing_error", "message": "balance too low"}}', ModelFault.REJECTED),
+        (400, '{"error": {"code": "invalid_api_key", "message": "x"}}', ModelFault.CREDENTIALS),
+        (404, '{"error": {"message": "model \\"x\\" not found", "type": "api_error"}}', ModelFault.UNKNOWN_MODEL),
+        (400, '{"error": {"code": "model_not_found", "message": "x"}}', ModelFault.UNKNOWN_MODEL),
+        (404, "not here", ModelFault.REJECTED),
+        (408, "", ModelFault.TRANSPORT),
+        (500, '{"error": "boom"}', ModelFault.OVERLOADED),
+        (422, '{"detail": "no"}', ModelFault.REJECTED),
+        (418, "[[", ModelFault.REJECTED),
+        (200, '{"error": {"code": 502, "message": "upstream"}}', ModelFault.OVERLOADED),
+        (200, '{"error": {"code": "429", "message": "slow"}}', ModelFault.RATE_LIMITED),
+        (200, '{"error": {"type": "api_error", "message": "x"}}', ModelFault.OVERLOADED),
+        (200, '{"error": {"type": "never_heard_of", "message": "x"}}', ModelFault.TRANSPORT),
+        (200, '{"error": {"type": "invalid_request_error", "message": "x"}}', ModelFault.REJECTED),
+    ],
+)
+def test_errors_are_sorted_by_status_and_body(status: int, body: str, fault: ModelFault) -> None:
+    """Each vendor's way of saying a thing leads to the same fault."""
+    assert read_refusal(httpx2.Response(status, text=body)).fault is fault
+
+
+def test_a_refused_key_is_never_quoted() -> None:
+    """What servers say about a key they refuse is left out, and keys are struck out of anything else."""
+    refused = model_error(Refusal(401, message="Incorrect key: secret-key"), PLACE)
+    assert "secret-key" not in refused.message
+    assert "word" not in refused.message
+    assert "SOME_KEY" in refused.hint
+    assert redact("bad secret-key and sk-abc***xyz\nhere", PLACE) == "bad *** and *** here"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 30),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT", "date": "Wed, 21 Oct 2026 07:28:30 GMT"}, 0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "nan"}, None),
+    ],
+)
+def test_retry_after_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+    """Seconds, milliseconds and dates are read; nonsense is no wish."""
+    assert retry_after(httpx2.Headers(headers)) == seconds
+
+
+def test_error_bodies_of_any_shape_are_read() -> None:
+    """An error may be an object, a text, or stand alone."""
+    assert refusal_of({"error": "boom"}).message == "boom"
+    assert refusal_of({"detail": "no"}).message == "no"
+    assert refusal_of({"error": None}).message == ""

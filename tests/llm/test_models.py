@@ -1,0 +1,215 @@
+import socket
+from collections.abc import Mapping
+from typing import get_args
+
+import pytest
+from anthropic.types import Model
+from openai.types.shared.chat_model import ChatModel
+from pydantic import SecretStr
+
+from explorer.errors import ConfigError, CredentialsError, ModelError, ModelFault
+from explorer.llm.models import ANTHROPIC, OFFLINE, OPENAI, TIER_DEFAULTS, ModelRef, choose, parse_model
+from explorer.llm.open_clients import Clients
+from explorer.messages import Request, StopKind, Turn, UserText
+from explorer.settings import Secrets, Services, Settings, Tier
+from model_servers import AnthropicServer, OpenAIServer, Reply
+
+TIERS: Mapping[str, Tier] = {"orchestrator": Tier.STRONG, "searcher": Tier.FAST}
+ANTHROPIC_KEY = Secrets(anthropic_key=SecretStr("a"))
+OPENAI_KEY = Secrets(openai_key=SecretStr("o"))
+
+
+def nowhere() -> str:
+    """Return the URL of a port on which nothing listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+
+
+@pytest.mark.parametrize(
+    ("text", "provider", "name"),
+    [
+        ("claude-opus-5-5", ANTHROPIC, "claude-opus-5-5"),
+        ("anthropic:claude-x", ANTHROPIC, "claude-x"),
+        ("openai:claude-x", OPENAI, "claude-x"),
+        ("gpt-6-luna", OPENAI, "gpt-6-luna"),
+        ("gpt-oss:20b", OPENAI, "gpt-oss:20b"),
+        ("openai:gpt-oss:20b", OPENAI, "gpt-oss:20b"),
+        (" offline ", OFFLINE, OFFLINE),
+    ],
+)
+def test_names_of_models(text: str, provider: str, name: str) -> None:
+    """A name says its provider, by prefix or by its look, and is written so that it can be read back."""
+    assert parse_model(text) == ModelRef(provider, name)
+    assert parse_model(str(parse_model(text))) == ModelRef(provider, name)
+
+
+@pytest.mark.parametrize("text", ["openai:", "anthropic: ", ""])
+def test_a_model_without_a_name(text: str) -> None:
+    """A prefix alone is no model."""
+    with pytest.raises(ConfigError):
+        parse_model(text)
+
+
+def test_the_sdks_know_the_default_models() -> None:
+    """Every tier's default is a model that the vendor's SDK names."""
+    assert set(TIER_DEFAULTS[ANTHROPIC].values()) <= set(get_args(get_args(Model)[0]))
+    assert set(TIER_DEFAULTS[OPENAI].values()) <= set(get_args(ChatModel))
+    assert all(defaults.keys() == set(Tier) for defaults in TIER_DEFAULTS.values())
+
+
+@pytest.mark.parametrize(
+    ("settings", "models"),
+    [
+        (Settings(secrets=ANTHROPIC_KEY), ("anthropic:claude-opus-5-5", "anthropic:claude-haiku-5-5")),
+        (Settings(secrets=OPENAI_KEY), ("openai:gpt-6.1-sol", "openai:gpt-6-luna")),
+        (
+            Settings(secrets=Secrets(anthropic_key=SecretStr("a"), openai_key=SecretStr("o"))),
+            ("anthropic:claude-opus-5-5", "anthropic:claude-haiku-5-5"),
+        ),
+        (Settings(), ("offline", "offline")),
+        (Settings(model="offline", secrets=ANTHROPIC_KEY), ("offline", "offline")),
+        (Settings(model="claude-x", secrets=ANTHROPIC_KEY), ("anthropic:claude-x", "anthropic:claude-x")),
+        (
+            Settings(model="claude-x", role_models={"searcher": "gpt-6-luna"}, secrets=ANTHROPIC_KEY).model_copy(
+                update={"secrets": Secrets(anthropic_key=SecretStr("a"), openai_key=SecretStr("o"))}
+            ),
+            ("anthropic:claude-x", "openai:gpt-6-luna"),
+        ),
+        (
+            Settings(role_models={"searcher": "offline", "orchestrator": "auto"}, secrets=ANTHROPIC_KEY),
+            ("anthropic:claude-opus-5-5", "offline"),
+        ),
+        (
+            Settings(model="m", services=Services(openai_url="http://127.0.0.1:9/v1")),
+            ("openai:m", "openai:m"),
+        ),
+        (
+            Settings(model="claude-x", services=Services(anthropic_url="http://127.0.0.1:9")),
+            ("anthropic:claude-x", "anthropic:claude-x"),
+        ),
+    ],
+)
+async def test_what_is_chosen(settings: Settings, models: tuple[str, str]) -> None:
+    """A role's own model goes before the named one, that before the tier's default of the first provider at hand."""
+    choice = await choose(settings, TIERS, local_urls=[nowhere()])
+    assert tuple(str(choice.models[role]) for role in TIERS) == models
+    assert choice.openai_url == ""
+    assert choice.why
+
+
+async def test_roles_with_models_of_their_own_ask_for_nothing_else() -> None:
+    """When every role names its model, no server is looked for."""
+    settings = Settings(role_models=dict.fromkeys(TIERS, "offline"), services=Services(openai_url=nowhere()))
+    assert set((await choose(settings, TIERS)).models.values()) == {ModelRef(OFFLINE, OFFLINE)}
+
+
+@pytest.mark.parametrize(
+    ("model", "setting"), [("claude-opus-5-5", "ANTHROPIC_API_KEY"), ("gpt-6-luna", "OPENAI_API_KEY")]
+)
+async def test_a_named_model_without_its_key(model: str, setting: str) -> None:
+    """What is missing is said, with where it was looked for and what works without."""
+    with pytest.raises(CredentialsError) as caught:
+        await choose(Settings(model=model), TIERS, local_urls=[nowhere()])
+    assert f"{setting} in the environment, .env, explorer.toml: not found" in caught.value.message
+    assert "--model offline" in caught.value.hint
+    assert caught.value.exit_code == 4
+
+
+async def test_a_local_server_is_found() -> None:
+    """Without keys the first local server that answers is used, with the first of its chat models."""
+    with OpenAIServer([]) as server:
+        server.models = ("nomic-embed-text", "llama", "qwen")
+        choice = await choose(Settings(), TIERS, local_urls=[nowhere(), server.url])
+        named = await choose(Settings(model="qwen"), TIERS, local_urls=[nowhere(), server.url])
+    assert (set(choice.models.values()), choice.openai_url) == ({ModelRef(OPENAI, "llama")}, server.url)
+    assert (set(named.models.values()), named.openai_url) == ({ModelRef(OPENAI, "qwen")}, server.url)
+
+
+async def test_a_local_server_does_not_stand_in_for_a_key() -> None:
+    """A role whose named model needs another provider's key is still told so."""
+    with OpenAIServer([]) as server:
+        settings = Settings(role_models={"searcher": "claude-x"})
+        with pytest.raises(CredentialsError):
+            await choose(settings, TIERS, local_urls=[server.url])
+
+
+async def test_a_named_server_is_asked_for_its_models() -> None:
+    """With OPENAI_BASE_URL and no model named, the server's first model is taken."""
+    with OpenAIServer([]) as server:
+        choice = await choose(Settings(services=Services(openai_url=server.url)), TIERS)
+    assert set(choice.models.values()) == {ModelRef(OPENAI, "model-a")}
+
+
+async def test_a_named_server_that_is_not_there() -> None:
+    """The error names the URL and what to check, and the run can be tried again."""
+    url = nowhere()
+    with pytest.raises(ModelError) as caught:
+        await choose(Settings(services=Services(openai_url=url)), TIERS)
+    assert url in caught.value.message
+    assert "OPENAI_BASE_URL" in caught.value.hint
+    assert caught.value.exit_code == 6
+
+
+async def test_a_named_server_without_models() -> None:
+    """A server that lists nothing, or something else, is said to list no models."""
+    with OpenAIServer([]) as server:
+        server.models = ()
+        with pytest.raises(ModelError) as caught:
+            await choose(Settings(services=Services(openai_url=server.url)), TIERS)
+    assert caught.value.fault is ModelFault.UNKNOWN_MODEL
+
+
+@pytest.mark.parametrize("url", ["localhost:11434", "http://", "http://[", "ftp://example.com"])
+async def test_an_address_that_is_none(url: str) -> None:
+    """What is no URL is refused in words, before any client stumbles over it."""
+    with pytest.raises(ConfigError):
+        await choose(Settings(services=Services(openai_url=url)), TIERS)
+    async with Clients(Settings(services=Services(anthropic_url=url))) as clients:
+        with pytest.raises(ConfigError):
+            clients.client_for(ModelRef(ANTHROPIC, "claude-x"))
+
+
+@pytest.mark.parametrize("key", ["ключ", "sk-abc\ndef"])
+async def test_a_key_that_no_header_can_hold(key: str) -> None:
+    """A key pasted with other characters is refused in words that do not repeat it."""
+    secrets = Secrets(anthropic_key=SecretStr(key), openai_key=SecretStr(key))
+    async with Clients(Settings(secrets=secrets)) as clients:
+        for provider in (ANTHROPIC, OPENAI):
+            with pytest.raises(CredentialsError) as caught:
+                clients.client_for(ModelRef(provider, "m"))
+            assert key not in f"{caught.value.message}{caught.value.hint}"
+
+
+class Fixed:
+    """A client that gives one answer."""
+
+    async def generate(self, request: Request) -> Turn:
+        """Answer."""
+        return Turn(provider=OFFLINE, model=request.model, blocks=(), text="rules", stop=StopKind.END)
+
+
+def request_for(model: ModelRef) -> Request:
+    history = (UserText(text="Go."),)
+    return Request(agent="a", role="r", model=model.name, system="s", tools=(), history=history, max_output_tokens=9)
+
+
+async def test_one_adapter_per_provider() -> None:
+    """Each provider's adapter is opened once, asks where the settings say, and shares a gate per model."""
+    models = [ModelRef(ANTHROPIC, "claude-x"), ModelRef(OPENAI, "m"), ModelRef(OFFLINE, OFFLINE)]
+    with AnthropicServer([Reply(text="from A")]) as a, OpenAIServer([Reply(text="from O")]) as o:
+        settings = Settings(services=Services(anthropic_url=a.url, openai_url=nowhere()))
+        async with Clients(settings, openai_url=o.url, offline=Fixed()) as clients:
+            turns = [await clients.client_for(model).generate(request_for(model)) for model in models]
+            assert clients.client_for(models[0]) is clients.client_for(ModelRef(ANTHROPIC, "claude-y"))
+            assert clients.gate_for(models[0]) is clients.gate_for(models[0])
+            assert clients.gate_for(models[0]) is not clients.gate_for(models[1])
+    assert [turn.text for turn in turns] == ["from A", "from O", "rules"]
+
+
+async def test_a_provider_without_an_adapter() -> None:
+    """Offline without its client, and providers nobody knows, are refused."""
+    async with Clients(Settings()) as clients:
+        for model in (ModelRef(OFFLINE, OFFLINE), ModelRef("acme", "m")):
+            with pytest.raises(ConfigError):
+                clients.client_for(model)

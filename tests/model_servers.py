@@ -1,0 +1,449 @@
+"""Servers on loopback that speak the models' wire protocols, scripted by plain data.
+
+    with AnthropicServer([Reply(text="Hello.")]) as server:
+        ...ask server.url...
+    with OpenAIServer(lambda asked: Reply(calls=[("finish", {})]) if asked.results else Reply(text="?")) as server:
+        ...
+
+A script is a list with one reply per request, or a function of the request. A list complains of a request too
+many (at once, with status 500) and of a reply too few (at the end).
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar, Self
+
+JsonObject = dict[str, Any]
+
+PIECE_CHARS = 9
+"""Texts and arguments are streamed in pieces of this size."""
+PING_EVERY_S = 0.02
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of a model, or a fault in its place."""
+
+    text: str = ""
+    calls: Sequence[tuple[str, Any]] = ()
+    """Name and arguments; arguments given as text are sent as they are, broken or not."""
+    stop: str = ""
+    """`end`, `tool_use`, `max_tokens`, `refusal`, `pause`, `context` or a vendor's word; empty: what fits."""
+    thinking: str = ""
+    redacted: str = ""
+    """Encrypted thinking (Anthropic only)."""
+    explanation: str = ""
+    """Of a refusal."""
+    ids: Sequence[str] | None = None
+    """The calls' ids; None: unique ones."""
+    usage: Mapping[str, int] = field(default_factory=lambda: {"input": 100, "output": 20})
+    """`input` (not cached), `output`, `cache_read`, `cache_write`, `reasoning`."""
+    error: str = ""
+    """A word of `ERRORS`: instead of an answer, or in the middle of the stream when the status is 200."""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: str = ""
+    """Sent instead of anything else."""
+    cut: str = ""
+    """Where the stream ends: in the middle of the second piece of `text` or of a `call`, before `terminal`, or
+    with its `json` broken."""
+    is_dropped: bool = False
+    """Whether a cut stream's connection is reset; it ends cleanly otherwise."""
+    stalls: str = ""
+    """`silent` or `pings`: after what is sent, keep the connection open without content."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request says, on any wire."""
+
+    body: JsonObject
+    system: str
+    tools: tuple[str, ...]
+    said: tuple[str, ...]
+    """All words of the user's side, oldest first."""
+    results: tuple[str, ...]
+    """All results of tools, oldest first."""
+    calls: tuple[tuple[str, JsonObject], ...]
+    """All calls the model has made."""
+
+
+Script = Sequence[Reply] | Callable[[Asked], Reply]
+
+ERRORS: Mapping[str, tuple[str, str, str]] = {
+    "rate_limit": ("rate_limit_error", "rate_limit_exceeded", "Too many requests."),
+    "overloaded": ("overloaded_error", "server_error", "Overloaded."),
+    "bad_key": ("authentication_error", "invalid_api_key", "Incorrect API key provided: sk-wrong-1234."),
+    "no_model": ("not_found_error", "model_not_found", "The model does not exist: model: x."),
+    "too_long": (
+        "invalid_request_error",
+        "context_length_exceeded",
+        "prompt is too long: 250000 tokens > 200000 maximum",
+    ),
+    "invalid": ("invalid_request_error", "invalid_value", "tools.0.name: wrong pattern."),
+}
+"""Anthropic's type, OpenAI's code, the words."""
+
+
+class ModelServer:
+    """What both servers share; as a context manager it serves from a thread of its own."""
+
+    path = ""
+    models: tuple[str, ...] = ("model-a",)
+    """What `GET /v1/models` lists."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self.requests: list[JsonObject] = []
+        """Bodies as they came."""
+        self.headers: list[dict[str, str]] = []
+        """Headers as they came, names in lower case."""
+        self.too_many = 0
+        """Requests beyond the script."""
+        handler = type("Handler", (_Handler,), {"model_server": self})
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port."""
+        return f"http://127.0.0.1:{self._http.server_port}"
+
+    @property
+    def url(self) -> str:
+        """The base URL for the SDK."""
+        return self.origin
+
+    def __enter__(self) -> Self:
+        """Start to serve."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, exception_type: type[BaseException] | None, *_rest: object) -> None:
+        """Stop; complain when the script was not what happened."""
+        self._closing.set()
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+        if exception_type is None and not callable(self._script):
+            assert not self.too_many, f"{self.too_many} requests more than scripted"
+            assert len(self.requests) == len(self._script), "fewer requests than scripted"
+
+    def reply_to(self, body: JsonObject, headers: dict[str, str]) -> tuple[int, Reply]:
+        """Record a request and look its reply up."""
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append(body)
+            self.headers.append(headers)
+            if callable(self._script):
+                return number, self._script(self.read(body))
+            if number < len(self._script):
+                return number, self._script[number]
+            self.too_many += 1
+            return number, Reply(status=500, body="a request more than scripted")
+
+    def wait_until_closed(self, seconds: float | None = None) -> bool:
+        """Wait for the end of the test; say whether it has come."""
+        return self._closing.wait(seconds)
+
+    def read(self, body: JsonObject) -> Asked:
+        """Read a request of this wire."""
+        raise NotImplementedError
+
+    def render(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
+        """Write a reply as tagged stream events: `start`, `text`, `call`, `end`, `terminal`."""
+        raise NotImplementedError
+
+    def error_body(self, word: str) -> JsonObject:
+        """Write an error's body."""
+        raise NotImplementedError
+
+    def error_event(self, word: str) -> bytes:
+        """Write an error as a stream event."""
+        raise NotImplementedError
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    model_server: ClassVar[ModelServer]
+
+    def do_GET(self) -> None:
+        listing = {"data": [{"id": name} for name in self.model_server.models]}
+        is_known = self.path.endswith("/models")
+        self._send_whole(200 if is_known else 404, json.dumps(listing if is_known else {}), {})
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("content-length", "0"))
+        raw = self.rfile.read(length)
+        if self.path != self.model_server.path:
+            self._send_whole(404, '{"error": {"message": "no such route"}}', {})
+            return
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        number, reply = self.model_server.reply_to(json.loads(raw), headers)
+        try:
+            self._answer(reply, number)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def log_message(self, format: str, *_arguments: Any) -> None:  # noqa: A002 - the base class's name
+        """Say nothing."""
+
+    def _answer(self, reply: Reply, number: int) -> None:
+        if reply.body or reply.status != 200:
+            text = reply.body or json.dumps(self.model_server.error_body(reply.error))
+            self._send_whole(reply.status, text, reply.headers)
+            return
+        self.send_response(200)
+        headers = {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked"}
+        for name, value in (headers | dict(reply.headers)).items():
+            self.send_header(name, value)
+        self.end_headers()
+        for chunk in _cut(self._stream(reply, number), reply.cut):
+            self._send_chunk(chunk)
+        if reply.stalls:
+            self._stall(reply.stalls)
+        if reply.is_dropped:
+            self.close_connection = True
+            return
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _stream(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
+        events = self.model_server.render(reply, number)
+        if reply.error or reply.stalls:
+            events = [event for event in events if event[0] not in {"end", "terminal"}]
+        if reply.error:
+            events.append(("error", self.model_server.error_event(reply.error)))
+        return events
+
+    def _stall(self, kind: str) -> None:
+        self.close_connection = True
+        while not self.model_server.wait_until_closed(PING_EVERY_S):
+            if kind == "pings":
+                self._send_chunk(b': comment\n\nevent: ping\ndata: {"type": "ping"}\n\n')
+
+    def _send_chunk(self, chunk: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+        self.wfile.flush()
+
+    def _send_whole(self, status: int, text: str, headers: Mapping[str, str]) -> None:
+        body = text.encode()
+        self.send_response(status)
+        kind = "text/html" if text.startswith("<") else "application/json"
+        for name, value in ({"content-type": kind, "content-length": str(len(body))} | dict(headers)).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _cut(events: list[tuple[str, bytes]], where: str) -> Iterator[bytes]:
+    """Yield the events' bytes up to the cut."""
+    seen = 0
+    for tag, event in events:
+        seen += tag == where
+        if where == "terminal" == tag:
+            return
+        if where == "json" and tag == "terminal":
+            yield event.rstrip()[: len(event.rstrip()) // 2] + b'{"\n\n'
+            return
+        if tag == where and seen == 2:
+            yield event[: len(event) // 2]
+            return
+        yield event
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS)]
+
+
+def _arguments_text(arguments: Any) -> str:  # noqa: ANN401 - JSON
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+def _sse(data: JsonObject | str, event: str = "") -> bytes:
+    text = data if isinstance(data, str) else json.dumps(data)
+    return (f"event: {event}\n" if event else "").encode() + f"data: {text}\n\n".encode()
+
+
+class AnthropicServer(ModelServer):
+    """Speaks Anthropic's Messages API."""
+
+    path = "/v1/messages"
+    stops: ClassVar[Mapping[str, str]] = {
+        "end": "end_turn",
+        "pause": "pause_turn",
+        "context": "model_context_window_exceeded",
+    }
+
+    def read(self, body: JsonObject) -> Asked:
+        """Read a request of this wire."""
+        blocks = [block for message in body["messages"] for block in _blocks_of(message)]
+        return Asked(
+            body=body,
+            system="".join(block["text"] for block in body.get("system", [])),
+            tools=tuple(tool["name"] for tool in body.get("tools", [])),
+            said=tuple(
+                block["text"]
+                for message in body["messages"]
+                if message["role"] == "user"
+                for block in _blocks_of(message)
+                if block["type"] == "text"
+            ),
+            results=tuple(block.get("content", "") for block in blocks if block["type"] == "tool_result"),
+            calls=tuple((block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"),
+        )
+
+    def render(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
+        """Write a reply as tagged stream events."""
+        read, written = reply.usage.get("cache_read", 0), reply.usage.get("cache_write", 0)
+        usage = {
+            "input_tokens": reply.usage.get("input", 0),
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": written,
+            "output_tokens": 1,
+        }
+        message: JsonObject = {
+            "id": f"msg_{number}",
+            "type": "message",
+            "role": "assistant",
+            "content": [],
+            "usage": usage,
+        }
+        events = [self._event("start", "message_start", message=message)]
+        events.append(self._event("start", "ping"))
+        for index, (block, deltas) in enumerate(self._blocks(reply, number)):
+            tag = {"text": "text", "tool_use": "call"}.get(block["type"], "start")
+            events.append(self._event("start", "content_block_start", index=index, content_block=block))
+            events += [self._event(tag, "content_block_delta", index=index, delta=delta) for delta in deltas]
+            events.append(self._event("end", "content_block_stop", index=index))
+        stop = self.stops.get(reply.stop, reply.stop) or ("tool_use" if reply.calls else "end_turn")
+        delta: JsonObject = {"stop_reason": stop, "stop_sequence": None}
+        if reply.explanation:
+            delta["stop_details"] = {"type": "refusal", "category": "cyber", "explanation": reply.explanation}
+        final: JsonObject = {"output_tokens": reply.usage.get("output", 0), "input_tokens": None}
+        if "reasoning" in reply.usage:
+            final["output_tokens_details"] = {"thinking_tokens": reply.usage["reasoning"]}
+        events.append(self._event("end", "message_delta", delta=delta, usage=final))
+        events.append(self._event("terminal", "message_stop"))
+        return events
+
+    def error_body(self, word: str) -> JsonObject:
+        """Write an error's body."""
+        kind, _, message = ERRORS[word]
+        return {"type": "error", "error": {"type": kind, "message": message}}
+
+    def error_event(self, word: str) -> bytes:
+        """Write an error as a stream event."""
+        return _sse(self.error_body(word), "error")
+
+    def _blocks(self, reply: Reply, number: int) -> Iterator[tuple[JsonObject, list[JsonObject]]]:
+        if reply.thinking:
+            deltas: list[JsonObject] = [
+                {"type": "thinking_delta", "thinking": piece} for piece in _pieces(reply.thinking)
+            ]
+            deltas.append({"type": "signature_delta", "signature": "c2lnbmF0dXJl=="})
+            yield {"type": "thinking", "thinking": "", "signature": ""}, deltas
+        if reply.redacted:
+            yield {"type": "redacted_thinking", "data": reply.redacted}, []
+        if reply.text:
+            pieces = _pieces(reply.text)
+            yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces]
+        for position, (name, arguments) in enumerate(reply.calls):
+            call_id = f"toolu_{number}_{position}" if reply.ids is None else reply.ids[position]
+            deltas = [{"type": "input_json_delta", "partial_json": ""}]
+            deltas += [
+                {"type": "input_json_delta", "partial_json": piece} for piece in _pieces(_arguments_text(arguments))
+            ]
+            yield {"type": "tool_use", "id": call_id, "name": name, "input": {}}, deltas
+
+    @staticmethod
+    def _event(tag: str, kind: str, **fields: Any) -> tuple[str, bytes]:
+        return tag, _sse({"type": kind, **fields}, kind)
+
+
+def _blocks_of(message: JsonObject) -> list[JsonObject]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+class OpenAIServer(ModelServer):
+    """Speaks OpenAI's Chat Completions."""
+
+    path = "/v1/chat/completions"
+    stops: ClassVar[Mapping[str, str]] = {
+        "end": "stop",
+        "tool_use": "tool_calls",
+        "max_tokens": "length",
+        "refusal": "content_filter",
+    }
+
+    @property
+    def url(self) -> str:
+        """The base URL for the SDK."""
+        return f"{self.origin}/v1"
+
+    def read(self, body: JsonObject) -> Asked:
+        """Read a request of this wire."""
+        messages: list[JsonObject] = body["messages"]
+        made: list[JsonObject] = [call for message in messages for call in message.get("tool_calls", [])]
+        functions: list[JsonObject] = [call["function"] for call in made]
+        return Asked(
+            body=body,
+            system="".join(message["content"] for message in messages if message["role"] == "system"),
+            tools=tuple(tool["function"]["name"] for tool in body.get("tools", [])),
+            said=tuple(message["content"] for message in messages if message["role"] == "user"),
+            results=tuple(message["content"] for message in messages if message["role"] == "tool"),
+            calls=tuple((function["name"], json.loads(function["arguments"])) for function in functions),
+        )
+
+    def render(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
+        """Write a reply as tagged stream events."""
+        events = [self._chunk("start", {"role": "assistant", "content": ""})]
+        events += [self._chunk("start", {"reasoning_content": piece}) for piece in _pieces(reply.thinking)]
+        events += [self._chunk("text", {"content": piece}) for piece in _pieces(reply.text)]
+        events += [self._chunk("start", {"refusal": piece}) for piece in _pieces(reply.explanation)]
+        for index, (name, arguments) in enumerate(reply.calls):
+            call_id = f"call_{number}_{index}" if reply.ids is None else reply.ids[index]
+            first = {"index": index, "type": "function", "function": {"name": name, "arguments": ""}}
+            events.append(self._chunk("start", {"tool_calls": [first | ({"id": call_id} if call_id else {})]}))
+            events += [
+                self._chunk("call", {"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+                for piece in _pieces(_arguments_text(arguments))
+            ]
+        stop = self.stops.get(reply.stop, reply.stop) or ("tool_calls" if reply.calls else "stop")
+        events.append(self._chunk("terminal", {}, stop))
+        if reply.usage:
+            events.append(("terminal", _sse({"choices": [], "usage": self._usage(reply.usage)})))
+        events.append(("terminal", _sse("[DONE]")))
+        return events
+
+    def error_body(self, word: str) -> JsonObject:
+        """Write an error's body."""
+        _, code, message = ERRORS[word]
+        return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
+
+    def error_event(self, word: str) -> bytes:
+        """Write an error as a stream event."""
+        return _sse(self.error_body(word))
+
+    @staticmethod
+    def _chunk(tag: str, delta: JsonObject, finish_reason: str | None = None) -> tuple[str, bytes]:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+        return tag, _sse({"object": "chat.completion.chunk", "choices": [choice], "usage": None})
+
+    @staticmethod
+    def _usage(usage: Mapping[str, int]) -> JsonObject:
+        read, written = usage.get("cache_read", 0), usage.get("cache_write", 0)
+        prompt, completion = usage.get("input", 0) + read + written, usage.get("output", 0)
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
+            "completion_tokens_details": {"reasoning_tokens": usage.get("reasoning", 0)},
+        }
