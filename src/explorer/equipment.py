@@ -8,7 +8,8 @@ from typing import Self
 
 from explorer.budget import WorstCost
 from explorer.errors import ConfigError
-from explorer.evidence import Store
+from explorer.events import Source
+from explorer.evidence import SourceDraft, Store
 from explorer.llm.models import OFFLINE, Choice, ModelRef, choose
 from explorer.llm.offline import OfflineClient
 from explorer.llm.open_clients import Clients
@@ -22,6 +23,7 @@ from explorer.net.pages import PageReader
 from explorer.net.sample_day import SAMPLE_NOW, SampleDayTransport
 from explorer.net.search import TavilySearch
 from explorer.prompts import PromptLoader, Role, built_in_roles
+from explorer.report import SAMPLE_FLAG
 from explorer.settings import Settings, Tier
 from explorer.team import Model
 from explorer.tool import Tool
@@ -86,7 +88,8 @@ class Equipment:
 
     def tools(self, store: Store) -> dict[str, Tool]:
         """All tools that reach outside, by name; an embedder's own replace those of the same name."""
-        return {tool.name: tool for tool in (*self.outside.tools(store), *self.extra_tools)}
+        keep = _labelled(store) if self.settings.is_sample else store
+        return {tool.name: tool for tool in (*self.outside.tools(keep), *self.extra_tools)}
 
     def model_of(self, role: str, on_failure: OnFailure, seconds_left: Callable[[], float | None]) -> Model:
         """The model of a role, behind its gate and its retries."""
@@ -96,6 +99,15 @@ class Equipment:
         client = self.clients.client_for(ref)
         retrying = RetryingClient(client, self.clients.gate_for(ref), on_failure, seconds_left=seconds_left)
         return Model(str(ref), ref.name, retrying, worst_cost(ref, self.settings))
+
+
+def _labelled(store: Store) -> Store:
+    """Mark everything stored as invented sample data."""
+
+    async def labelled(drafts: Sequence[SourceDraft]) -> list[Source]:
+        return await store([draft.model_copy(update={"flags": (*draft.flags, SAMPLE_FLAG)}) for draft in drafts])
+
+    return labelled
 
 
 @asynccontextmanager

@@ -223,7 +223,8 @@ class RunForked(Event):
     type: Literal["run_forked"] = "run_forked"
     run_id: str
     of: str
-    at: int
+    shared: int
+    """How many records are the other run's."""
 
 
 class Repaired(Event):

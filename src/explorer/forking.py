@@ -60,7 +60,7 @@ async def fork(folder: Path, at: int | None, now: datetime) -> Forked:
     lost = _bring_files(folder, target, kept, fold)
     journal = Journal.open(target / ".explorer", lambda: now)
     try:
-        await journal.append(RunForked(run_id=run_id, of=folder.name, at=at))
+        await journal.append(RunForked(run_id=run_id, of=folder.name, shared=at))
     finally:
         journal.close()
     return Forked(target, at, lost)

@@ -135,9 +135,10 @@ class Journal:
         return record
 
     def _seal(self, event: AnyEvent) -> tuple[Record, bytes]:
-        self._seq += 1
-        record = Record(v=JOURNAL_VERSION, seq=self._seq, at=self._now(), event=event)
+        record = Record(v=JOURNAL_VERSION, seq=self._seq + 1, at=self._now(), event=event)
         line, self._crc = encode(record, self._crc)
+        # Counted only now: an event that cannot be encoded leaves no gap.
+        self._seq = record.seq
         return record, line
 
     def _hand_over(self) -> None:

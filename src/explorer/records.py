@@ -21,6 +21,8 @@ from explorer.messages import JsonObject
 GENESIS = "00000000"
 """`prev` of the first line."""
 CRC_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
+LINE_END = re.compile(rb'\n|(?<="\}).(?=\{"v":)', re.DOTALL)
+"""Between two lines of a damaged file: the newline, or whatever byte took its place."""
 ENVELOPE = ("v", "seq", "at", "prev", "crc")
 
 Upcaster = Callable[[JsonObject], JsonObject]
@@ -117,8 +119,10 @@ def _decode(line: bytes, prev: str, seq: int) -> Record | None:
 
 
 def _refuse_if_valid_records_follow(tail: bytes, seq: int) -> None:
-    """A torn tail may be cut off; a hole before intact records may not."""
-    for line in tail.split(b"\n")[1:]:
+    """A torn tail may be cut off; a hole before intact records, or an intact one in the wrong place, may not."""
+    lines = LINE_END.split(tail)
+    # A line alone that lacks nothing but its newline is torn.
+    for line in lines if len(lines) > 1 else ():
         if _crc_of(line) is not None:
             raise JournalDamagedError(
                 f"the journal is damaged at record {seq} (line {seq}), and intact records follow it",

@@ -18,7 +18,10 @@ PLACEHOLDER = re.compile(
 )
 HEADING_REFERENCES = {"en": "References", "zh": "参考来源"}
 MISSING = "[source missing]"
-FLAG_WORDS = {"sample": "invented sample data"}
+KIND_WORDS = {"comments": "discussion", "search_hit": "search result"}
+SAMPLE_FLAG = "sample"
+"""Of sources that are bundled and invented: said once, above the references, not behind each."""
+SAMPLE_WORDS = {"en": "All sources are invented sample data.", "zh": "全部来源均为虚构的示例数据。"}
 CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 
 
@@ -86,22 +89,23 @@ def render(draft: str, sources: Mapping[str, Source], language: str) -> Rendered
     if cited:
         heading = HEADING_REFERENCES.get(language, HEADING_REFERENCES["en"])
         lines = [f"{numbers[name]}. {reference(sources[name])}" for name in cited]
-        text = f"{text}\n\n## {heading}\n\n" + "\n".join(lines)
+        is_sample = all(SAMPLE_FLAG in sources[name].flags for name in cited)
+        said = [SAMPLE_WORDS.get(language, SAMPLE_WORDS["en"]), ""] if is_sample else []
+        text = f"{text}\n\n## {heading}\n\n" + "\n".join([*said, *lines])
     return Rendered(text + "\n", tuple(cited), len(cited_ids(body)), tuple(dangling))
 
 
 def reference(source: Source) -> str:
-    """One source as a reader wants it: title, site, date, address, honest flags."""
+    """One source as a reader wants it: title, what it is, site, date, address, honest flags."""
     title = re.sub(r"([\[\]\\`*_<>])", r"\\\1", source.title)
+    kind = KIND_WORDS.get(source.kind, "")
     site = urlsplit(source.url).netloc.removeprefix("www.")
-    parts = [
-        title,
-        site,
-        source.published[:10],
-        source.url if "://" in source.url else source.url.removeprefix("file:"),
-    ]
-    flags = "".join(f" ({FLAG_WORDS.get(flag, flag.replace('_', ' '))})" for flag in source.flags)
-    return ". ".join(part for part in parts if part) + flags + f" `{source.id}`"
+    address = source.url if "://" in source.url else source.url.removeprefix("file:")
+    head = f"{title} ({kind})" if kind else title
+    flags = [flag.replace("_", " ") for flag in source.flags if flag != SAMPLE_FLAG]
+    marks = f" ({', '.join(flags)})" if flags else ""
+    parts = [part for part in (site, source.published[:10], address) if part]
+    return f"{head}. {', '.join(parts)}{marks} `{source.id}`".replace("?.", "?").replace("!.", "!")
 
 
 def with_frontmatter(fields: Mapping[str, Any], body: str) -> str:

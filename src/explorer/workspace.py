@@ -24,6 +24,8 @@ ENGINE_FOLDER = ".explorer"
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """Of one file, read or written whole."""
 MAX_PATH_CHARS = 400
+MAX_NAME_BYTES = 200
+"""Of one file or folder name; the disk takes 255, and a temporary name is longer by some."""
 MAX_LISTED = 2_000
 TITLE_CHARS = 120
 _OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -127,7 +129,7 @@ class Workspace:
         Raises:
             ToolError: `path` is not a folder of this run.
         """
-        root = "/".join(_parts(path)) if path.strip("/. ") else ""
+        root = "" if path.strip() in {"", ".", "./", "/"} else "/".join(_parts(path))
         found: list[FileInfo] = []
         for name in self._walk(root):
             if pattern and not (fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name.split("/")[-1], pattern)):
@@ -210,6 +212,8 @@ def _parts(path: str) -> list[str]:
     parts = [part for part in text.split("/") if part not in {"", "."}]
     if ".." in parts:
         raise ToolError(f"{path!r} leaves this run's folder; use a relative path without ..")
+    if any(len(part.encode()) > MAX_NAME_BYTES for part in parts):
+        raise ToolError(f"{path!r} holds a name of over {MAX_NAME_BYTES} bytes; choose a shorter one")
     if not parts:
         raise ToolError(f"{path!r} names the run's folder itself, not a file in it")
     return parts
@@ -252,7 +256,7 @@ def _read(parent: int, name: str, path: str) -> bytes:
 
 def _replace(parent: int, name: str, content: bytes) -> None:
     """Temporary file, sync, rename, sync: never a half file under the name, never a lost one after."""
-    temporary = f".{name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    temporary = f".{name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
         if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             raise ToolError(f"{name} is a folder; choose another name")
