@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from explorer.budget import Account, Amount, Hold, WorstCost
 from explorer.calls import CallRoom, answer
-from explorer.errors import ModelError, ModelFault
-from explorer.events import AgentFinished, NoteAdded, Status, TurnTaken
+from explorer.errors import ModelError
+from explorer.events import AgentFinished, TurnTaken
 from explorer.history import AgentState
 from explorer.messages import LLMClient, Request, StopKind, ToolSchema, Turn
-from explorer.pacing import Ending, Note, after_turn, before_asking
+from explorer.pacing import Decision, Ending, after_fault, after_turn, before_asking
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class AgentRoom:
     worst_cost: WorstCost
     max_output_tokens: int
     clock: Callable[[], float]
-    advise: Callable[[AgentState], Awaitable[Note | Ending | None]]
+    advise: Callable[[AgentState], Awaitable[Decision | None]]
     """What the run has to say before a request: budget notes, words from outside, an end."""
 
 
@@ -54,20 +54,12 @@ async def run_agent(state: AgentState, room: AgentRoom) -> AgentFinished:
         if state.open_turn is not None:
             await answer(state, room.calls)
         else:
-            match after_turn(state) or before_asking(state) or await room.advise(state):
-                case Ending() as ending:
-                    await _end(state, room, ending)
-                case Note() as note:
-                    await room.calls.record(NoteAdded(agent=state.agent, text=note.text, reason=note.reason))
-                case None:
-                    await _ask(state, room)
+            decision = after_turn(state) or before_asking(state) or await room.advise(state)
+            if decision is not None:
+                await room.calls.record(decision.event(state.agent))
+            else:
+                await _ask(state, room)
     return state.finished
-
-
-async def _end(state: AgentState, room: AgentRoom, ending: Ending) -> None:
-    await room.calls.record(
-        AgentFinished(agent=state.agent, status=ending.status, reason=ending.reason, summary=ending.summary)
-    )
 
 
 async def _ask(state: AgentState, room: AgentRoom) -> None:
@@ -77,7 +69,7 @@ async def _ask(state: AgentState, room: AgentRoom) -> None:
     if isinstance(hold, str):
         ending = room.without_room(state, hold)
         if ending is not None:
-            await _end(state, room, ending)
+            await room.calls.record(ending.event(state.agent))
         return
     started = room.clock()
     used = Amount(steps=1)
@@ -85,9 +77,10 @@ async def _ask(state: AgentState, room: AgentRoom) -> None:
         turn = await room.client.generate(_request(state, room.head, hold))
         used = Amount(1, turn.usage.total_tokens, turn.cost_usd or 0.0)
     except ModelError as error:
-        if error.fault not in {ModelFault.REJECTED, ModelFault.CONTEXT_EXCEEDED}:
+        decision = after_fault(state, error)
+        if decision is None:
             raise
-        await _end(state, room, Ending(Status.FAILED, error.message, ""))
+        await room.calls.record(decision.event(state.agent))
         return
     finally:
         account.settle(hold, used)

@@ -200,6 +200,14 @@ class StopAsked(Event):
     reason: str
 
 
+class Compacted(Event):
+    """Old tool results of a conversation were cleared, because it no longer fitted the model's window."""
+
+    type: Literal["compacted"] = "compacted"
+    before: int
+    """Results in the first so many messages of the history are shown as a short line from now on."""
+
+
 class AgentFinished(Event):
     """An agent's end; on disk before its parent's result."""
 
@@ -242,6 +250,7 @@ AnyEvent = Annotated[
     | NoteAdded
     | Steered
     | StopAsked
+    | Compacted
     | TurnTaken
     | TurnFailed
     | ToolStarted

@@ -8,6 +8,7 @@ from explorer.events import (
     AgentFinished,
     AgentStarted,
     AnyEvent,
+    Compacted,
     NoteAdded,
     RoleLoaded,
     RunFinished,
@@ -23,6 +24,9 @@ from explorer.events import (
     WrittenFile,
 )
 from explorer.messages import CallResult, Message, Results, ToolCall, Turn, Usage, UserText
+
+CLEARED_CHARS = 300
+"""Results up to this length are never cleared: the line that would stand for them is as long."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class AgentState:
     unpriced_turns: int = 0
     """Turns of models whose price is not known."""
     finished: AgentFinished | None = None
+    compacted_at: int | None = None
+    """How many turns were taken when old results were last cleared."""
     open_turn: Turn | None = None
     """The last turn while its calls are not all answered."""
     notes: dict[str, int] = field(default_factory=dict[str, int])
@@ -77,6 +83,8 @@ class AgentState:
                 self._begin(event)
             case NoteAdded() | Steered():
                 self._hear(event)
+            case Compacted():
+                self._compact(event.before)
             case TurnTaken():
                 self._take(event.turn)
             case ToolStarted():
@@ -129,6 +137,11 @@ class AgentState:
             self.messages += self._held
             self._held, self.open_turn = [], None
 
+    def _compact(self, before: int) -> None:
+        self.compacted_at = self.steps
+        old = [_cleared(message) if isinstance(message, Results) else message for message in self.messages[:before]]
+        self.messages[:before] = old
+
     def calls(self) -> list[OpenCall]:
         """The calls of the last turn that has any unanswered, in order; empty when none is open."""
         if self.open_turn is None:
@@ -159,6 +172,19 @@ def _result(call: OpenCall) -> CallResult:
         content=call.finished.content,
         is_error=not call.finished.success,
     )
+
+
+def _cleared(message: Results) -> Results:
+    """Results as a short line each; errors and short results stay as they are."""
+    return Results(results=tuple(_shortened(result) for result in message.results))
+
+
+def _shortened(result: CallResult) -> CallResult:
+    if len(result.content) <= CLEARED_CHARS:
+        return result
+    first = result.content[:CLEARED_CHARS].splitlines()[0]
+    text = f"{first}\n[cleared to save room: {len(result.content)} characters; call {result.name} again if needed]"
+    return result.model_copy(update={"content": text})
 
 
 @dataclass

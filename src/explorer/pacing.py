@@ -5,8 +5,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from explorer.budget import NOTE_SHARES, Budget
-from explorer.events import Status
-from explorer.history import AgentState
+from explorer.errors import ModelError, ModelFault
+from explorer.events import AgentFinished, AnyEvent, Compacted, NoteAdded, Status
+from explorer.history import CLEARED_CHARS, AgentState
 from explorer.messages import CallResult, Results, StopKind, ToolCall, Turn
 
 MAX_PAUSES = 5
@@ -15,6 +16,10 @@ WRAP_UP_STEPS = 2
 NOTE_REPEATS = 3
 REFUSE_REPEATS = 5
 MAX_ERROR_TURNS = 3
+KEPT_MESSAGES = 4
+"""The latest exchanges are never cleared."""
+MIN_STEPS_BETWEEN = 3
+"""Clearing again sooner would mean going round in circles."""
 WRITING_TOOLS = frozenset(
     {"read_file", "list_files", "search_files", "write_file", "edit_file", "finish_exploration", "call_agent"}
 )
@@ -28,6 +33,10 @@ class Note:
     reason: str
     text: str
 
+    def event(self, agent: str) -> AnyEvent:
+        """As it goes into the journal."""
+        return NoteAdded(agent=agent, text=self.text, reason=self.reason)
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -37,8 +46,27 @@ class Ending:
     reason: str
     summary: str
 
+    def event(self, agent: str) -> AnyEvent:
+        """As it goes into the journal."""
+        return AgentFinished(agent=agent, status=self.status, reason=self.reason, summary=self.summary)
 
-def after_turn(state: AgentState) -> Note | Ending | None:
+
+@dataclass(frozen=True)
+class Compaction:
+    """Old results are to be cleared, up to a message."""
+
+    before: int
+
+    def event(self, agent: str) -> AnyEvent:
+        """As it goes into the journal."""
+        return Compacted(agent=agent, before=self.before)
+
+
+Decision = Note | Ending | Compaction
+"""What is to be done instead of asking; each is one event."""
+
+
+def after_turn(state: AgentState) -> Decision | None:
     """What a reply without open calls means: an end, a nudge, or nothing (ask again)."""
     if state.ends:
         return Ending(Status.COMPLETE, "finished", _finishing_words(state))
@@ -46,7 +74,7 @@ def after_turn(state: AgentState) -> Note | Ending | None:
     return None if turn is None else _STOPS[turn.stop](state, turn)
 
 
-def _ended(state: AgentState, turn: Turn) -> Note | Ending | None:
+def _ended(state: AgentState, turn: Turn) -> Decision | None:
     if turn.text.strip():
         return Ending(Status.COMPLETE, "answered", turn.text.strip())
     if "empty_reply" in state.notes:
@@ -54,29 +82,52 @@ def _ended(state: AgentState, turn: Turn) -> Note | Ending | None:
     return Note("empty_reply", "Your reply was empty. Go on with the task, or say what you found.")
 
 
-def _cut(state: AgentState, turn: Turn) -> Note | Ending | None:
+def _cut(state: AgentState, turn: Turn) -> Decision | None:
     if state.notes.get("cut_reply", 0) >= MAX_CUT_REPLIES:
         return Ending(Status.PARTIAL, "the model's replies kept being cut at their length limit", turn.text.strip())
     return Note("cut_reply", "Your reply was cut at its length limit. Go on in smaller pieces; put long text in files.")
 
 
-def _paused(state: AgentState, turn: Turn) -> Note | Ending | None:
+def _paused(state: AgentState, turn: Turn) -> Decision | None:
     tail = state.messages[-MAX_PAUSES:]
     if len(tail) == MAX_PAUSES and all(isinstance(message, Turn) for message in tail):
         return Ending(Status.PARTIAL, f"the provider paused {MAX_PAUSES} times in a row", turn.text.strip())
     return None
 
 
-def _refused(_state: AgentState, turn: Turn) -> Note | Ending | None:
+def _refused(_state: AgentState, turn: Turn) -> Decision | None:
     detail = f": {turn.stop_detail}" if turn.stop_detail else ""
     return Ending(Status.FAILED, f"the model declined{detail}", turn.text.strip())
 
 
-def _window_full(_state: AgentState, turn: Turn) -> Note | Ending | None:
-    return Ending(Status.PARTIAL, "the conversation no longer fits the model's window", turn.text.strip())
+def _window_full(state: AgentState, _turn: Turn) -> Decision | None:
+    if state.compacted_at == state.steps:
+        return Note("room_made", "Older results were cleared to make room. Go on; write down what you need to keep.")
+    return make_room(state)
 
 
-def _unknown(_state: AgentState, turn: Turn) -> Note | Ending | None:
+def after_fault(state: AgentState, error: ModelError) -> Decision | None:
+    """What a request that brought no turn means for its agent; None: it is not the agent's matter, the run stops."""
+    if error.fault is ModelFault.CONTEXT_EXCEEDED:
+        return make_room(state)
+    if error.fault is ModelFault.REJECTED:
+        return Ending(Status.FAILED, error.message, _last_words(state))
+    return None
+
+
+def make_room(state: AgentState) -> Decision:
+    """Clear old results once; an agent that does not fit even then ends with what it has."""
+    before = max(0, len(state.messages) - KEPT_MESSAGES)
+    has_more = any(
+        isinstance(message, Results) and any(len(result.content) > CLEARED_CHARS for result in message.results)
+        for message in state.messages[:before]
+    )
+    if not has_more or (state.compacted_at is not None and state.steps - state.compacted_at < MIN_STEPS_BETWEEN):
+        return Ending(Status.PARTIAL, "the conversation no longer fits the model's window", _last_words(state))
+    return Compaction(before)
+
+
+def _unknown(_state: AgentState, turn: Turn) -> Decision | None:
     return Ending(Status.FAILED, f"the model stopped for a reason unknown here: {turn.stop_detail}", turn.text.strip())
 
 
@@ -101,7 +152,7 @@ def _finishing_words(state: AgentState) -> str:
     return ""
 
 
-def before_asking(state: AgentState) -> Note | Ending | None:
+def before_asking(state: AgentState) -> Decision | None:
     """Notes and ends that hold for every agent: its own turns, repetition, errors in a row."""
     if state.steps_left == 0:
         return Ending(Status.PARTIAL, f"step limit ({state.step_limit})", _last_words(state))

@@ -12,7 +12,7 @@ from explorer.events import AgentContinued, AgentFinished, AgentStarted, RoleLoa
 from explorer.history import AgentState, Fold
 from explorer.inbox import Inbox, Order, OrderKind
 from explorer.messages import LLMClient, ToolCall, UserText
-from explorer.pacing import WRITING_TOOLS, Ending, Note, budget_note, refuse_repetition
+from explorer.pacing import WRITING_TOOLS, Decision, Ending, budget_note, refuse_repetition
 from explorer.prompts import ORCHESTRATOR, Role
 from explorer.tool import Tool, ToolResult
 from explorer.tools.call_agent import CALL_AGENT, CallAgentArguments, CallAgentTool, handed_back, index_line
@@ -205,7 +205,7 @@ class Team:
             return None
         return Ending(Status.PARTIAL, f"{limit} limit", "")
 
-    async def _advise(self, state: AgentState) -> Note | Ending | None:
+    async def _advise(self, state: AgentState) -> Decision | None:
         await self._take_orders()
         budget = self._parts.budget
         if state.role == ORCHESTRATOR:

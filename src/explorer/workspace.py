@@ -146,8 +146,11 @@ class Workspace:
     def _walk(self, root: str) -> Iterator[str]:
         top = self.folder / root
         if root:
-            with self._opened_parent(root + "/x") as _:
-                pass
+            try:
+                with self._opened_parent(root + "/x"):
+                    pass
+            except ToolError as error:
+                raise ToolError(f"there is no folder {root}; list_files without a path shows all files") from error
         for folder, subfolders, names in os.walk(top):
             subfolders.sort()
             inside = Path(folder).relative_to(self.folder).as_posix()
@@ -243,7 +246,7 @@ def _read(parent: int, name: str, path: str) -> bytes:
         raise ToolError(f"there is no file {path}; list_files shows what is there") from error
     except OSError as error:
         raise ToolError(f"{path} cannot be read: it is not a plain file ({error.strerror})") from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(f"{path} is not a plain file")
@@ -251,7 +254,10 @@ def _read(parent: int, name: str, path: str) -> bytes:
             raise ToolError(f"{path} is a hard link; copies are read, links are not")
         if status.st_size > MAX_FILE_BYTES:
             raise ToolError(f"{path} has {status.st_size} bytes; the limit is {MAX_FILE_BYTES}")
-        return file.read(MAX_FILE_BYTES)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(MAX_FILE_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def _replace(parent: int, name: str, content: bytes) -> None:

@@ -1,6 +1,8 @@
 """The file tools: read, write, edit, list and search the run's folder."""
 
 import asyncio
+import math
+import time
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -17,8 +19,10 @@ MAX_LINES = 400
 MAX_LINE_CHARS = 2_000
 MAX_MATCHES = 100
 MAX_PATTERN_CHARS = 300
-LINE_SECONDS = 0.5
-"""A pattern may backtrack without end; `re` could not be stopped, `regex` can."""
+SEARCH_SECONDS = 2.0
+"""Of one search. A pattern may backtrack without end; `re` could not be stopped, `regex` can."""
+MAX_REPEATS = 5_000
+"""Of a pattern's `{n}`, multiplied: `regex` unrolls them, and `a{1000000000}` would take all memory."""
 
 FilePath = Annotated[str, Field(description="Path inside the run's folder, e.g. notes/topic.md")]
 
@@ -221,13 +225,14 @@ class SearchTool(Tool):
 
     def _matches(self, wanted: "regex.Pattern[str]", glob: str) -> list[str]:
         found: list[str] = []
+        deadline = time.monotonic() + SEARCH_SECONDS
         for info in self._workspace.files("", glob):
             try:
                 lines = self._workspace.read_text(info.path).splitlines()
             except ToolError:
                 continue  # a binary file has no lines to find
             for number, line in enumerate(lines, 1):
-                if _occurs(wanted, line[:MAX_LINE_CHARS]):
+                if _occurs(wanted, line[:MAX_LINE_CHARS], deadline):
                     found.append(f"{info.path}:{number}: {line.strip()[:300]}")
                 if len(found) > MAX_MATCHES:
                     return found
@@ -235,15 +240,17 @@ class SearchTool(Tool):
 
 
 def _compile(pattern: str) -> "regex.Pattern[str]":
+    if math.prod(max(1, int(count)) for count in regex.findall(r"\{(\d+)", pattern)) > MAX_REPEATS:
+        raise ToolError("that pattern repeats too often; use smaller counts in {}")
     try:
         return regex.compile(pattern, regex.IGNORECASE)
     except regex.error:
         return regex.compile(regex.escape(pattern), regex.IGNORECASE)
 
 
-def _occurs(wanted: "regex.Pattern[str]", line: str) -> bool:
+def _occurs(wanted: "regex.Pattern[str]", line: str, deadline: float) -> bool:
     try:
-        return wanted.search(line, timeout=LINE_SECONDS) is not None
+        return wanted.search(line, timeout=max(0.001, deadline - time.monotonic())) is not None
     except TimeoutError as error:
         raise ToolError("that pattern takes too long to search for; use a plainer one") from error
 

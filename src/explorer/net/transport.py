@@ -1,0 +1,131 @@
+"""The transport under every fetch: it connects to an address the guard has judged, and to no other.
+
+The name is looked up once, judged, and the same answer is connected to, so that a name server cannot give a
+public address to the judge and an internal one to the connection. TLS and the Host header keep the name.
+"""
+
+import ssl
+from collections.abc import AsyncIterator, Iterable
+
+import httpcore2
+import httpx2
+
+from explorer.net.guard import Guard
+
+FAILURES = (
+    httpcore2.TimeoutException,
+    httpcore2.NetworkError,
+    httpcore2.ProtocolError,
+    httpcore2.UnsupportedProtocol,
+)
+MAX_CONNECTIONS = 64
+
+
+class GuardedBackend(httpcore2.AsyncNetworkBackend):
+    """Opens connections for the pool: look up, judge, connect to what was judged."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        # The library's fallback class for a missing anyio confuses the type; anyio is a dependency of httpcore2.
+        self._inner: httpcore2.AsyncNetworkBackend = httpcore2.AnyIOBackend()  # pyright: ignore[reportAttributeAccessIssue]
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore2's signature
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Connect to the first judged address that answers.
+
+        Raises:
+            UrlRefusedError: The host leads to an address that must not be reached.
+        """
+        try:
+            addresses = await self._guard.addresses(host, port)
+        except OSError as error:
+            raise httpcore2.ConnectError(f"the name {host} cannot be resolved") from error
+        problem: Exception = httpcore2.ConnectError(f"{host} has no address")
+        for address in addresses:
+            try:
+                return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                problem = error
+        raise problem
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ARG002, ASYNC109 - httpcore2's signature
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,  # noqa: ARG002
+    ) -> httpcore2.AsyncNetworkStream:
+        """Refuse: no page lives behind a socket file."""
+        raise httpcore2.ConnectError(f"{path} is not on the network")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait, for the pool's own retries."""
+        await self._inner.sleep(seconds)
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """An httpx2 transport over a connection pool that only reaches judged addresses; takes no proxy."""
+
+    def __init__(self, guard: Guard, ssl_context: ssl.SSLContext | None = None) -> None:
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=ssl_context or httpx2.create_ssl_context(trust_env=False),
+            max_connections=MAX_CONNECTIONS,
+            keepalive_expiry=15.0,
+            network_backend=GuardedBackend(guard),
+        )
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send one request."""
+        inner = httpcore2.Request(
+            method=request.method,
+            url=httpcore2.URL(
+                scheme=request.url.raw_scheme,
+                host=request.url.raw_host,
+                port=request.url.port,
+                target=request.url.raw_path,
+            ),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
+        try:
+            response = await self._pool.handle_async_request(inner)
+        except FAILURES as error:
+            raise _translated(error) from error
+        return httpx2.Response(
+            status_code=response.status,
+            headers=response.headers,
+            stream=_Body(response),
+        )
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._pool.aclose()
+
+
+class _Body(httpx2.AsyncByteStream):
+    """A response's body as it arrives, with httpx2's exceptions."""
+
+    def __init__(self, response: httpcore2.Response) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._response.aiter_stream():
+                yield part
+        except FAILURES as error:
+            raise _translated(error) from error
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+def _translated(error: Exception) -> httpx2.TransportError:
+    """The exception of the same name one library up."""
+    kind = getattr(httpx2, type(error).__name__, httpx2.TransportError)
+    return kind(str(error))
