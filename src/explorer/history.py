@@ -70,6 +70,8 @@ class AgentState:
     """How often each kind of note was given."""
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
     """What this agent wrote, by path, as it stood after the last write."""
+    is_steered: bool = False
+    """The user said something that no turn has answered yet."""
     ends: bool = False
     """A tool said that the work is done."""
     _started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
@@ -107,6 +109,8 @@ class AgentState:
     def _hear(self, event: NoteAdded | Steered) -> None:
         if isinstance(event, NoteAdded):
             self.notes[event.reason] = self.notes.get(event.reason, 0) + 1
+        else:
+            self.is_steered = True
         self._say(event.text)
 
     def _say(self, text: str) -> None:
@@ -118,6 +122,7 @@ class AgentState:
 
     def _take(self, turn: Turn) -> None:
         self.steps += 1
+        self.is_steered = False
         self.usage += turn.usage
         self.cost_usd += turn.cost_usd or 0.0
         self.unpriced_turns += turn.cost_usd is None

@@ -11,7 +11,7 @@ from explorer.errors import ConfigError, ToolError
 from explorer.events import AgentContinued, AgentFinished, AgentStarted, RoleLoaded, Status, Steered, StopAsked
 from explorer.history import AgentState, Fold
 from explorer.inbox import Inbox, Order, OrderKind
-from explorer.messages import LLMClient, ToolCall, UserText
+from explorer.messages import LLMClient, ToolCall
 from explorer.pacing import WRITING_TOOLS, Decision, Ending, budget_note, refuse_repetition
 from explorer.prompts import ORCHESTRATOR, Role
 from explorer.tool import Tool, ToolResult
@@ -215,9 +215,9 @@ class Team:
         return None
 
     async def has_late_words(self) -> bool:
-        """Whether someone said something to the orchestrator that it has not answered, though it has finished."""
+        """Whether the user said something to the orchestrator that it has not answered, though it could."""
         await self._take_orders()
-        return isinstance(self._parts.fold.agents[ORCHESTRATOR].messages[-1], UserText)
+        return self._parts.fold.agents[ORCHESTRATOR].is_steered and not self._parts.budget.winding_down
 
     async def _take_orders(self) -> None:
         """Apply what another process left for this run: any agent's turn will do, the words go to the orchestrator."""

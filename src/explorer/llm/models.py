@@ -167,7 +167,7 @@ async def _local_url(lacking: Sequence[ModelRef], local_urls: Sequence[str]) -> 
 
 def _no_key(model: ModelRef) -> CredentialsError:
     setting = KEY_SETTINGS[model.provider]
-    message = f"{model} needs a key; {setting} in the environment, .env, explorer.toml: not found"
+    message = f"{model} needs a key; {setting} in the environment and in .env: not found"
     return CredentialsError(message, hint=f'set {setting}, or go without a key: explorer --model offline "..."')
 
 

@@ -1,0 +1,110 @@
+"""The command line: which command there is, what it takes, and how its errors end."""
+
+import sys
+from functools import partial
+from types import TracebackType
+
+from cyclopts import App, CycloptsError, Parameter
+
+from explorer import __version__
+from explorer.cli.failures import tell_bug, tell_error, verbosity, write_replacing
+from explorer.cli.help_text import COMMANDS
+from explorer.cli.options import ASK, AskOptions, OutputFormat, wanted_format
+from explorer.cli.output import INTERRUPTED, Outcome, described, emit_outcome
+from explorer.cli.question import question_of
+from explorer.errors import ConfigError, ExplorerError
+
+LAZY_COMMANDS = {
+    "resume": "asking:resume",
+    "runs": "past_runs:runs",
+    "show": "past_runs:show",
+    "report": "past_runs:report",
+    "demo": "asking:demo",
+    "tools": "catalogue:tools",
+    "agents": "catalogue:agents",
+    "models": "catalogue:models",
+    "doctor": "doctor:doctor",
+}
+"""By name: where the command is, below `explorer.cli`. None is imported before it is called; its help is its
+docstring, since the page that lists them all is written by hand."""
+
+
+def build_app() -> App:
+    """The parser with all commands."""
+    app = App(
+        name="explorer",
+        help="Ask a question, get a cited report.",
+        help_format="markdown",
+        version=__version__,
+        result_action="return_value",
+        exit_on_error=False,
+        print_error=False,
+        default_parameter=Parameter(show_default=False),
+    )
+    for name, place in LAZY_COMMANDS.items():
+        app.command(f"explorer.cli.{place}", name=name)
+    config = App(name="config", help="Settings, and where each comes from.")
+    config.command(
+        "explorer.cli.config_command:show", name="show", help="Every setting, its value, and where it comes from."
+    )
+    app.command(config)
+    app.default(ask)
+    return app
+
+
+def ask(*question: str, options: AskOptions = ASK) -> int:
+    """Explore a question."""
+    words = question_of(question, options)
+    from explorer.cli.asking import ask_question  # noqa: PLC0415 - the engine is slow to import
+
+    return ask_question(words, options)
+
+
+def run_tokens(tokens: list[str]) -> int:
+    """Run one command line; its exit code."""
+    write_replacing()
+    output_format, verbose = wanted_format(tokens), verbosity(tokens)
+    sys.excepthook = partial(_on_bug, output_format, verbose)
+    try:
+        return build_app()(arranged(tokens)) or 0
+    except CycloptsError as error:
+        failure: ExplorerError = _usage_error(error, tokens)
+    except ExplorerError as error:
+        failure = error
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    tell_error(failure, verbose=verbose)
+    outcome = Outcome("error", failure.exit_code, reason=failure.message, error=described(failure))
+    emit_outcome(outcome, output_format)
+    return failure.exit_code
+
+
+def arranged(tokens: list[str]) -> list[str]:
+    """Say in flags what the parser has no words for: `-`, `--` before a question, and `help COMMAND`."""
+    if tokens[:1] == ["help"]:
+        return [*tokens[1:2], "--help"]
+    if tokens and tokens[0] in COMMANDS:
+        return tokens
+    place = tokens.index("--") if "--" in tokens else len(tokens)
+    flags = ["--stdin" if word == "-" else word for word in tokens[:place]]
+    return [*flags, "--literal", *tokens[place:]] if place < len(tokens) else flags
+
+
+def _usage_error(error: CycloptsError, tokens: list[str]) -> ConfigError:
+    hint = f"see: explorer {tokens[0]} --help" if tokens and tokens[0] in COMMANDS else "see: explorer --help"
+    if any(token.startswith("-") and " " in token for token in tokens):
+        hint = 'a question that begins with a dash stands behind two: explorer -- "-1 is what?"'
+    return ConfigError(str(error).strip(), hint=hint)
+
+
+def _on_bug(
+    output_format: OutputFormat,
+    verbose: int,
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+) -> None:
+    """What nobody foresaw: told in one line, in the same shape as everything else, and with exit code 1."""
+    tell_bug(kind, error, trace, verbose=verbose)
+    words = {"message": str(error), "hint": "run it again with -vv for the traceback", "type": kind.__name__}
+    emit_outcome(Outcome("error", 1, reason=str(error), error=words), output_format)

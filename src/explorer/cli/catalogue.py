@@ -1,0 +1,101 @@
+"""What there is to work with: `tools`, `agents`, `models`."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from explorer.cli.figures import counted
+from explorer.cli.options import COMMON, MODEL, CommonOptions, ModelOptions
+from explorer.cli.output import emit, emit_json
+from explorer.cli.plain import one_line
+from explorer.cli.reading import configured
+from explorer.cli.table import aligned
+from explorer.equipment import Outside, choose_models, load_roles
+from explorer.errors import ToolError
+from explorer.events import Source
+from explorer.evidence import SourceDraft
+from explorer.prompts import Role
+from explorer.settings import Settings
+from explorer.team import helper_lines
+from explorer.tool import Tool, ToolResult
+from explorer.tools.call_agent import CallAgentArguments, CallAgentTool
+from explorer.tools.files import file_tools
+from explorer.tools.finish import FinishTool
+from explorer.workspace import Workspace
+
+SENTENCE_CHARS = 90
+
+
+def tools(*, options: CommonOptions = COMMON) -> int:
+    """List what agents can do, and which roles may do it."""
+    settings = configured(options).settings
+    roles = load_roles(settings)
+    rows = [
+        (tool, [name for name, role in roles.items() if tool.name in role.tools])
+        for tool in asyncio.run(_all_tools(settings, roles))
+    ]
+    if options.output_format == "text":
+        cells = [(tool.name, ", ".join(allowed) or "-", first_sentence(tool.description)) for tool, allowed in rows]
+        emit(aligned(("TOOL", "ROLES", "WHAT IT DOES"), cells))
+    else:
+        emit_json([{**tool.schema().model_dump(), "effect": tool.effect, "roles": names} for tool, names in rows])
+    return 0
+
+
+def agents(*, options: CommonOptions = COMMON) -> int:
+    """List the roles: what each is for, its model, tools and limits, and the file it comes from."""
+    roles = load_roles(configured(options).settings)
+    if options.output_format == "text":
+        emit("\n\n".join(_role_page(role) for role in roles.values()))
+    else:
+        emit_json([role.model_dump(mode="json", exclude={"prompt"}) for role in roles.values()])
+    return 0
+
+
+def models(*, options: ModelOptions = MODEL) -> int:
+    """Tell which model each role would use now, and why. Local servers are asked, nothing is paid."""
+    settings = configured(options).settings
+    roles = load_roles(settings)
+    choice = asyncio.run(choose_models(settings, roles))
+    if options.output_format == "text":
+        rows = [(name, str(choice.models[name]), role.model) for name, role in roles.items()]
+        emit(f"{aligned(('ROLE', 'MODEL', 'ASKS FOR'), rows)}\n\n{one_line(choice.why)}")
+    else:
+        emit_json({"models": {name: str(ref) for name, ref in choice.models.items()}, "why": choice.why})
+    return 0
+
+
+def first_sentence(text: str) -> str:
+    """What a description begins with."""
+    line = one_line(text)
+    sentence, stop, _ = line.partition(". ")
+    return one_line(sentence + stop.strip(), SENTENCE_CHARS)
+
+
+def _role_page(role: Role) -> str:
+    rows = [
+        ("model", role.model),
+        ("limit", counted(role.limits.max_steps, "step")),
+        ("tools", ", ".join(role.tools)),
+        ("file", str(role.path)),
+    ]
+    return "\n".join([role.name, f"  {one_line(role.description)}", *(f"  {name:<7}{text}" for name, text in rows)])
+
+
+async def _all_tools(settings: Settings, roles: Mapping[str, Role]) -> list[Tool]:
+    """Every tool a role may name, made to be looked at: none of them is ever run."""
+    async with Outside.open(settings) as outside:
+        return [
+            CallAgentTool(_no_help, helper_lines(roles)),
+            *file_tools(Workspace(Path())),
+            *outside.tools(_no_store),
+            FinishTool(lambda: ""),
+        ]
+
+
+async def _no_help(asked: CallAgentArguments, call: str) -> ToolResult:
+    raise ToolError(f"{call}: no run, no {asked.agent_type}")
+
+
+async def _no_store(drafts: Sequence[SourceDraft]) -> list[Source]:
+    raise ToolError(f"no run to store {len(drafts)} sources in")

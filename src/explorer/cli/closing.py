@@ -1,0 +1,139 @@
+"""How a run ends on the terminal: the result on stdout, a short account on stderr, the exit code."""
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from explorer.cli.failures import tell_error
+from explorer.cli.figures import counted, duration, money, tokens
+from explorer.cli.options import RunOptions
+from explorer.cli.output import Outcome, described, emit_outcome, exit_code, token_counts
+from explorer.cli.plain import one_line
+from explorer.cli.report_page import REPORT, print_report
+from explorer.cli.run_view import RunView
+from explorer.cli.screen import say
+from explorer.cli.session import Ending
+from explorer.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError, StorageError
+from explorer.run import RunResult
+
+
+@dataclass(frozen=True)
+class Closing:
+    """The end of one command that ran something."""
+
+    options: RunOptions
+    workspace: Path
+
+    def tell(self, ending: Ending) -> int:
+        """Say how it went; the exit code."""
+        if ending.result is not None:
+            return self._result(ending.result)
+        if ending.error is not None:
+            self._add_way_on(ending.error, ending.view)
+            tell_error(ending.error, verbose=self.options.verbose)
+        elif ending.view.run_id:
+            say(f"stopped; everything so far is saved\n  → go on: {self._resume_command(ending.view.run_id)}")
+        else:
+            say("stopped before the run began")
+        outcome = self._stopped(ending)
+        emit_outcome(outcome, self.options.output_format)
+        return outcome.exit_code
+
+    def _result(self, result: RunResult) -> int:
+        outcome = _outcome(result)
+        if self.options.output is not None and result.report_text:
+            _copy(result, Path(self.options.output).expanduser())
+        if self.options.output_format == "text":
+            print_report(result.report_text)
+        else:
+            emit_outcome(outcome, self.options.output_format)
+        if outcome.status == "failed":
+            failure = ExplorerError(
+                f"the run failed: {one_line(result.reason)}",
+                hint=f"go on: {self._resume_command(result.run_id)}",
+            )
+            tell_error(failure, verbose=0)
+        elif not self.options.quiet:
+            self._account(result, outcome)
+        return outcome.exit_code
+
+    def _account(self, result: RunResult, outcome: Outcome) -> None:
+        ending = "complete" if outcome.status == "complete" else f"stopped early ({one_line(result.reason)})"
+        figures = [money(result.cost_usd), f"{tokens(result.usage.total_tokens)} tokens", duration(result.seconds)]
+        evidence = [
+            counted(result.sources, "source"),
+            counted(result.citations, "citation"),
+            counted(result.agents, "agent"),
+            counted(result.steps, "step"),
+        ]
+        follow_up = ' "your follow-up"' if outcome.status == "complete" else ""
+        rows = [
+            f"\n{ending}: {result.report or result.folder}",
+            f"  run       {result.run_id}",
+            f"  spent     {', '.join(figures)}",
+            f"  evidence  {', '.join(evidence)}",
+            f"  go on     {self._resume_command(result.run_id)}{follow_up}",
+        ]
+        say("\n".join(rows))
+
+    def _stopped(self, ending: Ending) -> Outcome:
+        view, error = ending.view, ending.error
+        folder = (self.workspace / view.run_id).resolve() if view.run_id else None
+        report = folder / REPORT if folder else None
+        return Outcome(
+            status="error" if error is not None else "interrupted",
+            exit_code=error.exit_code if error is not None else ending.interrupted or 1,
+            run_id=view.run_id,
+            folder=str(folder or ""),
+            report=str(report) if report and report.is_file() else None,
+            reason=one_line(error.message) if error is not None else "interrupted",
+            error=described(error) if error is not None else None,
+            cost_usd=view.cost_usd,
+            tokens=token_counts(view.usage),
+            steps=view.steps,
+            agents=len(view.agents),
+            sources=len(view.sources),
+            seconds=(view.last - view.started).total_seconds() if view.last and view.started else 0.0,
+        )
+
+    def _add_way_on(self, error: ExplorerError, view: RunView) -> None:
+        """Once a run exists, the hint says how to go on with it; not when the words of the command are the matter."""
+        is_of_words = isinstance(error, ConfigError | RunLockedError) and not isinstance(error, CredentialsError)
+        if view.run_id and not is_of_words:
+            ways = [error.hint, f"nothing is lost; go on: {self._resume_command(view.run_id)}"]
+            error.hint = "\n  → ".join(way for way in ways if way)
+
+    def _resume_command(self, run_id: str) -> str:
+        place = self.options.workspace
+        return f"explorer resume {run_id}" + (f" --workspace {shlex.quote(place)}" if place else "")
+
+
+def _outcome(result: RunResult) -> Outcome:
+    return Outcome(
+        status=result.status.value,
+        exit_code=exit_code(result.status.value, result.reason),
+        run_id=result.run_id,
+        folder=str(result.folder),
+        report=str(result.report) if result.report else None,
+        report_text=result.report_text,
+        reason=result.reason,
+        cost_usd=result.cost_usd,
+        tokens=token_counts(result.usage),
+        steps=result.steps,
+        agents=result.agents,
+        sources=result.sources,
+        citations=result.citations,
+        seconds=result.seconds,
+    )
+
+
+def _copy(result: RunResult, target: Path) -> None:
+    """Write the copy of the report whole or not at all."""
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        beside.write_text(result.report_text, encoding="utf-8")
+        beside.replace(target)
+    except OSError as error:
+        message = f"the report could not be copied to {target}: {error.strerror}"
+        raise StorageError(message, hint=f"it is at {result.report}") from error

@@ -1,0 +1,287 @@
+"""From flags, environment and files to one frozen `Settings`, with the origin of every value.
+
+Precedence: flags > environment > `.env` > `explorer.toml` > the user's `config.toml` > defaults.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from dotenv import dotenv_values
+from pydantic import ValidationError
+
+from explorer.cli.setting_table import MODEL_VARIABLE, MODELS_KEY, ROLE, TABLE, Setting
+from explorer.cli.typo import closest
+from explorer.errors import ConfigError
+from explorer.settings import Settings
+
+SHOWN_CHARS = 80
+"""Of a bad value, in an error."""
+DEFAULT = "default"
+URL_PASSWORD = re.compile(r"//[^/@]*@")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The raw values of one origin, by the setting's name in `Settings`."""
+
+    origin: str
+    values: Mapping[str, "Raw"]
+    models: Mapping[str, "Raw"]
+    """Models by role."""
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A value as it was written, and where."""
+
+    text: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """A resolved setting, for people; a secret is only `set` or `not set`."""
+
+    name: str
+    variable: str
+    value: object
+    origin: str
+    help: str
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What the outside said, resolved."""
+
+    settings: Settings
+    values: tuple[Value, ...]
+    unknown: tuple[str, ...]
+    """Variables that look like ours and are not, each with a guess at what was meant."""
+
+    def origin(self, name: str) -> str:
+        """Where a setting's value comes from."""
+        return next((value.origin for value in self.values if value.name == name), DEFAULT)
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the command line said: values by the setting's name, and models by role."""
+
+    values: Mapping[str, str]
+    models: Mapping[str, str]
+
+
+NO_FLAGS = Flags({}, {})
+
+
+def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Path) -> Configuration:
+    """Resolve all settings; `folder` is where `.env` and `explorer.toml` are looked for.
+
+    Raises:
+        ConfigError: A value is not allowed, or a file cannot be read; it names where it stands.
+    """
+    dotenv = _dotenv(folder / ".env")
+    layers = [
+        _flag_layer(flags),
+        _variable_layer(environment, "environment"),
+        _variable_layer(dotenv, ".env"),
+        _file_layer(folder / "explorer.toml", "explorer.toml"),
+        _file_layer(user_file(environment), str(user_file(environment))),
+    ]
+    found = _overlay([layer.values for layer in layers])
+    models = _overlay([layer.models for layer in layers])
+    settings = _settings(found, models)
+    unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(dotenv, ".env"))
+    return Configuration(settings, _values(settings, found, models), unknown)
+
+
+def user_file(environment: Mapping[str, str]) -> Path:
+    """The user's own configuration file, after the XDG rules."""
+    home = Path(environment.get("HOME") or "~").expanduser()
+    base = environment.get("XDG_CONFIG_HOME", "")
+    # The XDG rules have relative paths ignored.
+    root = Path(base) if base and Path(base).is_absolute() else home / ".config"
+    return root / "explorer" / "config.toml"
+
+
+def _overlay(layers: list[Mapping[str, Raw]]) -> dict[str, Raw]:
+    merged: dict[str, Raw] = {}
+    for layer in reversed(layers):
+        merged.update(layer)
+    return merged
+
+
+def _flag_layer(flags: Flags) -> Layer:
+    names = {setting.name: setting.flag for setting in TABLE}
+    values = {name: Raw(text, f"flag {names[name]}") for name, text in flags.values.items()}
+    models = {role: Raw(text, f"flag --model {role}=") for role, text in flags.models.items()}
+    return Layer("flag", values, models)
+
+
+def _variable_layer(variables: Mapping[str, str], origin: str) -> Layer:
+    """Empty variables count as unset: that is how a shell unsets one for a single command."""
+    values = {
+        setting.name: Raw(variables[setting.variable].strip(), f"{origin} {setting.variable}")
+        for setting in TABLE
+        if variables.get(setting.variable, "").strip()
+    }
+    models = {
+        name.removeprefix(MODEL_VARIABLE).lower(): Raw(text.strip(), f"{origin} {name}")
+        for name, text in variables.items()
+        if name.startswith(MODEL_VARIABLE) and text.strip()
+    }
+    return Layer(origin, values, models)
+
+
+def _dotenv(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    try:
+        pairs = dotenv_values(path, interpolate=False, encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", hint="mend the file or remove it") from error
+    return {name: value for name, value in pairs.items() if value is not None}
+
+
+def _file_layer(path: Path, origin: str) -> Layer:
+    if not path.is_file():
+        return Layer(origin, {}, {})
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}", hint="mend the file or remove it") from error
+    models = content.pop(MODELS_KEY, {})
+    if not isinstance(models, dict):
+        raise ConfigError(f"{path}: `{MODELS_KEY}` must be a table of models by role")
+    names = {setting.key: setting.name for setting in TABLE if setting.key}
+    values: dict[str, Raw] = {}
+    for key, value in _flat(content).items():
+        if key not in names:
+            raise _unknown_key(path, key, list(names))
+        values[names[key]] = Raw(_written(path, key, value), f"{origin} {key}")
+    roles = cast("dict[str, Any]", models)
+    by_role = {
+        role: Raw(_written(path, f"{MODELS_KEY}.{role}", name), f"{origin} {MODELS_KEY}.{role}")
+        for role, name in roles.items()
+    }
+    return Layer(origin, values, by_role)
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(cast("dict[str, Any]", value), f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _unknown_key(path: Path, key: str, known: list[str]) -> ConfigError:
+    secrets = {setting.variable.lower(): setting.variable for setting in TABLE if setting.is_secret}
+    variable = secrets.get(key.lower())
+    if variable is not None:
+        message = f"{path}: `{key}` may not stand here"
+        return ConfigError(message, hint=f"keys belong into the environment or into .env, as {variable}")
+    near = closest(key, known, 3) or next((name for name in known if name.rpartition(".")[2] == key), None)
+    hint = f"did you mean `{near}`?" if near else f"known are: {', '.join([*known, f'{MODELS_KEY}.<role>'])}"
+    return ConfigError(f"{path}: there is no setting `{_short(key)}`", hint=hint)
+
+
+def _written(path: Path, key: str, value: object) -> str:
+    """A TOML value as the text one would write in a variable."""
+    if isinstance(value, list):
+        return ",".join(_written(path, key, item) for item in cast("list[object]", value))
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ConfigError(f"{path}: `{key}` must be a text or a number")
+    return str(value).strip()
+
+
+def _settings(found: Mapping[str, Raw], models: Mapping[str, Raw]) -> Settings:
+    fields: dict[str, Any] = {"role_models": {role: _model(role, raw) for role, raw in models.items()}}
+    for setting in TABLE:
+        raw = found.get(setting.name)
+        if raw is not None:
+            _place(fields, setting.name, _parsed(setting, raw))
+    try:
+        return Settings.model_validate(fields)
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors()[0]["loc"])
+        setting = next(s for s in TABLE if place.startswith(s.name))
+        raise _not_allowed(setting, found[setting.name]) from error
+
+
+def _place(fields: dict[str, Any], name: str, value: object) -> None:
+    group, dot, leaf = name.rpartition(".")
+    (fields.setdefault(group, {}) if dot else fields)[leaf] = value
+
+
+def _parsed(setting: Setting, raw: Raw) -> object:
+    if not raw.text:
+        # An empty text in a file, or `--lang ""`, asks for the default.
+        return _default(setting.name)
+    try:
+        return setting.parse(raw.text)
+    except ValueError as error:
+        raise _not_allowed(setting, raw) from error
+
+
+def _default(name: str) -> object:
+    value: object = Settings()
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _not_allowed(setting: Setting, raw: Raw) -> ConfigError:
+    value = "" if setting.is_secret else f" {_short(raw.text)!r}"
+    return ConfigError(f"{raw.origin}:{value} is not allowed", hint=f"allowed is {setting.allowed}")
+
+
+def _model(role: str, raw: Raw) -> str:
+    if ROLE.fullmatch(role) is None or not raw.text.isprintable():
+        raise ConfigError(f"{raw.origin}: `{_short(role)}` is no role's name", hint="see `explorer agents`")
+    return raw.text
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}... ({len(text):,} characters)"
+
+
+def _unknown_variables(variables: Mapping[str, str], origin: str) -> tuple[str, ...]:
+    known = [setting.variable for setting in TABLE]
+    strangers = [
+        name
+        for name in sorted(variables)
+        if name.startswith("EXPLORER_") and name not in known and not name.startswith(MODEL_VARIABLE)
+    ]
+    guesses = [(name, closest(name, known, 4)) for name in strangers]
+    return tuple(f"{origin} {name}" + (f" (did you mean {near}?)" if near else "") for name, near in guesses)
+
+
+def _values(settings: Settings, found: Mapping[str, Raw], models: Mapping[str, Raw]) -> tuple[Value, ...]:
+    public = settings.public()
+    rows = [
+        Value(setting.name, setting.variable, _shown(setting, settings, public), origin, setting.help)
+        for setting in TABLE
+        for origin in [found[setting.name].origin if setting.name in found else DEFAULT]
+    ]
+    rows += [
+        Value(f"role_models.{role}", f"{MODEL_VARIABLE}{role.upper()}", raw.text, raw.origin, f"Model of {role}")
+        for role, raw in sorted(models.items())
+    ]
+    return tuple(rows)
+
+
+def _shown(setting: Setting, settings: Settings, public: Mapping[str, object]) -> object:
+    group, _, leaf = setting.name.rpartition(".")
+    if setting.is_secret:
+        return "set" if getattr(settings.secrets, leaf).get_secret_value() else "not set"
+    table = cast("Mapping[str, object]", public[group]) if group else public
+    value = table[leaf]
+    return URL_PASSWORD.sub("//***@", value) if isinstance(value, str) else value

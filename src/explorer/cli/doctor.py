@@ -1,0 +1,129 @@
+"""`explorer doctor`: is this machine ready, and if not, what mends it."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from explorer.cli.configuration import Configuration
+from explorer.cli.options import COMMON, CommonOptions
+from explorer.cli.output import emit, emit_json
+from explorer.cli.plain import one_line
+from explorer.cli.probes import Finding, probe_services
+from explorer.cli.reading import configured
+from explorer.errors import ConfigError
+from explorer.prompts import PromptLoader, built_in_roles
+
+OLDEST_PYTHON = (3, 11)
+LEAST_FREE_BYTES = 100 * 1024**2
+ENOUGH_FREE_BYTES = 1024**3
+NAME_CHARS = 16
+
+
+def doctor(*, options: CommonOptions = COMMON) -> int:
+    """Check this machine, the keys and the services; each problem comes with its fix.
+
+    Ends with 0 unless something fails. Keys are never shown, nothing is sent to a model, and nothing takes longer
+    than a few seconds.
+    """
+    configuration = configured(options)
+    findings = [
+        check_python(sys.version_info[:3]),
+        check_workspace(configuration.settings.workspace),
+        check_disk(configuration.settings.workspace),
+        check_roles(configuration.settings.roles_dir),
+        *check_keys(configuration),
+        *check_variables(configuration.unknown),
+        *probe_services(configuration),
+    ]
+    if options.output_format == "text":
+        emit("\n".join(_line(finding) for finding in findings))
+    else:
+        emit_json([asdict(finding) for finding in findings])
+    return 1 if any(finding.level == "fail" for finding in findings) else 0
+
+
+def _line(finding: Finding) -> str:
+    line = f"{finding.level:<5}{finding.name:<{NAME_CHARS}}{one_line(finding.words)}"
+    return line + (f"\n     → {one_line(finding.fix)}" if finding.fix else "")
+
+
+def check_python(version: tuple[int, ...]) -> Finding:
+    """The interpreter is one we run on."""
+    words = ".".join(str(part) for part in version)
+    if version < OLDEST_PYTHON:
+        return Finding("python", "fail", f"{words} is too old", "install Python 3.11 or newer")
+    return Finding("python", "ok", words)
+
+
+def existing(path: Path) -> Path:
+    """The folder itself, or the nearest one above it that exists."""
+    path = path.absolute()
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def check_workspace(workspace: Path) -> Finding:
+    """Runs can be written: tried out, not guessed from permission bits."""
+    place = existing(workspace)
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            file.write(b"explorer")
+    except OSError as error:
+        words = f"cannot write to {place}: {error.strerror}"
+        return Finding("workspace", "fail", words, "give another folder: --workspace DIR, or EXPLORER_WORKSPACE")
+    words = f"{workspace} is writable" if workspace.exists() else f"{workspace} will be made by the first run"
+    return Finding("workspace", "ok", words)
+
+
+def check_disk(workspace: Path) -> Finding:
+    """There is room for runs."""
+    free = shutil.disk_usage(existing(workspace)).free
+    words = f"{free / 1024**3:.1f} GiB free"
+    if free < LEAST_FREE_BYTES:
+        return Finding("disk", "fail", words, "make room, or give another folder: --workspace DIR")
+    if free < ENOUGH_FREE_BYTES:
+        return Finding("disk", "warn", words, "make room soon: a run stores every page it reads")
+    return Finding("disk", "ok", words)
+
+
+def check_roles(roles_dir: Path | None) -> Finding:
+    """All role files can be used."""
+    try:
+        roles = PromptLoader([built_in_roles(), *([roles_dir] if roles_dir else [])]).roles()
+    except ConfigError as error:
+        return Finding("roles", "fail", error.message, error.hint)
+    return Finding("roles", "ok", ", ".join(roles))
+
+
+def check_keys(configuration: Configuration) -> list[Finding]:
+    """Which keys there are; that one is missing is a problem only for the model that needs it."""
+    settings = configuration.settings
+    keys = settings.secrets
+    has_anthropic = bool(keys.anthropic_key.get_secret_value())
+    has_openai = bool(keys.openai_key.get_secret_value())
+    models = [settings.model, *settings.role_models.values()]
+    wants_anthropic = any(model.startswith(("anthropic:", "claude-")) for model in models)
+    findings = [
+        Finding("anthropic key", "ok", "set")
+        if has_anthropic
+        else Finding("anthropic key", "fail", "not set, but a model needs it", "set ANTHROPIC_API_KEY")
+        if wants_anthropic
+        else Finding("anthropic key", "ok", "not set"),
+        Finding("openai key", "ok", "set" if has_openai else "not set"),
+        Finding("tavily key", "ok", "set")
+        if keys.tavily_key.get_secret_value()
+        else Finding("tavily key", "ok", "not set; web search uses the keyless mode"),
+    ]
+    has_model = has_anthropic or has_openai or settings.services.openai_url or settings.model != "auto"
+    if not has_model:
+        fix = "set ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_BASE_URL of a local server"
+        findings.append(Finding("model", "warn", "no key: a local server is used, or the offline stand-in", fix))
+    return findings
+
+
+def check_variables(unknown: Sequence[str]) -> list[Finding]:
+    """Variables that look like ours and are not: most are mistyped."""
+    fix = "see the names: explorer config show"
+    return [Finding("variable", "warn", f"{words} is not a setting", fix) for words in unknown]

@@ -1,0 +1,36 @@
+"""Figures for people: money, tokens, time."""
+
+THOUSAND = 1_000
+MILLION = 1_000_000
+MINUTE_S = 60
+HOUR_MINUTES = 60
+
+
+def money(usd: float | None) -> str:
+    """`$0.0123`; `cost unknown` when no price is known."""
+    if usd is None:
+        return "cost unknown"
+    return f"${usd:.4f}" if 0 < usd < 1 else f"${usd:.2f}"
+
+
+def tokens(count: int) -> str:
+    """`950`, `12.3k`, `1.2M`."""
+    if count < THOUSAND:
+        return str(count)
+    return f"{count / THOUSAND:.1f}k" if count < MILLION else f"{count / MILLION:.1f}M"
+
+
+def duration(seconds: float) -> str:
+    """`9s`, `2m05s`, `1h02m`."""
+    whole = max(0, round(seconds))
+    if whole < MINUTE_S:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, MINUTE_S)
+    if minutes < HOUR_MINUTES:
+        return f"{minutes}m{rest:02d}s"
+    return f"{minutes // HOUR_MINUTES}h{minutes % HOUR_MINUTES:02d}m"
+
+
+def counted(number: int, word: str) -> str:
+    """`1 source`, `3 sources`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,93 @@
+"""The first page of help, written by hand: examples first, flags in groups, and ready without importing a parser."""
+
+from collections.abc import Sequence
+
+from explorer import __version__
+
+COMMANDS = (
+    "resume",
+    "runs",
+    "show",
+    "report",
+    "demo",
+    "tools",
+    "agents",
+    "models",
+    "config",
+    "doctor",
+)
+"""Every command, in the order of the help page."""
+
+HELP = """\
+explorer - ask a question, get a cited report
+
+Usage:
+  explorer [FLAGS] "QUESTION"        explore, and print the report
+  explorer COMMAND [FLAGS] [...]     `explorer COMMAND --help` tells more
+
+Examples:
+  explorer "What was notable on Hacker News today?"
+  explorer --max-cost 0.50 --max-time 10m "How do embedded databases differ?"
+  explorer --file notes.md "What do these notes leave out?"
+  explorer -c "Go deeper into the second point"
+  explorer --output-format json "..." | jq -r .report
+  explorer demo                      no key, no network: a bundled sample day
+
+Commands:
+  resume [RUN] [MESSAGE]   go on with a run; with MESSAGE, ask a follow-up in it
+  runs                     list runs, newest last
+  show RUN                 one run: agents, files, sources, cost, timeline
+  report [RUN]             print a run's report
+  demo                     explore the bundled sample day, offline
+  tools                    what agents can do, and which roles may
+  agents                   the roles: what each is for, its tools and limits
+  models                   which model each role would use
+  config show              every setting, its value, and where it comes from
+  doctor                   check this machine, keys and services
+  RUN is a run's id, the beginning of one, or `latest`.
+
+Models and roles:
+  --model NAME             for all roles; `searcher=NAME` for one (repeatable).
+                           auto, offline, anthropic:NAME, openai:NAME, or NAME
+  --roles DIR              your own role files, over the built-in ones
+
+Limits (`none` lifts one):
+  --max-steps N            model turns of all agents together
+  --max-cost USD           money of all agents together
+  --max-time TIME          90, 90s, 10m, 2h
+  --max-agents N           helpers a run may start
+
+Input and output:
+  --file PATH              a text file the question is about (repeatable)
+  --lang LANGUAGE          of the report; otherwise the question's
+  --workspace DIR          the folder that holds the runs
+  -o, --output FILE        also write the report to FILE
+  --output-format FORMAT   text, json, or stream-json (one record per line)
+  -c, --continue           go on with the latest run; the words are a follow-up
+  -v, -vv / --verbose      log to stderr; -vv: everything, with tracebacks
+  -q, --quiet              nothing on stderr but errors
+  -h, --help / --version
+  QUESTION is `-` to read it from stdin; what follows `--` is never a flag.
+
+Exit codes:
+  0 report complete   3 report written, stopped early   6 provider/network down
+  1 failed            4 credentials missing/refused     124 out of time
+  2 usage or config   5 not found                       130/143 interrupted
+
+stdout carries the result and nothing else. Settings also come from EXPLORER_*
+variables, .env and explorer.toml: see `explorer config show`.
+"""
+
+
+def quick_answer(tokens: Sequence[str]) -> str | None:
+    """What needs no parser: the first page of help, and the version; None for everything else."""
+    flags = list(tokens[: tokens.index("--")] if "--" in tokens else tokens)
+    if flags == ["help"]:
+        return HELP
+    if flags and flags[0] in (*COMMANDS, "help"):
+        return None
+    if "--help" in flags or "-h" in flags:
+        return HELP
+    if flags in (["--version"], ["version"]):
+        return f"explorer {__version__}\n"
+    return None

@@ -1,0 +1,109 @@
+"""What stdout carries, and the one shape in which success and failure are told to programs."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from explorer.cli.options import OutputFormat
+from explorer.errors import ExplorerError, StorageError
+from explorer.messages import Usage
+
+INTERRUPTED = 130
+TERMINATED = 143
+TIMED_OUT = 124
+PARTIAL = 3
+TIME_LIMIT = "time limit"
+"""What the reason of a run that ran out of time begins with."""
+TOKEN_KINDS = ("input", "output", "cache_read", "cache_write", "reasoning", "total")
+EXIT_CODES = {"complete": 0, "partial": PARTIAL, "failed": 1}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended: the same fields for every ending."""
+
+    status: str
+    """`complete`, `partial`, `failed`, `interrupted`, or `error` when no run came of it."""
+    exit_code: int
+    run_id: str = ""
+    folder: str = ""
+    report: str | None = None
+    report_text: str = ""
+    reason: str = ""
+    error: Mapping[str, str] | None = None
+    cost_usd: float | None = None
+    tokens: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(TOKEN_KINDS, 0))
+    steps: int = 0
+    agents: int = 0
+    sources: int = 0
+    citations: int = 0
+    seconds: float = 0.0
+
+
+def token_counts(usage: Usage) -> dict[str, int]:
+    """Tokens by kind; `input` includes what the provider's cache held."""
+    return {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "cache_write": usage.cache_write_tokens,
+        "reasoning": usage.reasoning_tokens,
+        "total": usage.total_tokens,
+    }
+
+
+def exit_code(status: str, reason: str) -> int:
+    """The exit code of a run's end."""
+    if status != "complete" and reason.startswith(TIME_LIMIT):
+        return TIMED_OUT
+    return EXIT_CODES.get(status, 1)
+
+
+def described(error: ExplorerError) -> dict[str, str]:
+    """An error as programs read it."""
+    return {"message": error.message, "hint": error.hint, "type": type(error).__name__}
+
+
+def as_json(value: object) -> str:
+    """One line of JSON; what cannot be encoded is written as an escape."""
+    line = json.dumps(value, ensure_ascii=False, default=str)
+    return line.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def emit(text: str) -> None:
+    """Write to stdout, complete.
+
+    A reader that went away (`| head`) is no failure: what follows goes nowhere.
+
+    Raises:
+        StorageError: The output is a file on a full disk, or the like.
+    """
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        discard_stdout()
+    except OSError as error:
+        discard_stdout()
+        raise StorageError(f"could not write to standard output: {error.strerror}") from error
+
+
+def discard_stdout() -> None:
+    """Send what is still written to stdout nowhere, so that the interpreter does not fail at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def emit_json(value: object) -> None:
+    """Write one object."""
+    emit(as_json(value))
+
+
+def emit_outcome(outcome: Outcome, output_format: OutputFormat) -> None:
+    """Tell programs how it ended; text has its report on stdout already, or nothing."""
+    if output_format == "json":
+        emit_json(asdict(outcome))
+    elif output_format == "stream-json":
+        emit_json({"type": "result", **asdict(outcome)})

@@ -1,0 +1,170 @@
+"""The commands that look at runs without running anything: `runs`, `show`, `report`."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from explorer.cli.figures import counted, duration, money, tokens
+from explorer.cli.live import tree
+from explorer.cli.options import COMMON, CommonOptions
+from explorer.cli.output import emit, emit_json, token_counts
+from explorer.cli.plain import one_line, plain
+from explorer.cli.reading import configured
+from explorer.cli.report_page import REPORT, print_report
+from explorer.cli.run_view import AgentView, RunView
+from explorer.cli.screen import line_of, say
+from explorer.cli.table import aligned
+from explorer.errors import NotFoundError
+from explorer.events import Record, RunFinished
+from explorer.runs import LATEST, RunOverview, find_run, list_runs, read_records
+
+LEAST_QUESTION_CELLS = 30
+TIMELINE_LINES = 20
+RunName = Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")]
+
+
+def runs(*, options: CommonOptions = COMMON) -> int:
+    """List runs, newest last."""
+    workspace = configured(options).settings.workspace
+    found = list_runs(workspace)
+    if options.output_format != "text":
+        emit_json([overview.model_dump(mode="json") for overview in found])
+    elif found:
+        emit(_listing(found))
+    elif not options.quiet:
+        say(f'no runs in {workspace}\n  → start one: explorer "your question"')
+    return 0
+
+
+def show(run: RunName = LATEST, /, *, options: CommonOptions = COMMON) -> int:
+    """Show one run: its question, agents, files, sources, cost, and how it went."""
+    folder = find_run(configured(options).settings.workspace, run)
+    records = read_records(folder)
+    view = RunView()
+    lines: list[str] = []
+    for record in records:
+        line = line_of(record, view)
+        if line:
+            lines.append(f"{record.at.astimezone().strftime('%H:%M:%S')} {line}")
+        view.apply(record)
+    if options.output_format == "text":
+        emit(_page(view, folder, lines))
+    else:
+        emit_json(_facts(view, folder, records))
+    return 0
+
+
+def report(run: RunName = LATEST, /, *, options: CommonOptions = COMMON) -> int:
+    """Print a run's report: rendered on a terminal, plain markdown in a pipe."""
+    folder = find_run(configured(options).settings.workspace, run)
+    path = folder / REPORT
+    if not path.is_file():
+        raise NotFoundError(f"run {folder.name} has no report", hint=f"finish it: explorer resume {folder.name}")
+    markdown = path.read_text(encoding="utf-8", errors="replace")
+    if options.output_format == "text":
+        print_report(markdown)
+    else:
+        emit_json({"run_id": folder.name, "report": str(path), "report_text": markdown})
+    return 0
+
+
+def _listing(found: list[RunOverview]) -> str:
+    header = ("RUN", "STATUS", "COST", "TOKENS", "AGENTS", "SOURCES", "QUESTION")
+    rows = [
+        (
+            overview.run_id,
+            str(overview.status),
+            money(overview.cost_usd).removeprefix("cost "),
+            tokens(overview.tokens),
+            str(overview.agents),
+            str(overview.sources),
+            overview.question,
+        )
+        for overview in found
+    ]
+    if not sys.stdout.isatty():
+        return aligned(header, rows)
+    taken = sum(max(len(row[i]) for row in (header, *rows)) + 2 for i in range(len(header) - 1))
+    room = shutil.get_terminal_size().columns - taken
+    return aligned(header, rows, last_width=max(room, LEAST_QUESTION_CELLS))
+
+
+def _page(view: RunView, folder: Path, lines: list[str]) -> str:
+    cut = len(lines) - TIMELINE_LINES
+    timeline = [f"... {counted(cut, 'earlier line')}", *lines[-TIMELINE_LINES:]] if cut > 0 else lines
+    blocks = [
+        plain(view.question),
+        _head(view, folder),
+        "Agents\n" + "\n".join(f"  {'  ' * depth}{_agent(agent)}" for agent, depth, _ in tree(view)),
+        "Files\n" + ("\n".join(f"  {_file(view, path)}" for path in view.files) or "  none"),
+        "Timeline\n" + "\n".join(f"  {line}" for line in timeline),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _head(view: RunView, folder: Path) -> str:
+    status = f"{view.status} ({one_line(view.reason)})" if view.reason else view.status
+    seconds = (view.last - view.started).total_seconds() if view.last and view.started else 0.0
+    path = folder / REPORT
+    rows = [
+        ("run", folder.name),
+        ("status", status),
+        ("started", view.started.astimezone().strftime("%Y-%m-%d %H:%M") if view.started else "?"),
+        ("spent", f"{money(view.cost_usd)}, {tokens(view.usage.total_tokens)} tokens, {duration(seconds)}"),
+        ("models", ", ".join(sorted(set(view.models.values()))) or "?"),
+        ("sources", str(len(view.sources))),
+        ("report", str(path) if path.is_file() else "none yet"),
+    ]
+    return "\n".join(f"{name:<9}{one_line(words)}" for name, words in rows)
+
+
+def _agent(agent: AgentView) -> str:
+    spent = f"{counted(agent.steps, 'step')}, {tokens(agent.usage.total_tokens)} tokens, {money(agent.cost_usd)}"
+    reason = f" ({one_line(agent.reason)})" if agent.reason else ""
+    return f"{agent.id}  {agent.status}{reason}  {spent}"
+
+
+def _file(view: RunView, path: str) -> str:
+    file = view.files[path]
+    return f"{one_line(path)}  {counted(file.lines, 'line')}  {one_line(file.title)}".rstrip()
+
+
+def _facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[str, object]:
+    path = folder / REPORT
+    return {
+        "run_id": folder.name,
+        "folder": str(folder.resolve()),
+        "question": view.question,
+        "status": view.status,
+        "reason": view.reason,
+        "started": view.started.isoformat() if view.started else None,
+        "cost_usd": view.cost_usd,
+        "tokens": token_counts(view.usage),
+        "steps": view.steps,
+        "models": view.models,
+        "agents": [_agent_facts(agent) for agent in view.agents.values()],
+        "files": [file.model_dump(mode="json") for file in view.files.values()],
+        "sources": [source.model_dump(mode="json") for source in view.sources.values()],
+        "report": str(path) if path.is_file() else None,
+        "records": len(records),
+        "endings": [record.at.isoformat() for record in records if isinstance(record.event, RunFinished)],
+    }
+
+
+def _agent_facts(agent: AgentView) -> dict[str, object]:
+    return {
+        "id": agent.id,
+        "role": agent.role,
+        "parent": agent.parent,
+        "status": agent.status,
+        "reason": agent.reason,
+        "task": agent.task,
+        "steps": agent.steps,
+        "max_steps": agent.max_steps,
+        "tokens": token_counts(agent.usage),
+        "cost_usd": agent.cost_usd,
+    }

@@ -1,0 +1,19 @@
+"""Outside text made safe for a terminal."""
+
+import re
+
+from explorer.evidence import visible
+
+# ECMA-48 control sequences (CSI), operating system commands (OSC), and the rest that an ESC begins.
+SEQUENCE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|\x9d).*?(?:\x07|\x1b\\|\x9c|$)|\x1b.")
+
+
+def plain(text: str) -> str:
+    """Drop terminal control sequences whole, then every other character that cannot be seen; newlines stay."""
+    return visible(SEQUENCE.sub("", text))
+
+
+def one_line(text: str, limit: int = 0) -> str:
+    """The same on one line, cut at `limit` characters when one is given."""
+    line = " ".join(plain(text).split())
+    return line if not limit or len(line) <= limit else line[: limit - 1] + "…"

@@ -1,0 +1,130 @@
+"""Which services answer: asked all at once, each for at most a few seconds."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from threading import Thread
+from typing import Literal
+
+import httpx2
+
+from explorer.cli.configuration import DEFAULT, Configuration
+from explorer.cli.figures import counted
+from explorer.errors import ModelError
+from explorer.llm.exchange import is_loopback
+from explorer.llm.model_list import list_models
+
+PROBE_S = 3.0
+LOCAL_PROBE_S = 1.0
+LOCAL_SERVERS = {
+    "Ollama": "http://127.0.0.1:11434/v1",
+    "LM Studio": "http://127.0.0.1:1234/v1",
+    "llama.cpp": "http://127.0.0.1:8080/v1",
+}
+ANTHROPIC_URL = "https://api.anthropic.com"
+OPENAI_URL = "https://api.openai.com/v1"
+
+Level = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One checked thing."""
+
+    name: str
+    level: Level
+    words: str
+    fix: str = ""
+    """What mends it; empty when nothing is wrong."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A service to ask."""
+
+    name: str
+    url: str
+    setting: str
+    """Its place in `Settings`, whose origin says whether the user chose the address."""
+
+
+class Asker(Thread):
+    """Asks in a thread that nobody waits for longer than agreed.
+
+    Name resolution can take half a minute and cannot be cancelled; an event loop would wait for it at its end.
+    """
+
+    def __init__(self, ask: Callable[[], str]) -> None:
+        super().__init__(daemon=True)
+        self._ask = ask
+        self.answer: str | None = None
+        """None while nobody answered."""
+        self.start()
+
+    def run(self) -> None:
+        """Ask."""
+        self.answer = self._ask()
+
+
+def probe_services(configuration: Configuration) -> list[Finding]:
+    """Ask every service the settings lead to, and the usual local model servers, all at once."""
+    probes = _probes(configuration)
+    asked = [Asker(partial(_problem_at, probe.url)) for probe in probes]
+    local = [Asker(partial(_models_at, name, url)) for name, url in LOCAL_SERVERS.items()]
+    deadline = time.monotonic() + PROBE_S
+    for asker in (*asked, *local):
+        asker.join(max(0.0, deadline - time.monotonic()))
+    findings = [_finding(configuration, probe, asker.answer) for probe, asker in zip(probes, asked, strict=True)]
+    answering = [asker.answer for asker in local if asker.answer]
+    return [*findings, Finding("local models", "ok", ", ".join(answering) or "no local server answers")]
+
+
+def _probes(configuration: Configuration) -> list[Probe]:
+    services = configuration.settings.services
+    secrets = configuration.settings.secrets
+    probes = [
+        Probe("hacker news", f"{services.hn_api_url}/maxitem.json", "services.hn_api_url"),
+        Probe("hn search", f"{services.hn_search_url}/search?query=a&hitsPerPage=1", "services.hn_search_url"),
+        Probe("web search", services.tavily_url, "services.tavily_url"),
+    ]
+    if services.reader_url:
+        probes.append(Probe("reader", services.reader_url, "services.reader_url"))
+    if secrets.anthropic_key.get_secret_value() or services.anthropic_url:
+        url = services.anthropic_url or ANTHROPIC_URL
+        probes.append(Probe("anthropic", url, "services.anthropic_url"))
+    if secrets.openai_key.get_secret_value() or services.openai_url:
+        url = services.openai_url or OPENAI_URL
+        probes.append(Probe("openai", url, "services.openai_url"))
+    return probes
+
+
+def _problem_at(url: str) -> str:
+    """Why nobody answers there; empty when somebody does: any status counts, a refusal too."""
+    try:
+        with httpx2.Client(timeout=PROBE_S, trust_env=not is_loopback(url)) as client:
+            client.head(url)
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _models_at(name: str, url: str) -> str:
+    """A local server and how many models it has; empty when none answers there."""
+    try:
+        models = asyncio.run(list_models(url, timeout_s=LOCAL_PROBE_S))
+    except ModelError:
+        return ""
+    return f"{name} at {url} ({counted(len(models), 'model')})"
+
+
+def _finding(configuration: Configuration, probe: Probe, problem: str | None) -> Finding:
+    if problem == "":
+        return Finding(probe.name, "ok", "answers")
+    words = f"does not answer: {problem}" if problem else f"does not answer within {PROBE_S:.0f} s"
+    origin = configuration.origin(probe.setting)
+    # An address the user wrote is meant to work; a default may just be out of reach today.
+    if origin == DEFAULT:
+        return Finding(probe.name, "warn", words, "check the network; without one: explorer demo")
+    return Finding(probe.name, "fail", words, f"check the address: {origin}")

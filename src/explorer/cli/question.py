@@ -1,0 +1,47 @@
+"""The words of a question: from the command line or stdin, checked before anything is loaded or paid."""
+
+import sys
+from collections.abc import Sequence
+
+from explorer.cli.options import AskOptions
+from explorer.cli.typo import refuse_mistyped_command
+from explorer.errors import ConfigError
+
+QUESTION_CHARS = 200_000
+UTF8_BYTES = 4
+"""Of the longest character."""
+
+
+def question_of(words: Sequence[str], options: AskOptions) -> str:
+    """The question, or with `-c` the follow-up, which may be empty.
+
+    Raises:
+        ConfigError: It is missing, too long, or looks like a mistyped command.
+    """
+    if not options.is_literal and not options.from_stdin and not options.go_on:
+        refuse_mistyped_command(words)
+    question = as_asked(_stdin() if options.from_stdin else " ".join(words))
+    if not question and not options.go_on:
+        raise ConfigError("there is no question", hint='write: explorer "your question", or see: explorer --help')
+    return question
+
+
+def as_asked(text: str) -> str:
+    """Words as the engine takes them.
+
+    Raises:
+        ConfigError: They are too many.
+    """
+    if len(text) > QUESTION_CHARS:
+        raise ConfigError(
+            f"the question is too long: {len(text):,} characters, and at most {QUESTION_CHARS:,} are taken",
+            hint='put the long part into a file: explorer --file notes.txt "your question about it"',
+        )
+    # Bytes of the command line that are no UTF-8 arrive as lone surrogates, which nothing can write.
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip()
+
+
+def _stdin() -> str:
+    """What stdin holds; of an endless one no more than it takes to see that it is too much."""
+    content = sys.stdin.buffer.read(QUESTION_CHARS * UTF8_BYTES * 4)
+    return content.decode("utf-8", "replace")

@@ -1,0 +1,172 @@
+"""A run as people see it: a pure fold over its records."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from explorer.cli.wording import doing
+from explorer.events import (
+    AgentContinued,
+    AgentFinished,
+    AgentStarted,
+    AnyEvent,
+    Record,
+    RoleLoaded,
+    RunFinished,
+    RunStarted,
+    Source,
+    SourceRecorded,
+    ToolFinished,
+    ToolStarted,
+    TurnFailed,
+    TurnTaken,
+    WrittenFile,
+)
+from explorer.messages import ToolCall, Usage
+
+WORKING = "working"
+RUNNING = "running"
+
+
+@dataclass
+class AgentView:
+    """One agent."""
+
+    id: str
+    role: str
+    parent: str
+    task: str
+    max_steps: int
+    status: str = WORKING
+    """`working`, or how it ended."""
+    reason: str = ""
+    doing: str = "thinking"
+    """What it does now, in a few words."""
+    steps: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+    """None when a turn's price is not known."""
+    open_calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
+    """The calls of its last turn that are not answered, by the engine's key."""
+
+
+@dataclass
+class RunView:
+    """The state of a run after the records seen so far. Only `apply` changes it."""
+
+    run_id: str = ""
+    question: str = ""
+    started: datetime | None = None
+    last: datetime | None = None
+    """When the latest record was made."""
+    seq: int = 0
+    status: str = RUNNING
+    """`running`, or how the run ended."""
+    reason: str = ""
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+    agents: dict[str, AgentView] = field(default_factory=dict[str, AgentView])
+    files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
+    """By path, the latest written last."""
+    sources: dict[str, Source] = field(default_factory=dict[str, Source])
+    models: dict[str, str] = field(default_factory=dict[str, str])
+    """By role."""
+
+    def apply(self, record: Record) -> None:
+        """Fold one record in; one that was seen before changes nothing."""
+        if record.seq <= self.seq:
+            return
+        self.seq, self.last = record.seq, record.at
+        event = record.event
+        match event:
+            case RunStarted():
+                self.run_id, self.question, self.started = event.run_id, event.question, record.at
+            case RunFinished():
+                self.status, self.reason = event.status.value, event.reason
+            case RoleLoaded():
+                self.models[event.role] = event.model
+            case SourceRecorded():
+                self.sources[event.source.id] = event.source
+            case AgentStarted():
+                self._start(event)
+            case _:
+                self._apply_to_agent(event)
+
+    def call(self, key: str) -> ToolCall | None:
+        """An unanswered call, by the engine's key."""
+        for agent in self.agents.values():
+            if key in agent.open_calls:
+                return agent.open_calls[key]
+        return None
+
+    def children(self, parent: str) -> list[AgentView]:
+        """The agents that one started, in order; those without a parent for an empty name."""
+        return [agent for agent in self.agents.values() if agent.parent == parent]
+
+    @property
+    def steps(self) -> int:
+        """Turns of all agents."""
+        return sum(agent.steps for agent in self.agents.values())
+
+    def _start(self, event: AgentStarted) -> None:
+        self.status, self.reason = RUNNING, ""
+        self.agents[event.agent] = AgentView(
+            id=event.agent, role=event.role, parent=event.parent, task=event.task, max_steps=event.max_steps
+        )
+
+    def _apply_to_agent(self, event: AnyEvent) -> None:
+        agent = self.agents.get(event.agent)
+        if agent is None:
+            return
+        match event:
+            case AgentContinued():
+                self.status, self.reason = RUNNING, ""
+                agent.status, agent.reason, agent.doing = WORKING, "", "thinking"
+                agent.max_steps = agent.steps + event.max_steps
+            case TurnTaken():
+                self._take(agent, event)
+            case TurnFailed():
+                wait = f", again in {event.waits_s:.0f} s" if event.waits_s is not None else ""
+                agent.doing = f"waiting: {event.fault.replace('_', ' ')}{wait}"
+            case ToolStarted():
+                agent.doing = _doing(agent)
+            case ToolFinished():
+                self._finish_call(agent, event)
+            case AgentFinished():
+                agent.status, agent.reason, agent.doing = event.status.value, event.reason, ""
+                agent.open_calls = {}
+            case _:
+                pass
+
+    def _take(self, agent: AgentView, event: TurnTaken) -> None:
+        turn = event.turn
+        agent.steps += 1
+        agent.usage += turn.usage
+        self.usage += turn.usage
+        agent.cost_usd = _sum(agent.cost_usd, turn.cost_usd)
+        self.cost_usd = _sum(self.cost_usd, turn.cost_usd)
+        # The engine's keys: `<agent>.t<turn>.<index>`, both counted from 1.
+        agent.open_calls = {f"{agent.id}.t{agent.steps}.{i}": call for i, call in enumerate(turn.calls, 1)}
+        agent.doing = _doing(agent)
+
+    def _finish_call(self, agent: AgentView, event: ToolFinished) -> None:
+        agent.open_calls.pop(event.call, None)
+        agent.doing = _doing(agent)
+        for file in event.files:
+            # Out and in again, so that the latest stands last.
+            self.files.pop(file.path, None)
+            self.files[file.path] = file
+
+
+def _sum(total: float | None, cost: float | None) -> float | None:
+    return None if total is None or cost is None else total + cost
+
+
+def _doing(agent: AgentView) -> str:
+    calls = list(agent.open_calls.values())
+    if not calls:
+        return "thinking"
+    helpers = [call for call in calls if call.name == "call_agent"]
+    if len(helpers) > 1:
+        return f"waiting for {len(helpers)} helpers"
+    more = f" (+{len(calls) - 1} more)" if len(calls) > 1 else ""
+    return doing(calls[0]) + more

@@ -1,0 +1,136 @@
+"""What people see of a run while it works: nothing, or one line per event. The live view is in `live.py`."""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Protocol
+
+from explorer.cli.figures import counted
+from explorer.cli.plain import one_line
+from explorer.cli.run_view import RunView
+from explorer.cli.wording import asked, outcome
+from explorer.events import (
+    AgentContinued,
+    AgentFinished,
+    AgentStarted,
+    NoteAdded,
+    Record,
+    Repaired,
+    RunFinished,
+    RunStarted,
+    Steered,
+    ToolFinished,
+    TurnFailed,
+)
+
+TASK_CHARS = 100
+CLOCK = "%H:%M:%S"
+
+
+class Screen(Protocol):
+    """Shows a run."""
+
+    def shown(self, view: RunView) -> AbstractContextManager[object]:
+        """While inside, the run is shown."""
+        ...
+
+    def observe(self, record: Record, view: RunView) -> None:
+        """A record became durable; `view` is the state just before it."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Tell people something beside the events."""
+        ...
+
+    async def keep_fresh(self) -> None:
+        """Run beside the work until cancelled."""
+        ...
+
+
+def say(text: str) -> None:
+    """Write a line to stderr. A reader that went away must not end a run."""
+    with suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
+
+
+class Quiet:
+    """Shows nothing."""
+
+    def shown(self, view: RunView) -> AbstractContextManager[object]:  # noqa: ARG002
+        """Nothing is shown."""
+        return nullcontext()
+
+    def observe(self, record: Record, view: RunView) -> None:
+        """Stay silent."""
+
+    def say(self, text: str) -> None:
+        """Stay silent."""
+
+    async def keep_fresh(self) -> None:
+        """Nothing to refresh."""
+
+
+class Lines(Quiet):
+    """One line per event: for logs, pipes and dumb terminals."""
+
+    def __init__(self, write: Callable[[str], None] = say) -> None:
+        self._write = write
+
+    def observe(self, record: Record, view: RunView) -> None:
+        """Write the event's line, if it has one."""
+        line = line_of(record, view)
+        if line:
+            self._write(f"{record.at.astimezone().strftime(CLOCK)} {line}")
+
+    def say(self, text: str) -> None:
+        """Write it as a line of its own."""
+        self._write(text)
+
+
+def line_of(record: Record, view: RunView) -> str:
+    """An event in one line; empty for those that tell people nothing."""
+    event = record.event
+    line = ""
+    match event:
+        case AgentStarted() | AgentContinued():
+            line = f"{event.agent}  task: {one_line(event.task, TASK_CHARS)}"
+        case ToolFinished():
+            line = _tool_line(event, view)
+        case TurnFailed():
+            line = _failed_turn_line(event)
+        case AgentFinished():
+            reason = f" ({one_line(event.reason, TASK_CHARS)})" if event.reason else ""
+            line = f"{event.agent}  {event.status.value}{reason}: {one_line(event.summary, TASK_CHARS)}"
+        case RunStarted() | RunFinished() | NoteAdded() | Steered() | Repaired():
+            line = _rare_line(event)
+        case _:
+            pass
+    return line
+
+
+def _tool_line(event: ToolFinished, view: RunView) -> str:
+    # A helper's end has a line already.
+    if event.name == "call_agent" and event.success:
+        return ""
+    call = view.call(event.call)
+    return f"{event.agent}  {asked(call) if call else event.name} → {outcome(event)}"
+
+
+def _failed_turn_line(event: TurnFailed) -> str:
+    wait = f"; again in {event.waits_s:.1f} s" if event.waits_s is not None else "; no further attempt"
+    fault = event.fault.replace("_", " ")
+    return f"{event.agent}  attempt {event.attempt}: {fault}: {one_line(event.message, TASK_CHARS)}{wait}"
+
+
+def _rare_line(event: RunStarted | RunFinished | NoteAdded | Steered | Repaired) -> str:
+    match event:
+        case RunStarted():
+            return f"run {event.run_id} started"
+        case RunFinished():
+            return f"run {event.status.value}" + (f": {one_line(event.reason, TASK_CHARS)}" if event.reason else "")
+        case NoteAdded():
+            return f"{event.agent}  note: {one_line(event.text, TASK_CHARS)}"
+        case Steered():
+            return f"{event.agent}  from you: {one_line(event.text, TASK_CHARS)}"
+        case Repaired():
+            return f"journal repaired: {counted(event.cut_bytes, 'byte')} of a torn tail set aside"

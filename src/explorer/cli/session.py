@@ -1,0 +1,107 @@
+"""One run driven from the terminal: its view, its signals, its end."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from explorer.cli.output import INTERRUPTED, TERMINATED
+from explorer.cli.run_view import RunView
+from explorer.cli.screen import Screen
+from explorer.errors import ExplorerError
+from explorer.events import Record
+from explorer.journal import Observe
+from explorer.run import Extras, RunResult, StopSignal
+
+WIND_DOWN_REASON = "interrupted by the user"
+WIND_DOWN_WORDS = "stopping: writing up what there is; press Ctrl-C again to stop at once"
+
+Work = Callable[[Extras], Awaitable[RunResult]]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How it went: exactly one of the first three is set."""
+
+    view: RunView
+    result: RunResult | None = None
+    error: ExplorerError | None = None
+    interrupted: int | None = None
+    """The exit code, when a signal stopped the run at once."""
+
+
+@dataclass
+class Session:
+    """One run and the screen it is shown on."""
+
+    screen: Screen
+    tap: Observe | None = None
+    """Is given every record, e.g. to print it."""
+    view: RunView = field(default_factory=RunView)
+    stop: StopSignal = field(default_factory=StopSignal)
+    interrupts: int = 0
+    code: int | None = None
+
+    def catch_up(self, records: Iterable[Record]) -> None:
+        """Know what happened in earlier lives of the run."""
+        for record in records:
+            self.view.apply(record)
+
+    async def drive(self, work: Work) -> Ending:
+        """Do the work while showing it; a signal winds it down, a second one stops it."""
+        try:
+            with self._signals(), self.screen.shown(self.view):
+                return await self._work_beside_screen(work)
+        except asyncio.CancelledError:
+            if self.code is None:
+                raise
+            return Ending(self.view, interrupted=self.code)
+
+    async def _work_beside_screen(self, work: Work) -> Ending:
+        async with asyncio.TaskGroup() as group:
+            ticker = group.create_task(self.screen.keep_fresh())
+            try:
+                return Ending(self.view, result=await work(Extras(observe=self._observe, stop=self.stop)))
+            except ExplorerError as error:
+                # Inside the group: leaving it, the error would come out wrapped.
+                return Ending(self.view, error=error)
+            finally:
+                ticker.cancel()
+
+    def _observe(self, record: Record) -> None:
+        if record.seq > self.view.seq:
+            self.screen.observe(record, self.view)
+            self.view.apply(record)
+        if self.tap is not None:
+            self.tap(record)
+
+    @contextmanager
+    def _signals(self) -> Generator[None]:
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+
+        def stop_at_once(code: int) -> None:
+            self.code = code
+            task.cancel()
+
+        def interrupt() -> None:
+            self.interrupts += 1
+            if self.interrupts > 1:
+                stop_at_once(INTERRUPTED)
+            else:
+                self.stop.wind_down(WIND_DOWN_REASON)
+                self.screen.say(WIND_DOWN_WORDS)
+
+        handled = (signal.SIGINT, signal.SIGTERM)
+        # Where the loop takes no signals, Ctrl-C stays the interpreter's KeyboardInterrupt.
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(signal.SIGINT, interrupt)
+            loop.add_signal_handler(signal.SIGTERM, stop_at_once, TERMINATED)
+        try:
+            yield
+        finally:
+            with suppress(NotImplementedError):
+                for number in handled:
+                    loop.remove_signal_handler(number)

@@ -1,0 +1,219 @@
+"""Flags, environment and files become settings."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from explorer.cli.configuration import NO_FLAGS, Flags, read_configuration, user_file
+from explorer.cli.options import RunOptions
+from explorer.cli.reading import flags_of
+from explorer.cli.setting_table import TABLE
+from explorer.errors import ConfigError
+from explorer.settings import Settings
+
+Explorer = Callable[..., subprocess.CompletedProcess[str]]
+ROOT = Path(__file__).parents[2]
+NOT_WRITTEN = {"role_models", "is_sample", "files"}
+"""Settings with a way of their own: a variable per role, `demo`, `--file`."""
+
+
+def leaves(model: type[BaseModel], prefix: str = "") -> set[str]:
+    """Every setting's dotted name."""
+    names: set[str] = set()
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if prefix == "" and isinstance(kind, type) and issubclass(kind, BaseModel):
+            names |= leaves(kind, f"{name}.")
+        else:
+            names.add(prefix + name)
+    return names
+
+
+def test_every_setting_is_in_the_table() -> None:
+    """A setting that cannot be set from outside would be dead."""
+    assert {setting.name for setting in TABLE} == leaves(Settings) - NOT_WRITTEN
+
+
+def test_every_variable_is_in_the_example_file() -> None:
+    """`.env.example` names all of them, each after a comment, and gives no value away."""
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    named = {line.partition("=")[0]: number for number, line in enumerate(lines) if line and line[0] != "#"}
+    assert set(named) == {setting.variable for setting in TABLE} | {"EXPLORER_MODEL_SEARCHER"}
+    assert all(lines[number - 1].startswith("# ") for number in named.values())
+    assert all(line.endswith("=") for line in lines if line and line[0] != "#")
+
+
+def test_config_show_tells_every_setting(explorer: Explorer) -> None:
+    """Name, variable, value, origin and what it is."""
+    done = explorer("config", "show")
+    assert done.returncode == 0
+    for setting in TABLE:
+        line = next(line for line in done.stdout.splitlines() if line.split()[0] == setting.name)
+        assert setting.variable in line
+        assert setting.help in line
+
+
+def test_the_nearest_origin_wins(tmp_path: Path) -> None:
+    """Flags, environment, .env, explorer.toml, the user's file, default: in this order, with the origin told."""
+    home = tmp_path / "home"
+    environment = {"HOME": str(home)}
+    mine = user_file(environment)
+    mine.parent.mkdir(parents=True)
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("default", lambda: None),
+        (f"{mine} lang", lambda: mine.write_text('lang = "user"')),
+        ("explorer.toml lang", lambda: (tmp_path / "explorer.toml").write_text('lang = "toml"')),
+        (".env EXPLORER_LANG", lambda: (tmp_path / ".env").write_text("EXPLORER_LANG=dotenv")),
+        ("environment EXPLORER_LANG", lambda: environment.update(EXPLORER_LANG="env")),
+    ]
+    for (origin, write), value in zip(steps, ["", "user", "toml", "dotenv", "env"], strict=True):
+        write()
+        configuration = read_configuration(NO_FLAGS, environment, tmp_path)
+        assert (configuration.settings.language, configuration.origin("language")) == (value, origin)
+    flagged = read_configuration(Flags({"language": "flag"}, {}), environment, tmp_path)
+    assert (flagged.settings.language, flagged.origin("language")) == ("flag", "flag --lang")
+
+
+def test_models_by_role_are_overlaid_role_by_role(tmp_path: Path) -> None:
+    """A flag for one role leaves the other roles' models in place."""
+    (tmp_path / "explorer.toml").write_text('[models]\nsearcher = "a"\nwriter = "b"\n')
+    environment = {"EXPLORER_MODEL_ANALYZER": "c", "HOME": str(tmp_path)}
+    flags = flags_of(RunOptions(model=("d", "searcher=e=f")))
+    settings = read_configuration(flags, environment, tmp_path).settings
+    assert settings.model == "d"
+    assert settings.role_models == {"searcher": "e=f", "writer": "b", "analyzer": "c"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "name", "value"),
+    [
+        ("EXPLORER_MAX_TIME", "90", "max_time_s", 90),
+        ("EXPLORER_MAX_TIME", "1.5m", "max_time_s", 90),
+        ("EXPLORER_MAX_TIME", "2h", "max_time_s", 7200),
+        ("EXPLORER_MAX_TIME", "none", "max_time_s", None),
+        ("EXPLORER_MAX_COST", "$0.50", "max_cost_usd", 0.5),
+        ("EXPLORER_MAX_STEPS", "1_000", "max_steps", 1000),
+        ("EXPLORER_MAX_AGENTS", "0", "max_agents", 0),
+    ],
+)
+def test_values_are_read(variable: str, text: str, name: str, value: object, tmp_path: Path) -> None:
+    """Times have units, money may have its sign, digits may be parted, limits may be lifted."""
+    limits = read_configuration(NO_FLAGS, {variable: text}, tmp_path).settings.limits
+    assert getattr(limits, name) == value
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("EXPLORER_MAX_STEPS", "abc"),
+        ("EXPLORER_MAX_STEPS", "0"),
+        ("EXPLORER_MAX_STEPS", "-1"),
+        ("EXPLORER_MAX_COST", "nan"),
+        ("EXPLORER_MAX_COST", "0"),
+        ("EXPLORER_MAX_TIME", "10 parsecs"),
+        ("EXPLORER_MAX_TIME", "inf"),
+        ("EXPLORER_MAX_AGENTS", "none"),
+        ("EXPLORER_PRICE", "3"),
+        ("EXPLORER_HN_API_URL", "hn.example"),
+        ("OPENAI_BASE_URL", "file:///etc/passwd"),
+        ("EXPLORER_ALLOW_HOSTS", "a b/c"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(variable: str, text: str, tmp_path: Path) -> None:
+    """The error names the variable, the value, and what is allowed."""
+    with pytest.raises(ConfigError) as caught:
+        read_configuration(NO_FLAGS, {variable: text}, tmp_path)
+    assert f"environment {variable}: {text!r}" in caught.value.message
+    assert "allowed is" in caught.value.hint
+
+
+def test_a_bad_value_in_a_file_names_file_and_key(tmp_path: Path) -> None:
+    """Also when it is of a type that no setting has."""
+    (tmp_path / "explorer.toml").write_text("[limits]\nmax_steps = -3\n")
+    with pytest.raises(ConfigError, match=r"explorer.toml limits.max_steps: '-3' is not allowed"):
+        read_configuration(NO_FLAGS, {}, tmp_path)
+    (tmp_path / "explorer.toml").write_text("model = true\n")
+    with pytest.raises(ConfigError, match="`model` must be a text or a number"):
+        read_configuration(NO_FLAGS, {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        ("modle = 1", "did you mean `model`?"),
+        ("[limits]\nmax_step = 1", "did you mean `limits.max_steps`?"),
+        ("max_cost = 1", "did you mean `limits.max_cost`?"),
+        ("anthropic_api_key = 'x'", "as ANTHROPIC_API_KEY"),
+        ("entirely_different = 1", "known are: model"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_one(content: str, hint: str, tmp_path: Path) -> None:
+    """A silent slip would be a limit that does not hold; and keys do not belong into a settings file."""
+    (tmp_path / "explorer.toml").write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        read_configuration(NO_FLAGS, {}, tmp_path)
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["explorer.toml", ".env"])
+def test_a_file_that_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
+    """Bytes that are no text are the user's to mend."""
+    (tmp_path / name).write_bytes(b"EXPLORER_LANG=\xff\xfe")
+    with pytest.raises(ConfigError, match=name):
+        read_configuration(NO_FLAGS, {}, tmp_path)
+
+
+def test_dotenv_leaves_the_environment_alone_and_is_not_interpolated(tmp_path: Path) -> None:
+    """A value is what it says; secrets of the environment cannot be drawn into other settings."""
+    (tmp_path / ".env").write_text("EXPLORER_LANG='${ANTHROPIC_API_KEY}'\n")
+    configuration = read_configuration(NO_FLAGS, {"ANTHROPIC_API_KEY": "secret-1"}, tmp_path)
+    assert configuration.settings.language == "${ANTHROPIC_API_KEY}"
+
+
+def test_empty_variables_count_as_unset(tmp_path: Path) -> None:
+    """That is how one unsets a variable for a single command."""
+    (tmp_path / "explorer.toml").write_text('lang = "de"')
+    configuration = read_configuration(NO_FLAGS, {"EXPLORER_LANG": " "}, tmp_path)
+    assert configuration.settings.language == "de"
+
+
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_no_key_is_ever_shown(explorer: Explorer, output_format: str) -> None:
+    """Only whether it is set; nor is a password in a URL."""
+    done = explorer(
+        "config",
+        "show",
+        "--output-format",
+        output_format,
+        ANTHROPIC_API_KEY="sk-very-secret",
+        OPENAI_BASE_URL="http://user:hunter2@127.0.0.1:1/v1",
+    )
+    assert done.returncode == 0
+    assert "very-secret" not in done.stdout + done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
+    assert "environment ANTHROPIC_API_KEY" in done.stdout
+
+
+def test_a_key_with_a_line_break_is_refused_without_showing_it(explorer: Explorer) -> None:
+    """It would end in a header."""
+    done = explorer("config", "show", TAVILY_API_KEY="tvly-secret\nX-Evil: 1")
+    assert done.returncode == 2
+    assert "TAVILY_API_KEY" in done.stderr
+    assert "tvly-secret" not in done.stderr
+
+
+def test_config_show_is_json_for_programs(explorer: Explorer) -> None:
+    """One object a setting."""
+    rows = json.loads(explorer("config", "show", "--output-format", "json", EXPLORER_MAX_STEPS="7").stdout)
+    row = next(row for row in rows if row["name"] == "limits.max_steps")
+    assert (row["value"], row["origin"]) == (7, "environment EXPLORER_MAX_STEPS")
+
+
+def test_mistyped_variables_are_known(tmp_path: Path) -> None:
+    """`doctor` warns of them; another program's variable must not stop a run."""
+    configuration = read_configuration(NO_FLAGS, {"EXPLORER_MAX_STEP": "1", "EXPLORER_MODEL_WRITER": "x"}, tmp_path)
+    assert configuration.unknown == ("environment EXPLORER_MAX_STEP (did you mean EXPLORER_MAX_STEPS?)",)

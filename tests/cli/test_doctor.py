@@ -1,0 +1,69 @@
+"""`doctor`: what is wrong, and what mends it."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from explorer.cli.doctor import check_python, check_roles, check_workspace
+
+Explorer = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_doctor_ends_soon_and_finds_nothing_that_fails_on_a_plain_machine(explorer: Explorer) -> None:
+    """Without network and keys it warns, and says what to do."""
+    before = time.monotonic()
+    done = explorer("doctor", "--output-format", "json")
+    assert time.monotonic() - before < 15
+    findings = json.loads(done.stdout)
+    assert done.returncode == 0
+    names = {finding["name"] for finding in findings}
+    assert {"python", "workspace", "disk", "roles", "anthropic key", "hacker news", "local models"} <= names
+    assert all(finding["fix"] for finding in findings if finding["level"] != "ok")
+
+
+def test_an_address_the_user_chose_must_answer(explorer: Explorer) -> None:
+    """A service that is down fails the check; the line names the variable."""
+    done = explorer("doctor", EXPLORER_HN_API_URL="http://127.0.0.1:9/v0", ANTHROPIC_API_KEY="sk-secret-1")
+    assert done.returncode == 1
+    assert "fail hacker news" in done.stdout
+    assert "environment EXPLORER_HN_API_URL" in done.stdout
+    assert "sk-secret-1" not in done.stdout + done.stderr
+
+
+def test_a_mistyped_variable_is_warned_of(explorer: Explorer) -> None:
+    """With what was probably meant."""
+    assert "did you mean EXPLORER_MODEL?" in explorer("doctor", EXPLORER_MODLE="x").stdout
+
+
+def test_a_model_without_its_key_fails(explorer: Explorer) -> None:
+    """The fix is the variable."""
+    done = explorer("doctor", EXPLORER_MODEL="anthropic:claude-opus-5-5")
+    assert done.returncode == 1
+    assert "set ANTHROPIC_API_KEY" in done.stdout
+
+
+def test_a_workspace_that_cannot_be_written_fails(tmp_path: Path) -> None:
+    """It is tried out: a file stands where the folder should be."""
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    finding = check_workspace(blocked)
+    assert finding.level == "fail"
+    assert "--workspace" in finding.fix
+
+
+def test_a_broken_role_file_fails(tmp_path: Path) -> None:
+    """The finding names the file."""
+    (tmp_path / "searcher.md").write_text("no frontmatter")
+    finding = check_roles(tmp_path)
+    assert finding.level == "fail"
+    assert "searcher.md" in finding.words
+
+
+@pytest.mark.parametrize(("version", "level"), [((3, 10, 9), "fail"), ((3, 11, 0), "ok"), ((3, 14, 1), "ok")])
+def test_the_python_version_is_checked(version: tuple[int, ...], level: str) -> None:
+    """From 3.11 on."""
+    assert check_python(version).level == level

@@ -1,0 +1,167 @@
+"""A run as people see it."""
+
+import io
+import re
+from datetime import timedelta
+
+import pytest
+from rich.console import Console
+
+from explorer.cli.figures import counted, duration, money, tokens
+from explorer.cli.live import drawing
+from explorer.cli.plain import one_line, plain
+from explorer.cli.run_view import RunView
+from explorer.cli.screen import Lines, line_of
+from explorer.cli.wording import outcome
+from explorer.events import Record, ToolFinished
+
+
+def seen(records: list[Record]) -> RunView:
+    """The state after records."""
+    view = RunView()
+    for record in records:
+        view.apply(record)
+    return view
+
+
+def drawn(records: list[Record], width: int, *, height: int = 30, encoding: str = "utf-8") -> str:
+    """The live view as text."""
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, errors="replace")
+    console = Console(file=stream, width=width, height=height, force_terminal=True, color_system=None)
+    console.print(drawing(seen(records), records[-1].at + timedelta(seconds=30), console))
+    stream.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def test_figures_are_sums_over_all_agents(small_run: list[Record]) -> None:
+    """Steps, tokens and agents add up; one unknown price makes the cost unknown."""
+    view = seen(small_run)
+    assert (view.steps, view.usage.total_tokens, len(view.agents)) == (3, 3000, 3)
+    assert view.cost_usd is None
+    assert view.agents["searcher-1"].cost_usd == pytest.approx(0.01)
+
+
+def test_each_agent_tells_what_it_does(small_run: list[Record]) -> None:
+    """The orchestrator waits, one helper reads a page, the other has ended early."""
+    agents = seen(small_run).agents
+    assert agents["orchestrator"].doing == "waiting for 2 helpers"
+    assert agents["searcher-1"].doing == "reading lantern-db.example"
+    assert (agents["searcher-2"].status, agents["searcher-2"].reason) == ("partial", "step limit")
+
+
+def test_records_seen_twice_count_once(small_run: list[Record]) -> None:
+    """A resumed run may tell its past again."""
+    assert seen([*small_run, *small_run]) == seen(small_run)
+
+
+def test_the_end_of_the_run_is_known(finished_run: list[Record]) -> None:
+    """Its status is that of the last record."""
+    assert seen(finished_run).status == "complete"
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
+def test_no_line_is_wider_than_the_terminal(small_run: list[Record], width: int) -> None:
+    """Every line is cut, none wraps."""
+    lines = drawn(small_run, width).splitlines()
+    assert max(len(line) for line in lines) <= width
+    assert len(lines) == 8
+
+
+def test_outside_text_cannot_steer_the_terminal(small_run: list[Record]) -> None:
+    """Titles and addresses lose control sequences, and are never read as markup."""
+    text = drawn(small_run, 100)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+    assert "Red alert [bold]not markup[/bold] (evil.example)" in text
+    assert "owned" not in text
+
+
+def test_a_crowd_of_agents_fits_the_screen(small_run: list[Record]) -> None:
+    """Those at work are shown; the rest is counted."""
+    crowd = list(small_run)
+    start = next(record for record in small_run if record.seq == 6)
+    for number in range(3, 60):
+        event = start.event.model_copy(update={"agent": f"searcher-{number}"})
+        crowd.append(start.model_copy(update={"seq": len(crowd) + 1, "event": event}))
+    text = drawn(crowd, 80, height=24)
+    assert len(text.splitlines()) <= 24
+    assert "agents and more" not in text
+    assert "more" in text
+
+
+def test_a_terminal_without_unicode_gets_ascii(small_run: list[Record]) -> None:
+    """The tree is drawn with characters it has."""
+    assert "* searcher-1" in drawn(small_run, 80, encoding="ascii").replace("|-", "").replace("`-", "")
+
+
+def test_lines_tell_calls_with_their_outcome(small_run: list[Record]) -> None:
+    """One line per event that matters: time, agent, call, what it brought; nothing hostile in it."""
+    written: list[str] = []
+    screen, view = Lines(written.append), RunView()
+    for record in small_run:
+        screen.observe(record, view)
+        view.apply(record)
+    assert any(line.endswith("searcher-1  get_hn_comments 123 → 50 comments") for line in written)
+    assert any("searcher-2  partial (step limit): some" in line for line in written)
+    assert all(re.match(r"\d\d:\d\d:\d\d \S", line) for line in written)
+    assert "\x1b" not in "".join(written)
+
+
+def test_events_without_news_have_no_line(small_run: list[Record]) -> None:
+    """A source or a started tool is not worth a line."""
+    view = RunView()
+    silent = [r for r in small_run if r.event.type in {"source_recorded", "tool_started", "turn", "role_loaded"}]
+    assert {line_of(record, view) for record in silent} == {""}
+
+
+@pytest.mark.parametrize(
+    ("raw", "clean"),
+    [
+        ("a\x1b[31mb\x1b[0m", "ab"),
+        ("\x1b]8;;http://x\x07link\x1b]8;;\x07", "link"),
+        ("\x1b]0;title\x1b\\x", "x"),
+        ("\x9b31mred", "red"),
+        ("a\rb\x08c\x7f", "abc"),
+        ("tag\U000e0041s and \u200bzero", "tags and zero"),
+    ],
+)
+def test_control_sequences_are_dropped_whole(raw: str, clean: str) -> None:
+    """Neither the escape nor what belongs to it is left."""
+    assert plain(raw) == clean
+
+
+def test_long_text_is_cut_to_one_line() -> None:
+    """Newlines become spaces; the cut is marked."""
+    assert one_line("a\nb\t c") == "a b c"
+    assert one_line("abcdef", 4) == "abc…"
+
+
+def test_figures_read_well() -> None:
+    """Money, tokens, time and counts in the shortest true form."""
+    assert [money(None), money(0), money(0.0123), money(12.5)] == ["cost unknown", "$0.00", "$0.0123", "$12.50"]
+    assert [tokens(950), tokens(12_345), tokens(1_234_567)] == ["950", "12.3k", "1.2M"]
+    assert [duration(9.4), duration(125), duration(3725)] == ["9s", "2m05s", "1h02m"]
+    assert [counted(1, "source"), counted(0, "source")] == ["1 source", "0 sources"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("get_hn_stories", "Hacker News top stories, 1-30 of 280.\n", "30 stories"),
+        ("search_hn", 'Hacker News search for "9 hits": 12 of 340 hits.\n', "12 hits"),
+        ("web_search", 'Web search for "x" through tavily-keyless: 1 results.\n', "1 result"),
+        ("read_webpage", "[S1] T\nby A\ncharacters 0-200 of 452; read on with offset=200\n", "characters 0-200 of 452"),
+        ("read_file", "topics/a.md, lines 1-40 of 120\n", "lines 1-40 of 120"),
+        ("list_files", "No files.", "No files."),
+        ("own_tool", "<<untrusted 3f9a12bc4d5e>>", ""),
+    ],
+)  # fmt: skip
+def test_the_outcome_of_a_call_is_a_few_words(name: str, content: str, words: str) -> None:
+    """Taken from the fixed first lines of the tools."""
+    assert outcome(ToolFinished(agent="a", call="a.t1.1", name=name, success=True, content=content)) == words
+
+
+def test_a_failed_call_tells_why() -> None:
+    """The words the model got."""
+    event = ToolFinished(agent="a", call="a.t1.1", name="x", success=False, content="no such page\ntry another")
+    assert outcome(event) == "failed: no such page try another"

@@ -1,0 +1,224 @@
+"""One run driven from the terminal."""
+
+import asyncio
+import json
+import os
+import signal
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import pytest
+
+from explorer.cli.closing import Closing
+from explorer.cli.options import OutputFormat, RunOptions
+from explorer.cli.output import Outcome, emit, exit_code
+from explorer.cli.screen import Quiet
+from explorer.cli.session import Ending, Session
+from explorer.errors import ModelError, ModelFault, RunLockedError, StorageError
+from explorer.events import Record, Status
+from explorer.messages import Usage
+from explorer.run import Extras, RunResult
+
+RUN = "20260810-120000-x-1234"
+
+
+def result(status: Status = Status.COMPLETE, reason: str = "") -> RunResult:
+    """A run's end."""
+    folder = Path("workspace") / RUN
+    return RunResult(
+        run_id=RUN,
+        folder=folder,
+        status=status,
+        reason=reason,
+        report=folder / "report.md",
+        report_text="---\nstatus: x\n---\n# Report\n",
+        usage=Usage(input_tokens=10, output_tokens=5),
+        cost_usd=0.5,
+        steps=3,
+        agents=2,
+        sources=4,
+        citations=5,
+        seconds=1.5,
+    )
+
+
+class Noting(Quiet):
+    """A screen that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.heard = asyncio.Event()
+
+    def say(self, text: str) -> None:
+        """Keep it."""
+        self.said.append(text)
+        self.heard.set()
+
+
+async def test_records_reach_the_view_and_the_tap(small_run: list[Record]) -> None:
+    """The view is the state at the end; a tap sees each record once, in order."""
+    taken: list[Record] = []
+
+    async def work(extras: Extras) -> RunResult:
+        assert extras.observe is not None
+        for record in small_run:
+            extras.observe(record)
+        return result()
+
+    ending = await Session(Quiet(), taken.append).drive(work)
+    assert ending.result == result()
+    assert (ending.view.run_id, taken) == (RUN, small_run)
+
+
+async def test_an_error_of_the_run_is_an_ending() -> None:
+    """It comes out as it was raised, not wrapped in a group."""
+
+    async def work(_: Extras) -> RunResult:
+        raise ModelError(ModelFault.TRANSPORT, "no route")
+
+    ending = await Session(Quiet()).drive(work)
+    assert ending.error is not None
+    assert ending.error.exit_code == 6
+
+
+async def test_the_first_interrupt_winds_down_and_the_second_stops() -> None:
+    """The run is asked to write up; when it is asked again it is cancelled, and the exit code is 130."""
+    screen = Noting()
+
+    async def work(_: Extras) -> RunResult:
+        os.kill(os.getpid(), signal.SIGINT)
+        await screen.heard.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+        return result()
+
+    ending = await Session(screen).drive(work)
+    assert ending.interrupted == 130
+    assert screen.said == ["stopping: writing up what there is; press Ctrl-C again to stop at once"]
+
+
+async def test_a_run_that_winds_down_after_an_interrupt_ends_by_itself() -> None:
+    """One Ctrl-C leaves a report."""
+    screen = Noting()
+
+    async def work(_: Extras) -> RunResult:
+        os.kill(os.getpid(), signal.SIGINT)
+        await screen.heard.wait()
+        return result(Status.PARTIAL, "interrupted by the user")
+
+    ending = await Session(screen).drive(work)
+    assert ending.result is not None
+    assert ending.interrupted is None
+
+
+async def test_a_termination_stops_at_once() -> None:
+    """SIGTERM counts as two interrupts, with its own exit code."""
+
+    async def work(_: Extras) -> RunResult:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.Event().wait()
+        return result()
+
+    assert (await Session(Quiet()).drive(work)).interrupted == 143
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "code"),
+    [
+        ("complete", "", 0),
+        ("partial", "money limit of $1.00 reached", 3),
+        ("partial", "time limit of 60 s reached", 124),
+        ("failed", "no report", 1),
+        ("failed", "time limit; nothing was found", 124),
+    ],
+)
+def test_a_status_has_its_exit_code(status: str, reason: str, code: int) -> None:
+    """Complete 0, stopped early 3, out of time 124, failed 1."""
+    assert exit_code(status, reason) == code
+
+
+def endings() -> list[tuple[Ending, str, int]]:
+    """Every way a run can end, with its status and exit code."""
+    view = Session(Quiet()).view
+    view.run_id = RUN
+    return [
+        (Ending(view, result=result()), "complete", 0),
+        (Ending(view, result=result(Status.PARTIAL, "money limit")), "partial", 3),
+        (Ending(view, result=result(Status.FAILED, "no report")), "failed", 1),
+        (Ending(view, error=ModelError(ModelFault.TRANSPORT, "no route", hint="wait")), "error", 6),
+        (Ending(view, interrupted=130), "interrupted", 130),
+    ]
+
+
+@pytest.mark.parametrize("case", range(5))
+@pytest.mark.parametrize("output_format", ["json", "stream-json"])
+def test_every_ending_has_the_same_json_shape(
+    case: int, output_format: OutputFormat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same fields whatever happened; the exit code is told and returned."""
+    ending, status, code = endings()[case]
+    returned = Closing(RunOptions(output_format=output_format), Path("workspace")).tell(ending)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["status"], told["exit_code"], returned) == (status, code, code)
+    assert told["run_id"] == RUN
+    expected = {field.name for field in fields(Outcome)} | ({"type"} if output_format == "stream-json" else set[str]())
+    assert set(told) == expected
+    assert set(told["tokens"]) == set(asdict(Outcome("x", 0))["tokens"])
+
+
+def test_a_run_that_broke_off_tells_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """Error, hint, and the resume command with the workspace that was given."""
+    ending = endings()[3][0]
+    Closing(RunOptions(workspace="my runs"), Path("my runs")).tell(ending)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "explorer: no route\n  → wait\n" in told.err
+    assert f"explorer resume {RUN} --workspace 'my runs'" in told.err
+
+
+def test_a_run_that_is_busy_or_complete_is_not_said_to_be_resumable(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same command would be refused again; the error's own hint stands alone."""
+    view = endings()[3][0].view
+    Closing(RunOptions(), Path("workspace")).tell(Ending(view, error=RunLockedError("busy", hint="wait")))
+    assert capsys.readouterr().err == "explorer: busy\n  → wait\n"
+
+
+def test_a_stopped_run_tells_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is lost, and the command says so."""
+    Closing(RunOptions(), Path("workspace")).tell(endings()[4][0])
+    assert f"go on: explorer resume {RUN}" in capsys.readouterr().err
+
+
+def test_the_account_stands_on_stderr_and_the_report_on_stdout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pipe gets the markdown as it is; people get figures and the way on; `-o` gets a copy."""
+    copy = tmp_path / "copy.md"
+    Closing(RunOptions(output=str(copy)), Path("workspace")).tell(endings()[0][0])
+    told = capsys.readouterr()
+    assert told.out == "---\nstatus: x\n---\n# Report\n"
+    assert copy.read_text() == told.out
+    assert [path.name for path in tmp_path.iterdir()] == ["copy.md"]
+    for words in ("complete: workspace", "$0.5000", "15 tokens", "4 sources, 5 citations", f"explorer resume {RUN} "):
+        assert words in told.err
+
+
+def test_quiet_says_nothing_of_success(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the result is left."""
+    Closing(RunOptions(quiet=True), Path("workspace")).tell(endings()[0][0])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_copy_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    """It is told, not dropped."""
+    target = tmp_path / "gone" / "copy.md"
+    with pytest.raises(StorageError, match="could not be copied"):
+        Closing(RunOptions(output=str(target)), Path("workspace")).tell(endings()[0][0])
+
+
+def test_text_with_lone_surrogates_can_be_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON stays JSON."""
+    ending = Ending(Session(Quiet()).view, error=StorageError("\ud800"))
+    Closing(RunOptions(output_format="json"), Path("workspace")).tell(ending)
+    assert json.loads(capsys.readouterr().out)["error"]["type"] == "StorageError"
+    emit("")
