@@ -25,13 +25,13 @@ TAIL_CHARS = 4_000
 MAX_ERROR_CHARS = 4_000
 INTERRUPTED = "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you go on."
 CHANGED_MEANWHILE = "This call was interrupted, and {path} has changed since: read it before you write again."
-CUT_CALL = "Your reply was cut at its length limit, so nothing of it was run. Ask again in smaller pieces."
 
 Record = Callable[[AnyEvent], Awaitable[None]]
 """Put an event on disk and fold it in."""
 Gate = Callable[[str, ToolCall], str]
 """By agent and call: why it is refused just now, in words for the model; empty when it is not."""
 _FILES: TypeAdapter[tuple[WrittenFile, ...]] = TypeAdapter(tuple[WrittenFile, ...])
+_SOURCES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 
 
 class Toolbox:
@@ -145,14 +145,7 @@ def _first(errors: BaseExceptionGroup[ExplorerError]) -> ExplorerError:
 async def _run_one(agent: str, call: OpenCall, room: CallRoom) -> None:
     try:
         tool, arguments = _admit(agent, call, room)
-        result = await _take_up(tool, call.started, room)
-        if result is None:
-            if call.started is None:
-                change = await tool.foresee(**arguments)
-                await room.record(
-                    ToolStarted(agent=agent, call=call.key, name=tool.name, effect=tool.effect, change=change)
-                )
-            result = await _execute(tool, arguments, call.key)
+        result = await _guarded(tool, _do(agent, call, tool, arguments, room))
         ends = tool.ends_agent and result.success
     except ToolError as error:
         result, ends = ToolResult(success=False, error=error.message), False
@@ -164,6 +157,21 @@ def _admit(agent: str, call: OpenCall, room: CallRoom) -> tuple[Tool, dict[str, 
     if refusal:
         raise ToolError(refusal)
     return room.toolbox.prepare(call.call)
+
+
+async def _do(agent: str, call: OpenCall, tool: Tool, arguments: dict[str, Any], room: CallRoom) -> ToolResult:
+    """Take the call up where it was left, or say on disk what it is about to do, and do it."""
+    result = await _take_up(tool, call.started, room)
+    if result is not None:
+        return result
+    if call.started is None:
+        change = await tool.foresee(**arguments)
+        await room.record(ToolStarted(agent=agent, call=call.key, name=tool.name, effect=tool.effect, change=change))
+    token = CURRENT_CALL.set(call.key)
+    try:
+        return await tool.execute(**arguments)
+    finally:
+        CURRENT_CALL.reset(token)
 
 
 async def _take_up(tool: Tool, started: ToolStarted | None, room: CallRoom) -> ToolResult | None:
@@ -183,20 +191,33 @@ async def _compare(tool: Tool, change: FileChange, now: str) -> ToolResult | Non
     return ToolResult(success=False, error=CHANGED_MEANWHILE.format(path=change.path))
 
 
-async def _execute(tool: Tool, arguments: dict[str, Any], key: str) -> ToolResult:
-    token = CURRENT_CALL.set(key)
+async def _guarded(tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
+    """What a tool brings, in its time; whatever else happens in it becomes words for the model."""
+    limit = asyncio.timeout(tool.timeout_s)
     try:
-        async with asyncio.timeout(tool.timeout_s):
-            return await tool.execute(**arguments)
-    except TimeoutError:
-        return ToolResult(success=False, error=f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped")
+        async with limit:
+            return _well_formed(await doing)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return ToolResult(success=False, error=f"{tool.name} was cut off before it had a result")
     except (ToolError, ModelError, StorageError):
         raise
     except Exception as error:  # noqa: BLE001 - the one place: a crash in a tool is told, logged, and stays its own
+        if limit.expired():
+            return ToolResult(success=False, error=f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped")
         logger.exception("{} crashed", tool.name)
-        return ToolResult(success=False, error=f"{tool.name} failed: {type(error).__name__}: {error}")
-    finally:
-        CURRENT_CALL.reset(token)
+        words = " ".join(str(error).split())
+        return ToolResult(success=False, error=f"{tool.name} failed: {type(error).__name__}: {words}")
+
+
+def _well_formed(result: ToolResult) -> ToolResult:
+    """Check what a tool of someone else's hands back, while a fault in it is still the tool's own."""
+    checked = ToolResult.model_validate(result)
+    _FILES.validate_python(checked.metadata.get("files", ()))
+    _SOURCES.validate_python(checked.metadata.get("sources", ()))
+    return checked
 
 
 async def _finished(agent: str, call: OpenCall, result: ToolResult, *, ends: bool, room: CallRoom) -> ToolFinished:
@@ -210,7 +231,7 @@ async def _finished(agent: str, call: OpenCall, result: ToolResult, *, ends: boo
         success=result.success,
         content=content,
         files=_FILES.validate_python(result.metadata.get("files", ())),
-        sources=tuple(result.metadata.get("sources", ())),
+        sources=_SOURCES.validate_python(result.metadata.get("sources", ())),
         ends_agent=ends,
     )
 

@@ -155,7 +155,7 @@ def _finishing_words(state: AgentState) -> str:
 def before_asking(state: AgentState) -> Decision | None:
     """Notes and ends that hold for every agent: its own turns, repetition, errors in a row."""
     if state.steps_left == 0:
-        return Ending(Status.PARTIAL, f"step limit ({state.step_limit})", _last_words(state))
+        return Ending(Status.PARTIAL, f"step limit of its role ({state.step_limit})", _last_words(state))
     if state.steps_left <= WRAP_UP_STEPS < state.step_limit and "wrap_up" not in state.notes:
         return Note(
             "wrap_up",

@@ -19,6 +19,7 @@ from explorer.tools.call_agent import CALL_AGENT, CallAgentArguments, CallAgentT
 from explorer.workspace import Workspace, refuse_engine_folder
 
 WRITER = "writer"
+LIMIT_WORDS = {"steps": "step limit", "tokens": "token limit", "cost": "cost limit"}
 
 
 @dataclass(frozen=True)
@@ -200,10 +201,10 @@ class Team:
     def _without_room(self, state: AgentState, limit: str) -> Ending | None:
         budget = self._parts.budget
         was_winding_down = bool(budget.winding_down)
-        budget.wind_down(f"{limit} limit")
+        budget.wind_down(LIMIT_WORDS[limit])
         if state.role in {ORCHESTRATOR, WRITER} and not was_winding_down:
             return None
-        return Ending(Status.PARTIAL, f"{limit} limit", "")
+        return Ending(Status.PARTIAL, LIMIT_WORDS[limit], "")
 
     async def _advise(self, state: AgentState) -> Decision | None:
         await self._take_orders()

@@ -111,7 +111,7 @@ async def test_a_named_model_without_its_key(model: str, setting: str) -> None:
     """What is missing is said, with where it was looked for and what works without."""
     with pytest.raises(CredentialsError) as caught:
         await choose(Settings(model=model), TIERS, local_urls=[nowhere()])
-    assert f"{setting} in the environment, .env, explorer.toml: not found" in caught.value.message
+    assert f"{setting} in the environment and in .env: not found" in caught.value.message
     assert "--model offline" in caught.value.hint
     assert caught.value.exit_code == 4
 
