@@ -119,6 +119,8 @@ class AgentContinued(Event):
     task: str
     max_steps: int
     """Further turns it may take."""
+    renews_limits: bool = False
+    """The user asked something further: the run's limits count from here."""
 
 
 class NoteAdded(Event):

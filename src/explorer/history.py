@@ -192,6 +192,15 @@ def _shortened(result: CallResult) -> CallResult:
     return result.model_copy(update={"content": text})
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What was used up by some point."""
+
+    steps: int
+    tokens: int
+    cost_usd: float
+
+
 @dataclass
 class Fold:
     """A whole run, folded from its records."""
@@ -205,6 +214,8 @@ class Fold:
     started: RunStarted | None = None
     finished: RunFinished | None = None
     """The latest end, while nothing was asked after it."""
+    paid_before: Spent = field(default_factory=lambda: Spent(0, 0, 0.0))
+    """What was used up before the latest question or follow-up; limits count from there."""
     orders: set[str] = field(default_factory=set[str])
     """Ids of the orders from outside that were applied."""
 
@@ -243,6 +254,8 @@ class Fold:
             self.files |= {written.path: written for written in event.files}
         if isinstance(event, AgentContinued | TurnTaken):
             self.finished = None
+        if isinstance(event, AgentContinued) and event.renews_limits:
+            self.paid_before = Spent(self.steps, self.usage.total_tokens, self.known_cost_usd)
         if event.agent in self.agents:
             self.agents[event.agent].apply(event)
 
@@ -268,6 +281,11 @@ class Fold:
         """Of all turns together; None when any turn's price is not known."""
         if any(state.unpriced_turns for state in self.agents.values()):
             return None
+        return self.known_cost_usd
+
+    @property
+    def known_cost_usd(self) -> float:
+        """Of all turns whose price is known."""
         return sum(state.cost_usd for state in self.agents.values())
 
     @property

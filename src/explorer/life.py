@@ -47,9 +47,7 @@ class Life:
             ModelError: The provider is down or refuses; the run stays open, with a report of what there is.
             StorageError: The disk refused.
         """
-        budget.exploration.book(
-            Amount(self.fold.steps, self.fold.usage.total_tokens, self.fold.cost_usd or 0.0),
-        )
+        self._book(budget, message)
         workspace = Workspace(self.folder)
         evidence = self._evidence(workspace)
         team = self._team(equipment, budget, workspace, evidence)
@@ -70,6 +68,20 @@ class Life:
         conclusion = conclude(self.fold, workspace, ended, cut or budget.winding_down, self.settings.language)
         await self.record(RunFinished(status=conclusion.status, reason=conclusion.reason))
         return conclusion
+
+    def _book(self, budget: Budget, message: str) -> None:
+        """Count what earlier lives used of the limits; a follow-up to a finished run has them anew."""
+        state = self.fold.agents.get(ORCHESTRATOR)
+        if message and state is not None and state.finished is not None:
+            return
+        before = self.fold.paid_before
+        budget.exploration.book(
+            Amount(
+                self.fold.steps - before.steps,
+                self.fold.usage.total_tokens - before.tokens,
+                self.fold.known_cost_usd - before.cost_usd,
+            )
+        )
 
     def _evidence(self, workspace: Workspace) -> Evidence:
         async def write(path: str, text: str) -> None:
@@ -105,7 +117,7 @@ class Life:
             return await team.lead(await self._first_words(workspace, evidence))
         restore_draft(self.fold, workspace)
         if state.finished is not None and (message or self._ended_early(state)):
-            return await team.go_on(message or GO_ON)
+            return await team.go_on(message or GO_ON, renews_limits=bool(message))
         if message:
             await self.record(Steered(agent=ORCHESTRATOR, text=message))
         return await team.lead(state.task)

@@ -72,10 +72,12 @@ class Team:
             await self._parts.record(AgentStarted(agent=ORCHESTRATOR, role=ORCHESTRATOR, task=task, max_steps=steps))
         return await self._run(fold.agents[ORCHESTRATOR])
 
-    async def go_on(self, message: str) -> AgentFinished:
+    async def go_on(self, message: str, *, renews_limits: bool = False) -> AgentFinished:
         """Give the finished orchestrator a further task."""
         steps = self._parts.roles[ORCHESTRATOR].limits.max_steps
-        await self._parts.record(AgentContinued(agent=ORCHESTRATOR, task=message, max_steps=steps))
+        await self._parts.record(
+            AgentContinued(agent=ORCHESTRATOR, task=message, max_steps=steps, renews_limits=renews_limits)
+        )
         return await self._run(self._parts.fold.agents[ORCHESTRATOR])
 
     async def help(self, asked: CallAgentArguments, call: str) -> ToolResult:
