@@ -75,7 +75,9 @@ def _search(asked: Asked) -> Reply:
 
 def _analyze(asked: Asked) -> Reply:
     if not asked.results:
-        return Reply(calls=[("read_file", {"filepath": "parts/alpha.md"}), ("read_file", {"filepath": "parts/beta.md"})])
+        return Reply(
+            calls=[("read_file", {"filepath": "parts/alpha.md"}), ("read_file", {"filepath": "parts/beta.md"})]
+        )
     if len(asked.results) == 2:
         text = "# Analysis\n\nMay was better by 12 % [S1]; the battery came later [S1].\n"
         return Reply(calls=[("write_file", {"filepath": "analysis.md", "content": text})])
