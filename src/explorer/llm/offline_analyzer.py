@@ -19,6 +19,7 @@ MAX_CONTEXT_FILES = 40
 MAX_PASSAGES = 8
 HOP_PASSAGES = 4
 HOP_BASE = 3
+LINE_CUT = "[line cut at "
 
 
 def analyze(desk: Desk) -> Script:
@@ -26,7 +27,7 @@ def analyze(desk: Desk) -> Script:
     user_files = USER_FILE.findall(desk.task)
     if user_files:
         return (yield from _find_passages(desk, user_files))
-    texts = yield from read_files(context_files(desk.task))
+    texts = yield from read_files(desk, context_files(desk.task))
     return (yield from _rank_stories(desk, texts))
 
 
@@ -78,10 +79,11 @@ def _find_passages(desk: Desk, user_files: Sequence[tuple[str, str]]) -> Script:
     wish = understand_task(desk.task)
     phrases = Phrases(wish.language)
     sources = dict(user_files)
-    texts = yield from read_files(list(sources))
+    texts = yield from read_files(desk, list(sources))
     passages = [passage for path, text in texts.items() for passage in _passages(path, sources[path], text)]
     chosen = _choose(passages, wish.question)
     gaps = [phrases("no_article", title=path, why="read_file") for path in sources if path not in texts]
+    gaps += [phrases("lines_cut", title=path) for path, text in texts.items() if LINE_CUT in text]
     notes = _as_notes(chosen)
     calls = tuple(
         Ask(

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from explorer.messages import JsonObject, Message, Results, ToolSchema, Turn, UserText
 
 PROVIDER = "offline"
-MAX_FILE_PARTS = 40
-"""Of one file, read part by part; some 16,000 lines."""
+MAX_FILE_PARTS = 60
+"""Of one file, read part by part: at least half a million characters."""
 HURRY = re.compile(
     r"turns? left\. write down|^stop exploring now|brought only errors|write the report now|wrap up"
     r"|only writing is left|^about (?:8[5-9]|9\d|1\d\d) % of this run's limits",
@@ -21,12 +21,13 @@ HURRY = re.compile(
 """Words of the engine that ask for an end now."""
 ASIDE = re.compile(
     r"^about \d+ % of this run's limits|^you made the same call|^your reply was (?:empty|cut)"
+    r"|^older results were cleared"
     r"|^the words above came while",
     re.IGNORECASE,
 )
 """Words of the engine that change nothing for a rule."""
 GO_ON = re.compile(r"^go on where you stopped", re.IGNORECASE)
-NUMBERED_LINE = re.compile(r"\s*\d+\t(.*)")
+NUMBERED_LINE = re.compile(r"\s*(\d+)\t(.*)")
 READ_ON = re.compile(r"^\(\d+ more lines; read on with start_line=(\d+)\)$")
 
 
@@ -146,12 +147,12 @@ def _in_order(calls: Sequence[Ask], desk: Desk, answers: Sequence[Answer]) -> li
     ]
 
 
-def read_files(paths: Sequence[str]) -> Generator[Step, Sequence[Answer], dict[str, str]]:
-    """Read files to their ends, side by side; those that cannot be read are left out."""
+def read_files(desk: Desk, paths: Sequence[str]) -> Generator[Step, Sequence[Answer], dict[str, str]]:
+    """Read files side by side, to their ends or until there is no time; those that cannot be read are left out."""
     texts: dict[str, list[str]] = {path: [] for path in paths}
     waiting = dict.fromkeys(texts, 1)
-    for _ in range(MAX_FILE_PARTS):
-        if not waiting:
+    for part in range(MAX_FILE_PARTS):
+        if not waiting or (part and desk.is_hurried):
             break
         asked = dict(waiting)
         answers = yield Step(calls=tuple(_read(path, start) for path, start in asked.items()))
@@ -159,7 +160,7 @@ def read_files(paths: Sequence[str]) -> Generator[Step, Sequence[Answer], dict[s
         for path, answer in zip(asked, answers, strict=True):
             if answer.is_error:
                 continue
-            lines, following = _file_lines(answer.text)
+            lines, following = _file_lines(answer.text, asked[path])
             texts[path] += lines
             if following > asked[path]:
                 waiting[path] = following
@@ -170,9 +171,16 @@ def _read(path: str, start: int) -> Ask:
     return Ask("read_file", {"filepath": path} | ({"start_line": start} if start > 1 else {}))
 
 
-def _file_lines(text: str) -> tuple[list[str], int]:
-    """The lines of a numbered reply, and where it goes on; 0 when it is complete."""
+def _file_lines(text: str, start: int) -> tuple[list[str], int]:
+    """The lines of a numbered reply from `start` on, and where to read on; 0 when it is complete."""
     rows = text.splitlines()
-    lines = [match[1] for row in rows if (match := NUMBERED_LINE.match(row))]
+    lines: list[str] = []
+    numbered = [(int(match[1]), match[2]) for row in rows if (match := NUMBERED_LINE.match(row))]
+    for number, line in numbered:
+        if number != start + len(lines):
+            # A long reply has its middle left out, and the line before the gap is cut.
+            kept = lines[:-1] or lines
+            return kept, start + len(kept)
+        lines.append(line)
     more = READ_ON.match(rows[-1]) if rows else None
     return lines, int(more[1]) if more else 0

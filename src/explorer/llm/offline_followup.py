@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Generator, Sequence
 
-from explorer.llm.offline_desk import Answer, Ask, Step, read_files
+from explorer.llm.offline_desk import Answer, Ask, Desk, Step, read_files
 from explorer.llm.offline_phrases import SAMPLE_LINE, language_of
 from explorer.llm.offline_question import Wish, one_line
 from explorer.llm.offline_reading import reply_in
@@ -19,7 +19,7 @@ MAX_WORDS = 8
 NO_CONTEXT = frozenset({REPORT, "question.txt"})
 
 
-def answer_follow_up(message: str, wish: Wish, writer: str) -> Generator[Step, Sequence[Answer], str]:
+def answer_follow_up(desk: Desk, message: str, wish: Wish, writer: str) -> Generator[Step, Sequence[Answer], str]:
     """Find the files that fit, let the writer add a section to the report, and read it; returns the report."""
     pattern = "|".join(re.escape(word) for word in words_of(message)[:MAX_WORDS]) or re.escape(one_line(message)[:60])
     found, listed = yield Step(
@@ -40,7 +40,7 @@ def answer_follow_up(message: str, wish: Wish, writer: str) -> Generator[Step, S
     (answer,) = yield Step(calls=(Ask("call_agent", arguments),))
     if answer.is_error or reply_in(answer.text).status == "failed":
         yield write_report(follow_up(message, (), wish.language), mode="append")
-    texts = yield from read_files([REPORT])
+    texts = yield from read_files(desk, [REPORT])
     return texts.get(REPORT, "")
 
 

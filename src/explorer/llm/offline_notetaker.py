@@ -14,7 +14,7 @@ def take_notes(desk: Desk) -> Script:
     """Copy the cited lines of the files that share most words with the task into one file of notes."""
     wish = understand_task(desk.task)
     paths = context_files(desk.task)
-    texts = yield from read_files(paths)
+    texts = yield from read_files(desk, paths)
     lines = [line for text in texts.values() for line in _cited_lines(text)]
     ranked = rank_by_query(lines, words_of(wish.question))
     chosen = [lines[index] for _, index in ranked[:MAX_LINES]] or lines[:MAX_LINES]

@@ -69,7 +69,7 @@ def lead(desk: Desk) -> Script:
             message = desk.take_messages()
         if message:
             desk.is_hurried = False
-            plan.texts[REPORT] = yield from answer_follow_up(message, plan.wish, plan.writer)
+            plan.texts[REPORT] = yield from answer_follow_up(desk, message, plan.wish, plan.writer)
 
 
 def _explore(desk: Desk, plan: Plan) -> Part:
@@ -114,7 +114,7 @@ def _from_hacker_news(desk: Desk, plan: Plan) -> Part:
     search = f"Also search Hacker News for “{wish.topic}” since {SEARCH_SPAN}." if wish.topic else ""
     (answer,) = yield Step(calls=(call_helper("searcher", [first, search, *brief(wish)]),))
     reply = _take(plan, answer)
-    plan.texts |= yield from read_files(reply.paths)
+    plan.texts |= yield from read_files(desk, reply.paths)
     stories = _choose(plan, plan.hear(desk))
     if not stories or desk.is_hurried:
         return
@@ -125,11 +125,11 @@ def _from_hacker_news(desk: Desk, plan: Plan) -> Part:
         if more:
             yield from _closer_looks(plan, most_notable(more)[:SEARCHERS])
     if not desk.is_hurried:
-        yield from _read_closely(plan)
+        yield from _read_closely(desk, plan)
     if not desk.is_hurried and _is_thin(plan):
-        yield from _look_further(plan, stories)
+        yield from _look_further(desk, plan, stories)
     if len(stories) > FEW_STORIES and not desk.is_hurried:
-        yield from _analysis(plan)
+        yield from _analysis(desk, plan)
 
 
 def _listed(plan: Plan) -> list[Story]:
@@ -163,11 +163,11 @@ def _closer_looks(plan: Plan, stories: Sequence[Story]) -> Part:
         _take(plan, answer)
 
 
-def _read_closely(plan: Plan) -> Part:
+def _read_closely(desk: Desk, plan: Plan) -> Part:
     """Read the files on the stories, to see whether there is enough to build on."""
     new = [path for path in plan.paths if path not in plan.texts]
     if new:
-        plan.texts |= yield from read_files(new)
+        plan.texts |= yield from read_files(desk, new)
 
 
 def _is_thin(plan: Plan) -> bool:
@@ -177,21 +177,21 @@ def _is_thin(plan: Plan) -> bool:
     return not plan.wish.is_counted and not plan.wish.topic and 2 * told < plan.wish.count
 
 
-def _look_further(plan: Plan, stories: Sequence[Story]) -> Part:
+def _look_further(desk: Desk, plan: Plan, stories: Sequence[Story]) -> Part:
     """A second round over the next stories of the list, when the first could not be read."""
     known = {story.id for story in stories}
     further = [story for story in most_notable(_listed(plan)) if story.id not in known]
     if further:
         yield from _closer_looks(plan, further[: int(plan.wish.count * FURTHER_SHARE)])
-        yield from _read_closely(plan)
+        yield from _read_closely(desk, plan)
 
 
-def _analysis(plan: Plan) -> Part:
+def _analysis(desk: Desk, plan: Plan) -> Part:
     task = "Rank the stories in these files and say which themes the list has."
     call = call_helper("analyzer", [task, *brief(plan.wish)], context_files=plan.paths[:MAX_CONTEXT])
     (answer,) = yield Step(calls=(call,))
     reply = _take(plan, answer)
-    plan.texts |= yield from read_files(reply.paths)
+    plan.texts |= yield from read_files(desk, reply.paths)
 
 
 def _from_web(plan: Plan) -> Part:
@@ -218,13 +218,13 @@ def _report(desk: Desk, plan: Plan) -> Part:
         call = call_helper("writer", [*task, *brief(plan.wish, plan)], context_files=plan.paths[:MAX_CONTEXT])
         (answer,) = yield Step(calls=(call,))
         plan.writer = reply_in(answer.text).agent_id
-        written = yield from read_files([REPORT])
+        written = yield from read_files(desk, [REPORT])
         if REPORT in written:
             plan.texts[REPORT] = written[REPORT]
             return
     plan.is_cut = desk.is_hurried
     missing = [path for path in plan.paths if path not in plan.texts]
-    plan.texts |= (yield from read_files(missing)) if missing else {}
+    plan.texts |= (yield from read_files(desk, missing)) if missing else {}
     texts = {path: text for path, text in plan.texts.items() if path in plan.paths}
     content = report_of(plan.wish, texts, plan.gaps, from_files=plan.wish.kind is Kind.FILES)
     plan.texts[REPORT] = content

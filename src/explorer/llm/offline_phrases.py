@@ -70,6 +70,10 @@ PHRASES: dict[str, tuple[str, str]] = {
     "no_threads": ("The comments on these could not be read: {titles}", "以下帖子的评论未能读取：{titles}"),
     "no_comment_texts": ("No text was available of the comments on: {titles}", "以下帖子的评论无法取得正文：{titles}"),
     "and_more": ("and {count} more", "及另外 {count} 篇"),
+    "check_network": (
+        "Whether the services can be reached is told by `explorer doctor`; `explorer demo` needs no network",
+        "可用 `explorer doctor` 检查服务是否可达；`explorer demo` 无需网络",
+    ),
     "looked_through": (
         "{count} stories of the list and the search were compared with it by title and address",
         "已按标题和网址比对列表与搜索中的 {count} 篇帖子",
@@ -78,6 +82,7 @@ PHRASES: dict[str, tuple[str, str]] = {
         "Of “{title}” the first {read} of {all} characters were read",
         "“{title}”只读取了 {all} 个字符中的前 {read} 个",
     ),
+    "lines_cut": ("Very long lines of “{title}” were read in part", "“{title}”中过长的行只读取了一部分"),
     "flagged": ("“{title}” is marked {flags}", "“{title}”带有标记：{flags}"),
     "threads_cut": (
         "Long threads were read in part: the best-ranked comments only",

@@ -18,7 +18,7 @@ FILE_ENTRY = re.compile(r"([^,\s][^,]*?) \[(S\d+)\] \(\d+ lines?\)")
 HACKER_NEWS = re.compile(
     r"hacker\s*news|\bhn\b|\bfront\s?page\b|\b(?:show|ask|tell) hn\b|\btop stories\b|黑客新闻|热帖"
     r"|\b(?:today|today's|latest|this week's) (?:tech |technology )?(?:news|stories)\b|\b(?:tech )?news (?:of )?today\b"
-    r"|(?:今天|今日|最新)的?.{0,6}(?:新闻|热点|帖子)|科技新闻",
+    r"|(?:今天|今日|最新)的?.{0,12}(?:新闻|热点|帖子)|科技新闻",
     re.IGNORECASE,
 )
 NUMBER_WORDS = {

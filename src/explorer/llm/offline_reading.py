@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 FENCE_START = re.compile(r"^<<untrusted ([0-9a-f]{12})>>$")
+LEFT_OUT = re.compile(r"^\[\d+ of \d+ characters are left out here;")
+"""Behind this line a long reply goes on in the middle of something."""
 STORY_HEAD = re.compile(r"^(\d+)\. \[(S\d+)\] (.+)$")
 STORY_FACTS = re.compile(
     r"^ {3}id (\d+) \| ([\d,]+|\?) points? \| ([\d,]+|\?) comments? \| ([\d.,]+|\?) points/h \| ([\d.,]+|\?) h old"
@@ -122,6 +124,7 @@ def read_fence(text: str) -> tuple[list[str], list[str]]:
         if match := FENCE_START.match(line):
             end_mark = f"<<end {match[1]}>>"
             end = next((index for index in range(len(lines) - 1, start, -1) if lines[index] == end_mark), len(lines))
+            end = next((index for index in range(start, end) if LEFT_OUT.match(lines[index])), end)
             return lines[:start], lines[start + 1 : end]
     return lines, []
 

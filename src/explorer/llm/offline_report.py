@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from explorer.llm.offline_notes import FRESH_HOURS, Note, Quote, numbers_line
 from explorer.llm.offline_phrases import Phrases
-from explorer.llm.offline_question import Wish, one_line
+from explorer.llm.offline_question import URL, Wish, one_line
 from explorer.llm.offline_ranking import notability
 from explorer.llm.offline_reading import Story, harmless
 from explorer.llm.offline_text import rank_by_query, words_of
@@ -60,8 +60,9 @@ def _story_report(wish: Wish, findings: Findings, phrases: Phrases) -> list[str]
     if findings.themes and len(chosen) > 1:
         lines += [f"## {phrases('themes')}", "", *findings.themes, ""]
     gaps = [gap for note in [*chosen, *rest] for gap in note.unknown] + list(findings.gaps)
-    if not ranked and findings.listed:
-        gaps.append(phrases("looked_through", count=findings.listed))
+    if not ranked:
+        listed = findings.listed
+        gaps.append(phrases("looked_through", count=listed) if listed else phrases("check_network"))
     if findings.others:
         gaps.append(phrases("stories_beyond", count=len(findings.others)))
     if any(note.discussion for note in chosen):
@@ -168,7 +169,7 @@ def _passage_report(wish: Wish, findings: Findings, phrases: Phrases) -> list[st
     gaps = [gap for note in findings.notes for gap in note.unknown] + list(findings.gaps)
     if with_passages:
         gaps += [*_words_missing(with_passages, wish, phrases), phrases("only_extracted")]
-    else:
+    elif not URL.search(wish.question):
         gaps.append(phrases("configure"))
     return lines + _unknown(gaps, phrases)
 

@@ -27,7 +27,7 @@ FOLLOW_SHARE = 0.6
 
 def write(desk: Desk) -> Script:
     """Do one task: the report, or an answer to a follow-up at its end."""
-    texts = yield from read_files(context_files(desk.task))
+    texts = yield from read_files(desk, context_files(desk.task))
     follow = FOLLOW_LINE.search(desk.task)
     if follow:
         return (yield from _answer(desk, follow[1], texts))
@@ -83,7 +83,7 @@ def _answer(desk: Desk, message: str, texts: dict[str, str]) -> Script:
     owner = {source: note.title for note in reversed(fitting) for source in _sources(note)}
     stored: dict[str, str] = {}
     if owner and not desk.is_hurried:
-        stored = yield from read_files([f".explorer/sources/{source}.md" for source in owner])
+        stored = yield from read_files(desk, [f".explorer/sources/{source}.md" for source in owner])
     quotes = [
         (owner[source], quoted)
         for source in owner
