@@ -1,0 +1,20 @@
+# Everyday commands. CI runs `.ci/run`: the same check, then the slow tests.
+export UV_PYTHON_DOWNLOADS ?= never
+
+.PHONY: setup format check slow golden
+
+setup:  ## everything a developer needs, in .venv
+	uv sync --locked
+
+format:  ## lay the code out and mend what can be mended
+	uv run ruff format
+	uv run ruff check --fix
+
+check:  ## the one check command: layout, lint, types, imports, tests with coverage
+	.ci/check
+
+slow:  ## the tests left out of the check because they take long
+	uv run pytest -m slow
+
+golden:  ## write the golden files anew; look at the difference before committing it
+	uv run pytest --update-golden

@@ -1,0 +1,93 @@
+"""One agent, its tools and the loop, without anything around them.
+
+    uv run python examples/simple_agent.py
+
+The model is a script, so this runs without a key. The agent's state is a fold of the events that `record` puts on
+disk: that is why an agent cut off anywhere can go on from its journal.
+"""
+
+import asyncio
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+
+from explorer.agent import AgentRoom, Head, run_agent
+from explorer.budget import Budget
+from explorer.calls import CallRoom, Toolbox
+from explorer.errors import ToolError
+from explorer.events import AgentStarted, AnyEvent, Status
+from explorer.history import AgentState
+from explorer.journal import Journal
+from explorer.llm.scripted import ScriptedClient, says
+from explorer.pacing import Ending
+from explorer.runs import read_records
+from explorer.settings import Limits
+from explorer.tool import Tool, tool
+from explorer.tools.files import file_tools
+from explorer.workspace import Workspace
+
+STOCK = {"lantern": 12, "rope": 3}
+
+
+@tool
+async def count_stock(item: str) -> str:
+    """Tell how many of an item are in stock."""
+    if item not in STOCK:
+        # For the model: what is wrong, and what would be right.
+        raise ToolError(f"there is no item {item!r}; there are: {', '.join(STOCK)}")
+    return f"{item}: {STOCK[item]}"
+
+
+# What a model would say: two questions at once (they run in parallel), a file, an answer.
+SCRIPT = (
+    says("Let me look.", ("count_stock", {"item": "rope"}), ("count_stock", {"item": "tent"})),
+    says("Noted.", ("write_file", {"filepath": "stock.md", "content": "# Stock\n\nrope: 3, tents: none\n"})),
+    says("There are 3 ropes and no tents; stock.md holds that."),
+)
+
+
+async def explore(folder: Path) -> None:
+    """Run the agent in a folder and print what it did."""
+    workspace = Workspace(folder)
+    stock_tool: Tool = count_stock
+    tools = [stock_tool, *file_tools(workspace)]
+    state = AgentState("clerk-1")
+    (folder / ".explorer").mkdir()
+    journal = Journal.open(folder / ".explorer", lambda: datetime.now(UTC))
+
+    async def record(event: AnyEvent) -> None:
+        await journal.append(event)
+        state.apply(event)
+
+    async def spill(_key: str, _text: str) -> str:
+        raise ToolError("no result of this example is that long")
+
+    async def advise(_state: AgentState) -> None:
+        """In a run: notes about the budget, and compaction. Here nothing is to be said."""
+
+    room = AgentRoom(
+        head=Head(model="script", system="You keep the stock.", tools=tuple(tool.schema() for tool in tools)),
+        client=ScriptedClient({"clerk": SCRIPT}),
+        calls=CallRoom(Toolbox(tools), record, spill, workspace.digest),
+        account=lambda: budget.root,
+        without_room=lambda _state, limit: Ending(Status.PARTIAL, f"{limit} limit", ""),
+        worst_cost=lambda _input_tokens, _output_tokens: 0.0,
+        max_output_tokens=4_000,
+        clock=monotonic,
+        advise=advise,
+    )
+    budget = Budget(Limits(max_steps=10), monotonic)
+    try:
+        await record(AgentStarted(agent="clerk-1", role="clerk", task="How many ropes and tents?", max_steps=10))
+        finished = await run_agent(state, room)
+    finally:
+        journal.close()
+    for line in read_records(folder):
+        print(f"{line.seq:>3}  {line.event.type:<15} {getattr(line.event, 'name', '')}")
+    print(f"\n{finished.status}: {finished.summary}\nfiles: {', '.join(state.files)}; turns: {state.steps}")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        asyncio.run(explore(Path(place)))

@@ -1,0 +1,258 @@
+"""The house rules that neither the linter nor the type checker knows, and proof that the import contracts bite."""
+
+import ast
+import inspect
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from importlib import import_module
+from pathlib import Path
+
+import grimp
+import pytest
+
+from explorer import tools as tools_package
+from explorer.cli.setting_table import MODEL_VARIABLE, TABLE
+from explorer.prompts import ORCHESTRATOR, PromptLoader, built_in_roles, load_role
+from explorer.settings import Tier
+from explorer.tool import Tool
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
+TEST_FILES = sorted((ROOT / "tests").rglob("test_*.py"))
+MAX_MODULE_LINES = 300
+MAX_FUNCTION_LINES = 49
+MAX_HELP_CPU_S = 0.35
+BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "base", "manager", "misc"}
+SDKS = {"anthropic", "openai", "tavily", "trafilatura", "httpx2"}
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _nodes(path: Path) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def _functions(path: Path) -> Iterator[Function]:
+    return (node for node in _nodes(path) if isinstance(node, Function))
+
+
+def test_modules_are_short() -> None:
+    """No module of the product or the examples is longer than 300 lines."""
+    lengths = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in [*SOURCES, *EXAMPLES]}
+    assert {name: length for name, length in lengths.items() if length > MAX_MODULE_LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    """No function of the product or the examples reaches 50 lines."""
+    long = [
+        f"{_name(path)}: {function.name}"
+        for path in [*SOURCES, *EXAMPLES]
+        for function in _functions(path)
+        if (function.end_lineno or 0) - function.lineno + 1 > MAX_FUNCTION_LINES
+    ]
+    assert long == []
+
+
+def test_names_say_what_things_are() -> None:
+    """No module or folder of the product is a drawer for everything."""
+    names = {part for path in SOURCES for part in path.relative_to(ROOT / "src").with_suffix("").parts}
+    assert names & BANNED_NAMES == set()
+
+
+def test_every_test_says_what_holds() -> None:
+    """Every test function has a docstring."""
+    silent = [
+        f"{_name(path)}: {function.name}"
+        for path in TEST_FILES
+        for function in _functions(path)
+        if function.name.startswith("test_") and ast.get_docstring(function) is None
+    ]
+    assert silent == []
+
+
+def _caught(handler: ast.ExceptHandler) -> str:
+    return ast.unparse(handler.type) if handler.type is not None else "everything"
+
+
+def _handlers() -> Iterator[tuple[Path, ast.ExceptHandler]]:
+    return ((path, node) for path in SOURCES for node in _nodes(path) if isinstance(node, ast.ExceptHandler))
+
+
+def test_only_a_tool_is_guarded_against_everything() -> None:
+    """`except Exception` stands once, around a tool; what catches still more raises it again."""
+    broad = [_name(path) for path, handler in _handlers() if _caught(handler) in {"Exception", "everything"}]
+    assert broad == ["src/explorer/calls.py"]
+    kept = [
+        f"{_name(path)}:{handler.lineno}"
+        for path, handler in _handlers()
+        if _caught(handler) == "BaseException" and not isinstance(handler.body[-1], ast.Raise)
+    ]
+    assert kept == []
+
+
+def test_only_the_command_line_reads_the_environment() -> None:
+    """Outside `cli/`, no module touches `os.environ` or `getenv`."""
+    readers = [
+        _name(path)
+        for path in SOURCES
+        if "cli" not in path.relative_to(ROOT / "src" / "explorer").parts
+        for node in _nodes(path)
+        if (isinstance(node, ast.Attribute) and node.attr in {"environ", "environb", "getenv"})
+        or (isinstance(node, ast.ImportFrom) and node.module == "os")
+    ]
+    assert readers == []
+
+
+def test_every_setting_is_in_the_example_file_and_the_docs() -> None:
+    """`.env.example` offers every variable, and docs/configuration.md explains it with its key in a file."""
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    for setting in TABLE:
+        assert f"\n{setting.variable}=" in example, setting.variable
+        rows = [line for line in page.splitlines() if f"`{setting.variable}`" in line and line.startswith("|")]
+        assert len(rows) == 1, setting.variable
+        assert not setting.key or f"`{setting.key}`" in rows[0], setting.key
+        assert not setting.flag or f"`{setting.flag}`" in rows[0], setting.flag
+    assert f"\n{MODEL_VARIABLE}" in example
+    assert f"`{MODEL_VARIABLE}" in page
+
+
+def test_the_docs_name_no_setting_that_is_not_there() -> None:
+    """Every variable that README, docs or `.env.example` name is one that is read."""
+    known = {setting.variable for setting in TABLE}
+    for path in [ROOT / "README.md", ROOT / ".env.example", *sorted((ROOT / "docs").glob("*.md"))]:
+        named = set(re.findall(r"\bEXPLORER_[A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8")))
+        strangers = {name for name in named if name not in known and not name.startswith(MODEL_VARIABLE.rstrip("_"))}
+        assert strangers == set(), path
+
+
+def _tool_names() -> set[str]:
+    names: set[str] = set()
+    for module in pkgutil.iter_modules(tools_package.__path__):
+        members = vars(import_module(f"explorer.tools.{module.name}")).values()
+        found = [member for member in members if inspect.isclass(member) and issubclass(member, Tool)]
+        names |= {tool.name for tool in found if hasattr(tool, "name")}
+    return names
+
+
+def test_every_role_file_loads_and_names_tools_that_exist() -> None:
+    """Each built-in role has a prompt, a description and a tier, and each tool it may call exists."""
+    paths = sorted(built_in_roles().glob("*.md"))
+    assert {path.stem for path in paths} >= {ORCHESTRATOR, "searcher", "analyzer", "writer"}
+    for path in paths:
+        role = load_role(path)
+        assert role.name == path.stem
+        assert len(role.prompt.split()) > 50, path
+        assert set(role.tools) <= _tool_names(), path
+        assert role.model in set(Tier), path
+    assert next(iter(PromptLoader([built_in_roles()]).roles())) == ORCHESTRATOR
+
+
+def test_no_module_waits_for_itself() -> None:
+    """The modules' imports, lazy ones included, form no circle."""
+    graph = grimp.build_graph("explorer", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imports).prepare()
+    assert len(imports) == len(SOURCES)
+
+
+VIOLATIONS = {
+    "imports point down": ("errors.py", "from explorer.cli import app"),
+    "the core knows no vendor": ("agent.py", "import httpx2"),
+    "tools do not know each other": ("tools/files.py", "from explorer.tools import web"),
+    "the vendors' adapters do not know each other": ("llm/openai_chat.py", "from explorer.llm import offline"),
+}
+"""By contract: a module and an import that breaks it."""
+
+
+def _contracts() -> set[str]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return {contract["name"] for contract in settings["tool"]["importlinter"]["contracts"]}
+
+
+def _lint(folder: Path) -> str:
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
+    environment = {name: value for name, value in os.environ.items() if name not in {"FORCE_COLOR", "PYTHONPATH"}}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return f"{done.stdout}\nexit {done.returncode}"
+
+
+def _copy(folder: Path) -> None:
+    shutil.copytree(ROOT / "src" / "explorer", folder / "explorer", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
+@pytest.mark.parametrize("contract", sorted(_contracts()))
+def test_each_import_contract_bites(contract: str, tmp_path: Path) -> None:
+    """A copy of the package with one forbidden import fails that contract, for that module."""
+    _copy(tmp_path)
+    assert f"{contract} KEPT" in _lint(tmp_path)
+    module, violation = VIOLATIONS[contract]
+    path = tmp_path / "explorer" / module
+    path.write_text(f"{path.read_text(encoding='utf-8')}\n{violation}\n", encoding="utf-8")
+    said = _lint(tmp_path)
+    assert f"{contract} BROKEN" in said
+    assert f"explorer.{module.removesuffix('.py').replace('/', '.')} -> " in said
+    assert "exit 1" in said
+
+
+def test_a_module_without_a_layer_is_noticed(tmp_path: Path) -> None:
+    """The layers are exhaustive: a new module has to be given its place."""
+    _copy(tmp_path)
+    (tmp_path / "explorer" / "stray.py").write_text('"""Nobody said where this belongs."""\n', encoding="utf-8")
+    said = _lint(tmp_path)
+    assert "explorer.stray" in said
+    assert "exit 1" in said
+
+
+def _bare_environment(home: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+
+
+@pytest.mark.parametrize("command", [["--help"], ["--version"], ["runs"], ["config", "show"]])
+def test_quick_commands_import_no_sdk(command: list[str], tmp_path: Path) -> None:
+    """What is typed while thinking pays for no SDK."""
+    program = (
+        "import sys; from explorer.__main__ import main; "
+        f"sys.argv = ['explorer', *{command!r}]; code = main(); "
+        f"print(code, sorted({SDKS!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=_bare_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.splitlines()[-1] == "0 []"
+
+
+def _help_cpu_s(home: Path) -> float:
+    """User and system time of one `explorer --help`, as the kernel counted it for that process."""
+    with Path(os.devnull).open("wb") as nowhere:
+        child = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-m", "explorer", "--help"],
+            _bare_environment(home),
+            file_actions=[(os.POSIX_SPAWN_DUP2, nowhere.fileno(), 1)],
+        )
+        _, status, usage = os.wait4(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    return usage.ru_utime + usage.ru_stime
+
+
+def test_help_is_instant(tmp_path: Path) -> None:
+    """`explorer --help` takes less than 0.35 s of processor time: the best of three, the machine may be busy."""
+    assert min(_help_cpu_s(tmp_path) for _ in range(3)) < MAX_HELP_CPU_S
