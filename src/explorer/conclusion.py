@@ -19,9 +19,17 @@ from explorer.report import (
     with_frontmatter,
     without_frontmatter,
 )
+from explorer.settings import Limits
 from explorer.workspace import Workspace, sha256
 
 REPORT = "report.md"
+CENT_USD = 0.01
+LIMIT_REASONS = ("step limit", "cost limit", "token limit", "time limit")
+"""Why a run ended whose limits can be raised."""
+MAX_REPORT_CHARS = 1_000_000
+"""Of an answer that stands in for the report: a model that runs on for megabytes has written none."""
+MAX_SUMMARY_CHARS = 3_000
+"""Of each helper's summary in the report of a run that stopped before its report."""
 DRAFT = ".explorer/draft.md"
 """The report as its writer left it, with `[S12]` citations, so that a follow-up can go on from it."""
 
@@ -51,7 +59,7 @@ def conclude(fold: Fold, workspace: Workspace, ended: AgentFinished | None, cut:
     answer = ended.summary if ended is not None else ""
     status, reason = _status(ended, cut)
     if problem_of(draft, fold.sources) and "cites" not in problem_of(draft, fold.sources):
-        draft = answer if count_words(answer) >= MIN_REPORT_WORDS else ""
+        draft = answer[:MAX_REPORT_CHARS] if count_words(answer) >= MIN_REPORT_WORDS else ""
     if not draft:
         status, reason = _without_report(fold, status, reason)
         draft = unfinished_report(fold, workspace, reason)
@@ -112,23 +120,46 @@ def _without_report(fold: Fold, status: Status, reason: str) -> tuple[Status, st
 def unfinished_report(fold: Fold, workspace: Workspace, reason: str) -> str:
     """What there is to say about a run without a report: the reason, each helper's summary, the files, the way on."""
     question = fold.started.question if fold.started is not None else ""
-    run_id = fold.started.run_id if fold.started is not None else workspace.folder.name
     lines = [f"# {_first_line(question)}", "", f"This run stopped before its report was written: {reason}."]
     helpers = [state for state in fold.agents.values() if state.role != ORCHESTRATOR]
     if helpers:
         lines += ["", "## What was found", *[_said(state) for state in helpers]]
-    if fold.files:
+    files = [written for written in fold.files.values() if written.path != REPORT]
+    if files:
         lines += ["", "## Files", ""]
-        lines += [f"- `{written.path}` ({written.lines} lines): {written.title}" for written in fold.files.values()]
+        lines += [f"- `{written.path}` ({written.lines} lines): {written.title}" for written in files]
     lines += ["", f"{len(fold.sources)} sources are stored in `.explorer/sources/`.", ""]
-    lines += ["To go on from here:", "", f"    explorer resume {run_id}"]
+    lines += ["To go on from here:", "", f"    {way_on(fold, workspace.folder.name, reason)}"]
     return "\n".join(lines)
+
+
+def way_on(fold: Fold, run_id: str, reason: str) -> str:
+    """The command that goes on with a run; after a limit, with twice as much of what ran out."""
+    command = f"explorer resume {run_id}"
+    limits = Limits.model_validate(fold.started.settings.get("limits", {})) if fold.started is not None else Limits()
+    before = fold.paid_before
+    # A later life may have had a larger limit than the recorded one: then about so much of it is used.
+    match reason.partition(";")[0]:
+        case "step limit":
+            return f"{command} --max-steps {2 * max(limits.max_steps or 0, fold.steps - before.steps)}"
+        case "cost limit":
+            usd = 2 * max(limits.max_cost_usd or 0.0, fold.known_cost_usd - before.cost_usd)
+            return f"{command} --max-cost {usd:.2f}" if usd >= CENT_USD else f"{command} --max-cost {usd:.6f}"
+        case "token limit":
+            tokens = 2 * max(limits.max_tokens or 0, fold.usage.total_tokens - before.tokens)
+            return f"EXPLORER_MAX_TOKENS={tokens} {command}"
+        case "time limit":
+            seconds = 2 * (limits.max_time_s or 0)
+            return f"{command} --max-time {seconds:g}s" if seconds else command
+        case _:
+            return command
 
 
 def _said(state: AgentState) -> str:
     if state.finished is None:
         return f"\n**{state.agent}** was still at work on: {_first_line(state.task)}"
-    return f"\n**{state.agent}** ({state.finished.status}): {state.finished.summary or state.finished.reason}"
+    words = (state.finished.summary or state.finished.reason)[:MAX_SUMMARY_CHARS]
+    return f"\n**{state.agent}** ({state.finished.status}): {words}"
 
 
 def _first_line(text: str) -> str:
@@ -162,8 +193,11 @@ def _fields(fold: Fold, status: Status, reason: str, rendered: Rendered, languag
 
 
 def created_at(run_id: str) -> str:
-    """The start of a run, as its id tells it (UTC)."""
-    return datetime.strptime(run_id[:15] + "+0000", "%Y%m%d-%H%M%S%z").isoformat()
+    """The start of a run, as its id tells it (UTC); empty for an id of an embedder's own making."""
+    try:
+        return datetime.strptime(run_id[:15] + "+0000", "%Y%m%d-%H%M%S%z").isoformat()
+    except ValueError:
+        return ""
 
 
 def report_path(folder: Path) -> Path | None:

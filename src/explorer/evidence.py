@@ -10,11 +10,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import yaml
 
+from explorer.errors import StorageError
 from explorer.events import AnyEvent, Source, SourceRecorded
 from explorer.messages import Frozen
 
 TRACKING_PARAMETERS = re.compile(r"^(utm_\w+|fbclid|gclid|ref_src)$")
 TITLE_CHARS = 300
+BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]")
+"""Letters and marks that show nothing: fillers, and variation selectors, of which whole messages can be made."""
 
 
 class SourceDraft(Frozen):
@@ -50,9 +53,9 @@ class Evidence:
         self._write = write
         self._now = now
         self._sources = {source.id: source for source in known}
-        self._ids = {(canonical_url(source.url), source.sha256): source.id for source in known}
+        self._ids = {(_same_address(source.url), source.sha256): source.id for source in known}
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
-        self._next = 1 + max((int(source.id[1:]) for source in known), default=0)
+        self._next = 1
 
     @property
     def sources(self) -> dict[str, Source]:
@@ -64,14 +67,17 @@ class Evidence:
 
         The text is on disk before its event, so that an id in the journal always has its text.
         """
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._store_one(draft)) for draft in drafts]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._store_one(draft)) for draft in drafts]
+        except* StorageError as errors:
+            raise errors.exceptions[0] from None
         return [task.result() for task in tasks]
 
     async def _store_one(self, draft: SourceDraft) -> Source:
         text = visible(draft.text)
         digest = hashlib.sha256(text.encode()).hexdigest()
-        key = (canonical_url(draft.url), digest)
+        key = (_same_address(draft.url), digest)
         # One lock a key: a second tool with the same text waits until its id is on disk.
         async with self._locks.setdefault(key, asyncio.Lock()):
             if key in self._ids:
@@ -84,6 +90,9 @@ class Evidence:
             return source
 
     def _describe(self, draft: SourceDraft, text: str, digest: str) -> Source:
+        # The lowest free id: one that a crash kept from being recorded was shown to nobody, and is given again.
+        while f"S{self._next}" in self._sources:
+            self._next += 1
         identifier = f"S{self._next}"
         self._next += 1
         return Source(
@@ -107,11 +116,22 @@ def _stored_form(source: Source, text: str) -> str:
 
 
 def canonical_url(url: str) -> str:
-    """The form under which two spellings of one address are the same: no fragment, no tracking, no trailing slash."""
+    """The form under which two spellings of one address are the same: no fragment, no tracking, no trailing slash.
+
+    Raises:
+        ValueError: It is no address.
+    """
     parts = urlsplit(url)
     query = [(k, v) for k, v in parse_qsl(parts.query, keep_blank_values=True) if not TRACKING_PARAMETERS.match(k)]
     path = parts.path.rstrip("/")
     return urlunsplit((parts.scheme.lower(), parts.netloc.lower(), path, urlencode(query), ""))
+
+
+def _same_address(url: str) -> str:
+    try:
+        return canonical_url(url)
+    except ValueError:  # what a source gives as its address is kept, even if it is none
+        return url
 
 
 def visible(text: str) -> str:
@@ -119,7 +139,8 @@ def visible(text: str) -> str:
 
     Newline and tab stay. Invisible text is a carrier of instructions that no person would notice.
     """
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Co"})
+    kept = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Co"})
+    return BLANKS.sub("", kept)
 
 
 def fence(text: str) -> str:

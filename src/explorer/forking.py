@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from explorer.conclusion import DRAFT, REPORT
 from explorer.errors import ConfigError, StorageError
 from explorer.events import RunForked, ToolFinished, TurnTaken
 from explorer.history import Fold
 from explorer.journal import Journal
 from explorer.messages import JsonObject
-from explorer.records import Record, encode_all
+from explorer.records import Record, encode_all, examine
 from explorer.runs import journal_path, new_run_id, read_records
 from explorer.workspace import Workspace, sha256
 
@@ -41,11 +42,12 @@ async def fork(folder: Path, at: int | None, now: datetime) -> Forked:
         ConfigError: There is no such record.
         StorageError: The disk refused, or the journal is damaged.
     """
-    records = read_records(folder)
+    records = _good_records(folder, at)
     at = len(records) if at is None else at
     if not 1 <= at <= len(records):
         raise ConfigError(
-            f"run {folder.name} has records 1 to {len(records)}, not {at}", hint=f"explorer show {folder.name}"
+            f"run {folder.name} has records 1 to {len(records)}, not {at}",
+            hint=f"their numbers: explorer show {folder.name} --timeline",
         )
     kept = records[:at]
     fold = Fold.of(record.event for record in kept)
@@ -58,12 +60,36 @@ async def fork(folder: Path, at: int | None, now: datetime) -> Forked:
     except OSError as error:
         raise StorageError(f"cannot write {target}: {error.strerror}") from error
     lost = _bring_files(folder, target, kept, fold)
+    if at == len(records):
+        _bring_report(Workspace(folder), Workspace(target))
     journal = Journal.open(target / ".explorer", lambda: now)
     try:
         await journal.append(RunForked(run_id=run_id, of=folder.name, shared=at))
     finally:
         journal.close()
     return Forked(target, at, lost)
+
+
+def _good_records(folder: Path, at: int | None) -> tuple[Record, ...]:
+    """All records, or of a damaged journal those before the damage, when no later one is asked for."""
+    if at is None:
+        return read_records(folder)
+    try:
+        found = examine(journal_path(folder).read_bytes())
+    except OSError as error:
+        raise StorageError(f"cannot read the journal of {folder.name}: {error.strerror}") from error
+    if found.damage is not None and at > len(found.records):
+        last = len(found.records)
+        found.damage.hint = f"the records before are good: explorer fork {folder.name} --at {last}" if last else ""
+        raise found.damage
+    return found.records
+
+
+def _bring_report(old: Workspace, new: Workspace) -> None:
+    """A fork of a whole run has its report as it stands, and the writer's draft of it."""
+    for path in (REPORT, DRAFT):
+        if old.exists(path):
+            new.write_own(path, old.read_text(path))
 
 
 def _bring_files(folder: Path, target: Path, kept: Sequence[Record], fold: Fold) -> tuple[str, ...]:

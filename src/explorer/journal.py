@@ -136,7 +136,7 @@ class Journal:
 
     def _seal(self, event: AnyEvent) -> tuple[Record, bytes]:
         record = Record(v=JOURNAL_VERSION, seq=self._seq + 1, at=self._now(), event=event)
-        line, self._crc = encode(record, self._crc)
+        line, self._crc = encode(record, self._crc, self._durable)
         # Counted only now: an event that cannot be encoded leaves no gap.
         self._seq = record.seq
         return record, line

@@ -9,6 +9,17 @@ JsonObject = dict[str, Any]
 """A JSON object as it came from, or goes to, the wire."""
 
 
+def mend_text(text: str) -> str:
+    """Join surrogate pairs that were split, and replace single halves, which nothing can store, by U+FFFD."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
 class Frozen(BaseModel):
     """A value of ours: immutable, and unknown fields are errors."""
 

@@ -103,7 +103,7 @@ def _split(path: Path) -> tuple[str, str]:
             raise ConfigError(
                 f"{path} is over {MAX_ROLE_FILE_BYTES} bytes; a role file is a prompt", hint=f"edit {path}"
             )
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}", hint=f"mend or remove {path}") from error
     if not text.startswith("---\n") or "\n---\n" not in text[4:]:

@@ -1,6 +1,6 @@
 """The journal's lines: how a record becomes bytes and back, and what of a file can be trusted.
 
-A line is `{"v":1,"seq":17,"at":"...","agent":"...","type":"...", ..., "prev":"<crc32>","crc":"<crc32>"}`:
+A line is `{"v":1,"seq":17,"at":"...","agent":"...","type":"...", ..., "sure":16,"prev":"<crc32>","crc":"<crc32>"}`:
 `prev` is the `crc` of the line before, `crc` covers the line up to itself. So neither a flipped bit nor a
 missing or foreign line is ever taken for a record, the last line included.
 """
@@ -11,8 +11,9 @@ import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from explorer.errors import JournalDamagedError
 from explorer.events import JOURNAL_VERSION, AnyEvent, Record
@@ -23,7 +24,10 @@ GENESIS = "00000000"
 CRC_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
 LINE_END = re.compile(rb'\n|(?<="\}).(?=\{"v":)', re.DOTALL)
 """Between two lines of a damaged file: the newline, or whatever byte took its place."""
-ENVELOPE = ("v", "seq", "at", "prev", "crc")
+ENVELOPE = ("v", "seq", "at", "sure", "prev", "crc")
+SURE = re.compile(rb',"sure":(\d+),"prev":"[0-9a-f]{8}","crc":"[0-9a-f]{8}"\}$')
+NEVER_WRITTEN = re.compile(rb"\0{16}")
+"""What a power cut leaves of a page that never reached the disk; no line has a NUL."""
 
 Upcaster = Callable[[JsonObject], JsonObject]
 
@@ -42,13 +46,22 @@ class Scan:
     good_bytes: int
     """Length of the valid head; what follows is a torn tail."""
     torn: bytes
-    """The torn tail, empty in a clean journal."""
+    """What follows the valid head: a torn tail, empty in a clean journal."""
+    damage: JournalDamagedError | None = None
+    """Why what follows is no mere torn tail; None when it is, or is empty."""
 
 
-def encode(record: Record, prev: str) -> tuple[bytes, str]:
-    """A record's line, with its newline, and its crc."""
+def encode(record: Record, prev: str, sure: int | None = None) -> tuple[bytes, str]:
+    """A record's line, with its newline, and its crc.
+
+    Args:
+        record: What to write.
+        prev: The crc of the line before.
+        sure: The last record known to be on disk; the one before, if not given.
+    """
     fields = {"v": record.v, "seq": record.seq, "at": record.at.isoformat()}
     fields |= record.event.model_dump(mode="json")
+    fields["sure"] = record.seq - 1 if sure is None else sure
     fields["prev"] = prev
     head = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")[:-1]
     crc = f"{zlib.crc32(head):08x}"
@@ -71,19 +84,38 @@ def scan(content: bytes) -> Scan:
     Raises:
         JournalDamagedError: A valid record stands after a damaged one, or the journal is of a newer version.
     """
+    found = examine(content)
+    if found.damage is not None:
+        raise found.damage
+    return found
+
+
+def examine(content: bytes, last_crc: str = GENESIS, count: int = 0) -> Scan:
+    """Read as far as the bytes can be trusted, and say what is wrong after that instead of refusing all of it.
+
+    Args:
+        content: A journal, or what stands in it behind a valid head.
+        last_crc: Of that head's last record.
+        count: Its records.
+    """
     records: list[Record] = []
-    last_crc, position = GENESIS, 0
+    position, damage = 0, None
     while position < len(content):
         end = content.find(b"\n", position)
         line = content[position : end if end >= 0 else len(content)]
-        record = _decode(line, last_crc, len(records) + 1) if end >= 0 else None
+        seq = count + len(records) + 1
+        try:
+            record = _decode(line, last_crc, seq) if end >= 0 else None
+            if record is None:
+                _refuse_if_valid_records_follow(content[position:], seq)
+        except JournalDamagedError as error:
+            record, damage = None, error
         if record is None:
-            _refuse_if_valid_records_follow(content[position:], len(records) + 1)
-            return Scan(tuple(records), last_crc, position, content[position:])
+            break
         records.append(record)
         last_crc = _crc_of(line) or GENESIS
         position = end + 1
-    return Scan(tuple(records), last_crc, position, b"")
+    return Scan(tuple(records), last_crc, position, content[position:], damage)
 
 
 def _crc_of(line: bytes) -> str | None:
@@ -98,7 +130,7 @@ def _decode(line: bytes, prev: str, seq: int) -> Record | None:
     """The record of a line, or None when the line is not what was written after `prev`."""
     if _crc_of(line) is None:
         return None
-    fields: JsonObject = json.loads(line)
+    fields = _fields(line, seq)
     if fields["prev"] != prev or fields["seq"] != seq:
         return None
     version: int = fields["v"]
@@ -108,23 +140,54 @@ def _decode(line: bytes, prev: str, seq: int) -> Record | None:
             hint="update explorer: pip install -U explorer",
         )
     while version < JOURNAL_VERSION:
+        if version not in UPCASTERS:
+            raise _not_understood(seq, ValueError(f"there was never a version {version}"))
         fields = UPCASTERS[version](fields)
         version += 1
     body = {key: value for key, value in fields.items() if key not in ENVELOPE}
     try:
-        event = _EVENTS.validate_python(body)
-    except ValidationError as error:
-        raise JournalDamagedError(f"record {seq} is intact but not understood: {error}") from error
-    return Record(v=version, seq=seq, at=datetime.fromisoformat(fields["at"]), event=event)
+        return Record(v=version, seq=seq, at=datetime.fromisoformat(fields["at"]), event=_EVENTS.validate_python(body))
+    except ValueError as error:
+        raise _not_understood(seq, error) from error
+
+
+def _fields(line: bytes, seq: int) -> JsonObject:
+    """A line's fields with a sound envelope: a checksum is no proof of who wrote the line."""
+    try:
+        fields: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _not_understood(seq, error) from error
+    kinds = (("v", int), ("seq", int), ("prev", str), ("at", str))
+    if not isinstance(fields, dict) or not all(isinstance(fields.get(name), kind) for name, kind in kinds):  # pyright: ignore[reportUnknownMemberType]
+        raise _not_understood(seq, ValueError("it has no sound envelope"))
+    return cast("JsonObject", fields)
+
+
+def _not_understood(seq: int, error: Exception) -> JournalDamagedError:
+    words = " ".join(str(error).split())[:300]
+    return JournalDamagedError(f"record {seq} is intact but not understood: {words}", hint="explorer doctor RUN")
 
 
 def _refuse_if_valid_records_follow(tail: bytes, seq: int) -> None:
-    """A torn tail may be cut off; a hole before intact records, or an intact one in the wrong place, may not."""
+    """A torn tail may be cut off; a hole before intact records, or an intact one in the wrong place, may not.
+
+    The exception is what a power cut leaves of records that were written together and never acknowledged: pages
+    that never reached the disk, before later ones that did. Those later lines were sealed before the hole was sure.
+    """
     lines = LINE_END.split(tail)
     # A line alone that lacks nothing but its newline is torn.
-    for line in lines if len(lines) > 1 else ():
-        if _crc_of(line) is not None:
-            raise JournalDamagedError(
-                f"the journal is damaged at record {seq} (line {seq}), and intact records follow it",
-                hint="restore the journal from a copy; explorer does not guess what was lost",
-            )
+    intact = [line for line in (lines if len(lines) > 1 else ()) if _crc_of(line) is not None]
+    if not intact:
+        return
+    if NEVER_WRITTEN.search(tail) and all(_sure_of(line) < seq for line in intact):
+        return
+    raise JournalDamagedError(
+        f"the journal is damaged at record {seq} (line {seq}), and intact records follow it",
+        hint="explorer does not guess what was lost; what can be saved, and how: explorer doctor RUN",
+    )
+
+
+def _sure_of(line: bytes) -> int:
+    """The last record that was on disk when a line was sealed."""
+    found = SURE.search(line)
+    return int(found[1]) if found is not None else 0

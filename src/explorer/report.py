@@ -10,8 +10,12 @@ import yaml
 
 from explorer.events import Source
 
-CITATION = re.compile(r"\[(S\d+(?:\s*[,;]\s*S\d+)*)\]")
-"""`[S12]` and `[S12, S13]`."""
+IDS = r"\[S\d+(?:\s*[,;]\s*S\d+)*\]"
+CITATION = re.compile(
+    rf"^(?P<fence>```+|~~~+).*?^(?P=fence)|`(?!{IDS}`)[^`\n]+`|(?P<tick>`?)(?P<ids>{IDS})(?P=tick)",
+    re.MULTILINE | re.DOTALL,
+)
+"""`[S12]` and `[S12, S13]`; code is found too, so that it is passed over: `row[S1]` in code cites nothing."""
 MIN_REPORT_WORDS = 12
 PLACEHOLDER = re.compile(
     r"^\W*(todo|tbd|placeholder|lorem ipsum|to be written|coming soon|report goes here)\b", re.IGNORECASE
@@ -40,7 +44,7 @@ class Rendered:
 
 def cited_ids(text: str) -> list[str]:
     """All ids cited in a text, in order, with repetitions."""
-    return [identifier for found in CITATION.finditer(text) for identifier in re.findall(r"S\d+", found[1])]
+    return [identifier for found in CITATION.finditer(text) for identifier in re.findall(r"S\d+", found["ids"] or "")]
 
 
 def problem_of(text: str, sources: Mapping[str, Source]) -> str:
@@ -63,10 +67,15 @@ def count_words(text: str) -> int:
 
 
 def without_frontmatter(text: str) -> str:
-    """The body below a YAML frontmatter, or the whole text."""
-    if text.startswith("---\n") and "\n---\n" in text[4:]:
-        return text[4:].partition("\n---\n")[2].lstrip("\n")
-    return text
+    """The body below a YAML frontmatter, or the whole text: a line of dashes may as well be a rule."""
+    head, ends, body = text[4:].partition("\n---\n")
+    if not text.startswith("---\n") or not ends:
+        return text
+    try:
+        is_fields = isinstance(yaml.safe_load(head), dict)
+    except yaml.YAMLError:
+        is_fields = False
+    return body.lstrip("\n") if is_fields else text
 
 
 def language_of(text: str) -> str:
@@ -82,7 +91,9 @@ def render(draft: str, sources: Mapping[str, Source], language: str) -> Rendered
     dangling = sorted({identifier for identifier in cited_ids(body) if identifier not in sources})
 
     def numbered(found: "re.Match[str]") -> str:
-        ids = re.findall(r"S\d+", found[1])
+        if found["ids"] is None:
+            return found[0]
+        ids = re.findall(r"S\d+", found["ids"])
         return "".join(f"[{numbers[name]}]" if name in numbers else MISSING for name in ids)
 
     text = CITATION.sub(numbered, body)
@@ -99,13 +110,21 @@ def reference(source: Source) -> str:
     """One source as a reader wants it: title, what it is, site, date, address, honest flags."""
     title = re.sub(r"([\[\]\\`*_<>])", r"\\\1", source.title)
     kind = KIND_WORDS.get(source.kind, "")
-    site = urlsplit(source.url).netloc.removeprefix("www.")
+    site = _site(source.url)
     address = source.url if "://" in source.url else source.url.removeprefix("file:")
     head = f"{title} ({kind})" if kind else title
+    end = "" if head.endswith(("?", "!", ".")) else "."
     flags = [flag.replace("_", " ") for flag in source.flags if flag != SAMPLE_FLAG]
     marks = f" ({', '.join(flags)})" if flags else ""
     parts = [part for part in (site, source.published[:10], address) if part]
-    return f"{head}. {', '.join(parts)}{marks} `{source.id}`".replace("?.", "?").replace("!.", "!")
+    return f"{head}{end} {', '.join(parts)}{marks} `{source.id}`"
+
+
+def _site(url: str) -> str:
+    try:
+        return urlsplit(url).netloc.removeprefix("www.")
+    except ValueError:  # an address from outside may be none
+        return ""
 
 
 def with_frontmatter(fields: Mapping[str, Any], body: str) -> str:

@@ -7,10 +7,10 @@ from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any, ClassVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from explorer.events import FileChange
-from explorer.messages import JsonObject, ToolSchema
+from explorer.messages import JsonObject, ToolSchema, mend_text
 
 CURRENT_CALL: ContextVar[str] = ContextVar("CURRENT_CALL", default="")
 """The engine's key of the call being executed, for tools that must recognise their call after a restart."""
@@ -41,6 +41,11 @@ class ToolResult(BaseModel):
     """What the model reads on failure."""
     metadata: dict[str, Any] = {}
     """For programs, never shown to a model. The engine reads `files` (WrittenFile) and `sources` (ids)."""
+
+    @field_validator("content", "error", mode="before")
+    @classmethod
+    def _mended(cls, value: object) -> object:
+        return mend_text(value) if isinstance(value, str) else value
 
     @property
     def text(self) -> str:

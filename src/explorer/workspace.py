@@ -29,6 +29,8 @@ MAX_NAME_BYTES = 200
 MAX_LISTED = 2_000
 TITLE_CHARS = 120
 _OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.tmp")
+"""Names of files that are being written; see `_replace`."""
 WINDOWS_DRIVE = re.compile(r"^[A-Za-z]:")
 
 
@@ -82,7 +84,7 @@ class Workspace:
             ToolError: The path is not the agent's to write, or the content is too big.
         """
         refuse_engine_folder(path)
-        return self.write_own(path, text)
+        return self.write_own(path, _readable(text))
 
     def write_own(self, path: str, text: str) -> WrittenFile:
         """The same for the engine itself, which may write `.explorer/`.
@@ -109,11 +111,19 @@ class Workspace:
                 os.unlink(name, dir_fd=parent)
                 os.fsync(parent)
 
+    def sweep(self) -> None:
+        """Remove what writes left that a crash cut off: nobody reads it, and agents would see it in listings."""
+        for folder, _, names in os.walk(self.folder):
+            for name in filter(TEMPORARY.fullmatch, names):
+                Path(folder, name).unlink(missing_ok=True)
+
     def foresee(self, path: str, text: str) -> FileChange:
         """The change that writing `text` would make."""
         refuse_engine_folder(path)
         clean = "/".join(_parts(path))
-        return FileChange(path=clean, before=self.digest(path), after=sha256(text.encode("utf-8", "replace")))
+        return FileChange(
+            path=clean, before=self.digest(path), after=sha256(_readable(text).encode("utf-8", "replace"))
+        )
 
     def exists(self, path: str) -> bool:
         """Whether a plain file is there."""
@@ -172,6 +182,11 @@ class Workspace:
             yield descriptor, name
         finally:
             os.close(descriptor)
+
+
+def _readable(text: str) -> str:
+    """Without NUL, which would make a text file a binary one that nobody can read back."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def sha256(content: bytes) -> str:

@@ -13,12 +13,14 @@ from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
 from explorer.workspace import Workspace
 
 CALL_AGENT = "call_agent"
-MAX_SUMMARY_CHARS = 3_000
-MAX_INDEX_BYTES = 2_600
-"""Of the index of files in a helper's result; with the summary it stays under about 6 kB."""
+MAX_SUMMARY_BYTES = 2_600
+MAX_REASON_BYTES = 300
+MAX_QUESTIONS_BYTES = 500
+MAX_INDEX_BYTES = 2_400
+"""Of the index of files in a helper's result, which stays under 6 kB however much was found, in any script."""
 FIRST_LINE_CHARS = 160
 OPEN_QUESTIONS = re.compile(
-    r"^\W*(?:not known|open questions|unknown|未知|未解决的问题)\W*[:：]\s*(.+)",
+    r"^[^\w\n]*(?:not known|open questions|unknown|未知|未解决的问题)\W*[:：]\s*(.+)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
 
@@ -32,8 +34,9 @@ def index_line(workspace: Workspace, path: str) -> str:
 
 def handed_back(state: AgentState, finished: AgentFinished, *, full: bool) -> ToolResult:
     """A helper's result: a short summary, and an index made from what the journal says was written."""
-    summary = finished.summary if full else finished.summary[:MAX_SUMMARY_CHARS]
-    reason = "" if finished.status is Status.COMPLETE else f"Ended early: {finished.reason}. "
+    summary = finished.summary if full else _cut(finished.summary, MAX_SUMMARY_BYTES)
+    early = finished.status is not Status.COMPLETE
+    reason = f"Ended early: {_cut(finished.reason, MAX_REASON_BYTES)}. " if early else ""
     unknown = OPEN_QUESTIONS.search(finished.summary)
     content = json.dumps(
         {
@@ -41,7 +44,7 @@ def handed_back(state: AgentState, finished: AgentFinished, *, full: bool) -> To
             "status": finished.status,
             "summary": (reason + summary).strip(),
             "files": _index(list(state.files.values())),
-            "open_questions": unknown[1].strip()[:600] if unknown else "",
+            "open_questions": _cut(unknown[1].strip(" *_\n"), MAX_QUESTIONS_BYTES) if unknown else "",
         },
         ensure_ascii=False,
     )
@@ -51,6 +54,14 @@ def handed_back(state: AgentState, finished: AgentFinished, *, full: bool) -> To
     if finished.status is Status.FAILED:
         return ToolResult(success=False, error=content, metadata=metadata)
     return ToolResult(success=True, content=content, metadata=metadata)
+
+
+def _cut(text: str, max_bytes: int) -> str:
+    """As much of a text as takes so many bytes inside JSON."""
+    whole = text
+    while len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")) > max_bytes:
+        text = text[: len(text) * 9 // 10]
+    return text if text == whole else f"{text} [...]"
 
 
 def _index(files: list[WrittenFile]) -> list[dict[str, str | int]]:
