@@ -13,7 +13,10 @@ from explorer.errors import ModelError
 from explorer.events import AgentFinished, TurnTaken
 from explorer.history import AgentState
 from explorer.messages import LLMClient, Request, StopKind, ToolSchema, Turn
-from explorer.pacing import Decision, Ending, after_fault, after_turn, before_asking
+from explorer.pacing import Decision, Ending, after_fault, after_turn, before_asking, reply_tokens
+
+RUNNABLE_STOPS = frozenset({StopKind.TOOL_USE, StopKind.END, StopKind.PAUSE})
+"""A turn that stopped otherwise may have been cut in the middle of a call."""
 
 
 @dataclass(frozen=True)
@@ -65,28 +68,37 @@ async def run_agent(state: AgentState, room: AgentRoom) -> AgentFinished:
 async def _ask(state: AgentState, room: AgentRoom) -> None:
     """One request within the account's room, and its turn on disk."""
     account = room.account()
-    hold = account.hold(estimate_tokens(state, room.head), room.max_output_tokens, room.worst_cost)
+    output_tokens = reply_tokens(state, room.max_output_tokens)
+    hold = await account.reserve(estimate_tokens(state, room.head), output_tokens, room.worst_cost)
     if isinstance(hold, str):
         ending = room.without_room(state, hold)
         if ending is not None:
             await room.calls.record(ending.event(state.agent))
         return
-    started = room.clock()
-    used = Amount(steps=1)
+    used = Amount()
     try:
-        turn = await room.client.generate(_request(state, room.head, hold))
-        used = Amount(1, turn.usage.total_tokens, turn.cost_usd or 0.0)
+        decision = await room.advise(state) if hold.has_waited else None
+        if decision is None:
+            used = Amount(steps=1)
+            taken = await _turn(state, room, hold)
+            used = Amount(1, taken.turn.usage.total_tokens, taken.turn.cost_usd or 0.0)
+            event = taken
+        else:
+            event = decision.event(state.agent)
     except ModelError as error:
         decision = after_fault(state, error)
         if decision is None:
             raise
-        await room.calls.record(decision.event(state.agent))
-        return
+        event = decision.event(state.agent)
     finally:
         account.settle(hold, used)
-    await room.calls.record(
-        TurnTaken(agent=state.agent, turn=_runnable(turn), seconds=round(room.clock() - started, 3))
-    )
+    await room.calls.record(event)
+
+
+async def _turn(state: AgentState, room: AgentRoom, hold: Hold) -> TurnTaken:
+    started = room.clock()
+    turn = await room.client.generate(_request(state, room.head, hold))
+    return TurnTaken(agent=state.agent, turn=_runnable(turn), seconds=round(room.clock() - started, 3))
 
 
 def _request(state: AgentState, head: Head, hold: Hold) -> Request:
@@ -102,11 +114,13 @@ def _request(state: AgentState, head: Head, hold: Hold) -> Request:
 
 
 def _runnable(turn: Turn) -> Turn:
-    """Of a cut turn nothing is run: its calls become calls that say so, whole or not."""
-    if turn.stop is not StopKind.MAX_TOKENS or not turn.calls:
+    """Of a turn that was not brought to its end nothing is run: its calls become calls that say so, whole or not."""
+    if turn.stop in RUNNABLE_STOPS or not turn.calls:
         return turn
-    from_cut = "the reply was cut at its length limit, so none of its calls was run; ask again in smaller pieces"
-    calls = tuple(call.model_copy(update={"arguments": None, "problem": from_cut}) for call in turn.calls)
+    problem = "the reply was not brought to its end, so none of its calls was run"
+    if turn.stop is StopKind.MAX_TOKENS:
+        problem = "the reply was cut at its length limit, so none of its calls was run; ask again in smaller pieces"
+    calls = tuple(call.model_copy(update={"arguments": None, "problem": problem}) for call in turn.calls)
     return turn.model_copy(update={"calls": calls})
 
 

@@ -1,11 +1,13 @@
 """What a run may use up: a tree of accounts, where room is reserved before a request and settled after it.
 
 Reserving is what keeps many helpers asking at once from overshooting: a request whose worst case does not fit is
-never sent. The exploration gets its limits less a slice that only the report may spend.
+not sent before others have given back what they did not need. The exploration gets its limits less a slice that
+only the report may spend.
 """
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from explorer.settings import Limits
 
@@ -13,6 +15,8 @@ EXPLORATION_SHARE = 0.95
 """Of money, tokens and steps; the rest is held back for the report."""
 EXPLORATION_TIME_SHARE = 0.85
 """Of the time; writing a report takes a few turns."""
+REPORT_STEPS = 8
+"""A writer reads, writes and looks once more, and the orchestrator reads and finishes."""
 NOTE_SHARES = (0.70, 0.85)
 MIN_OUTPUT_TOKENS = 1_024
 """A reply with less room than this is not worth asking for."""
@@ -45,6 +49,16 @@ class Hold:
     amount: Amount
     max_output_tokens: int
     """How long the reply may be, so that even the worst case fits."""
+    has_waited: bool = False
+    """Whether others' requests were waited for, so that much may have changed meanwhile."""
+
+
+@dataclass
+class Queue:
+    """Who waits for room: in order, and the first looks again whenever a reservation is given back."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    given_back: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass
@@ -58,6 +72,38 @@ class Account:
     max_cost_usd: float | None = None
     used: Amount = field(default_factory=Amount)
     held: Amount = field(default_factory=Amount)
+    queue: Queue = field(default_factory=Queue)
+    """One for the whole tree."""
+
+    def __post_init__(self) -> None:
+        """Wait in one queue with the whole tree."""
+        if self.parent is not None:
+            self.queue = self.parent.queue
+
+    async def reserve(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> Hold | str:
+        """Do as `hold` does, but wait while only others' reservations are in the way.
+
+        A reservation is the worst case; most of it comes back. So many requests at once under a small limit go
+        one after another, rather than being refused or cut short while most of the limit is still unspent.
+        """
+        has_waited = self.queue.turn.locked()
+        async with self.queue.turn:
+            while self._is_only_held(input_tokens, max_output_tokens, worst_cost):
+                has_waited = True
+                self.queue.given_back.clear()
+                await self.queue.given_back.wait()
+            hold = self.hold(input_tokens, max_output_tokens, worst_cost)
+        return replace(hold, has_waited=has_waited) if isinstance(hold, Hold) else hold
+
+    def _is_only_held(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> bool:
+        """Whether the longest reply that fits beside what is used does not fit beside what is reserved, too."""
+        output_tokens = max_output_tokens
+        while output_tokens >= MIN_OUTPUT_TOKENS:
+            need = Amount(1, input_tokens + output_tokens, worst_cost(input_tokens, output_tokens))
+            if not self.lacking(need, is_settled=True):
+                return bool(self.lacking(need))
+            output_tokens //= 2
+        return False
 
     def hold(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> Hold | str:
         """Reserve room for one request, shortening the reply if that makes it fit.
@@ -88,21 +134,27 @@ class Account:
             account.held -= hold.amount
             account.used += used
             account = account.parent
+        self.queue.given_back.set()
 
     def book(self, used: Amount) -> None:
         """Book what an earlier life of the run used."""
         self.settle(Hold(Amount(), 0), used)
 
-    def lacking(self, need: Amount) -> str:
-        """The first limit, here or above, that `need` does not fit under; empty when it fits."""
-        after = self.used + self.held + need
+    def lacking(self, need: Amount, *, is_settled: bool = False) -> str:
+        """The first limit, here or above, that `need` does not fit under; empty when it fits.
+
+        Args:
+            need: What is wanted.
+            is_settled: Whether to leave reservations out, but for steps, which never come back.
+        """
+        after = self.used + (Amount(self.held.steps) if is_settled else self.held) + need
         if self.max_steps is not None and after.steps > self.max_steps:
             return "steps"
         if self.max_tokens is not None and after.tokens > self.max_tokens:
             return "tokens"
         if self.max_cost_usd is not None and after.cost_usd > self.max_cost_usd + 1e-12:
             return "cost"
-        return self.parent.lacking(need) if self.parent is not None else ""
+        return self.parent.lacking(need, is_settled=is_settled) if self.parent is not None else ""
 
     def share_used(self) -> float:
         """The largest used share of any limit here, 0.0 without limits."""
@@ -152,6 +204,11 @@ class Budget:
         """From now on only the report is worked on. The first reason stays."""
         self._wind_down = self._wind_down or reason
 
+    def withdraw(self, reason: str) -> None:
+        """Take a `wind_down` back: the run is stopped at once, and what has not ended yet is not to be cut short."""
+        if self._wind_down == reason:
+            self._wind_down = ""
+
     @property
     def winding_down(self) -> str:
         """Why only the report is worked on; empty while the exploration goes on."""
@@ -162,12 +219,12 @@ class Budget:
 
 
 def _less_the_report(limits: Limits) -> tuple[int | None, int | None, float | None]:
-    """The limits of the exploration: at least two steps are held back for the report."""
-    steps = (
-        None
-        if limits.max_steps is None
-        else max(1, min(int(limits.max_steps * EXPLORATION_SHARE), limits.max_steps - 2))
-    )
+    """The limits of the exploration: at least two steps are held back for the report, eight where there are enough."""
+    steps = None
+    if limits.max_steps is not None:
+        share = round(limits.max_steps * (1 - EXPLORATION_SHARE))
+        held_back = max(2, share, min(REPORT_STEPS, limits.max_steps // 4))
+        steps = max(1, limits.max_steps - held_back)
     tokens = None if limits.max_tokens is None else int(limits.max_tokens * EXPLORATION_SHARE)
     cost = None if limits.max_cost_usd is None else limits.max_cost_usd * EXPLORATION_SHARE
     return steps, tokens, cost

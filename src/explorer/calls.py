@@ -20,10 +20,13 @@ from explorer.tool import CURRENT_CALL, Effect, Tool, ToolResult
 
 MAX_RESULT_CHARS = 40_000
 """A longer result is kept in a file, and the model gets its head and tail."""
+MAX_SPILL_CHARS = 2_000_000
+"""Of one file: in any script no more bytes than a file of a run may have."""
 HEAD_CHARS = 12_000
 TAIL_CHARS = 4_000
-MAX_ERROR_CHARS = 4_000
+MAX_ERROR_CHARS = 6_500
 INTERRUPTED = "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you go on."
+CUT_OFF = "{name} was cut off before it had a result"
 CHANGED_MEANWHILE = "This call was interrupted, and {path} has changed since: read it before you write again."
 
 Record = Callable[[AnyEvent], Awaitable[None]]
@@ -127,10 +130,14 @@ def _is_parallel(call: OpenCall, toolbox: Toolbox) -> bool:
 async def _run_together(agent: str, calls: list[OpenCall], room: CallRoom) -> None:
     try:
         async with asyncio.TaskGroup() as group:
-            for call in calls:
-                group.create_task(_run_one(agent, call, room), name=call.key)
+            tasks = [group.create_task(_run_one(agent, call, room), name=call.key) for call in calls]
     except* ExplorerError as errors:
         raise _first(errors) from None
+    for call, task in zip(calls, tasks, strict=True):
+        # Nobody cancelled us: a library below did it by mistake. Without a result the call would be made for ever.
+        if task.cancelled():
+            result = ToolResult(success=False, error=CUT_OFF.format(name=call.call.name))
+            await room.record(await _finished(agent, call, result, ends=False, room=room))
 
 
 def _first(errors: BaseExceptionGroup[ExplorerError]) -> ExplorerError:
@@ -201,7 +208,7 @@ async def _guarded(tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return ToolResult(success=False, error=f"{tool.name} was cut off before it had a result")
+        return ToolResult(success=False, error=CUT_OFF.format(name=tool.name))
     except (ToolError, ModelError, StorageError):
         raise
     except Exception as error:  # noqa: BLE001 - the one place: a crash in a tool is told, logged, and stays its own
@@ -237,9 +244,13 @@ async def _finished(agent: str, call: OpenCall, result: ToolResult, *, ends: boo
 
 
 async def _shorten(content: str, key: str, room: CallRoom) -> str:
-    path = await room.spill(key, content)
+    starts = range(0, len(content), MAX_SPILL_CHARS)
+    keys = [key if start == 0 else f"{key}-{number}" for number, start in enumerate(starts, 1)]
+    parts = [content[start : start + MAX_SPILL_CHARS] for start in starts]
+    paths = [await room.spill(key, part) for key, part in zip(keys, parts, strict=True)]
     cut = len(content) - HEAD_CHARS - TAIL_CHARS
     return (
         f"{content[:HEAD_CHARS]}\n\n[{cut} of {len(content)} characters are left out here; "
-        f'all of it is in {path}: read_file(filepath="{path}", start_line=...)]\n\n{content[-TAIL_CHARS:]}'
+        f'all of it is in {", ".join(paths)}: read_file(filepath="{paths[0]}", start_line=...)]\n\n'
+        f"{content[-TAIL_CHARS:]}"
     )

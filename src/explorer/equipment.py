@@ -12,10 +12,10 @@ from explorer.events import Source
 from explorer.evidence import SourceDraft, Store
 from explorer.llm.models import OFFLINE, Choice, ModelRef, choose
 from explorer.llm.offline import OfflineClient
-from explorer.llm.open_clients import Clients
-from explorer.llm.prices import max_cost_usd
+from explorer.llm.open_clients import Clients, Patience
+from explorer.llm.prices import cost_usd, max_cost_usd
 from explorer.llm.retry import OnFailure, RetryingClient
-from explorer.messages import LLMClient
+from explorer.messages import LLMClient, Usage
 from explorer.net.fetch import Web
 from explorer.net.guard import Guard
 from explorer.net.hackernews import HackerNews
@@ -24,12 +24,14 @@ from explorer.net.sample_day import SAMPLE_NOW, SampleDayTransport
 from explorer.net.search import TavilySearch
 from explorer.prompts import PromptLoader, Role, built_in_roles
 from explorer.report import SAMPLE_FLAG
-from explorer.settings import Settings, Tier
+from explorer.settings import Price, Settings, Tier
 from explorer.team import Model
 from explorer.tool import Tool
 from explorer.tools.hackernews import HnCommentsTool, HnSearchTool, HnStoriesTool
 from explorer.tools.web import ReadWebpageTool, TavilySearchTool
 
+PRICED_TOKENS = 1_000
+"""A short request: some prices rise with the length."""
 NOWHERE = "http://127.0.0.1:9"
 """Nothing listens here: the sample day has no search service, and asks none."""
 
@@ -97,7 +99,9 @@ class Equipment:
             return Model("own", "own", self.own_client, lambda _input, _output: 0.0)
         ref = self.choice.models[role]
         client = self.clients.client_for(ref)
-        retrying = RetryingClient(client, self.clients.gate_for(ref), on_failure, seconds_left=seconds_left)
+        retrying = RetryingClient(
+            client, self.clients.gate_for(ref), on_failure, seconds_left=seconds_left, timing=self.clients.timing
+        )
         return Model(str(ref), ref.name, retrying, worst_cost(ref, self.settings))
 
 
@@ -112,7 +116,10 @@ def _labelled(store: Store) -> Store:
 
 @asynccontextmanager
 async def open_equipment(
-    settings: Settings, extra_tools: Sequence[Tool] = (), own_client: LLMClient | None = None
+    settings: Settings,
+    extra_tools: Sequence[Tool] = (),
+    own_client: LLMClient | None = None,
+    patience: Patience | None = None,
 ) -> AsyncGenerator[Equipment]:
     """Choose the models and open what reaches outside.
 
@@ -128,7 +135,7 @@ async def open_equipment(
     async with AsyncExitStack() as stack:
         outside = await stack.enter_async_context(Outside.open(settings))
         clients = await stack.enter_async_context(
-            Clients(settings, openai_url=choice.openai_url, offline=OfflineClient())
+            Clients(settings, openai_url=choice.openai_url, offline=OfflineClient(), patience=patience)
         )
         yield Equipment(settings, roles, choice, clients, outside, extra_tools, own_client)
 
@@ -166,19 +173,41 @@ def worst_cost(ref: ModelRef, settings: Settings) -> WorstCost:
     Raises:
         ConfigError: A money limit is set, and the model has no known price.
     """
-    if ref.provider == OFFLINE:
-        return lambda _input, _output: 0.0
-    official = ref.provider if not _is_elsewhere(ref, settings) else "elsewhere"
 
     def worst(input_tokens: int, output_tokens: int) -> float:
-        return max_cost_usd(ref.name, official, input_tokens, output_tokens, settings.price) or 0.0
+        return known_cost(ref, settings, input_tokens, output_tokens) or 0.0
 
-    if settings.limits.max_cost_usd is not None and max_cost_usd(ref.name, official, 1, 1, settings.price) is None:
+    if settings.limits.max_cost_usd is not None and known_cost(ref, settings, 1, 1) is None:
         raise ConfigError(
             f"a money limit is set, but no price is known for {ref}",
             hint="give its price in USD per million tokens, input/output: EXPLORER_PRICE=0.5/1.5, or drop --max-cost",
         )
     return worst
+
+
+def known_cost(ref: ModelRef, settings: Settings, input_tokens: int, output_tokens: int) -> float | None:
+    """USD that so many tokens of a model cost at most; None when its price is not known."""
+    if ref.provider == OFFLINE:
+        return 0.0
+    return max_cost_usd(ref.name, _vendor(ref, settings), input_tokens, output_tokens, settings.price)
+
+
+def list_price(ref: ModelRef, settings: Settings) -> Price | None:
+    """USD per million tokens of short requests that no cache takes part in; None when it is not known."""
+    if ref.provider == OFFLINE:
+        return Price(input_usd=0.0, output_usd=0.0)
+    usages = (Usage(input_tokens=PRICED_TOKENS), Usage(output_tokens=PRICED_TOKENS))
+    vendor = _vendor(ref, settings)
+    inward, outward = (cost_usd(ref.name, vendor, usage, settings.price) for usage in usages)
+    if inward is None or outward is None:
+        return None
+    times = 1_000_000 / PRICED_TOKENS
+    return Price(input_usd=round(inward * times, 6), output_usd=round(outward * times, 6))
+
+
+def _vendor(ref: ModelRef, settings: Settings) -> str:
+    """Whose price list holds."""
+    return "elsewhere" if _is_elsewhere(ref, settings) else ref.provider
 
 
 def _is_elsewhere(ref: ModelRef, settings: Settings) -> bool:

@@ -53,6 +53,8 @@ class AgentState:
     """The call that waits for this agent: of its start, or of its latest continuation."""
     messages: list[Message] = field(default_factory=list[Message])
     """The history up to the last complete exchange."""
+    began_at: int = 0
+    """Where in the history its latest task begins."""
     steps: int = 0
     """Turns taken, over the whole life."""
     step_limit: int = 0
@@ -70,10 +72,13 @@ class AgentState:
     """How often each kind of note was given."""
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
     """What this agent wrote, by path, as it stood after the last write."""
+    found_at: int = 0
+    """After how many turns it last wrote a file or met a source for the first time."""
     is_steered: bool = False
     """The user said something that no turn has answered yet."""
     ends: bool = False
     """A tool said that the work is done."""
+    _sources: set[str] = field(default_factory=set[str])
     _started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
     _done: dict[str, ToolFinished] = field(default_factory=dict[str, ToolFinished])
     _held: list[UserText] = field(default_factory=list[UserText])
@@ -101,9 +106,10 @@ class AgentState:
     def _begin(self, event: AgentStarted | AgentContinued) -> None:
         if isinstance(event, AgentStarted):
             self.role, self.task, self.parent = event.role, event.task, event.parent
-        self.finished, self.ends, self.notes = None, False, {}
+        self.finished, self.ends, self.notes, self.is_steered = None, False, {}, False
+        self.began_at = len(self.messages)
         self.parent_call = event.parent_call
-        self.step_limit = self.steps + event.max_steps
+        self.step_limit, self.found_at = self.steps + event.max_steps, self.steps
         self._say(event.task)
 
     def _hear(self, event: NoteAdded | Steered) -> None:
@@ -134,6 +140,9 @@ class AgentState:
     def _finish(self, event: ToolFinished) -> None:
         self._done[event.call] = event
         self.ends = self.ends or event.ends_agent
+        if event.files or not self._sources.issuperset(event.sources):
+            self.found_at = self.steps
+        self._sources.update(event.sources)
         for written in event.files:
             self.files[written.path] = written
         calls = self.calls()
@@ -170,13 +179,9 @@ class AgentState:
 
 
 def _result(call: OpenCall) -> CallResult:
-    assert call.finished is not None
-    return CallResult(
-        id=call.call.id,
-        name=call.call.name,
-        content=call.finished.content,
-        is_error=not call.finished.success,
-    )
+    done = call.finished
+    assert done is not None
+    return CallResult(id=call.call.id, name=call.call.name, content=done.content, is_error=not done.success)
 
 
 def _cleared(message: Results) -> Results:

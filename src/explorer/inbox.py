@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from explorer.errors import StorageError
+from explorer.errors import ConfigError, StorageError
 
 FOLDER = "inbox"
 MAX_ORDER_BYTES = 64 * 1024
@@ -48,10 +48,16 @@ class Inbox:
         """Queue an order, durably.
 
         Raises:
+            ConfigError: The words are too many.
             StorageError: The folder cannot be written.
         """
         order = Order(f"{time_ns():020d}-{secrets.token_hex(3)}", kind, text)
-        content = json.dumps({"kind": order.kind, "text": order.text}).encode()
+        content = json.dumps({"kind": order.kind, "text": order.text}, ensure_ascii=False).encode("utf-8", "replace")
+        if len(content) > MAX_ORDER_BYTES:
+            raise ConfigError(
+                f"the words have {len(content):,} bytes; a running run takes {MAX_ORDER_BYTES:,}",
+                hint="say it shorter, or wait for the end and use: explorer resume RUN",
+            )
         try:
             self._folder.mkdir(exist_ok=True)
             temporary = self._folder / f".{order.id}"
@@ -83,5 +89,11 @@ class Inbox:
             return None
 
     def done(self, order: Order) -> None:
-        """Remove an order that is in the journal."""
+        """Remove an order that is in the journal, or that nobody will take any more."""
         (self._folder / f"{order.id}.json").unlink(missing_ok=True)
+
+    def drop_stops(self) -> None:
+        """Remove orders to stop that came too late for the life they were meant for: the next one shall not obey."""
+        for order in self.waiting():
+            if order.kind is OrderKind.STOP:
+                self.done(order)

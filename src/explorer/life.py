@@ -49,6 +49,7 @@ class Life:
         """
         self._book(budget, message)
         workspace = Workspace(self.folder)
+        workspace.sweep()
         evidence = self._evidence(workspace)
         team = self._team(equipment, budget, workspace, evidence)
         ended, cut = None, ""
@@ -113,14 +114,13 @@ class Life:
 
     async def _orchestrate(self, team: Team, workspace: Workspace, evidence: Evidence, message: str) -> AgentFinished:
         state = self.fold.agents.get(ORCHESTRATOR)
-        if state is None:
-            return await team.lead(await self._first_words(workspace, evidence))
-        restore_draft(self.fold, workspace)
-        if state.finished is not None and (message or self._ended_early(state)):
-            return await team.go_on(message or GO_ON, renews_limits=bool(message))
-        if message:
+        if state is not None and state.finished is not None and (message or self._ended_early(state)):
+            await team.ask_again(message or GO_ON, renews_limits=bool(message))
+        elif state is not None and message:
             await self.record(Steered(agent=ORCHESTRATOR, text=message))
-        return await team.lead(state.task)
+        # Only now: until the run is open again on disk, a finished one keeps its report.
+        restore_draft(self.fold, workspace)
+        return await team.lead(state.task if state is not None else await self._first_words(workspace, evidence))
 
     def _ended_early(self, state: AgentState) -> bool:
         over = self.fold.finished

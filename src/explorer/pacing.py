@@ -3,12 +3,14 @@
 import json
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 from explorer.budget import NOTE_SHARES, Budget
 from explorer.errors import ModelError, ModelFault
 from explorer.events import AgentFinished, AnyEvent, Compacted, NoteAdded, Status
 from explorer.history import CLEARED_CHARS, AgentState
 from explorer.messages import CallResult, Results, StopKind, ToolCall, Turn
+from explorer.prompts import ORCHESTRATOR
 
 MAX_PAUSES = 5
 MAX_CUT_REPLIES = 2
@@ -16,6 +18,9 @@ WRAP_UP_STEPS = 2
 NOTE_REPEATS = 3
 REFUSE_REPEATS = 5
 MAX_ERROR_TURNS = 3
+NOTE_IDLE_TURNS = 12
+"""Turns of a helper without a new source or a written file."""
+MAX_IDLE_TURNS = 20
 KEPT_MESSAGES = 4
 """The latest exchanges are never cleared."""
 MIN_STEPS_BETWEEN = 3
@@ -70,8 +75,17 @@ def after_turn(state: AgentState) -> Decision | None:
     """What a reply without open calls means: an end, a nudge, or nothing (ask again)."""
     if state.ends:
         return Ending(Status.COMPLETE, "finished", _finishing_words(state))
-    turn = state.last_turn
+    turn = state.last_turn or _stopped_for_good(state)
     return None if turn is None else _STOPS[turn.stop](state, turn)
+
+
+def _stopped_for_good(state: AgentState) -> Turn | None:
+    """The turn before the latest results when it was the last one although it asked for tools; none of them was run."""
+    match state.messages[-2:]:
+        case [Turn(stop=StopKind.REFUSAL | StopKind.CONTEXT_EXCEEDED | StopKind.UNKNOWN) as turn, Results()]:
+            return turn
+        case _:
+            return None
 
 
 def _ended(state: AgentState, turn: Turn) -> Decision | None:
@@ -95,7 +109,9 @@ def _paused(state: AgentState, turn: Turn) -> Decision | None:
     return None
 
 
-def _refused(_state: AgentState, turn: Turn) -> Decision | None:
+def _refused(state: AgentState, turn: Turn) -> Decision | None:
+    if "declined" not in state.notes:
+        return Note("declined", "You declined. Do the part of the task that you can do, or say why there is none.")
     detail = f": {turn.stop_detail}" if turn.stop_detail else ""
     return Ending(Status.FAILED, f"the model declined{detail}", turn.text.strip())
 
@@ -110,9 +126,22 @@ def after_fault(state: AgentState, error: ModelError) -> Decision | None:
     """What a request that brought no turn means for its agent; None: it is not the agent's matter, the run stops."""
     if error.fault is ModelFault.CONTEXT_EXCEEDED:
         return make_room(state)
+    if error.fault is ModelFault.REJECTED and _is_stretched(state):
+        return Note("usual_length", "Your reply was cut at its length limit, which stays. Go on in smaller pieces.")
     if error.fault is ModelFault.REJECTED:
         return Ending(Status.FAILED, error.message, _last_words(state))
     return None
+
+
+def reply_tokens(state: AgentState, usual: int) -> int:
+    """How long the next reply may be: twice the usual right after the first cut one, where the model takes that."""
+    return 2 * usual if _is_stretched(state) else usual
+
+
+def _is_stretched(state: AgentState) -> bool:
+    turns = [message for message in state.messages[state.began_at :] if isinstance(message, Turn)]
+    cut = [turn for turn in turns if turn.stop is StopKind.MAX_TOKENS]
+    return len(cut) == 1 and cut[0] is turns[-1] and "usual_length" not in state.notes
 
 
 def make_room(state: AgentState) -> Decision:
@@ -128,7 +157,8 @@ def make_room(state: AgentState) -> Decision:
 
 
 def _unknown(_state: AgentState, turn: Turn) -> Decision | None:
-    return Ending(Status.FAILED, f"the model stopped for a reason unknown here: {turn.stop_detail}", turn.text.strip())
+    status = Status.PARTIAL if turn.text.strip() else Status.FAILED
+    return Ending(status, f"the model stopped for a reason unknown here: {turn.stop_detail}", turn.text.strip())
 
 
 _STOPS = {
@@ -153,7 +183,7 @@ def _finishing_words(state: AgentState) -> str:
 
 
 def before_asking(state: AgentState) -> Decision | None:
-    """Notes and ends that hold for every agent: its own turns, repetition, errors in a row."""
+    """Notes and ends that hold for every agent: its own turns, errors in a row, repetition, idleness."""
     if state.steps_left == 0:
         return Ending(Status.PARTIAL, f"step limit of its role ({state.step_limit})", _last_words(state))
     if state.steps_left <= WRAP_UP_STEPS < state.step_limit and "wrap_up" not in state.notes:
@@ -172,6 +202,16 @@ def before_asking(state: AgentState) -> Decision | None:
     repeated = max(repeats(state).values(), default=0)
     if repeated >= NOTE_REPEATS and "repeating" not in state.notes:
         return Note("repeating", "You made the same call with the same result several times. Do something else.")
+    return None if state.role == ORCHESTRATOR else _without_finding(state)
+
+
+def _without_finding(state: AgentState) -> Decision | None:
+    """For a helper that goes on without writing anything down or meeting a new source."""
+    idle = state.steps - state.found_at
+    if idle >= MAX_IDLE_TURNS:
+        return Ending(Status.PARTIAL, f"nothing new in {idle} turns", _last_words(state))
+    if idle >= NOTE_IDLE_TURNS and "nothing_new" not in state.notes:
+        return Note("nothing_new", f"Nothing new came of your last {idle} turns. Write down what you have, then end.")
     return None
 
 
@@ -196,23 +236,24 @@ def _later_notes(mark: float) -> list[str]:
 
 
 def _last_words(state: AgentState) -> str:
-    texts = [message.text.strip() for message in state.messages if isinstance(message, Turn)]
+    texts = [message.text.strip() for message in state.messages[state.began_at :] if isinstance(message, Turn)]
     return next((text for text in reversed(texts) if text), "")
 
 
 def exchanges(state: AgentState) -> list[tuple[ToolCall, CallResult]]:
-    """All calls of the history with their results."""
+    """All calls since the agent's latest task, with their results."""
     pairs: list[tuple[ToolCall, CallResult]] = []
-    for turn, results in zip(state.messages, state.messages[1:], strict=False):
+    messages = state.messages[state.began_at :]
+    for turn, results in pairwise(messages):
         if isinstance(turn, Turn) and isinstance(results, Results):
             pairs += zip(turn.calls, results.results, strict=True)
     return pairs
 
 
 def errors_in_a_row(state: AgentState) -> int:
-    """How many of the last turns with calls brought nothing but errors."""
+    """How many of the last turns with calls brought nothing but errors, since the agent's latest task."""
     count = 0
-    for message in reversed(state.messages):
+    for message in reversed(state.messages[state.began_at :]):
         if isinstance(message, Results):
             if not all(result.is_error for result in message.results):
                 break

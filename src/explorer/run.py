@@ -21,7 +21,8 @@ from explorer.events import AnyEvent, RunStarted, Status
 from explorer.history import Fold
 from explorer.journal import Journal, Observe
 from explorer.life import INPUTS, Life
-from explorer.messages import Frozen, LLMClient, Usage
+from explorer.llm.open_clients import Patience
+from explorer.messages import Frozen, LLMClient, Usage, mend_text
 from explorer.runs import new_run_id, read_records
 from explorer.settings import Settings
 from explorer.tool import Tool
@@ -63,6 +64,12 @@ class StopSignal:
         if self._budget is not None:
             self._budget.wind_down(reason)
 
+    def withdraw(self) -> None:
+        """Take it back, because the run is stopped at once: agents still at work are to go on in its next life."""
+        if self._budget is not None:
+            self._budget.withdraw(self._reason)
+        self._reason = ""
+
     def attach(self, budget: Budget) -> None:
         """Connect to the run's budget; a signal given before counts."""
         self._budget = budget
@@ -83,6 +90,8 @@ class Extras:
     stop: StopSignal = field(default_factory=StopSignal)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     clock: Callable[[], float] = time.monotonic
+    patience: Patience | None = None
+    """With the models chosen by the settings: timeouts, and the clock of the waits between attempts."""
     run_id: str = ""
     """Of a new run; made from time and question when empty."""
     reach: Callable[[str], None] | None = None
@@ -101,7 +110,7 @@ async def start(question: str, settings: Settings, extras: Extras | None = None)
     question = checked_question(question)
     inputs = _read_inputs(settings.files)
     run_id = extras.run_id or new_run_id(question, extras.now())
-    async with open_equipment(settings, extras.tools, extras.client) as equipment:
+    async with open_equipment(settings, extras.tools, extras.client, extras.patience) as equipment:
         folder = _make_folder(settings.workspace, run_id)
         for name, text in inputs.items():
             Workspace(folder).write_own(f"{INPUTS}/{name}", text)
@@ -127,7 +136,8 @@ async def resume(folder: Path, settings: Settings, message: str = "", extras: Ex
             f"run {folder.name} is complete", hint=f'ask it something further: explorer resume {folder.name} "..."'
         )
     extras = extras or Extras()
-    async with open_equipment(as_started(settings, fold), extras.tools, extras.client) as equipment:
+    resumed = as_started(settings, fold)
+    async with open_equipment(resumed, extras.tools, extras.client, extras.patience) as equipment:
         return await _live(folder, equipment, extras, message.strip())
 
 
@@ -164,7 +174,7 @@ def checked_question(question: str) -> str:
             f"the question has {len(question)} characters; the limit is {MAX_QUESTION_CHARS}",
             hint='put long text into a file: explorer --file notes.txt "your question about it"',
         )
-    return question.strip()
+    return mend_text(question.strip())
 
 
 def _read_inputs(paths: Iterable[Path]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Looking at runs: find them, list them, read their records. Never writes, never takes a lock."""
 
+import os
 import re
 import secrets
 from datetime import datetime
@@ -12,8 +13,14 @@ from explorer.errors import ConfigError, JournalDamagedError, NotFoundError, Sto
 from explorer.events import Record
 from explorer.history import Fold
 from explorer.messages import Frozen
+from explorer.records import GENESIS, examine
 
 LATEST = "latest"
+RUNNING = "running"
+UNFINISHED = "unfinished"
+DAMAGED = "damaged"
+OPEN_FILES = Path("/proc/self/fd")
+"""There where the system tells which files a process has open."""
 SLUG_CHARS = 32
 
 
@@ -26,6 +33,8 @@ class RunOverview(Frozen):
     status: str
     """`running`, `unfinished`, `complete`, `partial`, `failed` or `damaged`."""
     started: datetime | None
+    last: datetime | None
+    """When the latest record was made."""
     cost_usd: float | None
     tokens: int
     agents: int
@@ -71,6 +80,63 @@ def is_running(folder: Path) -> bool:
     return False
 
 
+def holder(folder: Path) -> int | None:
+    """The process that works on a run; None when none does, or when it cannot be told, as on another machine.
+
+    A number in a file proves nothing after a crash, so the process must have the run's lock open.
+    """
+    try:
+        process = int((folder / ".explorer" / "holder").read_text())
+    except (OSError, ValueError):
+        return None
+    return process if is_running(folder) and _has_open(process, folder / ".explorer" / "lock") else None
+
+
+def _has_open(process: int, path: Path) -> bool:
+    try:
+        if not OPEN_FILES.is_dir():
+            os.kill(process, 0)
+            return True
+        wanted = path.stat()
+        return any(os.path.samestat(wanted, found.stat()) for found in _open_files(process))
+    except OSError:
+        return False
+
+
+def _open_files(process: int) -> list[Path]:
+    """Its open files; those that are closed while we look are not among them."""
+    links = Path(f"/proc/{process}/fd").iterdir()
+    return [link for link in links if link.exists()]
+
+
+class JournalTail:
+    """Reads a journal that another process is writing: each record once, as it becomes durable."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = journal_path(folder)
+        self._position = self._count = 0
+        self._crc = GENESIS
+
+    def read(self) -> tuple[Record, ...]:
+        """The records that came since the last reading.
+
+        Raises:
+            StorageError: The journal cannot be read, or is damaged.
+        """
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._position)
+                found = examine(file.read(), self._crc, self._count)
+        except OSError as error:
+            raise StorageError(f"cannot read {self._path}: {error.strerror}") from error
+        if found.damage is not None:
+            raise found.damage
+        self._position += found.good_bytes
+        self._count += len(found.records)
+        self._crc = found.last_crc
+        return found.records
+
+
 def list_runs(workspace: Path) -> list[RunOverview]:
     """All runs of a workspace, oldest first."""
     if not workspace.is_dir():
@@ -85,7 +151,7 @@ def overview(folder: Path) -> RunOverview:
         records = read_records(folder)
     except (JournalDamagedError, StorageError):
         return RunOverview(
-            run_id=folder.name, folder=folder, question="", status="damaged", started=None,
+            run_id=folder.name, folder=folder, question="", status=DAMAGED, started=None, last=None,
             cost_usd=None, tokens=0, agents=0, sources=0,
         )  # fmt: skip
     fold = Fold.of(record.event for record in records)
@@ -95,6 +161,7 @@ def overview(folder: Path) -> RunOverview:
         question=fold.started.question if fold.started else "",
         status=_status(fold, folder),
         started=records[0].at if records else None,
+        last=records[-1].at if records else None,
         cost_usd=fold.cost_usd,
         tokens=fold.usage.total_tokens,
         agents=len(fold.agents),
@@ -105,7 +172,7 @@ def overview(folder: Path) -> RunOverview:
 def _status(fold: Fold, folder: Path) -> str:
     if fold.finished is not None:
         return str(fold.finished.status)
-    return "running" if is_running(folder) else "unfinished"
+    return RUNNING if is_running(folder) else UNFINISHED
 
 
 def find_run(workspace: Path, name: str) -> Path:

@@ -73,12 +73,16 @@ class Team:
         return await self._run(fold.agents[ORCHESTRATOR])
 
     async def go_on(self, message: str, *, renews_limits: bool = False) -> AgentFinished:
-        """Give the finished orchestrator a further task."""
+        """Give the finished orchestrator a further task, and let it work."""
+        await self.ask_again(message, renews_limits=renews_limits)
+        return await self._run(self._parts.fold.agents[ORCHESTRATOR])
+
+    async def ask_again(self, message: str, *, renews_limits: bool = False) -> None:
+        """Put a further task for the finished orchestrator on disk; `lead` lets it work."""
         steps = self._parts.roles[ORCHESTRATOR].limits.max_steps
         await self._parts.record(
             AgentContinued(agent=ORCHESTRATOR, task=message, max_steps=steps, renews_limits=renews_limits)
         )
-        return await self._run(self._parts.fold.agents[ORCHESTRATOR])
 
     async def help(self, asked: CallAgentArguments, call: str) -> ToolResult:
         """Run a helper for a `call_agent` call: a new one, an earlier one again, or the one the call had begun."""
@@ -102,9 +106,10 @@ class Team:
             )
             return state
         role = self._role(asked.agent_type)
-        await self._load(role.name)
         agent = self._new_id(role.name)
+        # Claimed before anything is waited for: helpers started together count each other.
         self._busy.add(agent)
+        await self._load(role.name)
         await parts.record(
             AgentStarted(
                 agent=agent,

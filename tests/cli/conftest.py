@@ -1,14 +1,22 @@
 """The product as a process, and synthetic records."""
 
+import asyncio
+import io
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from cli.stage import SCRIPT, Hold, Holding, Process, clean_environment
+from explorer.cli.app import run_tokens
+from explorer.cli.help_text import quick_answer
 from explorer.events import (
     AgentFinished,
     AgentStarted,
@@ -26,26 +34,20 @@ from explorer.events import (
     WrittenFile,
 )
 from explorer.messages import StopKind, ToolCall, Turn, Usage
+from explorer.run import start
+from explorer.settings import Settings
 
-Process = subprocess.CompletedProcess[str]
 NOON = datetime(2026, 8, 10, 12, 0, tzinfo=UTC)
 DIGEST = "0" * 64
-
-
-def clean_environment(home: Path) -> dict[str, str]:
-    """No keys, no settings of ours, a home of its own; coverage's own variables stay."""
-    kept = {name: value for name, value in os.environ.items() if name.startswith("COV")}
-    return {**kept, "PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "100"}
 
 
 @pytest.fixture
 def explorer(tmp_path: Path) -> Callable[..., Process]:
     """Run the installed command in an empty folder."""
-    script = Path(sys.executable).with_name("explorer")
 
     def run(*arguments: str, stdin: str = "", **variables: str) -> Process:
         return subprocess.run(
-            [str(script), *arguments],
+            [str(SCRIPT), *arguments],
             input=stdin,
             capture_output=True,
             text=True,
@@ -56,6 +58,97 @@ def explorer(tmp_path: Path) -> Callable[..., Process]:
         )
 
     return run
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Process]:
+    """Run a command line in this process, in the same folder and environment: for where a process adds nothing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+
+    def run(*arguments: str, stdin: str = "", **variables: str) -> Process:
+        wanted = clean_environment(tmp_path) | variables
+        with monkeypatch.context() as patch:
+            for name in set(os.environ) - set(wanted):
+                patch.delenv(name)
+            for name, value in wanted.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8"))
+            capsys.readouterr()
+            answer = quick_answer(arguments)
+            code = run_tokens(list(arguments)) if answer is None else 0
+        told = capsys.readouterr()
+        return Process([*arguments], code, told.out if answer is None else answer, told.err)
+
+    return run
+
+
+@pytest.fixture(params=["here", pytest.param("process", marks=pytest.mark.slow)])
+def typed(request: pytest.FixtureRequest) -> Callable[..., Process]:
+    """Run a command line in this process every day, and by a real process among the slow tests."""
+    command: Callable[..., Process] = request.getfixturevalue("here" if request.param == "here" else "explorer")
+    return command
+
+
+@pytest.fixture(scope="session")
+def sample_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a complete run of the sample day, made once; tests copy it and leave it alone."""
+    workspace = tmp_path_factory.mktemp("sample") / "workspace"
+    settings = Settings(workspace=workspace, model="offline", is_sample=True)
+    result = asyncio.run(start("What was notable on the sample day?", settings))
+    assert result.status is Status.COMPLETE
+    return result.folder
+
+
+@pytest.fixture
+def kept_run(sample_run: Path, tmp_path: Path) -> Path:
+    """A copy of the sample run in the workspace of this test."""
+    target = tmp_path / "workspace" / sample_run.name
+    shutil.copytree(sample_run, target)
+    return target
+
+
+@pytest.fixture
+def hold() -> Iterator[Hold]:
+    """One such service, on loopback."""
+    asked, let_go = threading.Event(), threading.Event()
+    handler = type("Held", (Holding,), {"asked": asked, "let_go": let_go})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield Hold(f"http://127.0.0.1:{server.server_address[1]}", asked, let_go)
+    finally:
+        let_go.set()
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def held_run(hold: Hold, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A run in a process of its own, in the middle of its first request to Hacker News."""
+    services = {
+        "EXPLORER_HN_API_URL": f"{hold.url}/v0",
+        "EXPLORER_HN_SEARCH_URL": f"{hold.url}/api/v1",
+        "EXPLORER_ALLOW_HOSTS": "127.0.0.1",
+        "EXPLORER_TAVILY_URL": hold.url,
+    }
+    command = [str(SCRIPT), "--model", "offline", "What is notable on Hacker News today?"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=clean_environment(tmp_path) | services,
+    ) as process:
+        assert hold.asked.wait(30)
+        yield process
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 @pytest.fixture

@@ -10,34 +10,34 @@ from explorer.cli.catalogue import first_sentence
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_tools_are_listed_with_their_roles(explorer: Explorer) -> None:
+def test_tools_are_listed_with_their_roles(here: Explorer) -> None:
     """Every tool that a role may use is there, as text and as JSON."""
-    rows = json.loads(explorer("tools", "--output-format", "json").stdout)
+    rows = json.loads(here("tools", "--output-format", "json").stdout)
     roles = {row["name"]: row["roles"] for row in rows}
     assert roles["call_agent"] == ["orchestrator"]
     assert roles["read_webpage"] == ["searcher"]
     assert all(row["description"] and row["parameters"] for row in rows)
-    agents = json.loads(explorer("agents", "--output-format", "json").stdout)
+    agents = json.loads(here("agents", "--output-format", "json").stdout)
     assert {tool for agent in agents for tool in agent["tools"]} <= set(roles)
-    text = explorer("tools").stdout
+    text = here("tools").stdout
     assert all(name in text for name in roles)
 
 
-def test_agents_are_listed_with_the_file_each_comes_from(explorer: Explorer, tmp_path: Path) -> None:
+def test_agents_are_listed_with_the_file_each_comes_from(here: Explorer, tmp_path: Path) -> None:
     """A role of one's own replaces the built-in one, and shows it."""
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "searcher.md").write_text("---\nname: searcher\ndescription: Looks.\ntools: [read_file]\n---\nYou look.\n")
-    text = explorer("agents", "--roles", str(mine)).stdout
+    text = here("agents", "--roles", str(mine)).stdout
     assert str(mine / "searcher.md") in text
     assert "orchestrator" in text
 
 
-def test_models_tell_what_each_role_would_use(explorer: Explorer) -> None:
+def test_models_tell_what_each_role_would_use(here: Explorer) -> None:
     """One named for all, another for one role."""
-    done = explorer("models", "--model", "offline", "--output-format", "json")
+    done = here("models", "--model", "offline", "--output-format", "json")
     assert set(json.loads(done.stdout)["models"].values()) == {"offline"}
-    assert "offline" in explorer("models", "--model", "offline").stdout
+    assert "offline" in here("models", "--model", "offline").stdout
 
 
 def test_a_description_is_shown_by_its_first_sentence() -> None:

@@ -47,9 +47,9 @@ def test_every_variable_is_in_the_example_file() -> None:
     assert all(line.endswith("=") for line in lines if line and line[0] != "#")
 
 
-def test_config_show_tells_every_setting(explorer: Explorer) -> None:
+def test_config_show_tells_every_setting(here: Explorer) -> None:
     """Name, variable, value, origin and what it is."""
-    done = explorer("config", "show")
+    done = here("config", "show")
     assert done.returncode == 0
     for setting in TABLE:
         line = next(line for line in done.stdout.splitlines() if line.split()[0] == setting.name)
@@ -182,9 +182,9 @@ def test_empty_variables_count_as_unset(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("output_format", ["text", "json"])
-def test_no_key_is_ever_shown(explorer: Explorer, output_format: str) -> None:
+def test_no_key_is_ever_shown(here: Explorer, output_format: str) -> None:
     """Only whether it is set; nor is a password in a URL."""
-    done = explorer(
+    done = here(
         "config",
         "show",
         "--output-format",
@@ -198,17 +198,17 @@ def test_no_key_is_ever_shown(explorer: Explorer, output_format: str) -> None:
     assert "environment ANTHROPIC_API_KEY" in done.stdout
 
 
-def test_a_key_with_a_line_break_is_refused_without_showing_it(explorer: Explorer) -> None:
+def test_a_key_with_a_line_break_is_refused_without_showing_it(here: Explorer) -> None:
     """It would end in a header."""
-    done = explorer("config", "show", TAVILY_API_KEY="tvly-secret\nX-Evil: 1")
+    done = here("config", "show", TAVILY_API_KEY="tvly-secret\nX-Evil: 1")
     assert done.returncode == 2
     assert "TAVILY_API_KEY" in done.stderr
     assert "tvly-secret" not in done.stderr
 
 
-def test_config_show_is_json_for_programs(explorer: Explorer) -> None:
+def test_config_show_is_json_for_programs(here: Explorer) -> None:
     """One object a setting."""
-    rows = json.loads(explorer("config", "show", "--output-format", "json", EXPLORER_MAX_STEPS="7").stdout)
+    rows = json.loads(here("config", "show", "--output-format", "json", EXPLORER_MAX_STEPS="7").stdout)
     row = next(row for row in rows if row["name"] == "limits.max_steps")
     assert (row["value"], row["origin"]) == (7, "environment EXPLORER_MAX_STEPS")
 

@@ -13,10 +13,10 @@ from explorer.cli.doctor import check_python, check_roles, check_workspace
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_doctor_ends_soon_and_finds_nothing_that_fails_on_a_plain_machine(explorer: Explorer) -> None:
+def test_doctor_ends_soon_and_finds_nothing_that_fails_on_a_plain_machine(here: Explorer) -> None:
     """Without network and keys it warns, and says what to do."""
     before = time.monotonic()
-    done = explorer("doctor", "--output-format", "json")
+    done = here("doctor", "--output-format", "json")
     assert time.monotonic() - before < 15
     findings = json.loads(done.stdout)
     assert done.returncode == 0
@@ -25,23 +25,23 @@ def test_doctor_ends_soon_and_finds_nothing_that_fails_on_a_plain_machine(explor
     assert all(finding["fix"] for finding in findings if finding["level"] != "ok")
 
 
-def test_an_address_the_user_chose_must_answer(explorer: Explorer) -> None:
+def test_an_address_the_user_chose_must_answer(here: Explorer) -> None:
     """A service that is down fails the check; the line names the variable."""
-    done = explorer("doctor", EXPLORER_HN_API_URL="http://127.0.0.1:9/v0", ANTHROPIC_API_KEY="sk-secret-1")
+    done = here("doctor", EXPLORER_HN_API_URL="http://127.0.0.1:9/v0", ANTHROPIC_API_KEY="sk-secret-1")
     assert done.returncode == 1
     assert "fail hacker news" in done.stdout
     assert "environment EXPLORER_HN_API_URL" in done.stdout
     assert "sk-secret-1" not in done.stdout + done.stderr
 
 
-def test_a_mistyped_variable_is_warned_of(explorer: Explorer) -> None:
+def test_a_mistyped_variable_is_warned_of(here: Explorer) -> None:
     """With what was probably meant."""
-    assert "did you mean EXPLORER_MODEL?" in explorer("doctor", EXPLORER_MODLE="x").stdout
+    assert "did you mean EXPLORER_MODEL?" in here("doctor", EXPLORER_MODLE="x").stdout
 
 
-def test_a_model_without_its_key_fails(explorer: Explorer) -> None:
+def test_a_model_without_its_key_fails(here: Explorer) -> None:
     """The fix is the variable."""
-    done = explorer("doctor", EXPLORER_MODEL="anthropic:claude-opus-5-5")
+    done = here("doctor", EXPLORER_MODEL="anthropic:claude-opus-5-5")
     assert done.returncode == 1
     assert "set ANTHROPIC_API_KEY" in done.stdout
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.cli.app import LAZY_COMMANDS, build_app
+from explorer.cli.app import COMMANDS_OF_RUNS, LAZY_COMMANDS, build_app
 from explorer.cli.help_text import COMMANDS, HELP
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
@@ -35,13 +36,16 @@ def test_the_help_page_names_every_flag_of_a_question() -> None:
 
 def test_the_help_page_names_no_flag_that_the_parser_does_not_take() -> None:
     """The hand-written page promises nothing."""
-    flags = set(re.findall(r"--[a-z][a-z-]+", HELP)) - {"--help", "--version"}
+    of_commands = {"--at": "fork", "--now": "stop"}
+    assert all(flag in options_of(command) for flag, command in of_commands.items())
+    flags = set(re.findall(r"--[a-z][a-z-]+", HELP)) - {"--help", "--version", *of_commands}
     assert flags <= options_of("")
 
 
 def test_the_help_page_and_the_parser_know_the_same_commands() -> None:
     """Commands are listed once by hand, and the list is right."""
-    assert set(COMMANDS) == {*LAZY_COMMANDS, "config"}
+    assert set(COMMANDS) == {*LAZY_COMMANDS, "config", "runs"}
+    assert all(re.search(rf"^  runs.*\b{name}\b", HELP, re.MULTILINE) for name in COMMANDS_OF_RUNS if name != "list")
     assert all(re.search(rf"^  {command}\b", HELP, re.MULTILINE) for command in COMMANDS)
 
 
@@ -51,24 +55,44 @@ def test_the_help_page_fits_a_terminal() -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("-h",), ("help",), ("--model", "x", "--help")])
-def test_help_is_given_on_stdout(explorer: Explorer, arguments: tuple[str, ...]) -> None:
+def test_help_is_given_on_stdout(here: Explorer, arguments: tuple[str, ...]) -> None:
     """All spellings print the page and end with 0."""
-    done = explorer(*arguments)
+    done = here(*arguments)
     assert (done.returncode, done.stdout, done.stderr) == (0, HELP, "")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(explorer: Explorer, command: str) -> None:
+def test_every_command_has_help(here: Explorer, command: str) -> None:
     """Its usage line comes, and nothing is started."""
-    done = explorer(command, "--help")
+    done = here(command, "--help")
     assert done.returncode == 0
     assert f"Usage: explorer {command}" in done.stdout
-    assert done.stdout == explorer("help", command).stdout
+    assert done.stdout == here("help", command).stdout
 
 
-def test_the_version_is_told(explorer: Explorer) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        *[(name,) for name in ("fork", "steer", "stop", "watch", "show", "doctor")],
+        *[("runs", name) for name in ("rm", "gc", "export", "import")],
+    ],
+    ids=" ".join,
+)
+def test_the_help_of_a_command_on_runs_has_an_example(here: Explorer, words: tuple[str, ...]) -> None:
+    """One line that can be typed, and that the parser takes."""
+    page = here(*words, "--help").stdout
+    match = re.search(rf"Example: explorer {' '.join(words)} [^│]*", page)
+    assert match is not None, page
+    example = re.sub(r"^Example: explorer ", "", match[0].split("\n\n")[0])
+    done = here(*shlex.split(" ".join(example.split())))
+    assert (
+        "there are no runs" in done.stderr or "there is no file" in done.stderr or done.stdout == "nothing to remove\n"
+    )
+
+
+def test_the_version_is_told(here: Explorer) -> None:
     """One line, on stdout."""
-    assert re.fullmatch(r"explorer \d+\.\d+\.\d+\n", explorer("--version").stdout)
+    assert re.fullmatch(r"explorer \d+\.\d+\.\d+\n", here("--version").stdout)
 
 
 def test_help_is_instant(tmp_path: Path) -> None:
@@ -86,25 +110,23 @@ def test_help_is_instant(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "strangers"),
+    ("commands", "strangers"),
     [
-        (["--help"], SDKS | {"pydantic", "cyclopts", "rich", "explorer.run", "httpx2"}),
-        (["runs"], SDKS),
-        (["tools"], SDKS),
-        (["agents"], SDKS),
-        (["config", "show"], SDKS),
-        (["rnus"], SDKS | {"explorer.run", "httpx2"}),
+        ([["--help"]], SDKS | {"pydantic", "cyclopts", "rich", "explorer.run", "httpx2"}),
+        ([["rnus"]], SDKS | {"explorer.run", "httpx2"}),
+        ([["runs"], ["tools"], ["agents"], ["config", "show"], ["runs", "gc", "--dry-run"]], SDKS),
     ],
 )
-def test_what_is_not_needed_is_not_imported(tmp_path: Path, arguments: list[str], strangers: set[str]) -> None:
+def test_what_is_not_needed_is_not_imported(tmp_path: Path, commands: list[list[str]], strangers: set[str]) -> None:
     """No SDK on the way to a list or a page of help."""
     code = (
-        "import json, sys; sys.argv[1:] = json.loads(sys.argv[1]); from explorer.__main__ import main; main(); "
+        "import json, sys; from explorer.__main__ import main\n"
+        "for sys.argv[1:] in json.loads(sys.argv[1]): main()\n"
         "print('\\n' + json.dumps(sorted(sys.modules)))"
     )
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(arguments)],
+        [sys.executable, "-c", code, json.dumps(commands)],
         check=True,
         capture_output=True,
         text=True,

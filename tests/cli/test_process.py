@@ -6,24 +6,19 @@ import pty
 import re
 import signal
 import subprocess
-import sys
-import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from cli.stage import SCRIPT, Explorer, Hold, end_of
 from explorer.cli.output import Outcome
 from explorer.cli.question import QUESTION_CHARS
 from explorer.run import MAX_QUESTION_CHARS
 
-Explorer = Callable[..., subprocess.CompletedProcess[str]]
 
-
-def test_a_demo_run_can_be_made_listed_shown_told_and_continued(explorer: Explorer, tmp_path: Path) -> None:
+def test_a_demo_run_can_be_made_listed_shown_told_and_continued(
+    explorer: Explorer, here: Explorer, tmp_path: Path
+) -> None:
     """The whole way: the report on stdout, the run in every list, a follow-up in the same run."""
     done = explorer("demo", "-o", "copy.md")
     assert done.returncode == 0, done.stderr
@@ -31,30 +26,34 @@ def test_a_demo_run_can_be_made_listed_shown_told_and_continued(explorer: Explor
     assert (tmp_path / "copy.md").read_text().rstrip("\n") == done.stdout.rstrip("\n")
     assert re.search(r"^complete: .*report\.md$", done.stderr, re.MULTILINE)
     assert "\x1b" not in done.stdout + done.stderr
+    events = [line for line in done.stderr.splitlines() if re.match(r"\d\d:\d\d:\d\d ", line)]
+    assert any("searcher-1  " in line and " → " in line for line in events)
+    assert any("run complete" in line for line in events)
 
-    (listed,) = json.loads(explorer("runs", "--output-format", "json").stdout)
+    (listed,) = json.loads(here("runs", "--output-format", "json").stdout)
     run_id = listed["run_id"]
-    assert run_id in explorer("runs").stdout
+    assert run_id in here("runs").stdout
+    assert here("runs", "list").stdout == here("runs").stdout
     assert f"explorer resume {run_id}" in done.stderr
 
-    page = explorer("show", run_id[:-2]).stdout
+    page = here("show", run_id[:-2]).stdout
     for word in ("complete", "orchestrator", "searcher-1", "Files", "Timeline", "report.md"):
         assert word in page
-    facts = json.loads(explorer("show", "latest", "--output-format", "json").stdout)
+    facts = json.loads(here("show", "latest", "--output-format", "json").stdout)
     assert (facts["run_id"], facts["status"]) == (run_id, "complete")
     assert {agent["status"] for agent in facts["agents"]} == {"complete"}
-    assert explorer("report").stdout == done.stdout
+    assert here("report").stdout == done.stdout
 
-    again = explorer("-c", "What did people argue about most?", "--model", "offline", "--output-format", "json")
+    again = here("-c", "What did people argue about most?", "--model", "offline", "--output-format", "json")
     told = json.loads(again.stdout)
     assert told["run_id"] == run_id
     assert told["agents"] >= listed["agents"]
-    assert len(json.loads(explorer("runs", "--output-format", "json").stdout)) == 1
+    assert len(json.loads(here("runs", "--output-format", "json").stdout)) == 1
 
 
-def test_stream_json_is_every_record_and_then_the_result(explorer: Explorer) -> None:
+def test_stream_json_is_every_record_and_then_the_result(here: Explorer) -> None:
     """One object a line; numbered without gaps; the last one has the shape of `json`."""
-    done = explorer("demo", "--output-format", "stream-json")
+    done = here("demo", "--output-format", "stream-json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines[0]["type"] == "run_started"
     assert lines[-2]["type"] == "run_finished"
@@ -63,9 +62,9 @@ def test_stream_json_is_every_record_and_then_the_result(explorer: Explorer) -> 
     assert (lines[-1]["type"], lines[-1]["status"], lines[-1]["exit_code"]) == ("result", "complete", done.returncode)
 
 
-def test_json_is_one_object_and_quiet_is_silent(explorer: Explorer) -> None:
+def test_json_is_one_object_and_quiet_is_silent(here: Explorer) -> None:
     """Nothing on stderr, one line on stdout."""
-    done = explorer("demo", "--output-format", "json", "-q")
+    done = here("demo", "--output-format", "json", "-q")
     assert done.stderr == ""
     told = json.loads(done.stdout)
     assert Path(told["report"]).name == "report.md"
@@ -73,22 +72,17 @@ def test_json_is_one_object_and_quiet_is_silent(explorer: Explorer) -> None:
     assert told["tokens"]["total"] >= 0
 
 
-def test_progress_is_one_plain_line_per_event(explorer: Explorer) -> None:
-    """Without a terminal: time, agent, what happened."""
-    lines = explorer("demo").stderr.splitlines()
-    events = [line for line in lines if re.match(r"\d\d:\d\d:\d\d ", line)]
-    assert any("searcher-1  " in line and " → " in line for line in events)
-    assert any("run complete" in line for line in events)
-
-
-@pytest.mark.parametrize("variables", [{}, {"NO_COLOR": "1"}], ids=["colour", "no colour"])
+@pytest.mark.parametrize(
+    "variables",
+    [{}, pytest.param({"NO_COLOR": "1"}, marks=pytest.mark.slow)],
+    ids=["colour", "no colour"],
+)
 def test_on_a_terminal_the_report_is_rendered_and_the_view_is_live(tmp_path: Path, variables: dict[str, str]) -> None:
     """Markdown becomes text; the view draws agents; `NO_COLOR` is honoured."""
     terminal, inner = pty.openpty()
-    script = Path(sys.executable).with_name("explorer")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm-256color", "COLUMNS": "60"}
     with subprocess.Popen(
-        [str(script), "demo"], stdin=inner, stdout=inner, stderr=inner, cwd=tmp_path, env=environment | variables
+        [str(SCRIPT), "demo"], stdin=inner, stdout=inner, stderr=inner, cwd=tmp_path, env=environment | variables
     ) as process:
         os.close(inner)
         shown = read_to_end(terminal)
@@ -123,33 +117,23 @@ def test_verbose_turns_the_log_on_and_a_limit_ends_early_with_a_report(explorer:
 
 
 @pytest.mark.parametrize("arguments", [(), ("",), ("  ",), ("--", ""), ("-",)])
-def test_no_question_is_a_usage_error(explorer: Explorer, arguments: tuple[str, ...]) -> None:
+def test_no_question_is_a_usage_error(here: Explorer, arguments: tuple[str, ...]) -> None:
     """Exit code 2, and how to write one."""
-    done = explorer(*arguments)
+    done = here(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert 'explorer "your question"' in done.stderr
 
 
-def test_a_question_comes_from_stdin(explorer: Explorer) -> None:
-    """`-` reads it, whatever it looks like."""
-    done = explorer("-", "--model", "offline", "--max-steps", "6", "--output-format", "stream-json", stdin="runs\n")
-    assert json.loads(done.stdout.splitlines()[0])["question"] == "runs"
-
-
-def test_words_behind_two_dashes_are_a_question(explorer: Explorer) -> None:
-    """Also a command's name, also a dash at the beginning."""
-    done = explorer("--model", "offline", "--max-steps", "6", "--output-format", "stream-json", "--", "-1", "runs")
-    assert json.loads(done.stdout.splitlines()[0])["question"] == "-1 runs"
-
-
-def test_a_megabyte_is_refused_without_being_echoed(explorer: Explorer, tmp_path: Path) -> None:
-    """Size and hint are told; nothing is started."""
-    done = explorer("-", stdin="x" * 1_000_000)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "1,000,000 characters" in done.stderr
-    assert "--file" in done.stderr
-    assert len(done.stderr) < 500
-    assert not (tmp_path / "workspace").exists()
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "question"),
+    [(("-",), "runs\n", "runs"), (("--", "-1", "runs"), "", "-1 runs"), (("--lang", "de", "-"), "é x", "é x")],
+)
+def test_a_question_comes_from_stdin_or_from_behind_two_dashes(
+    here: Explorer, arguments: tuple[str, ...], stdin: str, question: str
+) -> None:
+    """`-` reads it, whatever it looks like; behind `--` nothing is a flag or a command."""
+    done = here("--model", "offline", "--dry-run", "--output-format", "json", *arguments, stdin=stdin)
+    assert json.loads(done.stdout)["question"] == question
 
 
 def test_the_limit_of_a_question_is_the_engines() -> None:
@@ -176,11 +160,9 @@ def test_the_limit_of_a_question_is_the_engines() -> None:
         (("config", "shwo"), 2, "shwo"),
     ],
 )
-def test_errors_are_one_line_and_a_way_out(
-    explorer: Explorer, arguments: tuple[str, ...], code: int, words: str
-) -> None:
+def test_errors_are_one_line_and_a_way_out(here: Explorer, arguments: tuple[str, ...], code: int, words: str) -> None:
     """What happened and why, then the hint; never a traceback; the same in JSON."""
-    done = explorer(*arguments)
+    done = here(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
     message, hint = done.stderr.splitlines()
     assert message.startswith("explorer: ")
@@ -188,12 +170,13 @@ def test_errors_are_one_line_and_a_way_out(
     assert words in done.stderr
     if "xml" in arguments:
         return
-    told = json.loads(explorer(*arguments, "--output-format", "json").stdout or "{}")
+    told = json.loads(here(*arguments, "--output-format", "json").stdout or "{}")
     if told:
         assert (told["exit_code"], told["status"]) == (code, "error")
         assert told["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_model_server_that_is_down_is_exit_code_6_and_resumable(explorer: Explorer) -> None:
     """The hint says how to go on, or the error says that nothing was started."""
     done = explorer("--model", "openai:some-model", "--max-time", "5s", "q q", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
@@ -204,13 +187,12 @@ def test_a_model_server_that_is_down_is_exit_code_6_and_resumable(explorer: Expl
 
 def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
     """`explorer tools | true`: no traceback, no complaint."""
-    script = Path(sys.executable).with_name("explorer")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as pipe:
         done = subprocess.run(
-            [str(script), "tools"], stdout=pipe, stderr=subprocess.PIPE, cwd=tmp_path, env=environment, check=False
+            [str(SCRIPT), "tools"], stdout=pipe, stderr=subprocess.PIPE, cwd=tmp_path, env=environment, check=False
         )
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -218,81 +200,37 @@ def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_behind_stdout_is_told(tmp_path: Path) -> None:
     """The result is lost, so the exit code says so."""
-    script = Path(sys.executable).with_name("explorer")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [str(script), "tools"], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, env=environment, check=False
+            [str(SCRIPT), "tools"], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, env=environment, check=False
         )
     assert done.returncode == 1
     assert b"could not write to standard output: No space left on device" in done.stderr
 
 
-class Holding(BaseHTTPRequestHandler):
-    """Never answers, until it is told to let go."""
-
-    asked: threading.Event
-    let_go: threading.Event
-
-    def do_GET(self) -> None:
-        """Hold the request."""
-        self.asked.set()
-        self.let_go.wait(40)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's names
-        """Stay silent."""
-
-
-@contextmanager
-def holding_server() -> Generator[tuple[str, threading.Event]]:
-    """A service that takes requests and does not answer; the event is set by the first one."""
-    handler = type("Held", (Holding,), {"asked": threading.Event(), "let_go": threading.Event()})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", handler.asked
-    finally:
-        handler.let_go.set()
-        server.shutdown()
-        server.server_close()
-
-
 @pytest.mark.parametrize(
-    ("signals", "code"), [((signal.SIGINT, signal.SIGINT), 130), ((signal.SIGTERM,), 143)], ids=["twice", "term"]
+    ("signals", "code"),
+    [((signal.SIGINT,), 3), ((signal.SIGINT, signal.SIGINT), 130), ((signal.SIGTERM,), 143)],
+    ids=["once", "twice", "term"],
 )
 def test_a_run_that_is_stopped_says_how_to_go_on(
-    tmp_path: Path, signals: tuple[signal.Signals, ...], code: int
+    held_run: "subprocess.Popen[str]", hold: Hold, tmp_path: Path, signals: tuple[signal.Signals, ...], code: int
 ) -> None:
-    """In the middle of a request: the exit code of the signal, and a run that can be resumed."""
-    script = Path(sys.executable).with_name("explorer")
-    with holding_server() as (url, asked):
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(tmp_path),
-            "EXPLORER_HN_API_URL": f"{url}/v0",
-            "EXPLORER_HN_SEARCH_URL": f"{url}/api/v1",
-            "EXPLORER_ALLOW_HOSTS": "127.0.0.1",
-            "EXPLORER_TAVILY_URL": url,
-        }
-        command = [str(script), "--model", "offline", "What is notable on Hacker News today?"]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
-        ) as process:
-            assert asked.wait(30)
-            said: list[str] = []
-            assert process.stderr is not None
-            for number in signals:
-                process.send_signal(number)
-                if number is signal.SIGINT and len(signals) > 1 and not any("stopping" in line for line in said):
-                    for line in process.stderr:
-                        said.append(line)
-                        if "stopping" in line:
-                            break
-            told, error = process.communicate(timeout=30)
-    assert process.returncode == code
-    assert told == ""
+    """In the middle of a request: once leaves a report, twice or SIGTERM stop at once; each can be resumed."""
+    assert held_run.stderr is not None
+    for count, number in enumerate(signals):
+        held_run.send_signal(number)
+        if number is signal.SIGINT and count == 0:
+            assert any("stopping" in line for line in held_run.stderr)
+    if code == 3:
+        hold.let_go.set()
+    ended, told, error = end_of(held_run)
+    assert ended == code
+    assert ("reason: interrupted by the user" in told) == (code == 3)
+    assert (told == "") == (code != 3)
     match = re.search(r"explorer resume (\S+)", error)
     assert match is not None, error
-    assert (tmp_path / "workspace" / match[1] / ".explorer" / "journal.jsonl").is_file()
+    folder = tmp_path / "workspace" / match[1]
+    assert (folder / ".explorer" / "journal.jsonl").is_file()
+    assert (folder / "report.md").is_file() == (code == 3)

@@ -74,9 +74,9 @@ def test_a_mistyped_command_before_a_run_is_refused() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_behind_a_flag_is_refused_as_a_question(explorer: Explorer, command: str) -> None:
+def test_a_command_behind_a_flag_is_refused_as_a_question(here: Explorer, command: str) -> None:
     """`explorer --lang en runs` would otherwise pay for the question "runs"."""
-    done = explorer("--lang", "en", command)
+    done = here("--lang", "en", command)
     assert done.returncode == 2
     assert "commands stand first" in done.stderr
 
@@ -89,8 +89,8 @@ def test_the_process_refuses_with_a_hint_and_exit_code_2(explorer: Explorer) -> 
     assert 'explorer -- "rnus"' in done.stderr
 
 
-def test_the_refusal_has_the_one_json_shape(explorer: Explorer) -> None:
+def test_the_refusal_has_the_one_json_shape(here: Explorer) -> None:
     """Programs read the same fields as for every other ending."""
-    done = explorer("rnus", "--output-format", "json")
+    done = here("rnus", "--output-format", "json")
     told = json.loads(done.stdout)
     assert (told["status"], told["exit_code"], told["error"]["type"]) == ("error", 2, "ConfigError")

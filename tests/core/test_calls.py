@@ -487,3 +487,24 @@ async def test_files_and_sources_of_a_result_are_on_record(workspace: Workspace)
     assert (finished["bring"].sources, finished["bring"].files) == (("S1", "S2"), ())
     assert [file.path for file in finished["write_file"].files] == ["a.md"]
     assert list(recorder.state().files) == ["a.md"]
+
+
+class Stray(Doing):
+    """Gets cancelled by nobody who had a right to."""
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Be cancelled, then go on."""
+        self.runs.append("run")
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+        return await super().execute(**arguments)
+
+
+async def test_a_cancellation_from_below_becomes_a_result(workspace: Workspace) -> None:
+    """A call whose task a library cancelled by mistake, and left marked so, is answered once, not made for ever."""
+    stray = Stray("stray")
+    recorder = await run(workspace, [stray], ("stray", {"words": "x"}))
+    assert stray.runs == ["run"]
+    assert recorder.results() == ["stray was cut off before it had a result"]

@@ -9,14 +9,17 @@ from cyclopts import App, CycloptsError, Parameter
 from explorer import __version__
 from explorer.cli.failures import tell_bug, tell_error, verbosity, write_replacing
 from explorer.cli.help_text import COMMANDS
-from explorer.cli.options import ASK, AskOptions, OutputFormat, wanted_format
+from explorer.cli.options import ASK, COMMON, AskOptions, CommonOptions, OutputFormat, wanted_format
 from explorer.cli.output import INTERRUPTED, Outcome, described, emit_outcome
 from explorer.cli.question import question_of
 from explorer.errors import ConfigError, ExplorerError
 
 LAZY_COMMANDS = {
     "resume": "asking:resume",
-    "runs": "past_runs:runs",
+    "fork": "fork_command:fork",
+    "steer": "orders:steer",
+    "stop": "orders:stop",
+    "watch": "watching:watch",
     "show": "past_runs:show",
     "report": "past_runs:report",
     "demo": "asking:demo",
@@ -27,6 +30,40 @@ LAZY_COMMANDS = {
 }
 """By name: where the command is, below `explorer.cli`. None is imported before it is called; its help is its
 docstring, since the page that lists them all is written by hand."""
+
+COMMANDS_OF_RUNS = {
+    "list": ("past_runs:runs", "List runs, newest last."),
+    "rm": (
+        "clearing:rm",
+        "Remove runs, with all their files; a running run is refused.\n\nExample: `explorer runs rm 20261122-101500`",
+    ),
+    "gc": (
+        "clearing:gc",
+        (
+            "Remove old runs; never one that is running or damaged, nor an unfinished one unless asked for.\n\n"
+            "With `--keep` alone, age does not matter.\n\n"
+            "Example: `explorer runs gc --older-than 30d --keep 10 --dry-run`"
+        ),
+    ),
+    "export": (
+        "carrying:export_run",
+        (
+            "Write a run into one file: journal, sources, findings, report. Keys are in none of them.\n\n"
+            "A damaged run can be exported too, for safekeeping.\n\n"
+            "Example: `explorer runs export latest -o plant.tar.gz`"
+        ),
+    ),
+    "import": (
+        "carrying:import_run",
+        (
+            "Take in a run that was exported: it can be shown, watched, and gone on with.\n\n"
+            "What its journal says of addresses of services is replaced by your own settings. Going on with a run "
+            "means going on with all its words, so do that only with runs of people you trust.\n\n"
+            "Example: `explorer runs import plant.tar.gz --as-new`"
+        ),
+    ),
+}
+"""Below `runs`: where each is, and its help, so that none is imported for the page that lists them."""
 
 
 def build_app() -> App:
@@ -48,8 +85,20 @@ def build_app() -> App:
         "explorer.cli.config_command:show", name="show", help="Every setting, its value, and where it comes from."
     )
     app.command(config)
+    runs = App(name="runs", help="List runs, newest last; or remove, export and import them.")
+    runs.default(list_runs)
+    for name, (place, words) in COMMANDS_OF_RUNS.items():
+        runs.command(f"explorer.cli.{place}", name=name, help=words)
+    app.command(runs)
     app.default(ask)
     return app
+
+
+def list_runs(*, options: CommonOptions = COMMON) -> int:
+    """List runs, newest last."""
+    from explorer.cli.past_runs import runs  # noqa: PLC0415 - a default command cannot be imported late otherwise
+
+    return runs(options=options)
 
 
 def ask(*question: str, options: AskOptions = ASK) -> int:

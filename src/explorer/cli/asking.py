@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,20 +9,21 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from explorer.cli.catalogue import check_team
+from explorer.cli.choosing import screen_for, tap_for
 from explorer.cli.closing import Closing
 from explorer.cli.configuration import Configuration
 from explorer.cli.logs import show_logs
 from explorer.cli.options import RUN, AskOptions, RunOptions
-from explorer.cli.output import emit_json
+from explorer.cli.plan import tell_plan
 from explorer.cli.question import as_asked
 from explorer.cli.reading import configured
-from explorer.cli.screen import Lines, Quiet, Screen
 from explorer.cli.session import Session, Work
-from explorer.errors import ConfigError, NotFoundError
-from explorer.events import Record
+from explorer.errors import ConfigError, NotFoundError, RunLockedError
+from explorer.inbox import Inbox
 from explorer.run import Extras, RunResult, start
 from explorer.run import resume as resume_run
-from explorer.runs import LATEST, find_run, read_records
+from explorer.runs import LATEST, find_run, holder, read_records
 from explorer.settings import Settings
 
 SAMPLE_QUESTION = "What was notable on Hacker News on the sample day, and what did people argue about?"
@@ -33,6 +33,8 @@ def ask_question(question: str, options: AskOptions) -> int:
     """Explore a question, or go on with the latest run."""
     if not options.go_on:
         return _start(question, configured(options), options)
+    if options.dry_run:
+        raise ConfigError("only a new question can be planned", hint="leave out -c, or --dry-run")
     if options.files:
         raise ConfigError("files are given when a run starts, not when it goes on", hint="leave out --file, or -c")
     return _resume(LATEST, question, options)
@@ -71,7 +73,10 @@ def demo(
 def _start(question: str, configuration: Configuration, options: RunOptions) -> int:
     files = _files(options.files) if isinstance(options, AskOptions) else ()
     settings = configuration.settings.model_copy(update={"files": files})
-    _check_before_paying(options)
+    check_before_paying(options)
+    if isinstance(options, AskOptions) and options.dry_run:
+        return tell_plan(question, settings, options)
+    check_team(settings)
 
     async def work(extras: Extras) -> RunResult:
         return await start(question, settings, extras)
@@ -81,15 +86,30 @@ def _start(question: str, configuration: Configuration, options: RunOptions) -> 
 
 def _resume(name: str, message: str, options: RunOptions) -> int:
     settings = configured(options).settings
-    _check_before_paying(options)
-    folder = find_run(settings.workspace, name)
+    check_before_paying(options)
+    return go_on_with(find_run(settings.workspace, name), message, settings, options)
+
+
+def go_on_with(folder: Path, message: str, settings: Settings, options: RunOptions) -> int:
+    """Take a run further, and tell how it ended."""
     session = _session(options)
     session.catch_up(read_records(folder))
+    _refuse_second(folder)
+    Inbox(folder / ".explorer").drop_stops()
 
     async def work(extras: Extras) -> RunResult:
         return await resume_run(folder, settings, message, extras)
 
     return _drive(work, session, settings, options)
+
+
+def _refuse_second(folder: Path) -> None:
+    """One process works on a run; the journal's own lock sees to it, and this says what can be done instead."""
+    process = holder(folder)
+    if process is not None:
+        name = folder.name
+        ways = (f'say it to that: explorer steer {name} "..."', f"stop it: explorer stop {name}")
+        raise RunLockedError(f"process {process} is working on this run", hint="\n  → ".join(ways))
 
 
 def _drive(work: Work, session: Session, settings: Settings, options: RunOptions) -> int:
@@ -99,27 +119,7 @@ def _drive(work: Work, session: Session, settings: Settings, options: RunOptions
 
 
 def _session(options: RunOptions) -> Session:
-    tap = _print_record if options.output_format == "stream-json" else None
-    return Session(_screen(options), tap)
-
-
-def _screen(options: RunOptions) -> Screen:
-    if options.quiet:
-        return Quiet()
-    is_terminal = sys.stderr.isatty() and os.environ.get("TERM", "") not in {"", "dumb"}
-    # Log lines and a view that redraws itself would tear each other apart.
-    if not is_terminal or options.verbose or options.output_format == "stream-json":
-        return Lines()
-    from rich.console import Console  # noqa: PLC0415 - the view's stack is slow to import, and often not needed
-
-    from explorer.cli.live import LiveView  # noqa: PLC0415 - the same
-
-    return LiveView(Console(stderr=True, highlight=False, markup=False, emoji=False))
-
-
-def _print_record(record: Record) -> None:
-    head = {"v": record.v, "seq": record.seq, "at": record.at.isoformat()}
-    emit_json(head | record.event.model_dump(mode="json"))
+    return Session(screen_for(options), tap_for(options))
 
 
 def _files(names: Sequence[str]) -> tuple[Path, ...]:
@@ -132,7 +132,7 @@ def _files(names: Sequence[str]) -> tuple[Path, ...]:
     return paths
 
 
-def _check_before_paying(options: RunOptions) -> None:
+def check_before_paying(options: RunOptions) -> None:
     """Find now what would otherwise fail after the money is spent."""
     if options.output is not None:
         target = Path(options.output).expanduser()

@@ -16,7 +16,7 @@ from explorer.events import Source
 from explorer.evidence import SourceDraft
 from explorer.prompts import Role
 from explorer.settings import Settings
-from explorer.team import helper_lines
+from explorer.team import check_roles, helper_lines
 from explorer.tool import Tool, ToolResult
 from explorer.tools.call_agent import CallAgentArguments, CallAgentTool
 from explorer.tools.files import file_tools
@@ -32,7 +32,7 @@ def tools(*, options: CommonOptions = COMMON) -> int:
     roles = load_roles(settings)
     rows = [
         (tool, [name for name, role in roles.items() if tool.name in role.tools])
-        for tool in asyncio.run(_all_tools(settings, roles))
+        for tool in asyncio.run(all_tools(settings, roles))
     ]
     if options.output_format == "text":
         cells = [(tool.name, ", ".join(allowed) or "-", first_sentence(tool.description)) for tool, allowed in rows]
@@ -65,6 +65,16 @@ def models(*, options: ModelOptions = MODEL) -> int:
     return 0
 
 
+def check_team(settings: Settings) -> None:
+    """See that the roles can be used, before anything is started.
+
+    Raises:
+        ConfigError: A role file cannot be, or names a tool that is not there.
+    """
+    roles = load_roles(settings)
+    check_roles(roles, {tool.name: tool for tool in asyncio.run(all_tools(settings, roles))})
+
+
 def first_sentence(text: str) -> str:
     """What a description begins with."""
     line = one_line(text)
@@ -82,7 +92,7 @@ def _role_page(role: Role) -> str:
     return "\n".join([role.name, f"  {one_line(role.description)}", *(f"  {name:<7}{text}" for name, text in rows)])
 
 
-async def _all_tools(settings: Settings, roles: Mapping[str, Role]) -> list[Tool]:
+async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> list[Tool]:
     """Every tool a role may name, made to be looked at: none of them is ever run."""
     async with Outside.open(settings) as outside:
         return [

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from explorer.cli.failures import tell_error
@@ -14,8 +14,11 @@ from explorer.cli.report_page import REPORT, print_report
 from explorer.cli.run_view import RunView
 from explorer.cli.screen import say
 from explorer.cli.session import Ending
+from explorer.conclusion import LIMIT_REASONS, way_on
 from explorer.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError, StorageError
+from explorer.history import Fold
 from explorer.run import RunResult
+from explorer.runs import read_records
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Closing:
         if outcome.status == "failed":
             failure = ExplorerError(
                 f"the run failed: {one_line(result.reason)}",
-                hint=f"go on: {self._resume_command(result.run_id)}",
+                hint=f"go on: {self._way_on(result)}",
             )
             tell_error(failure, verbose=0)
         elif not self.options.quiet:
@@ -73,40 +76,63 @@ class Closing:
             f"  run       {result.run_id}",
             f"  spent     {', '.join(figures)}",
             f"  evidence  {', '.join(evidence)}",
-            f"  go on     {self._resume_command(result.run_id)}{follow_up}",
+            f"  go on     {self._way_on(result)}{follow_up}",
         ]
         say("\n".join(rows))
 
     def _stopped(self, ending: Ending) -> Outcome:
         view, error = ending.view, ending.error
-        folder = (self.workspace / view.run_id).resolve() if view.run_id else None
-        report = folder / REPORT if folder else None
-        return Outcome(
-            status="error" if error is not None else "interrupted",
-            exit_code=error.exit_code if error is not None else ending.interrupted or 1,
-            run_id=view.run_id,
-            folder=str(folder or ""),
-            report=str(report) if report and report.is_file() else None,
-            reason=one_line(error.message) if error is not None else "interrupted",
-            error=described(error) if error is not None else None,
-            cost_usd=view.cost_usd,
-            tokens=token_counts(view.usage),
-            steps=view.steps,
-            agents=len(view.agents),
-            sources=len(view.sources),
-            seconds=(view.last - view.started).total_seconds() if view.last and view.started else 0.0,
-        )
+        seen = seen_outcome(view, (self.workspace / view.run_id).resolve() if view.run_id else None)
+        if error is None:
+            code = ending.interrupted or 1
+            return replace(seen, status="interrupted", exit_code=code, reason="interrupted")
+        words = one_line(error.message)
+        return replace(seen, status="error", exit_code=error.exit_code, reason=words, error=described(error))
 
     def _add_way_on(self, error: ExplorerError, view: RunView) -> None:
         """Once a run exists, the hint says how to go on with it; not when the words of the command are the matter."""
         is_of_words = isinstance(error, ConfigError | RunLockedError) and not isinstance(error, CredentialsError)
-        if view.run_id and not is_of_words:
-            ways = [error.hint, f"nothing is lost; go on: {self._resume_command(view.run_id)}"]
-            error.hint = "\n  → ".join(way for way in ways if way)
+        if not view.run_id or is_of_words:
+            return
+        command, plain_command = self._resume_command(view.run_id), f"explorer resume {view.run_id}"
+        if plain_command in error.hint:
+            error.hint = error.hint.replace(plain_command, command)
+            return
+        ways = [error.hint, f"nothing is lost; go on: {command}"]
+        error.hint = "\n  → ".join(way for way in ways if way)
+
+    def _way_on(self, result: RunResult) -> str:
+        """How to go on; after a limit with a larger one, which takes what the journal says of the old one."""
+        if result.reason.partition(";")[0] not in LIMIT_REASONS:
+            return self._resume_command(result.run_id)
+        fold = Fold.of(record.event for record in read_records(result.folder))
+        return way_on(fold, result.run_id, result.reason) + self._place()
 
     def _resume_command(self, run_id: str) -> str:
+        return f"explorer resume {run_id}{self._place()}"
+
+    def _place(self) -> str:
         place = self.options.workspace
-        return f"explorer resume {run_id}" + (f" --workspace {shlex.quote(place)}" if place else "")
+        return f" --workspace {shlex.quote(place)}" if place else ""
+
+
+def seen_outcome(view: RunView, folder: Path | None) -> Outcome:
+    """What the records of a run tell of its end; its report is looked for in its folder."""
+    report = folder / REPORT if folder else None
+    return Outcome(
+        status=view.status,
+        exit_code=exit_code(view.status, view.reason),
+        run_id=view.run_id,
+        folder=str(folder or ""),
+        report=str(report) if report and report.is_file() else None,
+        reason=view.reason,
+        cost_usd=view.cost_usd,
+        tokens=token_counts(view.usage),
+        steps=view.steps,
+        agents=len(view.agents),
+        sources=len(view.sources),
+        seconds=(view.last - view.started).total_seconds() if view.last and view.started else 0.0,
+    )
 
 
 def _outcome(result: RunResult) -> Outcome:

@@ -6,6 +6,9 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from explorer.cli.configuration import Configuration
 from explorer.cli.options import COMMON, CommonOptions
@@ -13,8 +16,10 @@ from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line
 from explorer.cli.probes import Finding, probe_services
 from explorer.cli.reading import configured
+from explorer.cli.run_checks import check_run
 from explorer.errors import ConfigError
 from explorer.prompts import PromptLoader, built_in_roles
+from explorer.runs import find_run
 
 OLDEST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 100 * 1024**2
@@ -22,13 +27,22 @@ ENOUGH_FREE_BYTES = 1024**3
 NAME_CHARS = 16
 
 
-def doctor(*, options: CommonOptions = COMMON) -> int:
-    """Check this machine, the keys and the services; each problem comes with its fix.
+def doctor(
+    run: Annotated[str | None, Parameter(help="Look at this run instead of at the machine.")] = None,
+    /,
+    *,
+    options: CommonOptions = COMMON,
+) -> int:
+    """Check this machine, the keys and the services, or one run; each problem comes with its fix.
 
     Ends with 0 unless something fails. Keys are never shown, nothing is sent to a model, and nothing takes longer
-    than a few seconds.
+    than a few seconds. A run is only looked at: journal, sources, files, report, and who works on it.
+
+    Example: `explorer doctor latest`
     """
     configuration = configured(options)
+    if run is not None:
+        return _tell(check_run(find_run(configuration.settings.workspace, run)), options)
     findings = [
         check_python(sys.version_info[:3]),
         check_workspace(configuration.settings.workspace),
@@ -38,6 +52,10 @@ def doctor(*, options: CommonOptions = COMMON) -> int:
         *check_variables(configuration.unknown),
         *probe_services(configuration),
     ]
+    return _tell(findings, options)
+
+
+def _tell(findings: Sequence[Finding], options: CommonOptions) -> int:
     if options.output_format == "text":
         emit("\n".join(_line(finding) for finding in findings))
     else:

@@ -31,6 +31,13 @@ def duration(seconds: float) -> str:
     return f"{minutes // HOUR_MINUTES}h{minutes % HOUR_MINUTES:02d}m"
 
 
+def size(count: int) -> str:
+    """`950 B`, `12.3 kB`, `1.2 MB`."""
+    if count < THOUSAND:
+        return f"{count} B"
+    return f"{count / THOUSAND:.1f} kB" if count < MILLION else f"{count / MILLION:.1f} MB"
+
+
 def counted(number: int, word: str) -> str:
     """`1 source`, `3 sources`."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"

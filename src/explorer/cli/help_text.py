@@ -6,6 +6,10 @@ from explorer import __version__
 
 COMMANDS = (
     "resume",
+    "fork",
+    "steer",
+    "stop",
+    "watch",
     "runs",
     "show",
     "report",
@@ -35,7 +39,13 @@ Examples:
 
 Commands:
   resume [RUN] [MESSAGE]   go on with a run; with MESSAGE, ask a follow-up in it
+  fork RUN [MESSAGE]       another run out of the beginning of one (`--at N`)
+  steer RUN MESSAGE        say something to a running run
+  stop RUN                 have a running run write up and stop (`--now`: end)
+  watch [RUN]              follow a running run, or replay an ended one
   runs                     list runs, newest last
+  runs rm, runs gc         remove runs: those named, or the old ones
+  runs export, import      a run as one file
   show RUN                 one run: agents, files, sources, cost, timeline
   report [RUN]             print a run's report
   demo                     explore the bundled sample day, offline
@@ -43,7 +53,7 @@ Commands:
   agents                   the roles: what each is for, its tools and limits
   models                   which model each role would use
   config show              every setting, its value, and where it comes from
-  doctor                   check this machine, keys and services
+  doctor [RUN]             check this machine, keys and services; or one run
   RUN is a run's id, the beginning of one, or `latest`.
 
 Models and roles:
@@ -56,6 +66,7 @@ Limits (`none` lifts one):
   --max-cost USD           money of all agents together
   --max-time TIME          90, 90s, 10m, 2h
   --max-agents N           helpers a run may start
+  --dry-run                only tell models, limits and the most it can cost
 
 Input and output:
   --file PATH              a text file the question is about (repeatable)

@@ -1,7 +1,7 @@
 """The live view: a run's agents, figures, files and sources, redrawn in place on stderr."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ NEWEST = 3
 """Files and sources shown."""
 OTHER_ROWS = 12
 """Rows of the view that are not agents."""
+OWN_RUN_KEYS = "Ctrl-C: stop and write up; twice: stop now"
 LEAST_AGENT_ROWS = 4
 NAME_CHARS = 16
 GLYPHS = {WORKING: ("●", "*"), "complete": ("✔", "+"), "partial": ("◐", "~"), "failed": ("✘", "x")}
@@ -31,8 +32,11 @@ ASCII_BRANCHES = ("|-", "`-")
 class LiveView:
     """A screen that redraws itself a few times a second."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, keys: str = OWN_RUN_KEYS, now: Callable[[], datetime] | None = None) -> None:
+        """Take the terminal, what its keys do, and the clock by which the run's age is told."""
         self._console = console
+        self._keys = keys
+        self._now = now or (lambda: datetime.now(UTC))
         self._view = RunView()
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
@@ -51,12 +55,11 @@ class LiveView:
     async def keep_fresh(self) -> None:
         """Redraw until cancelled; on the loop's own thread, so that no state is read half changed."""
         while True:
-            now = datetime.now(UTC)
-            self._live.update(drawing(self._view, now, self._console), refresh=True)
+            self._live.update(drawing(self._view, self._now(), self._console, self._keys), refresh=True)
             await asyncio.sleep(REFRESH_S)
 
 
-def drawing(view: RunView, now: datetime, console: Console) -> Group:
+def drawing(view: RunView, now: datetime, console: Console, keys: str = OWN_RUN_KEYS) -> Group:
     """The whole view, every line cut to the console's width."""
     ascii_only = console.options.ascii_only
     rows = max(LEAST_AGENT_ROWS, console.height - OTHER_ROWS)
@@ -66,7 +69,7 @@ def drawing(view: RunView, now: datetime, console: Console) -> Group:
         *_agent_lines(view, rows, console, ascii_only=ascii_only),
         *[_titled("file", _file_words(view, path), console) for path in list(view.files)[-NEWEST:]],
         *[_titled(name, _source_words(view, name), console) for name in list(view.sources)[-NEWEST:]],
-        Text("Ctrl-C: stop and write up; twice: stop now", style="dim"),
+        Text(keys, style="dim"),
     ]
     for line in lines:
         line.no_wrap = True

@@ -123,6 +123,16 @@ class AskOptions(RunOptions):
             help="Go on with the latest run; the words are a follow-up.",
         ),
     ] = False
+    dry_run: Annotated[
+        bool,
+        Parameter(
+            name="--dry-run",
+            negative="",
+            show_default=False,
+            group=LIMITS,
+            help="Only tell models, limits and the most it can cost; asks no model.",
+        ),
+    ] = False
     is_literal: Annotated[bool, Parameter(name="--literal", negative="", show=False)] = False
     """The words stood behind `--`: they are a question, whatever they look like."""
     from_stdin: Annotated[bool, Parameter(name="--stdin", negative="", show=False)] = False

@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +10,23 @@ from cyclopts import Parameter
 from explorer.cli.figures import counted, duration, money, tokens
 from explorer.cli.live import tree
 from explorer.cli.options import COMMON, CommonOptions
-from explorer.cli.output import emit, emit_json, token_counts
+from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line, plain
 from explorer.cli.reading import configured
 from explorer.cli.report_page import REPORT, print_report
-from explorer.cli.run_view import AgentView, RunView
+from explorer.cli.run_facts import (
+    TimelineEvent,
+    named,
+    run_facts,
+    slowest_words,
+    timeline_page,
+    tokens_by_role,
+)
+from explorer.cli.run_view import RUNNING, AgentView, RunView
 from explorer.cli.screen import line_of, say
 from explorer.cli.table import aligned
 from explorer.errors import NotFoundError
-from explorer.events import Record, RunFinished
-from explorer.runs import LATEST, RunOverview, find_run, list_runs, read_records
+from explorer.runs import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
 
 LEAST_QUESTION_CELLS = 30
 TIMELINE_LINES = 20
@@ -40,21 +46,34 @@ def runs(*, options: CommonOptions = COMMON) -> int:
     return 0
 
 
-def show(run: RunName = LATEST, /, *, options: CommonOptions = COMMON) -> int:
-    """Show one run: its question, agents, files, sources, cost, and how it went."""
+def show(
+    run: RunName = LATEST,
+    /,
+    *,
+    timeline: Annotated[
+        bool, Parameter(name="--timeline", negative="", help="Every record by its number, which `fork --at` takes.")
+    ] = False,
+    options: CommonOptions = COMMON,
+) -> int:
+    """Show one run: its question, agents, files, sources, cost, and how it went.
+
+    Example: `explorer show latest --timeline`
+    """
     folder = find_run(configured(options).settings.workspace, run)
     records = read_records(folder)
     view = RunView()
-    lines: list[str] = []
+    events: list[TimelineEvent] = []
     for record in records:
         line = line_of(record, view)
-        if line:
-            lines.append(f"{record.at.astimezone().strftime('%H:%M:%S')} {line}")
+        if line or timeline:
+            events.append(TimelineEvent(record.seq, record.at, line or named(record)))
         view.apply(record)
+    if view.status == RUNNING and not is_running(folder):
+        view.status = UNFINISHED
     if options.output_format == "text":
-        emit(_page(view, folder, lines))
+        emit(timeline_page(events) if timeline else _page(view, folder, events))
     else:
-        emit_json(_facts(view, folder, records))
+        emit_json(run_facts(view, folder, records) | {"timeline": [event.facts() for event in events]})
     return 0
 
 
@@ -93,9 +112,10 @@ def _listing(found: list[RunOverview]) -> str:
     return aligned(header, rows, last_width=max(room, LEAST_QUESTION_CELLS))
 
 
-def _page(view: RunView, folder: Path, lines: list[str]) -> str:
-    cut = len(lines) - TIMELINE_LINES
-    timeline = [f"... {counted(cut, 'earlier line')}", *lines[-TIMELINE_LINES:]] if cut > 0 else lines
+def _page(view: RunView, folder: Path, events: list[TimelineEvent]) -> str:
+    cut = len(events) - TIMELINE_LINES
+    lines = timeline_page(events[-TIMELINE_LINES:]).splitlines()
+    timeline = [f"... {counted(cut, 'earlier line')}: --timeline shows all", *lines] if cut > 0 else lines
     blocks = [
         plain(view.question),
         _head(view, folder),
@@ -116,6 +136,10 @@ def _head(view: RunView, folder: Path) -> str:
         ("started", view.started.astimezone().strftime("%Y-%m-%d %H:%M") if view.started else "?"),
         ("spent", f"{money(view.cost_usd)}, {tokens(view.usage.total_tokens)} tokens, {duration(seconds)}"),
         ("models", ", ".join(sorted(set(view.models.values()))) or "?"),
+        ("roles", ", ".join(f"{role} {tokens(count)} tokens" for role, count in tokens_by_role(view).items()) or "-"),
+        ("slowest", slowest_words(view)),
+        ("failed", counted(view.failed_attempts, "attempt") + " at a turn"),
+        ("orders", ", ".join(f"{order.kind} at record {order.seq}" for order in view.orders) or "none"),
         ("sources", str(len(view.sources))),
         ("report", str(path) if path.is_file() else "none yet"),
     ]
@@ -131,40 +155,3 @@ def _agent(agent: AgentView) -> str:
 def _file(view: RunView, path: str) -> str:
     file = view.files[path]
     return f"{one_line(path)}  {counted(file.lines, 'line')}  {one_line(file.title)}".rstrip()
-
-
-def _facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[str, object]:
-    path = folder / REPORT
-    return {
-        "run_id": folder.name,
-        "folder": str(folder.resolve()),
-        "question": view.question,
-        "status": view.status,
-        "reason": view.reason,
-        "started": view.started.isoformat() if view.started else None,
-        "cost_usd": view.cost_usd,
-        "tokens": token_counts(view.usage),
-        "steps": view.steps,
-        "models": view.models,
-        "agents": [_agent_facts(agent) for agent in view.agents.values()],
-        "files": [file.model_dump(mode="json") for file in view.files.values()],
-        "sources": [source.model_dump(mode="json") for source in view.sources.values()],
-        "report": str(path) if path.is_file() else None,
-        "records": len(records),
-        "endings": [record.at.isoformat() for record in records if isinstance(record.event, RunFinished)],
-    }
-
-
-def _agent_facts(agent: AgentView) -> dict[str, object]:
-    return {
-        "id": agent.id,
-        "role": agent.role,
-        "parent": agent.parent,
-        "status": agent.status,
-        "reason": agent.reason,
-        "task": agent.task,
-        "steps": agent.steps,
-        "max_steps": agent.max_steps,
-        "tokens": token_counts(agent.usage),
-        "cost_usd": agent.cost_usd,
-    }

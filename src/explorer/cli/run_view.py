@@ -12,9 +12,12 @@ from explorer.events import (
     Record,
     RoleLoaded,
     RunFinished,
+    RunForked,
     RunStarted,
     Source,
     SourceRecorded,
+    Steered,
+    StopAsked,
     ToolFinished,
     ToolStarted,
     TurnFailed,
@@ -47,6 +50,20 @@ class AgentView:
     """None when a turn's price is not known."""
     open_calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
     """The calls of its last turn that are not answered, by the engine's key."""
+    began: datetime | None = None
+    """When its latest task began; None once that is done."""
+    seconds: float = 0.0
+    """It took for the tasks that are done."""
+
+
+@dataclass(frozen=True)
+class AppliedOrder:
+    """What another process asked of the run, and where in the journal it took effect."""
+
+    seq: int
+    kind: str
+    """`steer` or `stop`."""
+    text: str
 
 
 @dataclass
@@ -70,6 +87,9 @@ class RunView:
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     models: dict[str, str] = field(default_factory=dict[str, str])
     """By role."""
+    failed_attempts: int = 0
+    """Requests to a model that brought no turn."""
+    orders: list[AppliedOrder] = field(default_factory=list[AppliedOrder])
 
     def apply(self, record: Record) -> None:
         """Fold one record in; one that was seen before changes nothing."""
@@ -82,14 +102,26 @@ class RunView:
                 self.run_id, self.question, self.started = event.run_id, event.question, record.at
             case RunFinished():
                 self.status, self.reason = event.status.value, event.reason
+            case RunForked():
+                self.run_id = event.run_id
+            case AgentStarted():
+                self._start(event, record.at)
+            case _:
+                self._keep(event, record.seq)
+                self._apply_to_agent(event, record.at)
+
+    def _keep(self, event: AnyEvent, seq: int) -> None:
+        match event:
             case RoleLoaded():
                 self.models[event.role] = event.model
             case SourceRecorded():
                 self.sources[event.source.id] = event.source
-            case AgentStarted():
-                self._start(event)
+            case StopAsked():
+                self.orders.append(AppliedOrder(seq, "stop", event.reason))
+            case Steered() if event.order:
+                self.orders.append(AppliedOrder(seq, "steer", event.text))
             case _:
-                self._apply_to_agent(event)
+                pass
 
     def call(self, key: str) -> ToolCall | None:
         """An unanswered call, by the engine's key."""
@@ -107,13 +139,13 @@ class RunView:
         """Turns of all agents."""
         return sum(agent.steps for agent in self.agents.values())
 
-    def _start(self, event: AgentStarted) -> None:
+    def _start(self, event: AgentStarted, at: datetime) -> None:
         self.status, self.reason = RUNNING, ""
         self.agents[event.agent] = AgentView(
-            id=event.agent, role=event.role, parent=event.parent, task=event.task, max_steps=event.max_steps
+            id=event.agent, role=event.role, parent=event.parent, task=event.task, max_steps=event.max_steps, began=at
         )
 
-    def _apply_to_agent(self, event: AnyEvent) -> None:
+    def _apply_to_agent(self, event: AnyEvent, at: datetime) -> None:
         agent = self.agents.get(event.agent)
         if agent is None:
             return
@@ -121,10 +153,11 @@ class RunView:
             case AgentContinued():
                 self.status, self.reason = RUNNING, ""
                 agent.status, agent.reason, agent.doing = WORKING, "", "thinking"
-                agent.max_steps = agent.steps + event.max_steps
+                agent.max_steps, agent.began = agent.steps + event.max_steps, at
             case TurnTaken():
                 self._take(agent, event)
             case TurnFailed():
+                self.failed_attempts += 1
                 wait = f", again in {event.waits_s:.0f} s" if event.waits_s is not None else ""
                 agent.doing = f"waiting: {event.fault.replace('_', ' ')}{wait}"
             case ToolStarted():
@@ -134,6 +167,8 @@ class RunView:
             case AgentFinished():
                 agent.status, agent.reason, agent.doing = event.status.value, event.reason, ""
                 agent.open_calls = {}
+                agent.seconds += (at - agent.began).total_seconds() if agent.began else 0.0
+                agent.began = None
             case _:
                 pass
 

@@ -17,8 +17,10 @@ from explorer.events import (
     Record,
     Repaired,
     RunFinished,
+    RunForked,
     RunStarted,
     Steered,
+    StopAsked,
     ToolFinished,
     TurnFailed,
 )
@@ -101,8 +103,10 @@ def line_of(record: Record, view: RunView) -> str:
         case AgentFinished():
             reason = f" ({one_line(event.reason, TASK_CHARS)})" if event.reason else ""
             line = f"{event.agent}  {event.status.value}{reason}: {one_line(event.summary, TASK_CHARS)}"
-        case RunStarted() | RunFinished() | NoteAdded() | Steered() | Repaired():
-            line = _rare_line(event)
+        case RunStarted() | RunFinished() | RunForked() | Repaired():
+            line = _line_of_run(event)
+        case NoteAdded() | Steered() | StopAsked():
+            line = _line_of_words(event)
         case _:
             pass
     return line
@@ -122,15 +126,23 @@ def _failed_turn_line(event: TurnFailed) -> str:
     return f"{event.agent}  attempt {event.attempt}: {fault}: {one_line(event.message, TASK_CHARS)}{wait}"
 
 
-def _rare_line(event: RunStarted | RunFinished | NoteAdded | Steered | Repaired) -> str:
+def _line_of_run(event: RunStarted | RunFinished | RunForked | Repaired) -> str:
     match event:
         case RunStarted():
             return f"run {event.run_id} started"
         case RunFinished():
             return f"run {event.status.value}" + (f": {one_line(event.reason, TASK_CHARS)}" if event.reason else "")
+        case RunForked():
+            return f"run {event.run_id} forked from {event.of} at record {event.shared}"
+        case Repaired():
+            return f"journal repaired: {counted(event.cut_bytes, 'byte')} of a torn tail set aside"
+
+
+def _line_of_words(event: NoteAdded | Steered | StopAsked) -> str:
+    match event:
         case NoteAdded():
             return f"{event.agent}  note: {one_line(event.text, TASK_CHARS)}"
         case Steered():
             return f"{event.agent}  from you: {one_line(event.text, TASK_CHARS)}"
-        case Repaired():
-            return f"journal repaired: {counted(event.cut_bytes, 'byte')} of a torn tail set aside"
+        case StopAsked():
+            return f"asked to write up and stop: {one_line(event.reason, TASK_CHARS)}"

@@ -1,6 +1,7 @@
 """One run driven from the terminal: its view, its signals, its end."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
@@ -11,7 +12,7 @@ from explorer.cli.run_view import RunView
 from explorer.cli.screen import Screen
 from explorer.errors import ExplorerError
 from explorer.events import Record
-from explorer.journal import Observe
+from explorer.journal import Observe, Reach
 from explorer.run import Extras, RunResult, StopSignal
 
 WIND_DOWN_REASON = "interrupted by the user"
@@ -62,7 +63,8 @@ class Session:
         async with asyncio.TaskGroup() as group:
             ticker = group.create_task(self.screen.keep_fresh())
             try:
-                return Ending(self.view, result=await work(Extras(observe=self._observe, stop=self.stop)))
+                extras = Extras(observe=self._observe, stop=self.stop, reach=_crash_point())
+                return Ending(self.view, result=await work(extras))
             except ExplorerError as error:
                 # Inside the group: leaving it, the error would come out wrapped.
                 return Ending(self.view, error=error)
@@ -84,6 +86,8 @@ class Session:
 
         def stop_at_once(code: int) -> None:
             self.code = code
+            # Agents take a moment to hear of the end; they must not take it for a winding down.
+            self.stop.withdraw()
             task.cancel()
 
         def interrupt() -> None:
@@ -105,3 +109,15 @@ class Session:
             with suppress(NotImplementedError):
                 for number in handled:
                     loop.remove_signal_handler(number)
+
+
+def _crash_point() -> Reach | None:
+    """Where a test wants the process to end; users' builds lack the module, and the variable means nothing."""
+    wanted = os.environ.get("EXPLORER_CRASH", "")
+    if not wanted:
+        return None
+    try:
+        from explorer.crash_points import crash_at  # noqa: PLC0415 - only there in test builds
+    except ImportError:
+        return None
+    return crash_at(wanted)

@@ -1,11 +1,13 @@
 """Sorts what providers refuse with, by type, status and body, into faults that each have one consequence."""
 
+import base64
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.parse import quote
 
 import httpx2
 
@@ -14,6 +16,10 @@ from explorer.llm.options import Place
 from explorer.llm.wire_json import as_object, as_text, mend_text
 from explorer.messages import JsonObject
 
+MINUTE_S = 60
+HOUR_S = 3600
+MIN_KEY_CHARS = 8
+"""Shorter stand-ins for keys are struck out only as they are: coded, they are letters of any text."""
 MESSAGE_CHARS = 500
 """Of a server's own words, kept in an error."""
 
@@ -141,7 +147,7 @@ def model_error(refusal: Refusal, place: Place) -> ModelError:
     # Servers quote the key they refuse, so their words about it are left out altogether.
     if fault is not ModelFault.CREDENTIALS and refusal.message:
         message += f": {redact(refusal.message, place)}"
-    return ModelError(fault, message, hint=_hint(fault, place), retry_after_s=refusal.retry_after_s)
+    return ModelError(fault, message, hint=_hint(fault, place, refusal), retry_after_s=refusal.retry_after_s)
 
 
 def unreachable(place: Place, why: str) -> ModelError:
@@ -152,11 +158,20 @@ def unreachable(place: Place, why: str) -> ModelError:
 
 def redact(text: str, place: Place) -> str:
     """Strike the key, and whatever looks like one, out of a text; shorten it to one line."""
-    secret = place.secret.get_secret_value().strip()
-    if secret:
-        text = text.replace(secret, "***")
+    for spelling in _spellings(place.secret.get_secret_value().strip()):
+        text = text.replace(spelling, "***")
     text = " ".join(_KEY_LIKE.sub("***", mend_text(text)).split())
     return text if len(text) <= MESSAGE_CHARS else text[:MESSAGE_CHARS] + "..."
+
+
+def _spellings(secret: str) -> tuple[str, ...]:
+    """A key in the forms in which servers and proxies quote what they were sent; none for no key."""
+    if len(secret) < MIN_KEY_CHARS:
+        return (secret,) if secret else ()
+    raw = secret.encode()
+    # Where the key stands in a longer base64 text, its first and last letters depend on its neighbours.
+    coded = (base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")[2 * shift : -1] for shift in range(3))
+    return (secret, quote(secret, safe=""), raw.hex(), raw.hex().upper(), *coded)
 
 
 def retry_after(headers: httpx2.Headers) -> float | None:
@@ -187,18 +202,25 @@ _VERBS: Mapping[ModelFault, str] = {
 }
 
 
-def _hint(fault: ModelFault, place: Place) -> str:
+def _hint(fault: ModelFault, place: Place, refusal: Refusal) -> str:
     match fault:
         case ModelFault.CREDENTIALS:
             return f"check {place.key_setting}, or go without a key: --model offline"
         case ModelFault.UNKNOWN_MODEL:
             return "name a model that the provider has: --model NAME"
         case ModelFault.RATE_LIMITED | ModelFault.OVERLOADED:
-            return "try again later; the run can be resumed"
+            return f"try again {_when(refusal.retry_after_s or 0.0)}; the run can be resumed"
         case ModelFault.REJECTED:
             return f"check {place.url_setting} and the model's name"
         case _:
             return ""
+
+
+def _when(seconds: float) -> str:
+    """Say when to come back: what a server asks for can be days."""
+    if seconds < 2 * MINUTE_S:
+        return "later"
+    return f"in {seconds / MINUTE_S:.0f} minutes" if seconds < 2 * HOUR_S else f"in {seconds / HOUR_S:.0f} hours"
 
 
 def _words_of(text: str) -> str:

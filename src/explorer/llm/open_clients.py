@@ -1,17 +1,32 @@
 """The adapters of a run, opened when first needed and closed together."""
 
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from explorer.errors import ConfigError
 from explorer.llm.anthropic_messages import AnthropicClient
 from explorer.llm.models import ANTHROPIC, OFFLINE, OPENAI, ModelRef
 from explorer.llm.openai_chat import OpenAIClient
+from explorer.llm.openai_request import is_official
 from explorer.llm.options import ClientOptions, Timeouts, check_url
-from explorer.llm.retry import RateGate
+from explorer.llm.retry import RateGate, Timing
 from explorer.messages import LLMClient
 from explorer.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long models are waited for, and by which clock; handed in so that tests wait for nothing."""
+
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    """With one reply."""
+    timing: Timing = field(default_factory=Timing)
+    """Between attempts."""
+
+
+SELF_HOSTED = Timeouts(first_content_s=600.0, idle_s=120.0, total_s=1800.0)
+"""A model on someone's own machine may read a prompt at 30 tokens a second, and answer at 5."""
 
 
 class Clients:
@@ -21,7 +36,7 @@ class Clients:
         settings: Keys, URLs and limits.
         openai_url: Over the settings' own: the local server that `choose` found.
         offline: Answers for the provider `offline`.
-        timeouts: Patience with a reply.
+        patience: With a reply, and between attempts.
     """
 
     def __init__(
@@ -30,12 +45,13 @@ class Clients:
         *,
         openai_url: str = "",
         offline: LLMClient | None = None,
-        timeouts: Timeouts | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self._settings = settings
         self._openai_url = openai_url or settings.services.openai_url
         self._offline = offline
-        self._timeouts = timeouts or Timeouts()
+        self._given = patience
+        self._patience = patience or Patience()
         self._stack = AsyncExitStack()
         self._clients: dict[str, LLMClient] = {}
         self._gates: dict[ModelRef, RateGate] = {}
@@ -47,6 +63,11 @@ class Clients:
     async def __aexit__(self, *_exception: object) -> None:
         """Close every adapter that was opened."""
         await self._stack.aclose()
+
+    @property
+    def timing(self) -> Timing:
+        """The clock and the sleep that gates and retries go by."""
+        return self._patience.timing
 
     def client_for(self, model: ModelRef) -> LLMClient:
         """Return the adapter of a model's provider. It asks once; retrying is another's part.
@@ -62,7 +83,7 @@ class Clients:
         """Return the gate that all requests for a model share; a run has one key per provider."""
         if model not in self._gates:
             # The orchestrator asks beside its helpers.
-            self._gates[model] = RateGate(self._settings.limits.max_parallel_agents + 1)
+            self._gates[model] = RateGate(self._settings.limits.max_parallel_agents + 1, self.timing)
         return self._gates[model]
 
     def _open(self, model: ModelRef) -> LLMClient:
@@ -83,4 +104,6 @@ class Clients:
     def _options(self, base_url: str, setting: str) -> ClientOptions:
         if base_url:
             check_url(base_url, setting)
-        return ClientOptions(base_url=base_url, timeouts=self._timeouts, price=self._settings.price)
+        is_self_hosted = bool(base_url) and setting == "OPENAI_BASE_URL" and not is_official(base_url)
+        timeouts = SELF_HOSTED if is_self_hosted and self._given is None else self._patience.timeouts
+        return ClientOptions(base_url=base_url, timeouts=timeouts, price=self._settings.price)

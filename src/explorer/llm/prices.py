@@ -57,3 +57,16 @@ def _listed_usd(model: str, provider: str, tokens: dict[str, Any]) -> float | No
     except (LookupError, ValueError):
         return None
     return float(price.total_price)
+
+
+def window_tokens(model: str, provider: str) -> int | None:
+    """Return how many tokens a model's window holds; None when that is not known."""
+    if provider not in PRICED_PROVIDERS:
+        return None
+    from genai_prices import data_snapshot  # noqa: PLC0415 - the list is slow to import
+
+    try:
+        _, found = data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)
+    except LookupError:
+        return None
+    return found.context_window

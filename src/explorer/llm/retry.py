@@ -48,12 +48,18 @@ class RateGate:
         self._limit = float(max_parallel)
         self._running = 0
         self._opens_at = 0.0
+        self._throttled_at: float | None = None
         self._changed = asyncio.Event()
 
     @property
     def parallel(self) -> int:
         """How many requests may run at once now."""
         return int(self._limit)
+
+    @property
+    def throttled_s(self) -> float:
+        """For how many seconds requests have been throttled without one getting through."""
+        return 0.0 if self._throttled_at is None else self._timing.clock() - self._throttled_at
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None]:
@@ -69,11 +75,15 @@ class RateGate:
 
     def slow_down(self, wait_s: float) -> None:
         """Let nobody go for some seconds, and half as many at once from then on."""
-        self._opens_at = max(self._opens_at, self._timing.clock() + wait_s)
+        now = self._timing.clock()
+        if self._throttled_at is None:
+            self._throttled_at = now
+        self._opens_at = max(self._opens_at, now + wait_s)
         self._limit = max(1.0, self._limit / 2)
 
     def speed_up(self) -> None:
         """Take note of a success: the limit grows by one when a whole round of requests has succeeded."""
+        self._throttled_at = None
         self._limit = min(float(self._max_parallel), self._limit + 1 / self._limit)
         self._tell()
 
@@ -160,5 +170,7 @@ class RetryingClient:
         jittered_s = self._timing.random() * FIRST_WAIT_S * 2 ** (attempt - 1)
         wait_s = min(MAX_WAIT_S, max(jittered_s, error.retry_after_s or 0.0))
         left_s = self._seconds_left()
+        # Behind a closed gate the waits are everyone's: many agents have no more patience together than one.
+        waited_s = max(waited_s, self._gate.throttled_s if error.fault in THROTTLING_FAULTS else 0.0)
         is_too_long = waited_s + wait_s > MAX_WAITED_S or (left_s is not None and wait_s >= left_s)
         return None if is_too_long else wait_s

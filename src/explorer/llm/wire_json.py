@@ -5,7 +5,7 @@ import math
 from typing import Any, NamedTuple, cast
 
 from explorer.errors import ModelError, ModelFault
-from explorer.messages import JsonObject
+from explorer.messages import JsonObject, mend_text
 
 EXCERPT_CHARS = 40
 """Of broken JSON, shown on either side of the place where it breaks."""
@@ -23,17 +23,6 @@ def encode(body: JsonObject) -> bytes:
     return mend_text(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
-def mend_text(text: str) -> str:
-    """Join surrogate pairs that were split, and replace single halves by U+FFFD."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
-
-
 def mend_object(value: JsonObject) -> JsonObject:
     """Mend every text within a JSON object, keys included."""
     text = json.dumps(value, ensure_ascii=False)
@@ -48,7 +37,7 @@ def parse_payload(data: str) -> JsonObject:
         ModelError: It is not a JSON object, so the stream cannot be trusted (transport).
     """
     try:
-        payload: object = json.loads(data)
+        payload: object = json.loads(data, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         message = f"the stream holds broken JSON ({error}): {_excerpt(data, 0)}"
         raise ModelError(ModelFault.TRANSPORT, message) from error

@@ -1,0 +1,152 @@
+"""`--dry-run`: what a question would be asked with, and what it can cost at most; no model is asked."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from explorer.cli.catalogue import check_team
+from explorer.cli.figures import duration, money, size
+from explorer.cli.options import AskOptions
+from explorer.cli.output import emit, emit_json
+from explorer.cli.plain import one_line
+from explorer.cli.table import aligned
+from explorer.equipment import choose_models, known_cost, list_price, load_roles, worst_cost
+from explorer.llm.models import Choice, ModelRef
+from explorer.llm.prices import window_tokens
+from explorer.prompts import Role
+from explorer.settings import Settings
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The most a question can cost."""
+
+    usd: float | None
+    """None: unbounded, or not known."""
+    words: str
+    """How it comes about, in one line."""
+
+
+def tell_plan(question: str, settings: Settings, options: AskOptions) -> int:
+    """Tell it.
+
+    Raises:
+        ConfigError: The run could not start like this.
+    """
+    check_team(settings)
+    roles = load_roles(settings)
+    choice = asyncio.run(choose_models(settings, roles))
+    for ref in choice.models.values():
+        worst_cost(ref, settings)
+    bound = most(choice.models, settings)
+    if options.output_format == "text":
+        emit(_page(question, settings, roles, choice, bound))
+    else:
+        emit_json(_facts(question, settings, roles, choice, bound))
+    return 0
+
+
+def most(models: Mapping[str, ModelRef], settings: Settings) -> Bound:
+    """The most a question can cost: the smallest of what its limits allow."""
+    refs = list(dict.fromkeys(models.values()))
+    unpriced = [str(ref) for ref in refs if known_cost(ref, settings, 1, 1) is None]
+    if unpriced:
+        return Bound(None, f"not known: no price is known for {', '.join(unpriced)}; give one with EXPLORER_PRICE")
+    if all(known_cost(ref, settings, MILLION, MILLION) == 0 for ref in refs):
+        return Bound(0.0, "no model here costs anything")
+    bounds = [bound for bound in (_by_money(settings), _by_tokens(refs, settings), _by_steps(refs, settings)) if bound]
+    if not bounds:
+        return Bound(None, "unbounded: no limit of money, tokens or steps bounds it; set --max-cost")
+    return min(bounds, key=lambda bound: bound.usd or 0.0)
+
+
+def _by_money(settings: Settings) -> Bound | None:
+    usd = settings.limits.max_cost_usd
+    return (
+        None if usd is None else Bound(usd, "the money limit itself; room for a request is reserved before it is sent")
+    )
+
+
+def _by_tokens(refs: list[ModelRef], settings: Settings) -> Bound | None:
+    tokens = settings.limits.max_tokens
+    if tokens is None:
+        return None
+    costs = [(_usd(ref, settings, *pair), ref) for ref in refs for pair in ((tokens, 0), (0, tokens))]
+    usd, ref = max(costs, key=lambda cost: cost[0])
+    return Bound(usd, f"{tokens:,} tokens, all at the dearest rate, that of {ref}")
+
+
+def _by_steps(refs: list[ModelRef], settings: Settings) -> Bound | None:
+    steps, reply = settings.limits.max_steps, settings.max_output_tokens
+    windows = {ref: window_tokens(ref.name, ref.provider) for ref in refs}
+    if steps is None:
+        return None
+    costs = [(_usd(ref, settings, window, reply), ref) for ref, window in windows.items() if window is not None]
+    if len(costs) < len(refs):
+        return None
+    usd, ref = max(costs, key=lambda cost: cost[0])
+    words = (
+        f"{steps:,} steps x {money(usd)} for a full window of {windows[ref]:,} tokens in and {reply:,} out with {ref}"
+    )
+    return Bound(steps * usd, words)
+
+
+def _usd(ref: ModelRef, settings: Settings, inward: int, outward: int) -> float:
+    return known_cost(ref, settings, inward, outward) or 0.0
+
+
+def _page(question: str, settings: Settings, roles: Mapping[str, Role], choice: Choice, bound: Bound) -> str:
+    rows: list[tuple[str, ...]] = []
+    for name, role in roles.items():
+        price = list_price(choice.models[name], settings)
+        rates = ("?", "?") if price is None else (f"{price.input_usd:.2f}", f"{price.output_usd:.2f}")
+        rows.append((name, str(choice.models[name]), *rates, role.model))
+    limits = settings.limits
+    facts = [
+        ("question", one_line(question, 200)),
+        ("workspace", f"{settings.workspace} (nothing is made now)"),
+        ("files", ", ".join(f"{path} ({size(path.stat().st_size)})" for path in settings.files) or "none"),
+        ("limits", ", ".join(_limit_words(limits.model_dump()))),
+        ("at most", bound.words if bound.usd is None else f"{money(bound.usd)} = {bound.words}"),
+        ("models", one_line(choice.why)),
+    ]
+    table = aligned(("ROLE", "MODEL", "USD/M IN", "USD/M OUT", "ASKS FOR"), rows)
+    return "\n".join(f"{name:<11}{words}" for name, words in facts) + f"\n\n{table}"
+
+
+def _limit_words(limits: Mapping[str, float | None]) -> list[str]:
+    steps, usd, tokens, seconds = (limits[name] for name in ("max_steps", "max_cost_usd", "max_tokens", "max_time_s"))
+    return [
+        f"{steps:,} steps" if steps is not None else "no limit of steps",
+        money(usd) if usd is not None else "no limit of money",
+        f"{tokens:,} tokens" if tokens is not None else "no limit of tokens",
+        duration(seconds) if seconds is not None else "no limit of time",
+        f"{limits['max_agents']} helpers, {limits['max_parallel_agents']} at once",
+    ]
+
+
+def _facts(
+    question: str, settings: Settings, roles: Mapping[str, Role], choice: Choice, bound: Bound
+) -> dict[str, object]:
+    prices = {name: list_price(ref, settings) for name, ref in choice.models.items()}
+    return {
+        "question": question,
+        "workspace": str(settings.workspace.absolute()),
+        "files": [{"path": str(path), "bytes": path.stat().st_size} for path in settings.files],
+        "limits": settings.limits.model_dump(mode="json"),
+        "worst_cost": asdict(bound),
+        "why": choice.why,
+        "roles": [
+            {
+                "role": name,
+                "model": str(choice.models[name]),
+                "asks_for": role.model,
+                "usd_per_million": price.model_dump() if (price := prices[name]) else None,
+                "max_steps": role.limits.max_steps,
+                "tools": list(role.tools),
+            }
+            for name, role in roles.items()
+        ],
+    }

@@ -1,0 +1,139 @@
+"""What goes wrong outside, each with its exit code, one line, and the way out; the slow tests do it by processes."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from cli.stage import SCRIPT, Explorer, clean_environment
+from explorer.runs import read_records
+from model_servers import OpenAIServer, Reply
+from team_script import only_run
+
+NOWHERE = "http://127.0.0.1:9"
+ROLE = "---\nname: searcher\ndescription: Looks.\ntools: [read_file]\n---\nYou look.\n"
+
+
+def told(done: "subprocess.CompletedProcess[str]", code: int) -> list[str]:
+    """The lines of an error: what happened, and at least one way out; never a traceback."""
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith(("explorer: ", "  → "))]
+    assert len(lines) >= 2, done.stderr
+    assert "Traceback" not in done.stderr
+    return lines
+
+
+def test_a_model_without_its_key(typed: Explorer, tmp_path: Path) -> None:
+    """4, by the name of the variable; no run is made."""
+    message, hint = told(typed("--model", "anthropic:claude-opus-5-5", "q q"), 4)
+    assert "ANTHROPIC_API_KEY" in message
+    assert "set ANTHROPIC_API_KEY" in hint
+    assert not (tmp_path / "workspace").exists()
+
+
+def test_a_model_that_the_server_does_not_know(typed: Explorer) -> None:
+    """2: asking again would not help, another name would."""
+    with OpenAIServer([Reply(status=404, error="no_model")]) as server:
+        done = typed("--model", "openai:gone-model", "q q", OPENAI_BASE_URL=server.url)
+    lines = told(done, 2)
+    assert "does not know the model" in lines[0]
+    assert "--model" in lines[1]
+
+
+def test_a_server_that_is_not_there(typed: Explorer, tmp_path: Path) -> None:
+    """6, by its address; no run is made."""
+    lines = told(typed("q q", OPENAI_BASE_URL=f"{NOWHERE}/v1"), 6)
+    assert NOWHERE in lines[0]
+    assert not (tmp_path / "workspace").exists()
+
+
+def test_hacker_news_that_is_down(typed: Explorer) -> None:
+    """The run goes on, and its report says what could not be read."""
+    services = {"EXPLORER_HN_API_URL": f"{NOWHERE}/v0", "EXPLORER_HN_SEARCH_URL": f"{NOWHERE}/api/v1"}
+    done = typed(
+        "--model", "offline", "-q", "What is notable on Hacker News?", EXPLORER_ALLOW_HOSTS="127.0.0.1", **services
+    )
+    assert done.returncode == 0, done.stderr
+    assert "could not be read" in done.stdout
+
+
+def test_a_question_that_is_empty_and_one_that_is_too_long(typed: Explorer, tmp_path: Path) -> None:
+    """2, at once, without an echo of a megabyte."""
+    told(typed(""), 2)
+    before = time.monotonic()
+    done = typed("-", stdin="x" * 1_000_000)
+    assert time.monotonic() - before < 5
+    assert "1,000,000 characters" in told(done, 2)[0]
+    assert "--file" in done.stderr
+    assert len(done.stderr) < 500
+    assert not (tmp_path / "workspace").exists()
+
+
+def test_a_workspace_that_cannot_be_written(typed: Explorer, tmp_path: Path) -> None:
+    """2: a file stands where the folder should be."""
+    (tmp_path / "taken").write_text("")
+    lines = told(typed("--model", "offline", "q q", "--workspace", "taken"), 2)
+    assert "cannot write in taken" in lines[0]
+    assert "--workspace" in lines[1]
+
+
+def test_a_run_that_is_not_there(typed: Explorer, kept_run: Path) -> None:
+    """5, with the list to look at."""
+    assert kept_run.is_dir()
+    lines = told(typed("resume", "20200101"), 5)
+    assert "'20200101'" in lines[0]
+    assert "explorer runs" in lines[1]
+
+
+def test_a_journal_that_is_damaged(typed: Explorer, kept_run: Path) -> None:
+    """1, by the record's number; nothing is guessed, nothing is written."""
+    journal = kept_run / ".explorer" / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:6], *lines[7:]]))
+    before = journal.read_bytes()
+    said = told(typed("resume", "latest", "And then?"), 1)
+    assert "record 7" in said[0]
+    assert "explorer doctor" in said[1]
+    assert journal.read_bytes() == before
+
+
+def test_a_disk_that_is_full(explorer: Explorer, tmp_path: Path) -> None:
+    """1 with the way on; once there is room, the run goes on where it was."""
+    command = f"ulimit -f 100; exec {SCRIPT} demo -q"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path,
+        env=clean_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    lines = told(done, 1)
+    assert "everything acknowledged so far is safe" in lines[0]
+    folder = only_run(tmp_path / "workspace")
+    assert f"explorer resume {folder.name}" in lines[1]
+    kept = read_records(folder)
+    again = explorer("resume", folder.name, "-q")
+    assert again.returncode == 0, again.stderr
+    assert read_records(folder)[: len(kept)] == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (ROLE.replace("description: Looks.", "descriptoin: Looks."), "field `description`"),
+        (ROLE.replace("[read_file]", "[read_file, raed_file]"), "there is no tool 'raed_file'"),
+        ("You look.\n", "has no frontmatter"),
+    ],
+    ids=["field", "tool", "none"],
+)
+def test_a_role_file_that_cannot_be_used(typed: Explorer, tmp_path: Path, text: str, words: str) -> None:
+    """2, by file and field; no run is made."""
+    (tmp_path / "roles").mkdir()
+    (tmp_path / "roles" / "searcher.md").write_text(text)
+    lines = told(typed("--model", "offline", "--roles", "roles", "q q"), 2)
+    assert "roles/searcher.md" in lines[0]
+    assert words in lines[0]
+    assert not (tmp_path / "workspace").exists()

@@ -1,0 +1,95 @@
+"""`--dry-run`: models, limits, prices, and the most a question can cost."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.stage import Explorer
+from explorer.cli.plan import most
+from explorer.llm.models import ModelRef
+from explorer.settings import Limits, Price, Services, Settings
+from model_servers import AnthropicServer
+
+OPUS = {"orchestrator": ModelRef("anthropic", "claude-opus-5-5")}
+
+
+def bound(models: dict[str, ModelRef] | None = None, **limits: float | None) -> tuple[float | None, str]:
+    """The most that a question costs under some limits."""
+    found = most(models or OPUS, Settings(limits=Limits.model_validate(limits)))
+    return found.usd, found.words
+
+
+def test_a_plan_asks_no_model_and_makes_nothing(explorer: Explorer, tmp_path: Path) -> None:
+    """By a process, with a server that would notice: roles, models, prices, limits, files, cost."""
+    (tmp_path / "notes.md").write_text("Notes.\n")
+    with AnthropicServer([]) as server:
+        done = explorer(
+            "--dry-run", "--file", "notes.md", "--max-steps", "10", "Is it so?", ANTHROPIC_BASE_URL=server.url
+        )
+    assert done.returncode == 0, done.stderr
+    for words in ("Is it so?", "notes.md (7 B)", "10 steps", "anthropic:claude-opus-5-5", "4.00", "20.00", "searcher"):
+        assert words in done.stdout
+    assert "at most    $53.20 = 10 steps x $5.32" in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.md"]
+
+
+def test_a_plan_is_there_for_programs(here: Explorer) -> None:
+    """The same, as one object."""
+    told = json.loads(
+        here("--dry-run", "--output-format", "json", "--max-cost", "0.5", "q q", ANTHROPIC_API_KEY="k").stdout
+    )
+    assert told["worst_cost"]["usd"] == 0.5
+    assert told["why"] == "ANTHROPIC_API_KEY is set"
+    (lead,) = [role for role in told["roles"] if role["role"] == "orchestrator"]
+    assert lead["usd_per_million"] == {"input_usd": 4.0, "output_usd": 20.0}
+    assert told["limits"]["max_cost_usd"] == 0.5
+
+
+def test_the_smallest_of_the_bounds_counts() -> None:
+    """Money, tokens at the dearest rate, or steps with a full window each."""
+    assert bound(max_cost_usd=1.0) == (1.0, "the money limit itself; room for a request is reserved before it is sent")
+    assert bound(max_steps=1, max_cost_usd=100.0)[0] == pytest.approx(5.0 + 0.32)
+    usd, words = bound(max_tokens=1_000_000)
+    assert usd == pytest.approx(20.0)
+    assert "1,000,000 tokens" in words
+    assert bound(max_tokens=1_000)[0] == pytest.approx(0.02)
+
+
+def test_what_nothing_bounds_is_called_unbounded() -> None:
+    """And what has no known price is called unknown; nothing is guessed."""
+    assert bound(max_steps=None) == (
+        None,
+        "unbounded: no limit of money, tokens or steps bounds it; set --max-cost",
+    )
+    usd, words = bound({"writer": ModelRef("openai", "my-model")})
+    assert usd is None
+    assert "no price is known for openai:my-model" in words
+    assert bound({"writer": ModelRef("offline", "offline")}) == (0.0, "no model here costs anything")
+
+
+def test_a_price_of_ones_own_counts() -> None:
+    """Its window is not known, so steps bound nothing, but tokens do."""
+    services = Services(openai_url="http://127.0.0.1:9/v1")
+    settings = Settings(price=Price(input_usd=1, output_usd=2), services=services, limits=Limits(max_tokens=500_000))
+    assert most({"writer": ModelRef("openai", "my-model")}, settings).usd == pytest.approx(1.0)
+    unlimited = settings.model_copy(update={"limits": Limits()})
+    assert most({"writer": ModelRef("openai", "my-model")}, unlimited).usd is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--model", "openai:my-model", "--max-cost", "1"), 2, "EXPLORER_PRICE"),
+        (("--model", "anthropic:claude-opus-5-5"), 4, "ANTHROPIC_API_KEY"),
+        (("-c",), 2, "only a new question can be planned"),
+    ],
+)
+def test_a_run_that_could_not_start_cannot_be_planned(
+    here: Explorer, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    """The same refusal as without `--dry-run`."""
+    url = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"} if code == 2 else {}
+    done = here("--dry-run", *arguments, "q q", **url)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr

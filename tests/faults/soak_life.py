@@ -1,0 +1,95 @@
+"""One process that starts a run, is cancelled again and again, resumes, and tells what it holds on to afterwards.
+
+python soak_life.py URL FOLDER HELPERS CANCELS
+"""
+
+import asyncio
+import ctypes
+import gc
+import json
+import os
+import random
+import sys
+import threading
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from explorer.events import RunFinished
+from explorer.run import resume, start
+from explorer.settings import Settings
+from faults.stage import QUESTION, events_of, extras, only_run, settings_at
+
+LONGEST_LIFE_S = 1.5
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What a process holds on to."""
+
+    descriptors: int
+    threads: int
+    children: int
+    resident_mb: float
+
+    @classmethod
+    def now(cls) -> "Holdings":
+        """Count."""
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
+        tasks = Path(f"/proc/{os.getpid()}/task")
+        children = sum(len((task / "children").read_text().split()) for task in tasks.iterdir())
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        resident_mb = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+        return cls(len(os.listdir("/proc/self/fd")), threading.active_count(), children, resident_mb)  # noqa: PTH208
+
+
+async def _life(folder: Path, settings: Settings, cancel_after_s: float | None) -> str:
+    """Start or resume, perhaps cancelled on the way; the status, empty when cancelled."""
+    status = ""
+    begun = any((folder / "workspace").glob("*/.explorer/journal.jsonl"))
+    if begun and events_of(only_run(folder), RunFinished):
+        # A cancel after the last record changes nothing.
+        return "complete"
+    work = resume(only_run(folder), settings, extras=extras()) if begun else start(QUESTION, settings, extras())
+    task = asyncio.create_task(work)
+    if cancel_after_s is not None:
+        asyncio.get_running_loop().call_later(cancel_after_s, task.cancel)
+    with suppress(asyncio.CancelledError):
+        status = (await task).status.value
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    assert not left, left
+    return status
+
+
+def _settings(url: str, folder: Path, helpers: int) -> Settings:
+    folder.mkdir(parents=True, exist_ok=True)
+    limits = {"max_agents": helpers + 10, "max_parallel_agents": 64, "max_steps": 20 * helpers + 100, "max_time_s": 900}
+    return settings_at(url, folder, is_anthropic=True, **limits)
+
+
+def main(url: str, folder: Path, helpers: int, cancels: int) -> None:
+    """Warm up, then the storm; what is held before and after, and how the run ended, on stdout as JSON."""
+    stray: list[str] = []
+    warnings.simplefilter("always", ResourceWarning)
+    warnings.showwarning = lambda message, category, filename, lineno, file=None, line=None: stray.append(str(message))  # noqa: ARG005
+    sys.unraisablehook = lambda found: stray.append(repr(found.exc_value))
+    threading.excepthook = lambda found: stray.append(repr(found.exc_value))
+    chance = random.Random(11)  # noqa: S311 - a test's dice
+    asyncio.run(_life(folder / "warm", _settings(url, folder / "warm", helpers), None))
+    before = Holdings.now()
+    settings = _settings(url, folder / "storm", helpers)
+    lives = ["" for _ in range(cancels)]
+    for number in range(cancels):
+        lives[number] = asyncio.run(_life(folder / "storm", settings, chance.random() * LONGEST_LIFE_S))
+        if lives[number]:
+            break
+    status = lives[-1] or next((life for life in lives if life), "")
+    status = status or asyncio.run(_life(folder / "storm", settings, None))
+    after = Holdings.now()
+    print(json.dumps({"before": vars(before), "after": vars(after), "stray": stray, "status": status, "lives": lives}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

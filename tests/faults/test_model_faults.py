@@ -1,0 +1,99 @@
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from explorer.errors import ExplorerError, ModelError
+from explorer.events import Status, ToolStarted, TurnFailed
+from explorer.run import resume, start
+from explorer.runs import read_records
+from faults.fault_table import TABLE, Row
+from faults.stage import QUESTION, WIRES, check_left_behind, extras, only_run, part_of, settings, steady
+from model_servers import Asked, Reply
+from team_script import role_of
+
+
+def _marks(row: Row, *, is_todays: bool) -> list[pytest.MarkDecorator]:
+    return [] if is_todays and row.name != "ten megabytes" else [pytest.mark.slow]
+
+
+MOST_ATTEMPTS = 11
+"""At one request: eight, or behind a gate as many minutes as patience lasts."""
+CASES = [
+    pytest.param(row, wire, id=f"{row.name}-{wire}", marks=_marks(row, is_todays=number % 2 != shift))
+    for number, row in enumerate(TABLE)
+    for shift, wire in enumerate(WIRES)
+]
+"""Every row on every wire; each row on one of them every day."""
+
+
+class Striking:
+    """The steady team, but that a fault strikes the orchestrator's second request and one helper's second."""
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+        self.struck: Counter[str] = Counter()
+
+    def __call__(self, asked: Asked) -> Reply:
+        """Answer, or fail."""
+        place = self._place(asked)
+        if place and self.struck[place] < self._row.times:
+            self.struck[place] += 1
+            return self._row.at(asked)
+        return steady(asked)
+
+    @staticmethod
+    def _place(asked: Asked) -> str:
+        role = role_of(asked)
+        if role == "orchestrator":
+            return role if asked.results else ""
+        return role if role == "searcher" and asked.results and part_of(asked) == "1" else ""
+
+
+async def _outcome(row: Row, wire: str, folder: Path) -> ExplorerError | None:
+    """Run with the fault; what stopped it, if anything did."""
+    script = Striking(row)
+    with WIRES[wire](script) as server:
+        stopped: ExplorerError | None = None
+        try:
+            async with asyncio.timeout(25):
+                result = await start(QUESTION, settings(folder, server), extras())
+        except ExplorerError as error:
+            stopped = error
+        else:
+            assert result.status is (Status.PARTIAL if row.is_partial else Status.COMPLETE), result.reason
+        check_left_behind(only_run(folder), server)
+    if row.stops is None:
+        assert script.struck == {"searcher": row.times, "orchestrator": row.times}
+    assert 0 < script.struck["searcher"] <= MOST_ATTEMPTS
+    return stopped
+
+
+def _check_attempts(row: Row, run: Path) -> None:
+    failed = [record.event for record in read_records(run) if isinstance(record.event, TurnFailed)]
+    assert {event.fault for event in failed} == ({row.fault} if row.fault else set())
+    waits = [event.waits_s for event in failed if event.waits_s is not None]
+    assert all(row.waits_s[0] <= wait <= row.waits_s[1] for wait in waits), waits
+    assert max((event.attempt for event in failed), default=0) <= 8
+
+
+@pytest.mark.parametrize(("row", "wire"), CASES)
+async def test_a_fault_of_the_model_costs_no_work(row: Row, wire: str, tmp_path: Path) -> None:
+    """Whatever the API does: no hang, no raw exception, nothing half is run, and a report or a run to resume."""
+    stopped = await _outcome(row, wire, tmp_path)
+    run = only_run(tmp_path)
+    _check_attempts(row, run)
+    assert not (run / "cut").exists()
+    started = [record.event for record in read_records(run) if isinstance(record.event, ToolStarted)]
+    assert not [event for event in started if event.change is not None and event.change.path.startswith("cut/")]
+    if row.stops is None:
+        assert stopped is None
+        return
+    assert isinstance(stopped, ModelError)
+    assert (stopped.exit_code, stopped.fault) == (row.stops, row.fault)
+    assert f"explorer resume {run.name}" in (run / "report.md").read_text()
+    with WIRES[wire](steady) as server:
+        result = await resume(run, settings(tmp_path, server), extras=extras())
+        assert result.status is Status.COMPLETE
+        check_left_behind(run, server)

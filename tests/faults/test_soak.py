@@ -1,0 +1,52 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command import environment
+from explorer.events import AgentFinished, AgentStarted
+from explorer.runs import read_records
+from faults.chaos import Chaos
+from faults.stage import WatchfulAnthropic, check_left_behind, events_of, only_run
+
+MOST_GROWTH_MB = 30
+LIFE = Path(__file__).with_name("soak_life.py")
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("helpers", "cancels"), [(8, 4), pytest.param(1_000, 40, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_a_storm_of_cancels_leaves_nothing_behind(helpers: int, cancels: int, tmp_path: Path) -> None:
+    """Faults at random, cancels, resumes: a report in the end, and no task, handle, process or memory left."""
+    chaos = Chaos(3, 0.1, helpers)
+    tests = os.pathsep.join([str(LIFE.parents[1]), *sys.path])
+    with WatchfulAnthropic(chaos) as server:
+        done = subprocess.run(
+            [sys.executable, LIFE, server.url, tmp_path, str(helpers), str(cancels)],
+            env=environment(tmp_path, {"PYTHONPATH": tests, "PYTHONTRACEMALLOC": "0"}),
+            capture_output=True,
+            text=True,
+            timeout=850,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+        told = json.loads(done.stdout)
+        for folder in (tmp_path / "warm", tmp_path / "storm"):
+            check_left_behind(only_run(folder), server)
+    assert told["status"] == "complete"
+    assert told["stray"] == []
+    before, after = told["before"], told["after"]
+    assert after["resident_mb"] - before["resident_mb"] < MOST_GROWTH_MB, told
+    assert {**after, "resident_mb": 0} == {**before, "resident_mb": 0}
+    run = only_run(tmp_path / "storm")
+    assert len(events_of(run, AgentStarted)) == len({r.event.agent for r in read_records(run) if _is_start(r.event)})
+    assert len(events_of(run, AgentFinished)) >= helpers
+
+
+def _is_start(event: object) -> bool:
+    return isinstance(event, AgentStarted)
