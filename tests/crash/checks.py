@@ -1,0 +1,114 @@
+"""What must hold after every life of a run and at its end; each breach is one line."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lives import Place, fingerprint, stage_of
+from scenarios import Scenario
+
+from explorer.events import AgentFinished, Compacted, Record, ToolFinished, ToolStarted, TurnTaken
+from explorer.history import Fold
+
+COMPLETE = 0
+EXIT_CODES = {"KILL": -9, "POWER": -9, "INT": 130, "TERM": 143}
+"""Of a life that is ended, by how."""
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A run that nothing happened to: what all others are measured by."""
+
+    reports: tuple[str, ...]
+    """By stage."""
+    files: dict[str, str]
+    requests: Counter[str]
+    calls: frozenset[str]
+    points: tuple[dict[str, int], ...]
+    """By life: how often each point was reached."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What there was before a life."""
+
+    records: tuple[Record, ...]
+    requests: int
+
+    @classmethod
+    def of(cls, place: Place) -> "Before":
+        """As it stands now."""
+        return cls(place.records(), len(place.notes("requests")))
+
+
+def files_of(run: Path) -> dict[str, str]:
+    """All files of a run but the engine's own, sources and long results among them."""
+    found: dict[str, str] = {}
+    for path in sorted(run.rglob("*")):
+        name = path.relative_to(run).as_posix()
+        if path.is_file() and (not name.startswith(".explorer/") or name.startswith((".explorer/s", ".explorer/o"))):
+            found[name] = path.read_text()
+    return found
+
+
+def after_life(place: Place, before: Before, exit_code: int, expected: str) -> Iterator[str]:
+    """Breaches of one life: `expected` is how it was to end, empty for by itself."""
+    allowed = {COMPLETE, EXIT_CODES[expected]} if expected else {COMPLETE}
+    if exit_code not in allowed:
+        yield f"ending: the life ended with {exit_code}, not {sorted(allowed)}"
+    said = [line for line in place.notes("stderr") if line.strip()]
+    if said:
+        yield f"ending: the life said {said[-1]!r}"
+    records = place.records()
+    if records[: len(before.records)] != before.records:
+        yield "journal: what was there before the life has changed"
+    there = {fingerprint(record) for record in records}
+    lost = [line for line in place.notes("acknowledged") if line not in there]
+    if lost:
+        yield f"journal: {len(lost)} acknowledged records are lost, from record {lost[0].split()[0]} on"
+    for agent, repeated in unrecorded(place, before).items():
+        if repeated > (exit_code != COMPLETE):
+            yield f"requests: {repeated} of {agent} left nothing behind in one life"
+
+
+def of_complete(place: Place, scenario: Scenario, whole: Undisturbed) -> Iterator[str]:
+    """Breaches of a run that may be cut off in its follow-up: what the journal calls complete has its report."""
+    events = [record.event for record in place.records()]
+    report = place.run / "report.md"
+    if Fold.of(events).finished is None:
+        return
+    if not report.is_file() or report.read_text() != whole.reports[stage_of(events, scenario)]:
+        yield "report: not that of the complete run"
+
+
+def unrecorded(place: Place, before: Before) -> Counter[str]:
+    """By agent: requests of the life since `before` that no record tells of, and that are made again."""
+    asked = Counter(line.split()[0] for line in place.notes("requests")[before.requests :])
+    fresh = [record.event for record in place.records()[len(before.records) :]]
+    told = Counter(event.agent for event in fresh if isinstance(event, TurnTaken | Compacted))
+    return asked - told
+
+
+def at_the_end(place: Place, scenario: Scenario, whole: Undisturbed) -> Iterator[str]:
+    """Breaches of a run that has come to its end, however many lives that took."""
+    events = [record.event for record in place.records()]
+    started = Counter(event.call for event in events if isinstance(event, ToolStarted))
+    finished = Counter(event.call for event in events if isinstance(event, ToolFinished))
+    yield from (f"calls: {call} was started {n} times" for call, n in started.items() if n > 1)
+    yield from (f"calls: {call} was finished {n} times" for call, n in finished.items() if n > 1)
+    others = finished.keys() ^ whole.calls
+    if others:
+        yield f"calls: not those of an undisturbed run: {sorted(others)}"
+    ends = Counter(event.agent for event in events if isinstance(event, AgentFinished))
+    yield from (f"agents: {agent} has no end" for agent in Fold.of(events).agents if agent not in ends)
+    yield from (f"effects: {call} posted {n} times" for call, n in Counter(place.notes("posted")).items() if n > 1)
+    strange = Counter(place.notes("requests")).keys() - whole.requests.keys()
+    if strange and scenario.is_word_for_word:
+        yield f"requests: {len(strange)} are not those of an undisturbed run: {min(strange)}"
+    files = files_of(place.run)
+    for name in sorted(files.keys() | whole.files.keys()):
+        if files.get(name) != whole.files.get(name):
+            yield f"files: {name} is {'changed' if name in files and name in whole.files else 'one too many or few'}"
+    if files.get("report.md") != whole.reports[-1]:
+        yield "report: not byte-equal to that of an undisturbed run"

@@ -1,0 +1,93 @@
+"""Journals that break a promise each, to see that the checks notice."""
+
+import asyncio
+from dataclasses import dataclass
+
+from explorer.budget import Budget
+from explorer.equipment import open_equipment
+from explorer.events import AnyEvent, Record, RunStarted, Status
+from explorer.history import Fold
+from explorer.journal import Journal
+from explorer.life import INPUTS, Life
+from explorer.run import Extras
+from explorer.settings import Settings
+from explorer.workspace import Workspace
+
+BUFFERED_RECORDS = 10
+
+
+class CarelessJournal(Journal):
+    """Acknowledges before it writes, and writes in tens."""
+
+    async def append(self, event: AnyEvent) -> Record:
+        """Keep the event in memory and call it safe."""
+        self._reach("before_append")
+        self._waiting.append(self._seal(event))
+        record = self._waiting[-1][0]
+        for observe in self._observers:
+            observe(record)
+        if len(self._waiting) >= BUFFERED_RECORDS:
+            await asyncio.to_thread(self._flush)
+        self._reach("after_append")
+        return record
+
+    def _flush(self) -> None:
+        batch, self._waiting = self._waiting, []
+        self._write_all(batch)
+
+    def close(self) -> None:
+        """Write the rest."""
+        if self._file is not None and self._waiting:
+            self._flush()
+        super().close()
+
+
+class UnsyncedJournal(Journal):
+    """Writes before it acknowledges, and leaves it to the system when that reaches the disk."""
+
+    def _write_all(self, batch: list[tuple[Record, bytes]]) -> None:
+        for _, line in batch:
+            self._reach("before_write")
+            self._write(memoryview(line))
+
+
+JOURNALS: dict[str, type[Journal]] = {"careless": CarelessJournal, "unsynced": UnsyncedJournal}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a life is to do."""
+
+    settings: Settings
+    extras: Extras
+    begins: bool
+    message: str
+
+
+async def live_with(journal_class: type[Journal], asked: Asked) -> Status:
+    """One life of a run as `run` joins it, but for the journal."""
+    extras, settings = asked.extras, asked.settings
+    folder = settings.workspace / extras.run_id
+    async with open_equipment(settings, extras.tools, extras.client) as equipment:
+        if asked.begins:
+            (folder / ".explorer").mkdir(parents=True)
+            for path in settings.files:
+                Workspace(folder).write_own(f"{INPUTS}/{path.name}", path.read_text())
+        observers = [extras.observe] if extras.observe else []
+        journal = journal_class.open(folder / ".explorer", extras.now, observers, extras.reach)
+        try:
+            fold = Fold.of(record.event for record in journal.records)
+
+            async def record(event: AnyEvent) -> None:
+                await journal.append(event)
+                fold.apply(event)
+
+            if asked.begins:
+                await record(
+                    RunStarted(run_id=extras.run_id, question=asked.message, engine="0", settings=settings.public())
+                )
+            life = Life(folder, settings, extras.now, extras.clock, fold, record)
+            message = "" if asked.begins else asked.message
+            return (await life.lead(equipment, Budget(settings.limits, extras.clock), message)).status
+        finally:
+            journal.close()
