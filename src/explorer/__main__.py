@@ -1,5 +1,6 @@
 """The entry point: `explorer` and `python -m explorer`."""
 
+import signal
 import sys
 
 from explorer.cli.help_text import quick_answer
@@ -17,7 +18,10 @@ def main() -> int:
         return 0
     from explorer.cli.app import run_tokens  # noqa: PLC0415 - help must not pay for the parser
 
-    return run_tokens(tokens)
+    code = run_tokens(tokens)
+    # All is said and on disk: a late Ctrl-C must not abort the interpreter in the middle of its own shutdown.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return code
 
 
 if __name__ == "__main__":
