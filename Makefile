@@ -1,10 +1,10 @@
 # Everyday commands. CI runs `.ci/run`: the same check, then the slow tests.
 export UV_PYTHON_DOWNLOADS ?= never
 
-.PHONY: setup format check slow golden
+.PHONY: setup format check slow crash golden
 
 setup:  ## everything a developer needs, in .venv
-	uv sync --locked
+	uv sync --locked --all-groups
 
 format:  ## lay the code out and mend what can be mended
 	uv run ruff format
@@ -15,6 +15,9 @@ check:  ## the one check command: layout, lint, types, imports, tests with cover
 
 slow:  ## the tests left out of the check because they take long
 	uv run pytest -m slow
+
+crash:  ## end the process at every barrier, resume it, compare; prints the figures
+	uv run python tests/crash/enumerate.py --all
 
 golden:  ## write the golden files anew; look at the difference before committing it
 	uv run pytest --update-golden

@@ -23,7 +23,7 @@ from explorer.journal import Journal, Observe
 from explorer.life import INPUTS, Life
 from explorer.llm.open_clients import Patience
 from explorer.messages import Frozen, LLMClient, Usage, mend_text
-from explorer.runs import new_run_id, read_records
+from explorer.runs import free_run_id, read_records
 from explorer.settings import Settings
 from explorer.tool import Tool
 from explorer.workspace import Workspace
@@ -109,7 +109,7 @@ async def start(question: str, settings: Settings, extras: Extras | None = None)
     extras = extras or Extras()
     question = checked_question(question)
     inputs = _read_inputs(settings.files)
-    run_id = extras.run_id or new_run_id(question, extras.now())
+    run_id = extras.run_id or free_run_id(settings.workspace, question, extras.now())
     async with open_equipment(settings, extras.tools, extras.client, extras.patience) as equipment:
         folder = _make_folder(settings.workspace, run_id)
         for name, text in inputs.items():

@@ -49,6 +49,13 @@ def new_run_id(question: str, now: datetime) -> str:
     return f"{now:%Y%m%d-%H%M%S}-{slug}-{secrets.token_hex(2)}"
 
 
+def free_run_id(workspace: Path, question: str, now: datetime) -> str:
+    """A new id that no run of the workspace has: four digits meet their like now and then when many start at once."""
+    while (workspace / (run_id := new_run_id(question, now))).exists():
+        pass
+    return run_id
+
+
 def journal_path(folder: Path) -> Path:
     """Where a run's journal is."""
     return folder / ".explorer" / "journal.jsonl"

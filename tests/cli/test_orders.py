@@ -87,7 +87,10 @@ def test_a_stop_is_queued_then_applied_and_the_run_writes_up(
 
 
 def test_stop_now_ends_the_process(held_run: Running, here: Explorer, tmp_path: Path) -> None:
-    """The one that holds the lock gets SIGTERM; the run can be resumed."""
+    """The one that holds the lock gets SIGTERM; words that it had no time to hear wait; the run can be resumed."""
+    waiting = here("steer", "latest", "Hello?", "--wait", "0.2s")
+    assert (waiting.returncode, waiting.stdout) == (0, "queued\n")
+    assert "not applied within 0.2 s" in waiting.stderr
     done = here("stop", "latest", "--now")
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"told process {held_run.pid} to end\nended\n"
@@ -99,12 +102,14 @@ def test_stop_now_ends_the_process(held_run: Running, here: Explorer, tmp_path: 
 def test_words_for_a_run_that_dies_are_said_to_be_unheard(held_run: Running, tmp_path: Path) -> None:
     """And they are taken back, so that a later life does not obey them."""
     steering = begin_explorer("steer", "latest", "Are you there?", cwd=tmp_path)
-    assert first_line(steering) == "queued"
+    stopping = begin_explorer("stop", "latest", "--wait", "none", cwd=tmp_path)
+    assert [first_line(steering), first_line(stopping)] == ["queued", "queued"]
     held_run.send_signal(signal.SIGKILL)
     code, _, error = end_of(steering)
     assert code == 1
     assert "ended without hearing it" in error
     assert "explorer resume 20" in error
+    assert end_of(stopping) == (0, "the run ended by itself meanwhile\n", "")
     assert Inbox(only_run(tmp_path / "workspace") / ".explorer").waiting() == []
 
 

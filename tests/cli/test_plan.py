@@ -20,13 +20,11 @@ def bound(models: dict[str, ModelRef] | None = None, **limits: float | None) -> 
     return found.usd, found.words
 
 
-def test_a_plan_asks_no_model_and_makes_nothing(explorer: Explorer, tmp_path: Path) -> None:
-    """By a process, with a server that would notice: roles, models, prices, limits, files, cost."""
+def test_a_plan_asks_no_model_and_makes_nothing(typed: Explorer, tmp_path: Path) -> None:
+    """With a server that would notice: roles, models, prices, limits, files, cost."""
     (tmp_path / "notes.md").write_text("Notes.\n")
     with AnthropicServer([]) as server:
-        done = explorer(
-            "--dry-run", "--file", "notes.md", "--max-steps", "10", "Is it so?", ANTHROPIC_BASE_URL=server.url
-        )
+        done = typed("--dry-run", "--file", "notes.md", "--max-steps", "10", "Is it so?", ANTHROPIC_BASE_URL=server.url)
     assert done.returncode == 0, done.stderr
     for words in ("Is it so?", "notes.md (7 B)", "10 steps", "anthropic:claude-opus-5-5", "4.00", "20.00", "searcher"):
         assert words in done.stdout

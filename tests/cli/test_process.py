@@ -62,9 +62,9 @@ def test_stream_json_is_every_record_and_then_the_result(here: Explorer) -> None
     assert (lines[-1]["type"], lines[-1]["status"], lines[-1]["exit_code"]) == ("result", "complete", done.returncode)
 
 
-def test_json_is_one_object_and_quiet_is_silent(here: Explorer) -> None:
+def test_json_is_one_object_and_quiet_is_silent(here: Explorer, kept_run: Path) -> None:
     """Nothing on stderr, one line on stdout."""
-    done = here("demo", "--output-format", "json", "-q")
+    done = here("resume", kept_run.name, "And who disagreed?", "--output-format", "json", "-q")
     assert done.stderr == ""
     told = json.loads(done.stdout)
     assert Path(told["report"]).name == "report.md"
@@ -197,6 +197,7 @@ def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_behind_stdout_is_told(tmp_path: Path) -> None:
     """The result is lost, so the exit code says so."""
@@ -211,7 +212,11 @@ def test_a_full_disk_behind_stdout_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("signals", "code"),
-    [((signal.SIGINT,), 3), ((signal.SIGINT, signal.SIGINT), 130), ((signal.SIGTERM,), 143)],
+    [
+        ((signal.SIGINT,), 3),
+        ((signal.SIGINT, signal.SIGINT), 130),
+        pytest.param((signal.SIGTERM,), 143, marks=pytest.mark.slow),
+    ],
     ids=["once", "twice", "term"],
 )
 def test_a_run_that_is_stopped_says_how_to_go_on(

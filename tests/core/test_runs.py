@@ -10,7 +10,7 @@ from explorer.errors import ConfigError, NotFoundError
 from explorer.events import AgentContinued, AnyEvent, Record, RunFinished, RunStarted, Status
 from explorer.journal import Journal
 from explorer.records import encode_all
-from explorer.runs import find_run, is_running, list_runs, new_run_id, overview, read_records
+from explorer.runs import find_run, free_run_id, is_running, list_runs, new_run_id, overview, read_records
 
 IDS = ("20260810-120000-may-0001", "20260810-120000-may-0002", "20260811-090000-june-0003")
 STARTED = RunStarted(run_id="r", question="How was May?", engine="0", settings={})
@@ -130,6 +130,7 @@ def test_ids_tell_when_and_what(tmp_path: Path) -> None:
     assert new_run_id("../../etc/passwd \0", NOON).startswith("20260810-120000-etc-passwd-")
     long = new_run_id("word " * 100, NOON)
     assert len(long) < 60
-    assert len({new_run_id("same", NOON) for _ in range(50)}) == 50
+    for _ in range(50):
+        (tmp_path / free_run_id(tmp_path, "same", NOON)).mkdir()
     assert new_run_id("b", NOON) < new_run_id("a", NOON + timedelta(seconds=1))
     (tmp_path / made).mkdir()

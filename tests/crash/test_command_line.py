@@ -32,6 +32,7 @@ def report_of(workspace: Path) -> str:
     return body_of((only_run(workspace) / "report.md").read_text())
 
 
+@pytest.mark.slow
 def test_sigterm_saves_and_stops_and_the_run_is_taken_up_again(tmp_path: Path) -> None:
     """It ends with 143 in the middle of a fan-out; resumed, no model call is made again but those in flight."""
     notes = tmp_path / "notes.md"

@@ -201,6 +201,7 @@ def test_schemas() -> None:
     assert (ReadWebpageTool.name, TavilySearchTool.name) == ("read_webpage", "web_search")
 
 
+@pytest.mark.slow
 async def test_recorded_articles() -> None:
     """Pages of the recorded day come through the recorded reader, where it is at hand."""
     with replaying() as url:
