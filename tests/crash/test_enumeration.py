@@ -65,7 +65,7 @@ def test_a_run_that_was_cut_off_ends_as_if_it_had_not_been(scenario: str, sample
 @pytest.mark.parametrize(
     ("journal", "scenario", "sample", "broken"),
     [
-        ("careless", "external", 60, {"journal", "requests", "effects"}),
+        pytest.param("careless", "external", 60, {"journal", "requests", "effects"}, marks=pytest.mark.slow),
         ("careless", "plain", 16, {"journal", "requests", "files"}),
         ("unsynced", "external", 24, {"journal", "requests", "effects"}),
     ],
