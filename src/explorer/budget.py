@@ -17,6 +17,8 @@ EXPLORATION_TIME_SHARE = 0.85
 """Of the time; writing a report takes a few turns."""
 REPORT_STEPS = 8
 """A writer reads, writes and looks once more, and the orchestrator reads and finishes."""
+REPORT_CALLS = 12
+"""A report's writer reads a few files, writes, and the orchestrator looks and finishes."""
 NOTE_SHARES = (0.70, 0.85)
 MIN_OUTPUT_TOKENS = 1_024
 """A reply with less room than this is not worth asking for."""
@@ -172,6 +174,23 @@ class Account:
             account = account.parent
 
 
+@dataclass
+class CallCount:
+    """Tool calls, counted before they are made; the last few are held back for the report."""
+
+    limit: int | None
+    made: int = 0
+
+    def take(self, *, for_report: bool) -> bool:
+        """Count a call, unless the limit has no room for it."""
+        if self.limit is not None:
+            held_back = 0 if for_report else min(REPORT_CALLS, self.limit // 4)
+            if self.made >= self.limit - held_back:
+                return False
+        self.made += 1
+        return True
+
+
 class Budget:
     """One run's accounts, its clock, and whether it is winding down."""
 
@@ -181,6 +200,7 @@ class Budget:
         self._started = clock()
         self._wind_down = ""
         self.root = Account("run", None, limits.max_steps, limits.max_tokens, limits.max_cost_usd)
+        self.calls = CallCount(limits.max_tool_calls)
         self.exploration = Account("exploration", self.root, *_less_the_report(limits))
 
     @property
@@ -198,7 +218,8 @@ class Budget:
         """The largest used share of any limit, time included."""
         limit = self.limits.max_time_s
         time_share = self.seconds_used / limit if limit else 0.0
-        return max(time_share, self.root.share_used())
+        call_share = self.calls.made / self.calls.limit if self.calls.limit else 0.0
+        return max(time_share, call_share, self.root.share_used())
 
     def wind_down(self, reason: str) -> None:
         """From now on only the report is worked on. The first reason stays."""

@@ -24,7 +24,7 @@ from explorer.workspace import Workspace, sha256
 
 REPORT = "report.md"
 CENT_USD = 0.01
-LIMIT_REASONS = ("step limit", "cost limit", "token limit", "time limit")
+LIMIT_REASONS = ("step limit", "cost limit", "token limit", "tool call limit", "time limit")
 """Why a run ended whose limits can be raised."""
 MAX_REPORT_CHARS = 1_000_000
 """Of an answer that stands in for the report: a model that runs on for megabytes has written none."""
@@ -147,7 +147,9 @@ def way_on(fold: Fold, run_id: str, reason: str) -> str:
             return f"{command} --max-cost {usd:.2f}" if usd >= CENT_USD else f"{command} --max-cost {usd:.6f}"
         case "token limit":
             tokens = 2 * max(limits.max_tokens or 0, fold.usage.total_tokens - before.tokens)
-            return f"EXPLORER_MAX_TOKENS={tokens} {command}"
+            return f"{command} --max-tokens {tokens}"
+        case "tool call limit":
+            return f"{command} --max-tool-calls {2 * max(limits.max_tool_calls or 0, fold.calls - before.calls)}"
         case "time limit":
             seconds = 2 * (limits.max_time_s or 0)
             return f"{command} --max-time {seconds:g}s" if seconds else command

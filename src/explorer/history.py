@@ -204,6 +204,7 @@ class Spent:
     steps: int
     tokens: int
     cost_usd: float
+    calls: int = 0
 
 
 @dataclass
@@ -219,6 +220,8 @@ class Fold:
     started: RunStarted | None = None
     finished: RunFinished | None = None
     """The latest end, while nothing was asked after it."""
+    calls: int = 0
+    """Tool calls begun by all agents together."""
     paid_before: Spent = field(default_factory=lambda: Spent(0, 0, 0.0))
     """What was used up before the latest question or follow-up; limits count from there."""
     orders: set[str] = field(default_factory=set[str])
@@ -255,12 +258,13 @@ class Fold:
             self.agents[event.agent] = AgentState(event.agent)
         if isinstance(event, Steered):
             self.orders.add(event.order)
+        self.calls += isinstance(event, ToolStarted)
         if isinstance(event, ToolFinished):
             self.files |= {written.path: written for written in event.files}
         if isinstance(event, AgentContinued | TurnTaken):
             self.finished = None
         if isinstance(event, AgentContinued) and event.renews_limits:
-            self.paid_before = Spent(self.steps, self.usage.total_tokens, self.known_cost_usd)
+            self.paid_before = Spent(self.steps, self.usage.total_tokens, self.known_cost_usd, self.calls)
         if event.agent in self.agents:
             self.agents[event.agent].apply(event)
 
@@ -270,11 +274,6 @@ class Fold:
             if state.parent_call == parent_call:
                 return state
         return None
-
-    def next_id(self, role: str) -> str:
-        """The id of the next agent of a role: ids come from the journal, never from a clock."""
-        number = 1 + sum(1 for state in self.agents.values() if state.role == role)
-        return f"{role}-{number}"
 
     @property
     def usage(self) -> Usage:

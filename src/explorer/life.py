@@ -76,6 +76,7 @@ class Life:
         if message and state is not None and state.finished is not None:
             return
         before = self.fold.paid_before
+        budget.calls.made = self.fold.calls - before.calls
         budget.exploration.book(
             Amount(
                 self.fold.steps - before.steps,

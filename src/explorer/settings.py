@@ -24,6 +24,8 @@ class Limits(BaseModel):
     max_cost_usd: float | None = Field(default=None, gt=0)
     max_tokens: int | None = Field(default=None, ge=1)
     """Input and output tokens of all agents together."""
+    max_tool_calls: int | None = Field(default=None, ge=1)
+    """Calls of all agents together."""
     max_time_s: float | None = Field(default=3600, gt=0)
     """Wall-clock seconds of one life of the run."""
     max_agents: int = Field(default=40, ge=0)

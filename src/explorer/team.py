@@ -19,7 +19,7 @@ from explorer.tools.call_agent import CALL_AGENT, CallAgentArguments, CallAgentT
 from explorer.workspace import Workspace, refuse_engine_folder
 
 WRITER = "writer"
-LIMIT_WORDS = {"steps": "step limit", "tokens": "token limit", "cost": "cost limit"}
+LIMIT_WORDS = {"calls": "tool call limit", "steps": "step limit", "tokens": "token limit", "cost": "cost limit"}
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,15 @@ class Team:
         reason = self._parts.budget.winding_down
         if reason and state.role == ORCHESTRATOR and not _is_writing(call):
             return f"refused: the run is winding down ({reason}); only the report may be worked on"
-        return refuse_repetition(state, call)
+        return refuse_repetition(state, call) or self._count(state, call)
+
+    def _count(self, state: AgentState, call: ToolCall) -> str:
+        """Count a call before it is made; why it is refused when the limit has no room for it."""
+        budget = self._parts.budget
+        if budget.calls.take(for_report=state.role in {ORCHESTRATOR, WRITER} and _is_writing(call)):
+            return ""
+        budget.wind_down(LIMIT_WORDS["calls"])
+        return f"refused: this run may make {budget.calls.limit} tool calls, and has; end with what you have"
 
     async def _spill(self, key: str, text: str) -> str:
         path = f".explorer/outputs/{key}.txt"

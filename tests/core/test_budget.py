@@ -211,3 +211,13 @@ def test_notes_at_the_marks() -> None:
     assert note_at(0.86) == "winding_down"
     assert note_at(0.86, "winding_down") == ""
     assert note_at(0.10, winding_down="stopped by you") == "winding_down"
+
+
+def test_tool_calls_are_counted_before_they_are_made() -> None:
+    """The last few are the report's; beyond the limit there is none, however many ask at once."""
+    budget = Budget(Limits(max_tool_calls=20), Clock())
+    assert [budget.calls.take(for_report=False) for _ in range(16)] == [True] * 15 + [False]
+    assert budget.share_used() == pytest.approx(15 / 20)
+    assert [budget.calls.take(for_report=True) for _ in range(6)] == [True] * 5 + [False]
+    assert budget.calls.made == 20
+    assert all(Budget(Limits(), Clock()).calls.take(for_report=False) for _ in range(1000))

@@ -663,3 +663,26 @@ async def test_a_team_cut_off_anywhere_ends_the_same(tmp_path: Path) -> None:
         assert len(starts) == len(set(starts)) == 5, where
         keys = [event.call for event in again.events if isinstance(event, ToolFinished)]
         assert len(keys) == len(set(keys)), where
+
+
+async def test_a_limit_of_tool_calls_is_never_passed(tmp_path: Path) -> None:
+    """Calls made at once count each other; at the limit the run winds down and the report is still written."""
+    many: Script = lambda request: says(  # noqa: E731
+        "", *[("search", {"words": f"{len(request.history)}-{number}"}) for number in range(10)]
+    )
+    scripts: Scripts = {
+        "orchestrator": [
+            says("", help_from("searcher", "all")),
+            says("", help_from("writer", "Write.")),
+            says("", ("finish_exploration", {"summary": "As far as it went."})),
+        ],
+        "searcher": many,
+        "writer": WRITE,
+    }
+    stage = Stage(
+        tmp_path, scripts, Limits(max_tool_calls=20), {**ROLES, "searcher": role("searcher", "search", max_steps=1000)}
+    )
+    await stage.lead()
+    assert json.loads(stage.told(1)[0])["summary"].startswith("Ended early: tool call limit")
+    assert contents(tmp_path)["report.md"] == REPORT
+    assert stage.fold.calls <= 20

@@ -82,6 +82,12 @@ class RunOptions(ModelOptions):
         str | None,
         Parameter(name="--max-cost", group=LIMITS, help="US dollars of all agents together."),
     ] = None
+    max_tokens: Annotated[
+        str | None, Parameter(name="--max-tokens", group=LIMITS, help="Input and output tokens of all agents together.")
+    ] = None
+    max_tool_calls: Annotated[
+        str | None, Parameter(name="--max-tool-calls", group=LIMITS, help="Tool calls of all agents together.")
+    ] = None
     max_time: Annotated[
         str | None, Parameter(name="--max-time", group=LIMITS, help="Wall-clock time: 90, 90s, 10m, 2h.")
     ] = None

@@ -122,6 +122,9 @@ def _limit_words(limits: Mapping[str, float | None]) -> list[str]:
         f"{steps:,} steps" if steps is not None else "no limit of steps",
         money(usd) if usd is not None else "no limit of money",
         f"{tokens:,} tokens" if tokens is not None else "no limit of tokens",
+        f"{limits['max_tool_calls']:,} tool calls"
+        if limits["max_tool_calls"] is not None
+        else "no limit of tool calls",
         duration(seconds) if seconds is not None else "no limit of time",
         f"{limits['max_agents']} helpers, {limits['max_parallel_agents']} at once",
     ]

@@ -21,6 +21,8 @@ def flags_of(options: CommonOptions) -> Flags:
         given |= {
             "limits.max_steps": options.max_steps,
             "limits.max_cost_usd": options.max_cost,
+            "limits.max_tokens": options.max_tokens,
+            "limits.max_tool_calls": options.max_tool_calls,
             "limits.max_time_s": options.max_time,
             "limits.max_agents": options.max_agents,
             "language": options.lang,

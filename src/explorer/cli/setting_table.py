@@ -12,8 +12,7 @@ NO_LIMIT = "none"
 ROLE = re.compile(r"[a-z][a-z0-9_-]*")
 MODEL_VARIABLE = "EXPLORER_MODEL_"
 """Followed by a role's name in capitals: the model of that role."""
-MODELS_KEY = "models"
-"""The table of models by role in a configuration file."""
+MODELS_KEY = "models"  # the table of models by role in a configuration file
 
 Parse = Callable[[str], object]
 
@@ -195,6 +194,16 @@ TABLE: tuple[Setting, ...] = (
         "Input and output tokens of all agents together",
         whole_or_none,
         COUNT_OR_NONE,
+        "--max-tokens",
+    ),
+    Setting(
+        "limits.max_tool_calls",
+        "EXPLORER_MAX_TOOL_CALLS",
+        "limits.max_tool_calls",
+        "Tool calls of all agents together",
+        whole_or_none,
+        COUNT_OR_NONE,
+        "--max-tool-calls",
     ),
     Setting(
         "limits.max_time_s",
