@@ -3,8 +3,9 @@
 import asyncio
 import math
 import time
+from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import regex
 from pydantic import Field
@@ -69,6 +70,37 @@ def _clip(line: str) -> str:
     return line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]} [line cut at {MAX_LINE_CHARS} characters]"
 
 
+class ChangingTool(Tool):
+    """What changes one text file: foreseen, then done under the file's lock, and recognised after a crash."""
+
+    effect = Effect.CHECKED
+    is_parallel = False
+    verb: ClassVar[str]
+    """What the model is told was done."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    async def foresee(self, **arguments: Any) -> FileChange:
+        """The change to be made."""
+        return await asyncio.to_thread(self._workspace.foresee, arguments["filepath"], self._text(arguments))
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Make it."""
+        async with self._workspace.lock(arguments["filepath"]):
+            text = await asyncio.to_thread(self._text, arguments)
+            written = await asyncio.to_thread(self._workspace.write_text, arguments["filepath"], text)
+        return _told(self.verb, written)
+
+    async def recall(self, change: FileChange) -> ToolResult:
+        """The result of a change that a crash cut off after it was made."""
+        return _told(self.verb, describe(change.path, self._workspace.read_text(change.path)))
+
+    @abstractmethod
+    def _text(self, arguments: dict[str, Any]) -> str:
+        """The file's whole text after the change."""
+
+
 class WriteArguments(Arguments):
     """Of `write_file`."""
 
@@ -79,7 +111,7 @@ class WriteArguments(Arguments):
     )
 
 
-class WriteTool(Tool):
+class WriteTool(ChangingTool):
     """Write a text file."""
 
     name = "write_file"
@@ -88,26 +120,7 @@ class WriteTool(Tool):
         "Keep the [S12] ids of your sources beside what you take from them."
     )
     arguments = WriteArguments
-    effect = Effect.CHECKED
-    is_parallel = False
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-
-    async def foresee(self, **arguments: Any) -> FileChange:
-        """The change to be made."""
-        return await asyncio.to_thread(self._workspace.foresee, arguments["filepath"], self._text(arguments))
-
-    async def execute(self, **arguments: Any) -> ToolResult:
-        """Write it."""
-        async with self._workspace.lock(arguments["filepath"]):
-            text = await asyncio.to_thread(self._text, arguments)
-            written = await asyncio.to_thread(self._workspace.write_text, arguments["filepath"], text)
-        return _told("Wrote", written)
-
-    async def recall(self, change: FileChange) -> ToolResult:
-        """The result of a write that a crash cut off after it was made."""
-        return _told("Wrote", describe(change.path, self._workspace.read_text(change.path)))
+    verb = "Wrote"
 
     def _text(self, arguments: dict[str, Any]) -> str:
         path, content, mode = arguments["filepath"], str(arguments["content"]), arguments["mode"]
@@ -127,32 +140,13 @@ class EditArguments(Arguments):
     new_string: str = Field(description="Text to put in its place")
 
 
-class EditTool(Tool):
+class EditTool(ChangingTool):
     """Replace one passage of a text file."""
 
     name = "edit_file"
     description = "Replace one passage of a text file. The old text must occur exactly once; give enough around it."
     arguments = EditArguments
-    effect = Effect.CHECKED
-    is_parallel = False
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-
-    async def foresee(self, **arguments: Any) -> FileChange:
-        """The change to be made."""
-        return await asyncio.to_thread(self._workspace.foresee, arguments["filepath"], self._text(arguments))
-
-    async def execute(self, **arguments: Any) -> ToolResult:
-        """Edit it."""
-        async with self._workspace.lock(arguments["filepath"]):
-            text = await asyncio.to_thread(self._text, arguments)
-            written = await asyncio.to_thread(self._workspace.write_text, arguments["filepath"], text)
-        return _told("Edited", written)
-
-    async def recall(self, change: FileChange) -> ToolResult:
-        """The result of an edit that a crash cut off after it was made."""
-        return _told("Edited", describe(change.path, self._workspace.read_text(change.path)))
+    verb = "Edited"
 
     def _text(self, arguments: dict[str, Any]) -> str:
         path, old, new = arguments["filepath"], str(arguments["old_string"]), str(arguments["new_string"])
