@@ -110,11 +110,13 @@ def _status(ended: AgentFinished | None, cut: str) -> tuple[Status, str]:
 
 
 def _without_report(fold: Fold, status: Status, reason: str) -> tuple[Status, str]:
-    if status is Status.COMPLETE:
-        status, reason = Status.PARTIAL, "no report was written"
+    was_claimed = status is Status.COMPLETE
+    if was_claimed:
+        # Whatever the model says: without a report it has failed, and is not merely early.
+        status, reason = Status.FAILED, "no report was written"
     if not fold.files and not fold.sources:
         return Status.FAILED, f"{reason}; nothing was found"
-    return (Status.PARTIAL if status is Status.FAILED else status), reason
+    return (Status.PARTIAL if status is Status.FAILED and not was_claimed else status), reason
 
 
 def unfinished_report(fold: Fold, workspace: Workspace, reason: str) -> str:

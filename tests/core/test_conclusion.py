@@ -135,7 +135,7 @@ def test_without_a_report_what_was_found_is_told(tmp_path: Path) -> None:
     run.helped(Status.COMPLETE, "Output rose [S1].").helped(Status.PARTIAL, "", "searcher-2")
     run.events.append(AgentStarted(agent="searcher-3", role="searcher", task="Look at June\nand July", max_steps=9))
     conclusion = run.end()
-    assert (conclusion.status, conclusion.reason) == (Status.PARTIAL, "no report was written")
+    assert (conclusion.status, conclusion.reason) == (Status.FAILED, "no report was written")
     body = without_frontmatter(conclusion.report)
     for words in (
         "# How was May for the plant?\n\nThis run stopped before its report was written: no report was written.",
@@ -170,7 +170,7 @@ def test_an_answer_in_words_is_a_report(tmp_path: Path) -> None:
 def test_a_placeholder_is_no_report(tmp_path: Path, text: str) -> None:
     """Whatever the model says, what it wrote must be something."""
     conclusion = Ending(tmp_path).found("S1").wrote("report.md", text).end()
-    assert (conclusion.status, conclusion.reason) == (Status.PARTIAL, "no report was written")
+    assert (conclusion.status, conclusion.reason) == (Status.FAILED, "no report was written")
     assert "TODO" not in conclusion.report
 
 

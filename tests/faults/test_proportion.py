@@ -68,3 +68,12 @@ async def test_a_factual_question_starts_no_fan_out(tmp_path: Path) -> None:
     helpers = _helpers(result)
     assert helpers["searcher"] <= 1
     assert helpers.total() <= 2
+
+
+async def test_a_fact_of_the_sample_day_is_no_overview(tmp_path: Path) -> None:
+    """A question that wants one thing is looked up as one thing, without a word like `about` to say so."""
+    result = await _ask("Why is the maintainer of Tern TLS stepping down?", tmp_path)
+    assert result.status is Status.COMPLETE, result.reason
+    assert _helpers(result)["searcher"] <= 2
+    assert _helpers(result).total() <= 3
+    assert "nine years" in result.report_text

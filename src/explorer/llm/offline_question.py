@@ -67,6 +67,16 @@ GENERAL_WORDS = frozenset(
         热门 最新 值得 关注 帖子 讨论 评论 总结 报告 科技 黑客 有什 什么 哪些 大家 争论"""
     )
 )
+FACT = re.compile(
+    r"\s*(?:why|whose?|when|where|how|which|is|are|did|does|do|was|were|has|have|what (?:is|are|was|were|did|does))\b",
+    re.IGNORECASE,
+)
+"""How a question begins that wants one thing, not a day."""
+WHOLE_DAY = re.compile(
+    r"\b(?:notable|noteworthy|important|interesting|happening|happened|trending|popular|hot|hottest|top|best|today|news"
+    r"|stories|posts|threads|discussions?|overview|digest|summar\w+)\b",
+    re.IGNORECASE,
+)
 URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
 
 
@@ -153,6 +163,8 @@ def topic_of(question: str) -> str:
     quoted = QUOTED.search(question)
     candidates = [quoted[1]] if quoted else []
     candidates += [match[1] for pattern in TOPIC_PATTERNS for match in pattern.finditer(question)]
+    if (fact := FACT.match(question)) and not WHOLE_DAY.search(question):
+        candidates.append(question[fact.end() :])
     for candidate in candidates:
         words = [word for word in re.findall(r"[\w+#.'-]+", candidate) if set(words_of(word)) - GENERAL_WORDS]
         topic = " ".join(words)[:MAX_TOPIC_CHARS].strip(" .")
