@@ -85,7 +85,7 @@ class Journal:
             holder = _holder(self._folder)
             raise RunLockedError(
                 f"process {holder} is working on this run" if holder else "another process is working on this run",
-                hint="wait for it to end, or stop it: kill -INT " + (holder or "<pid>"),
+                hint=f"wait for it to end, or have it write up and stop: explorer stop {self._folder.parent.name}",
             ) from error
         except OSError as error:
             raise StorageError(f"cannot write {self._folder}: {error.strerror}") from error
