@@ -37,7 +37,7 @@ def examiner(server: Any) -> Examiner:  # noqa: ANN401 - see `Examiner`
 
 def _patient() -> Extras:
     """The product's own patience, in real time, but for its chance and the watch over content."""
-    timing = Timing(random=lambda: 0.06)
+    timing = Timing(random=lambda: 0.1)
     return replace(extras(), patience=Patience(Timeouts(first_content_s=0.8, idle_s=0.8, total_s=10), timing))
 
 
@@ -56,13 +56,18 @@ async def _run(examiner: Examiner, server: Any, wire: str, folder: Path) -> str:
         return error.fault
 
 
+def _broken(mock: Examiner) -> None:
+    """A chunk that is no JSON. At full speed the rest could be sent before the hang-up is seen, and count as read."""
+    mock.pace(200).corrupt(after_chunks=1, times=2)
+
+
 FAULTS: dict[str, tuple[Callable[[Examiner], object], str]] = {
     "throttled twice": (lambda mock: mock.rate_limit(times=2, retry_after=0.5), "complete, written"),
     "down three times": (lambda mock: mock.fail(503, times=3), "complete, written"),
     "overloaded": (lambda mock: mock.fail(529, times=2), "complete, written"),
     "dropped": (lambda mock: mock.disconnect(after_chunks=2, times=2), "complete, written"),
     "cut short": (lambda mock: mock.truncate(after_chunks=2, times=2), "complete, written"),
-    "broken": (lambda mock: mock.corrupt(after_chunks=1, times=2), "complete, written"),
+    "broken": (_broken, "complete, written"),
     "stalled": (lambda mock: mock.stall(after_chunks=1, seconds=5, times=1), "complete, written"),
     "out for good": (lambda mock: mock.outage(status=503), "overloaded"),
     "key refused": (lambda mock: mock.fail(401, times=None), "credentials"),
