@@ -65,6 +65,11 @@ class Outside:
                 now=(lambda: SAMPLE_NOW) if settings.is_sample else (lambda: datetime.now(UTC)),
             )
 
+    @property
+    def absent(self) -> dict[str, str]:
+        """Tools that roles may name and this run does not have, each with what would bring it."""
+        return {}
+
     def tools(self, store: Store) -> list[Tool]:
         """The tools that bring evidence, storing it through `store`."""
         return [

@@ -54,6 +54,8 @@ class Source(Frozen):
     sha256: str
     """Of the stored text."""
     chars: int
+    language: str = ""
+    """Of the text, a code like `en`, as far as it is known."""
     flags: tuple[str, ...] = ()
     """`truncated`, `paywall`, `challenge`, `script_shell`, `stale`, `sample`, ..."""
 

@@ -32,6 +32,7 @@ class SourceDraft(Frozen):
     text: str
     author: str = ""
     published: str = ""
+    language: str = ""
     flags: tuple[str, ...] = ()
 
 
@@ -103,6 +104,7 @@ class Evidence:
             via=draft.via,
             author=visible(draft.author),
             published=draft.published,
+            language=draft.language,
             retrieved=self._now(),
             sha256=digest,
             chars=len(text),

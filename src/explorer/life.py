@@ -97,6 +97,7 @@ class Life:
             TeamParts(
                 roles=equipment.roles,
                 tools={**{tool.name: tool for tool in own}, **equipment.tools(evidence.store)},
+                absent=equipment.outside.absent,
                 model_of=lambda role: equipment.model_of(role, self._failed, lambda: budget.seconds_left),
                 workspace=workspace,
                 fold=self.fold,

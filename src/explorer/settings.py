@@ -6,6 +6,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 
+SEARCH_ENGINES = ("auto", "tavily", "brave", "exa", "searxng", "ddgs")
+"""What `search` may be."""
+
+
 class Tier(StrEnum):
     """How strong a model a role asks for; each provider has a default per tier."""
 
@@ -44,6 +48,12 @@ class Services(BaseModel):
     hn_api_url: str = "https://hacker-news.firebaseio.com/v0"
     hn_search_url: str = "https://hn.algolia.com/api/v1"
     tavily_url: str = "https://api.tavily.com"
+    searxng_url: str = ""
+    """Of the user's own SearXNG; empty: none."""
+    brave_url: str = "https://api.search.brave.com"
+    exa_url: str = "https://api.exa.ai"
+    reddit_url: str = ""
+    """Stands in for all of Reddit's hosts and its archive; empty: the public ones."""
     reader_url: str = ""
     """A Jina-style reader; pages are read through it when set, directly otherwise."""
     allow_hosts: tuple[str, ...] = ()
@@ -58,6 +68,12 @@ class Secrets(BaseModel):
     anthropic_key: SecretStr = SecretStr("")
     openai_key: SecretStr = SecretStr("")
     tavily_key: SecretStr = SecretStr("")
+    brave_key: SecretStr = SecretStr("")
+    exa_key: SecretStr = SecretStr("")
+    jina_key: SecretStr = SecretStr("")
+    """For the reader."""
+    reddit_id: SecretStr = SecretStr("")
+    reddit_secret: SecretStr = SecretStr("")
 
 
 class Price(BaseModel):
@@ -95,7 +111,19 @@ class Settings(BaseModel):
     is_sample: bool = False
     """Read the bundled, invented sample day instead of the network."""
     files: tuple[Path, ...] = ()
-    """Local text files the question is about."""
+    """Local files the question is about."""
+    corpus: Path | None = None
+    """A folder of the user's to search: text, markdown, HTML, PDF."""
+    reports_dir: Path = Path("reports")
+    """The library of reports, which outlives runs."""
+    since_run: str = ""
+    """An earlier run this one is to be compared with: only what is new matters."""
+    judge: str = ""
+    """A model that judges whether the sources carry the cited sentences; empty: none."""
+    timezone: str = ""
+    """The asker's, as the IANA database names it, for words like `today`; empty: UTC."""
+    search: str = "auto"
+    """The web search engine, one of `SEARCH_ENGINES`."""
 
     def public(self) -> dict[str, object]:
         """Everything but the secrets, as JSON types."""

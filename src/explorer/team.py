@@ -1,7 +1,7 @@
 """Roles become agents; and a helper becomes a tool, `call_agent`, made here, above the loop."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 from explorer.agent import AgentRoom, Head, run_agent
@@ -39,7 +39,9 @@ class TeamParts:
 
     roles: Mapping[str, Role]
     tools: Mapping[str, Tool]
-    """Every tool a role may name, but `call_agent`, which the team makes itself."""
+    """Every tool there is, but `call_agent`, which the team makes itself."""
+    absent: Mapping[str, str]
+    """Tools a role may name that this run does not have, each with the reason."""
     model_of: Callable[[str], Model]
     """By role."""
     workspace: Workspace
@@ -61,7 +63,7 @@ class Team:
         self._loading = asyncio.Lock()
         self._ordering = asyncio.Lock()
         self._tools = {**parts.tools, CALL_AGENT: CallAgentTool(self.help, helper_lines(parts.roles))}
-        check_roles(parts.roles, self._tools)
+        check_roles(parts.roles, {*self._tools, *parts.absent})
 
     async def lead(self, task: str) -> AgentFinished:
         """Start the orchestrator with a task, or take it from where its events left it."""
@@ -171,7 +173,7 @@ class Team:
 
     async def _record_head(self, role: str) -> None:
         known = self._parts.roles[role]
-        schemas = tuple(self._tools[name].schema() for name in known.tools)
+        schemas = tuple(self._tools[name].schema() for name in known.tools if name in self._tools)
         model = self._parts.model_of(role)
         await self._parts.record(
             RoleLoaded(
@@ -276,7 +278,7 @@ def _steps(asked: CallAgentArguments, limit: int) -> int:
     return limit if asked.max_steps is None else min(asked.max_steps, limit)
 
 
-def check_roles(roles: Mapping[str, Role], tools: Mapping[str, Tool]) -> None:
+def check_roles(roles: Mapping[str, Role], tools: Set[str]) -> None:
     """Every tool a role names exists, and only the orchestrator calls helpers.
 
     Raises:

@@ -17,7 +17,7 @@ from explorer.settings import Settings
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 ROOT = Path(__file__).parents[2]
-NOT_WRITTEN = {"role_models", "is_sample", "files"}
+NOT_WRITTEN = {"role_models", "is_sample", "files", "since_run"}
 """Settings with a way of their own: a variable per role, `demo`, `--file`."""
 
 

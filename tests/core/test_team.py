@@ -111,6 +111,7 @@ class Stage:
         ]
         model = Model("scripted:m", "m", self.client or self.scripted, lambda _input, _output: 0.0)
         parts = TeamParts(
+            absent={},
             roles=self.roles,
             tools={tool.name: tool for tool in [*known, *self.tools]},
             model_of=lambda _role: model,

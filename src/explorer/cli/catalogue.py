@@ -30,12 +30,11 @@ def tools(*, options: CommonOptions = COMMON) -> int:
     """List what agents can do, and which roles may do it."""
     settings = configured(options).settings
     roles = load_roles(settings)
-    rows = [
-        (tool, [name for name, role in roles.items() if tool.name in role.tools])
-        for tool in asyncio.run(all_tools(settings, roles))
-    ]
+    offered, absent = asyncio.run(all_tools(settings, roles))
+    rows = [(tool, [name for name, role in roles.items() if tool.name in role.tools]) for tool in offered]
     if options.output_format == "text":
         cells = [(tool.name, ", ".join(allowed) or "-", first_sentence(tool.description)) for tool, allowed in rows]
+        cells += [(name, "-", f"Not there: {reason}") for name, reason in absent.items()]
         emit(aligned(("TOOL", "ROLES", "WHAT IT DOES"), cells))
     else:
         emit_json([{**tool.schema().model_dump(), "effect": tool.effect, "roles": names} for tool, names in rows])
@@ -72,7 +71,8 @@ def check_team(settings: Settings) -> None:
         ConfigError: A role file cannot be, or names a tool that is not there.
     """
     roles = load_roles(settings)
-    check_roles(roles, {tool.name: tool for tool in asyncio.run(all_tools(settings, roles))})
+    offered, absent = asyncio.run(all_tools(settings, roles))
+    check_roles(roles, {*(tool.name for tool in offered), *absent})
 
 
 def first_sentence(text: str) -> str:
@@ -92,15 +92,16 @@ def _role_page(role: Role) -> str:
     return "\n".join([role.name, f"  {one_line(role.description)}", *(f"  {name:<7}{text}" for name, text in rows)])
 
 
-async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> list[Tool]:
-    """Every tool a role may name, made to be looked at: none of them is ever run."""
+async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> tuple[list[Tool], dict[str, str]]:
+    """Every tool, made to be looked at: none is ever run; and those that are not there, with the reason."""
     async with Outside.open(settings) as outside:
-        return [
+        offered = [
             CallAgentTool(_no_help, helper_lines(roles)),
             *file_tools(Workspace(Path())),
             *outside.tools(_no_store),
             FinishTool(lambda: ""),
         ]
+        return offered, outside.absent
 
 
 async def _no_help(asked: CallAgentArguments, call: str) -> ToolResult:

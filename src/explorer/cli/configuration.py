@@ -13,7 +13,8 @@ from typing import Any, cast
 from dotenv import dotenv_values
 from pydantic import ValidationError
 
-from explorer.cli.setting_table import MODEL_VARIABLE, MODELS_KEY, ROLE, TABLE, Setting
+from explorer.cli.setting_forms import Setting
+from explorer.cli.setting_table import MODEL_VARIABLE, MODELS_KEY, ROLE, TABLE
 from explorer.cli.typo import closest
 from explorer.errors import ConfigError
 from explorer.settings import Settings

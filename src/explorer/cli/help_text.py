@@ -59,6 +59,7 @@ Commands:
 Models and roles:
   --model NAME             for all roles; `searcher=NAME` for one (repeatable).
                            auto, offline, anthropic:NAME, openai:NAME, or NAME
+  --judge MODEL            judges whether the sources carry what is cited
   --roles DIR              your own role files, over the built-in ones
 
 Limits (`none` lifts one):
@@ -71,7 +72,9 @@ Limits (`none` lifts one):
   --dry-run                only tell models, limits and the most it can cost
 
 Input and output:
-  --file PATH              a text file the question is about (repeatable)
+  --file PATH              a file the question is about (repeatable)
+  --corpus DIR             a folder of your own to search: text, HTML, PDF
+  --since-run RUN          report what is new since an earlier run
   --lang LANGUAGE          of the report; otherwise the question's
   --workspace DIR          the folder that holds the runs
   -o, --output FILE        also write the report to FILE

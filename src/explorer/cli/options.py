@@ -94,6 +94,10 @@ class RunOptions(ModelOptions):
     max_agents: Annotated[str | None, Parameter(name="--max-agents", group=LIMITS, help="Helpers a run may start.")] = (
         None
     )
+    judge: Annotated[
+        str | None,
+        Parameter(name="--judge", group=MODELS, help="A model that judges whether sources carry the cited sentences."),
+    ] = None
     lang: Annotated[
         str | None,
         Parameter(name="--lang", group=INPUT_OUTPUT, help="Language of the report; otherwise the question's."),
@@ -116,9 +120,17 @@ class AskOptions(RunOptions):
             negative="",
             show_default=False,
             group=INPUT_OUTPUT,
-            help="A text file the question is about; repeatable.",
+            help="A file the question is about: text, HTML, PDF; repeatable.",
         ),
     ] = ()
+    corpus: Annotated[
+        str | None,
+        Parameter(name="--corpus", group=INPUT_OUTPUT, help="A folder of your own to search: text, HTML, PDF."),
+    ] = None
+    since_run: Annotated[
+        str | None,
+        Parameter(name="--since-run", group=INPUT_OUTPUT, help="An earlier run: report what is new since then."),
+    ] = None
     go_on: Annotated[
         bool,
         Parameter(

@@ -17,7 +17,7 @@ from explorer.cli.output import emit, emit_json
 from explorer.cli.question import as_asked
 from explorer.cli.reading import configured
 from explorer.cli.screen import say
-from explorer.cli.setting_table import time_or_none
+from explorer.cli.setting_forms import time_or_none
 from explorer.errors import ConfigError, ExplorerError
 from explorer.events import Record, Steered, StopAsked
 from explorer.inbox import Inbox, Order, OrderKind

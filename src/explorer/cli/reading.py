@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from explorer.cli.configuration import Configuration, Flags, read_configuration
-from explorer.cli.options import CommonOptions, ModelOptions, RunOptions
+from explorer.cli.options import AskOptions, CommonOptions, ModelOptions, RunOptions
 from explorer.cli.setting_table import ROLE
 
 
@@ -26,7 +26,10 @@ def flags_of(options: CommonOptions) -> Flags:
             "limits.max_time_s": options.max_time,
             "limits.max_agents": options.max_agents,
             "language": options.lang,
+            "judge": options.judge,
         }
+    if isinstance(options, AskOptions):
+        given["corpus"] = options.corpus
     if isinstance(options, ModelOptions):
         for model in options.model:
             role, equals, name = model.partition("=")

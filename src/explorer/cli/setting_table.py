@@ -1,128 +1,35 @@
 """One table of all settings: the configuration, `config show` and the tests are driven by it."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import urlsplit
 
-TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
-SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-NO_LIMIT = "none"
+from explorer.cli.setting_forms import (
+    A_KEY,
+    A_PATH,
+    A_URL,
+    ANY_TEXT,
+    COUNT,
+    COUNT_OR_NONE,
+    NO_LIMIT,
+    Setting,
+    folder,
+    hosts,
+    money_or_none,
+    one_of,
+    price,
+    secret,
+    text,
+    time_or_none,
+    timezone,
+    url,
+    whole,
+    whole_or_none,
+)
+from explorer.settings import SEARCH_ENGINES
+
 ROLE = re.compile(r"[a-z][a-z0-9_-]*")
 MODEL_VARIABLE = "EXPLORER_MODEL_"
 """Followed by a role's name in capitals: the model of that role."""
 MODELS_KEY = "models"  # the table of models by role in a configuration file
-
-Parse = Callable[[str], object]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Where one setting can be written, and how it is read."""
-
-    name: str
-    """Its place in `Settings`, with dots."""
-    variable: str
-    key: str
-    """In a configuration file, with dots; empty for what must not stand in one."""
-    help: str
-    parse: Parse
-    """Raises ValueError when the text is not `allowed`."""
-    allowed: str
-    flag: str = ""
-
-    @property
-    def is_secret(self) -> bool:
-        """Whether its value is never shown."""
-        return self.name.startswith("secrets.")
-
-
-def text(raw: str) -> str:
-    """Any words on one line."""
-    if not raw.isprintable():
-        raise ValueError(raw)
-    return raw.strip()
-
-
-def folder(raw: str) -> Path:
-    """A path, with `~` expanded."""
-    if "\0" in raw:
-        raise ValueError(raw)
-    return Path(raw).expanduser()
-
-
-def whole(raw: str) -> int:
-    """A whole number; `_` may part its digits."""
-    if re.fullmatch(r"[0-9][0-9_]*", raw) is None:
-        raise ValueError(raw)
-    return int(raw)
-
-
-def whole_or_none(raw: str) -> int | None:
-    """A whole number, or no limit."""
-    return None if raw.lower() == NO_LIMIT else whole(raw)
-
-
-def money_or_none(raw: str) -> float | None:
-    """US dollars, or no limit."""
-    return None if raw.lower() == NO_LIMIT else _amount(raw)
-
-
-def time_or_none(raw: str) -> float | None:
-    """Seconds of `90`, `90s`, `10m` or `2h`, or no limit."""
-    if raw.lower() == NO_LIMIT:
-        return None
-    match = TIME.fullmatch(raw.lower())
-    if match is None:
-        raise ValueError(raw)
-    return float(match[1]) * SECONDS[match[2]]
-
-
-def price(raw: str) -> dict[str, float]:
-    """`3/15`: US dollars per million tokens, in and out."""
-    inward, slash, outward = raw.partition("/")
-    if not slash:
-        raise ValueError(raw)
-    return {"input_usd": _amount(inward), "output_usd": _amount(outward)}
-
-
-def hosts(raw: str) -> tuple[str, ...]:
-    """Host names, parted by commas."""
-    names = tuple(name.strip().lower() for name in raw.split(",") if name.strip())
-    if any(re.fullmatch(r"[\w.:\[\]-]+", name) is None for name in names):
-        raise ValueError(raw)
-    return names
-
-
-def url(raw: str) -> str:
-    """A base URL, without a slash at its end."""
-    parts = urlsplit(raw)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not raw.isprintable() or " " in raw:
-        raise ValueError(raw)
-    return raw.rstrip("/")
-
-
-def secret(raw: str) -> str:
-    """A key: printable, in one piece. Anything else would break, or smuggle, a header."""
-    if not raw.isascii() or not raw.isprintable() or " " in raw:
-        raise ValueError
-    return raw
-
-
-def _amount(raw: str) -> float:
-    number = raw.strip().removeprefix("$")
-    if re.fullmatch(r"\d+(\.\d+)?|\.\d+", number) is None:
-        raise ValueError(raw)
-    return float(number)
-
-
-ANY_TEXT = "words on one line"
-A_PATH = "a path"
-COUNT = "a whole number, 1 or more"
-COUNT_OR_NONE = f"{COUNT}, or `{NO_LIMIT}`"
-A_URL = "a URL that starts with http:// or https://"
-A_KEY = "a key in one piece: no spaces, no line breaks"
 
 TABLE: tuple[Setting, ...] = (
     Setting(
@@ -160,6 +67,48 @@ TABLE: tuple[Setting, ...] = (
         "US dollars per million tokens, in/out, for models without a known price",
         price,
         "two amounts in US dollars, like 3/15",
+    ),
+    Setting(
+        "corpus",
+        "EXPLORER_CORPUS",
+        "corpus",
+        "A folder of your own to search: text, markdown, HTML, PDF",
+        folder,
+        A_PATH,
+        "--corpus",
+    ),
+    Setting(
+        "reports_dir",
+        "EXPLORER_REPORTS_DIR",
+        "reports_dir",
+        "Library of reports that later runs add to",
+        folder,
+        A_PATH,
+    ),
+    Setting(
+        "judge",
+        "EXPLORER_JUDGE",
+        "judge",
+        "A model that judges whether sources carry the cited sentences",
+        text,
+        ANY_TEXT,
+        "--judge",
+    ),
+    Setting(
+        "timezone",
+        "EXPLORER_TIMEZONE",
+        "timezone",
+        "Your time zone, for words like today; empty: this machine's",
+        timezone,
+        "a name like Europe/Berlin",
+    ),
+    Setting(
+        "search",
+        "EXPLORER_SEARCH",
+        "search",
+        "Web search engine: auto takes what is configured",
+        one_of(*SEARCH_ENGINES),
+        f"one of {', '.join(SEARCH_ENGINES)}",
     ),
     Setting(
         "max_output_tokens",
@@ -248,6 +197,11 @@ TABLE: tuple[Setting, ...] = (
         secret,
         A_KEY,
     ),
+    Setting("secrets.brave_key", "BRAVE_API_KEY", "", "Key for Brave's web search", secret, A_KEY),
+    Setting("secrets.exa_key", "EXA_API_KEY", "", "Key for Exa's web search", secret, A_KEY),
+    Setting("secrets.jina_key", "JINA_API_KEY", "", "Key for the reader at EXPLORER_READER_URL", secret, A_KEY),
+    Setting("secrets.reddit_id", "REDDIT_CLIENT_ID", "", "Client id for Reddit's API", secret, A_KEY),
+    Setting("secrets.reddit_secret", "REDDIT_CLIENT_SECRET", "", "Client secret for Reddit's API", secret, A_KEY),
     Setting(
         "services.anthropic_url",
         "ANTHROPIC_BASE_URL",
@@ -281,6 +235,17 @@ TABLE: tuple[Setting, ...] = (
         A_URL,
     ),
     Setting("services.tavily_url", "EXPLORER_TAVILY_URL", "services.tavily_url", "Tavily's API", url, A_URL),
+    Setting("services.searxng_url", "EXPLORER_SEARXNG_URL", "services.searxng_url", "Your SearXNG", url, A_URL),
+    Setting("services.brave_url", "EXPLORER_BRAVE_URL", "services.brave_url", "Brave's search API", url, A_URL),
+    Setting("services.exa_url", "EXPLORER_EXA_URL", "services.exa_url", "Exa's search API", url, A_URL),
+    Setting(
+        "services.reddit_url",
+        "EXPLORER_REDDIT_URL",
+        "services.reddit_url",
+        "Reddit's API, token, archive and feeds, all in one place",
+        url,
+        A_URL,
+    ),
     Setting(
         "services.reader_url",
         "EXPLORER_READER_URL",

@@ -1,0 +1,1 @@
+"""Two runs beside each other: what is new, gone, changed, by claim and source."""

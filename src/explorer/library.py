@@ -1,0 +1,1 @@
+"""The library of reports, which outlives runs: one markdown file a report, by day."""
