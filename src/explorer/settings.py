@@ -5,7 +5,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-
 SEARCH_ENGINES = ("auto", "tavily", "brave", "exa", "searxng", "ddgs")
 """What `search` may be."""
 

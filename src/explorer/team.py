@@ -1,7 +1,7 @@
 """Roles become agents; and a helper becomes a tool, `call_agent`, made here, above the loop."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from explorer.agent import AgentRoom, Head, run_agent
@@ -278,7 +278,7 @@ def _steps(asked: CallAgentArguments, limit: int) -> int:
     return limit if asked.max_steps is None else min(asked.max_steps, limit)
 
 
-def check_roles(roles: Mapping[str, Role], tools: Set[str]) -> None:
+def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
     """Every tool a role names exists, and only the orchestrator calls helpers.
 
     Raises:
