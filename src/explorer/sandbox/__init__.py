@@ -1,0 +1,1 @@
+"""Commands that a model writes, run where they can do no harm: by bubblewrap, by Landlock, or not at all."""

@@ -1,0 +1,126 @@
+"""The port to a sandbox: how a command is started so that it can reach its own folder and nothing else."""
+
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+MIB = 1024 * 1024
+
+
+class Tier(StrEnum):
+    """What holds a command."""
+
+    BUBBLEWRAP = "bubblewrap"
+    """Own namespaces, no capabilities, seccomp: sees the system read-only, its folder, and nothing else."""
+    LANDLOCK = "landlock"
+    """Landlock and seccomp by a small process of our own, where namespaces are not allowed."""
+    SEATBELT = "seatbelt"
+    """macOS `sandbox-exec`; never tried by those who wrote it."""
+    UNCONFINED = "unconfined"
+    """Nothing: only with `--unsafe-shell`."""
+
+
+@dataclass(frozen=True)
+class ShellLimits:
+    """What one command may use up."""
+
+    cpu_s: int = 300
+    """Seconds of processor time of each process."""
+    memory_bytes: int = 4_096 * MIB
+    """Address space of each process."""
+    processes: int = 128
+    file_bytes: int = 256 * MIB
+    """Of each file it writes."""
+    open_files: int = 512
+    temporary_bytes: int = 256 * MIB
+    """Of its temporary folder, and of its shared memory."""
+    output_bytes: int = 16 * MIB
+    """Of what it prints; beyond, it is stopped."""
+    written_bytes: int = 512 * MIB
+    """By which the run's folder may grow."""
+    written_files: int = 5_000
+    """By which the run's folder may grow."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a command works."""
+
+    folder: Path
+    """The run's folder, absolute."""
+    limits: ShellLimits = ShellLimits()
+    readable: tuple[Path, ...] = ()
+    """Further folders it may read and run things from, such as the Python that runs the engine."""
+    proxy: Path | None = None
+    """The socket of the proxy that is its only way out; None: no network at all."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A confined command, ready to be started; `close` what was opened for it once it runs."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    folder: Path
+    ending: int = signal.SIGKILL
+    """The signal that ends it, and with it all it started."""
+    descriptors: tuple[int, ...] = ()
+    """Open files to hand on, under the same numbers."""
+    close: Callable[[], None] = lambda: None
+
+
+class Confinement(Protocol):
+    """A way to hold a command."""
+
+    @property
+    def tier(self) -> Tier:
+        """Which way."""
+        ...
+
+    @property
+    def writable(self) -> str:
+        """Where a command may write, in words for the model."""
+        ...
+
+    def launch(self, command: str, place: Place) -> Launch:
+        """Prepare to run a command with bash.
+
+        Raises:
+            OSError: Something it needs cannot be opened.
+        """
+        ...
+
+
+def environment(home: str, python: tuple[Path, ...], proxy_url: str = "") -> dict[str, str]:
+    """What a command finds in its environment: made from nothing, so that no key can be in it."""
+    folders = [*(str(folder / "bin") for folder in python), "/usr/local/bin", "/usr/bin", "/bin"]
+    made = {
+        "HOME": home,
+        "TMPDIR": home,
+        "PATH": ":".join(folders),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "MPLBACKEND": "Agg",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONNOUSERSITE": "1",
+        "NO_COLOR": "1",
+        # Numerical libraries start a thread for each core; the sandbox counts threads.
+        "OPENBLAS_NUM_THREADS": "2",
+        "OMP_NUM_THREADS": "2",
+    }
+    if proxy_url:
+        names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
+        made |= dict.fromkeys(names, proxy_url)
+    return made
+
+
+def limiting(limits: ShellLimits) -> str:
+    """The words of a shell that set the limits for itself and all it starts; none of them can be raised again."""
+    return (
+        f"ulimit -c 0 -t {limits.cpu_s} -v {limits.memory_bytes // 1024} -u {limits.processes} "
+        f"-f {limits.file_bytes // 1024} -n {limits.open_files}"
+    )

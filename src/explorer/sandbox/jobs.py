@@ -1,0 +1,182 @@
+"""Commands in the background: they outlive the turn that started them, and end with the run."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pydantic import ValidationError
+
+from explorer.errors import ToolError
+from explorer.messages import Frozen
+from explorer.sandbox.running import Command, Ended, Shell
+
+MAX_RUNNING = 8
+NOTEBOOK = ".explorer/jobs"
+OUTPUTS = ".explorer/outputs"
+GONE = "it was cut off with the run, before it ended"
+
+
+class Job(Frozen):
+    """A command in the background, as it stands in the run's folder."""
+
+    id: str
+    """What the model calls it: `bash_1`."""
+    agent: str
+    """Whose it is."""
+    command: str
+    output: str
+    """The file that holds all it printed."""
+    exit_code: int | None = None
+    """None while it runs, and when it was cut off."""
+    seconds: float = 0.0
+    reason: str = ""
+    """Why it was ended from outside; empty while it runs, and when it ended by itself."""
+    files: tuple[str, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, one way or another."""
+        return self.exit_code is not None or bool(self.reason)
+
+
+@dataclass
+class _Running:
+    command: Command
+    task: asyncio.Task[None]
+
+
+class Jobs:
+    """The background jobs of one run. What is known of each is on disk, so that a later life can tell of it."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._folder = shell.place.folder
+        self._running: dict[str, _Running] = {}
+        self._stack = AsyncExitStack()
+        self._tasks = asyncio.TaskGroup()
+        self._count = 0
+
+    async def __aenter__(self) -> Self:
+        """Take over from an earlier life: what it left running ended with it."""
+        await self._stack.enter_async_context(self._tasks)
+        for job in self.all():
+            self._count = max(self._count, int(job.id.rpartition("_")[2]))
+            if not job.is_over:
+                self._keep(job.model_copy(update={"reason": GONE}))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End all jobs."""
+        for running in self._running.values():
+            running.command.asked.set()
+        await self._stack.__aexit__(kind, error, trace)
+
+    async def start(self, agent: str, command: str) -> Job:
+        """Start a job.
+
+        Raises:
+            ToolError: It cannot be started, or too many are running.
+        """
+        if len(self._running) >= MAX_RUNNING:
+            names = ", ".join(self._running)
+            raise ToolError(f"{MAX_RUNNING} jobs are running already ({names}): wait for one, or end one (kill_shell)")
+        self._count += 1
+        name = f"bash_{self._count}"
+        job = Job(id=name, agent=agent, command=command, output=f"{OUTPUTS}/{name}.txt")
+        path = self._folder / job.output
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Noted before it runs: a job that no later life knows of could not be told as gone.
+        self._keep(job)
+        try:
+            started = await self._shell.start(command, path)
+        except ToolError as error:
+            self._keep(job.model_copy(update={"reason": error.message}))
+            raise
+        self._running[name] = _Running(started, self._tasks.create_task(self._follow(job, started), name=name))
+        return job
+
+    async def _follow(self, job: Job, command: Command) -> None:
+        try:
+            await self._shell.follow(command, None)
+        finally:
+            self._running.pop(job.id, None)
+            if command.ended is not None:
+                self._keep(_ended(job, command.ended))
+
+    async def wait(self, name: str, timeout_s: float) -> Job:
+        """A job as it is once it ended, or after some seconds.
+
+        Raises:
+            ToolError: There is no such job.
+        """
+        job = self.find(name)
+        if name in self._running:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await asyncio.shield(self._running[name].task)
+            job = self.find(name)
+        return job
+
+    async def end(self, name: str) -> Job:
+        """End a job, if it has not ended.
+
+        Raises:
+            ToolError: There is no such job.
+        """
+        self.find(name)
+        if name in self._running:
+            running = self._running[name]
+            running.command.asked.set()
+            await asyncio.shield(running.task)
+        return self.find(name)
+
+    def find(self, name: str) -> Job:
+        """A job by its id.
+
+        Raises:
+            ToolError: There is none.
+        """
+        for job in self.all():
+            if job.id == name:
+                return job
+        known = ", ".join(job.id for job in self.all()) or "none was started"
+        raise ToolError(f"there is no job {name!r}; known: {known}")
+
+    def all(self) -> list[Job]:
+        """Every job of the run, in order."""
+        return sorted(self._noted(), key=lambda job: int(job.id.rpartition("_")[2]))
+
+    def of(self, agent: str) -> list[Job]:
+        """One agent's jobs."""
+        return [job for job in self.all() if job.agent == agent]
+
+    def _noted(self) -> Iterator[Job]:
+        for path in (self._folder / NOTEBOOK).glob("bash_*.json"):
+            with suppress(OSError, ValidationError):
+                yield Job.model_validate_json(path.read_bytes())
+
+    def _keep(self, job: Job) -> None:
+        path = self._folder / NOTEBOOK / f"{job.id}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half = path.with_suffix(".new")
+        half.write_text(job.model_dump_json(), encoding="utf-8")
+        half.replace(path)
+
+
+def _ended(job: Job, ended: Ended) -> Job:
+    reason = ended.reason
+    code = None if reason else ended.exit_code
+    return job.model_copy(update={"exit_code": code, "seconds": ended.seconds, "reason": reason, "files": ended.files})
+
+
+def output_path(folder: Path, key: str) -> Path:
+    """Where a call's output goes; its folder is made."""
+    path = folder / OUTPUTS / f"{key or 'command'}.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

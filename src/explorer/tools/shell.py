@@ -1,0 +1,185 @@
+"""A shell for agents: commands in a sandbox, in the foreground or as background jobs."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from explorer.errors import ToolError
+from explorer.events import WrittenFile
+from explorer.evidence import fence
+from explorer.sandbox.jobs import OUTPUTS, Job, Jobs, output_path
+from explorer.sandbox.running import STOPPED, TIMED_OUT, Shell
+from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
+from explorer.workspace import Workspace, describe, sha256
+
+HEAD_CHARS = 8_000
+TAIL_CHARS = 4_000
+MAX_READ_BYTES = 64_000
+"""Of an output's beginning and of its end."""
+MAX_FILES = 200
+"""Files of one command that are taken into the index."""
+SHOWN_FILES = 20
+BLOCK_S = 300.0
+MAX_TIMEOUT_S = 600
+
+
+class ExecuteShellArguments(Arguments):
+    """Arguments of `execute_shell`."""
+
+    command: str = Field(min_length=1, max_length=20_000, description="For bash; several lines are fine.")
+    timeout: int = Field(default=120, ge=1, le=MAX_TIMEOUT_S, description="Seconds until it is ended.")
+    run_in_background: bool = Field(default=False, description="Return at once; look at it with get_shell_output.")
+
+
+class ExecuteShellTool(Tool):
+    """`execute_shell`."""
+
+    name: ClassVar[str] = "execute_shell"
+    arguments: ClassVar[type[Arguments]] = ExecuteShellArguments
+    effect: ClassVar[Effect] = Effect.JOB
+    is_parallel: ClassVar[bool] = False
+    timeout_s: ClassVar[float | None] = None
+
+    def __init__(self, shell: Shell, jobs: Jobs, workspace: Workspace) -> None:
+        self._shell = shell
+        self._jobs = jobs
+        self._workspace = workspace
+        self.description = (
+            "Run a command with bash in a sandbox without network, starting in this run's folder. Writable: "
+            f"{shell.confinement.writable}. python is there: compute with it rather than in your head, and save charts "
+            "as PNG or SVG. Output goes to a file; you get its beginning and end. What it leaves running is ended."
+        )
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Run it."""
+        asked = ExecuteShellArguments(**arguments)
+        key = CURRENT_CALL.get()
+        if asked.run_in_background:
+            job = await self._jobs.start(key.split(".")[0], asked.command)
+            words = (
+                f'{job.id} runs in the background; its output: get_shell_output(bash_id="{job.id}"), or {job.output}'
+            )
+            return ToolResult(success=True, content=words, metadata={"bash_id": job.id})
+        output = output_path(self._shell.place.folder, key)
+        ended = await self._shell.run(asked.command, output, asked.timeout)
+        how = f"exit code {ended.exit_code}" if not ended.reason else _why(ended.reason, asked.timeout)
+        head = f"{how} after {ended.seconds:g} s"
+        return await _told(self._workspace, head, f"{OUTPUTS}/{output.name}", ended.files)
+
+
+class GetShellOutputArguments(Arguments):
+    """Arguments of `get_shell_output`."""
+
+    bash_id: str = Field(description="As execute_shell gave it, like bash_1.")
+    block: bool = Field(default=False, description=f"Wait until it ends, {BLOCK_S:g} s at most.")
+
+
+class GetShellOutputTool(Tool):
+    """`get_shell_output`."""
+
+    name: ClassVar[str] = "get_shell_output"
+    description = "What a background job printed so far, and whether it has ended."
+    arguments: ClassVar[type[Arguments]] = GetShellOutputArguments
+    timeout_s: ClassVar[float | None] = BLOCK_S + 30
+
+    def __init__(self, jobs: Jobs, workspace: Workspace) -> None:
+        self._jobs = jobs
+        self._workspace = workspace
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Look, or wait and look."""
+        asked = GetShellOutputArguments(**arguments)
+        job = await self._jobs.wait(asked.bash_id, BLOCK_S) if asked.block else self._jobs.find(asked.bash_id)
+        return await _told(self._workspace, f"{job.id}: {state_of(job)}", job.output, job.files)
+
+
+class KillShellArguments(Arguments):
+    """Arguments of `kill_shell`."""
+
+    bash_id: str = Field(description="As execute_shell gave it, like bash_1.")
+
+
+class KillShellTool(Tool):
+    """`kill_shell`."""
+
+    name: ClassVar[str] = "kill_shell"
+    description = "End a background job."
+    arguments: ClassVar[type[Arguments]] = KillShellArguments
+
+    def __init__(self, jobs: Jobs, workspace: Workspace) -> None:
+        self._jobs = jobs
+        self._workspace = workspace
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """End it."""
+        job = await self._jobs.end(KillShellArguments(**arguments).bash_id)
+        return await _told(self._workspace, f"{job.id}: {state_of(job)}", job.output, job.files)
+
+
+def shell_tools(shell: Shell, jobs: Jobs, workspace: Workspace) -> list[Tool]:
+    """The three tools of a shell."""
+    return [
+        ExecuteShellTool(shell, jobs, workspace),
+        GetShellOutputTool(jobs, workspace),
+        KillShellTool(jobs, workspace),
+    ]
+
+
+def state_of(job: Job) -> str:
+    """How a job stands, in words."""
+    if job.reason:
+        return f"ended after {job.seconds:g} s: {_why(job.reason, 0)}" if job.seconds else job.reason
+    if job.exit_code is None:
+        return "running"
+    return f"ended with exit code {job.exit_code} after {job.seconds:g} s"
+
+
+def _why(reason: str, timeout: int) -> str:
+    known = {TIMED_OUT: f"ended because it took longer than {timeout} s", STOPPED: "ended because it was asked to"}
+    return known.get(reason, f"ended because {reason}")
+
+
+async def _told(workspace: Workspace, head: str, output: str, paths: Sequence[str]) -> ToolResult:
+    """What the model reads, and the files for the index."""
+    text, size = await asyncio.to_thread(_ends_of, workspace, output)
+    files = [await asyncio.to_thread(_described, workspace, path) for path in paths[:MAX_FILES]]
+    written = [file for file in files if file is not None]
+    lines = [f"{head}; {size} bytes of output" + (f", all of it in {output}" if size > len(text) else "")]
+    if paths:
+        names = [f"{file.path} ({file.bytes} bytes)" for file in written[:SHOWN_FILES]]
+        more = f" and {len(paths) - len(names)} more" if len(paths) > len(names) else ""
+        lines.append(f"files written: {', '.join(names)}{more}")
+    if text:
+        lines.append(fence(text))
+    return ToolResult(success=True, content="\n".join(lines), metadata={"files": written})
+
+
+def _ends_of(workspace: Workspace, output: str) -> tuple[str, int]:
+    """An output's beginning and end as text, and its size in bytes."""
+    path = workspace.folder / output
+    try:
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            first = file.read(MAX_READ_BYTES)
+            file.seek(max(len(first), size - MAX_READ_BYTES))
+            last = file.read(MAX_READ_BYTES)
+    except OSError:
+        return "", 0
+    text = (first + last).decode("utf-8", "replace")
+    if len(text) <= HEAD_CHARS + TAIL_CHARS and size == len(first + last):
+        return text.rstrip(), size
+    cut = size - len(text[:HEAD_CHARS].encode()) - len(text[-TAIL_CHARS:].encode())
+    return f"{text[:HEAD_CHARS]}\n[{cut} bytes cut]\n{text[-TAIL_CHARS:].rstrip()}", size
+
+
+def _described(workspace: Workspace, path: str) -> WrittenFile | None:
+    """A file for the index; None for one that cannot be named or read, or is gone again."""
+    try:
+        content = workspace.read_bytes(path)
+    except ToolError:
+        return None
+    if b"\0" not in content[:8192]:
+        return describe(path, content.decode("utf-8", "replace")).model_copy(update={"sha256": sha256(content)})
+    return WrittenFile(path=path, title=path.rpartition("/")[2], lines=0, bytes=len(content), sha256=sha256(content))
