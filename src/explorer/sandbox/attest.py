@@ -27,6 +27,8 @@ from explorer.sandbox.confinement import Confinement, Place, Tier
 from explorer.sandbox.running import Shell
 
 TIMEOUT_S = 20.0
+SETTLE_S = 1.0
+LOOK_S = 0.02
 OWN = ".explorer"
 NAMES = tuple(attack.__name__ for attack in ATTACKS)
 
@@ -83,6 +85,7 @@ async def attest(confinement: Confinement, readable: tuple[Path, ...]) -> Attest
         if set(NAMES) - set(lines):
             reason = " ".join(said.split())[-200:] or f"exit code {ended.exit_code}"
             return _not_tried(confinement.tier, f"it does not run here ({reason})", began)
+        await range_.settle()
         seen = range_.seen()
         attempts = tuple(_attempt(name, lines[name], seen.get(name, "")) for name in NAMES)
         return Attestation(tier=confinement.tier, attempts=attempts, seconds=round(perf_counter() - began, 3))
@@ -163,6 +166,13 @@ class _Range:
         if self._left_behind():
             found["stay_behind"] = "a process lives on"
         return found
+
+    async def settle(self) -> None:
+        """Give the kernel a moment: it ends the processes of a namespace after the one that led it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_S):
+                while self._left_behind():  # noqa: ASYNC110 - nobody tells us when they are gone
+                    await asyncio.sleep(LOOK_S)
 
     def clear(self) -> None:
         """End what an attack left behind."""

@@ -38,7 +38,7 @@ async def choose_sandbox(memory: Path | None, *, unsafe: bool = False) -> Sandbo
     if unsafe:
         return Sandbox(Unconfined(), "there is no sandbox, because --unsafe-shell was given")
     tried: list[Attestation] = []
-    for confinement, program in _candidates():
+    for confinement, program in candidates():
         attestation = await _attested(confinement, program, memory)
         tried.append(attestation)
         if attestation.holds:
@@ -52,7 +52,8 @@ def python_folders() -> tuple[Path, ...]:
     return tuple(dict.fromkeys((Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())))
 
 
-def _candidates() -> list[tuple[Confinement, str]]:
+def candidates() -> list[tuple[Confinement, str]]:
+    """What this machine might have, the best first, each with its program if it is one."""
     found: list[tuple[Confinement, str]] = []
     if sys.platform == "darwin":
         program = shutil.which("sandbox-exec")
