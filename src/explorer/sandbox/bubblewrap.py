@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from explorer.sandbox import forwarder
 from explorer.sandbox.confinement import Launch, Place, Tier, environment, limiting
 from explorer.sandbox.seccomp import program
 
@@ -30,6 +31,7 @@ SETTINGS = (
 """Of /etc: what programs need to start and to look right. Users, hosts and everything else stay out."""
 PROXY = "/proxy"
 PROXY_PORT = 3128
+FORWARDER = "/forwarder.py"
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,17 @@ class Bubblewrap:
             *_readable(place.readable),
             *("--bind", str(place.folder), INSIDE),
             *("--ro-bind", str(place.folder / OWN), f"{INSIDE}/{OWN}"),
-            *(("--ro-bind", str(place.proxy), PROXY) if place.proxy else ()),
+            *(("--bind", str(place.proxy), PROXY) if place.proxy else ()),
+            *(("--ro-bind", forwarder.__file__, FORWARDER) if place.proxy else ()),
             *("--remount-ro", "/", "--chdir", INSIDE, "--clearenv"),
             *(word for name, value in made.items() for word in ("--setenv", name, value)),
         ]
         filtering = _file(program())
         # Through a file, not as arguments: a command that looks at its process table need not learn our folders.
         words = _file(b"".join(f"{word}\0".encode() for word in options))
-        shell = ("/bin/bash", "-c", f'{limiting(place.limits)} && exec /bin/bash -c "$1"', "bash", command)
+        way_out = f"python3 -I -S {FORWARDER} {PROXY_PORT} {PROXY} && " if place.proxy else ""
+        first = f'{limiting(place.limits)} && {way_out}exec /bin/bash -c "$1"'
+        shell = ("/bin/bash", "-c", first, "bash", command)
         arguments = (self.program, "--args", str(words), "--seccomp", str(filtering), "--", *shell)
 
         def close() -> None:
