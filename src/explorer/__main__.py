@@ -17,6 +17,9 @@ def main() -> int:
         sys.stdout.write(answer)
         return 0
     from explorer.cli.app import run_tokens  # noqa: PLC0415 - help must not pay for the parser
+    from explorer.cli.secrecy import guard_streams  # noqa: PLC0415 - the same
+
+    guard_streams()
 
     code = run_tokens(tokens)
     # All is said and on disk: a late Ctrl-C must not abort the interpreter in the middle of its own shutdown.

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from explorer.errors import ConfigError, StorageError
 from explorer.events import RunStarted
-from explorer.history import Fold
+from explorer.fold import Fold
 from explorer.records import Record, encode_all, scan
 from explorer.runs import is_running, journal_path
 from explorer.settings import Settings
@@ -31,7 +31,7 @@ from explorer.settings import Settings
 ENGINE_FOLDER = ".explorer"
 LEFT_OUT = ("lock", "holder", "inbox")
 """Of the engine's folder: what belongs to a process at work, and not to the run."""
-NOT_CARRIED = ("services", "roles_dir")
+NOT_CARRIED = ("services", "roles_dir", "reports_dir", "corpus")
 """Settings by which a resumed run goes to places of another's choice."""
 RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]{1,120}")
 MAX_PATH_CHARS = 500

@@ -16,7 +16,7 @@ from explorer.errors import ExplorerError, ModelError, StorageError, ToolError
 from explorer.events import AnyEvent, FileChange, ToolFinished, ToolStarted, WrittenFile
 from explorer.history import AgentState, OpenCall
 from explorer.messages import JsonObject, ToolCall
-from explorer.tool import CURRENT_CALL, Effect, Tool, ToolResult
+from explorer.tool import CURRENT_CALL, FORESEEN, Effect, Tool, ToolResult
 
 MAX_RESULT_CHARS = 40_000
 """A longer result is kept in a file, and the model gets its head and tail."""
@@ -171,19 +171,20 @@ async def _do(agent: str, call: OpenCall, tool: Tool, arguments: dict[str, Any],
     result = await _take_up(tool, call.started, room)
     if result is not None:
         return result
+    change = call.started.change if call.started else await tool.foresee(**arguments)
     if call.started is None:
-        change = await tool.foresee(**arguments)
         await room.record(ToolStarted(agent=agent, call=call.key, name=tool.name, effect=tool.effect, change=change))
-    token = CURRENT_CALL.set(call.key)
+    tokens = CURRENT_CALL.set(call.key), FORESEEN.set(change)
     try:
         return await tool.execute(**arguments)
     finally:
-        CURRENT_CALL.reset(token)
+        CURRENT_CALL.reset(tokens[0])
+        FORESEEN.reset(tokens[1])
 
 
 async def _take_up(tool: Tool, started: ToolStarted | None, room: CallRoom) -> ToolResult | None:
     """What is known of a call that an earlier life of the run began; None when it is to be run."""
-    if started is None or tool.effect in {Effect.PURE, Effect.CHILD}:
+    if started is None or tool.effect in {Effect.PURE, Effect.REPEATABLE, Effect.CHILD}:
         return None
     if tool.effect is Effect.CHECKED and started.change is not None:
         return await _compare(tool, started.change, room.digest(started.change.path))

@@ -1,13 +1,14 @@
 """How a run ends: every ending leaves `report.md`, complete, or partial with the reason and what was found."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from explorer.errors import ToolError
 from explorer.events import AgentFinished, Status
-from explorer.history import AgentState, Fold
+from explorer.fold import Fold
+from explorer.history import AgentState
+from explorer.messages import Results
 from explorer.prompts import ORCHESTRATOR
 from explorer.report import (
     MIN_REPORT_WORDS,
@@ -20,9 +21,13 @@ from explorer.report import (
     without_frontmatter,
 )
 from explorer.settings import Limits
+from explorer.verify.check import check
+from explorer.verify.claims import Verification
+from explorer.verify.drafts import DRAFT, REPORT, draft_of, unrendered
+from explorer.verify.files import text_reader, write_results
+from explorer.verify.words import note, words_for_writer
 from explorer.workspace import Workspace, sha256
 
-REPORT = "report.md"
 CENT_USD = 0.01
 LIMIT_REASONS = ("step limit", "cost limit", "token limit", "tool call limit", "time limit")
 """Why a run ended whose limits can be raised."""
@@ -30,8 +35,10 @@ MAX_REPORT_CHARS = 1_000_000
 """Of an answer that stands in for the report: a model that runs on for megabytes has written none."""
 MAX_SUMMARY_CHARS = 3_000
 """Of each helper's summary in the report of a run that stopped before its report."""
-DRAFT = ".explorer/draft.md"
-"""The report as its writer left it, with `[S12]` citations, so that a follow-up can go on from it."""
+UNCONFINED = "unconfined"
+"""What the journal says of a life whose commands nothing held."""
+NOT_YET = "not finished yet, and this is said once: have report.md mended, then finish again."
+"""What a refusal because of the citations begins with; a run is refused for it only once."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,7 @@ class Conclusion:
     report: str
     """The whole text of report.md."""
     citations: int
+    verification: Verification
 
 
 def conclude(fold: Fold, workspace: Workspace, ended: AgentFinished | None, cut: str, language: str) -> Conclusion:
@@ -64,13 +72,34 @@ def conclude(fold: Fold, workspace: Workspace, ended: AgentFinished | None, cut:
         status, reason = _without_report(fold, status, reason)
         draft = unfinished_report(fold, workspace, reason)
     question = fold.started.question if fold.started is not None else ""
-    rendered = render(draft, fold.sources, language or language_of(question))
+    words = language or language_of(question)
+    rendered = render(draft, fold.sources, words)
     if rendered.dangling and status is Status.COMPLETE:
         status = Status.PARTIAL
         reason = f"the report cites sources that do not exist: {', '.join(rendered.dangling)}"
-    text = with_frontmatter(_fields(fold, status, reason, rendered, language or language_of(draft)), rendered.text)
+    fields = _fields(fold, status, reason, language or language_of(draft))
+    text, verification = _verified(fields, rendered, fold, workspace, words)
     workspace.write_own(REPORT, text)
-    return Conclusion(status, reason, text, rendered.citations)
+    write_results(workspace, draft_of(workspace), fold.sources, verification)
+    return Conclusion(status, reason, text, rendered.citations, verification)
+
+
+def _verified(
+    fields: dict[str, object], rendered: Rendered, fold: Fold, workspace: Workspace, language: str
+) -> tuple[str, Verification]:
+    """The whole text of report.md, with what a check of its citations counted in the frontmatter."""
+    marks: dict[str, object] = {"total": rendered.citations, "sources_cited": len(rendered.cited)}
+
+    def text(verification: Verification) -> str:
+        counts = {name: number for name, number in verification.counts.items() if name != "total"}
+        remark = note(verification, language)
+        body = f"> {remark}\n\n{rendered.text}" if remark else rendered.text
+        return with_frontmatter(fields | {"citations": marks | counts}, body)
+
+    # Checked as its reader has it, so that the lines are right: the counts of nothing take up as many.
+    draft = unrendered(text(Verification(claims=())))
+    verification = check(draft, fold.sources, text_reader(workspace))
+    return text(verification), verification
 
 
 def restore_draft(fold: Fold, workspace: Workspace) -> None:
@@ -170,7 +199,7 @@ def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:160]
 
 
-def _fields(fold: Fold, status: Status, reason: str, rendered: Rendered, language: str) -> Mapping[str, object]:
+def _fields(fold: Fold, status: Status, reason: str, language: str) -> dict[str, object]:
     assert fold.started is not None
     usage, cost = fold.usage, fold.cost_usd
     models = sorted({fold.heads[state.role].model for state in fold.agents.values() if state.role in fold.heads})
@@ -186,12 +215,14 @@ def _fields(fold: Fold, status: Status, reason: str, rendered: Rendered, languag
         fields["written_by"] = "extraction, without a language model"
     if any("sample" in source.flags for source in fold.sources.values()):
         fields["sample"] = "invented sample data"
+    if fold.sandbox == UNCONFINED:
+        fields["shell"] = "commands ran without a sandbox (--unsafe-shell)"
     return fields | {
         "models": models,
         "cost_usd": None if cost is None else round(cost, 6),
         "tokens": {"input": usage.input_tokens, "output": usage.output_tokens},
         "sources": len(fold.sources),
-        "citations": {"total": rendered.citations, "sources_cited": len(rendered.cited)},
+        "citations": {},
         "language": language,
     }
 
@@ -210,8 +241,24 @@ def report_path(folder: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def draft_problem(fold: Fold, workspace: Workspace) -> str:
-    """Why report.md cannot be handed over just now, in words for the model; empty when it can."""
+def draft_problem(fold: Fold, workspace: Workspace, *, has_time: bool = True) -> str:
+    """Why report.md cannot be handed over just now, in words for the model; empty when it can.
+
+    What its sources do not carry is told once: a writer gets one round to mend it, and the report says what is left.
+    """
     if not workspace.exists(REPORT):
         return "there is no report.md yet: have it written (a writer does it well), read it, then finish"
-    return problem_of(without_frontmatter(workspace.read_text(REPORT)), fold.sources)
+    draft = workspace.read_text(REPORT)
+    problem = problem_of(without_frontmatter(draft), fold.sources)
+    if problem or not has_time or _was_told(fold):
+        return problem
+    words = words_for_writer(check(draft, fold.sources, text_reader(workspace)))
+    return f"{NOT_YET} {words}" if words else ""
+
+
+def _was_told(fold: Fold) -> bool:
+    """Whether the orchestrator was refused for its citations before, since its latest task."""
+    state = fold.agents.get(ORCHESTRATOR)
+    messages = state.messages[state.began_at :] if state is not None else []
+    results = [result for message in messages if isinstance(message, Results) for result in message.results]
+    return any(result.is_error and result.content.startswith(NOT_YET) for result in results)

@@ -3,8 +3,6 @@
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Self
 
 from explorer.budget import WorstCost
 from explorer.errors import ConfigError
@@ -16,69 +14,19 @@ from explorer.llm.open_clients import Clients, Patience
 from explorer.llm.prices import cost_usd, max_cost_usd
 from explorer.llm.retry import OnFailure, RetryingClient
 from explorer.messages import LLMClient, Usage
-from explorer.net.fetch import Web
-from explorer.net.guard import Guard
-from explorer.net.hackernews import HackerNews
-from explorer.net.pages import PageReader
-from explorer.net.sample_day import SAMPLE_NOW, SampleDayTransport
-from explorer.net.search import TavilySearch
+from explorer.outside import Outside
 from explorer.prompts import PromptLoader, Role, built_in_roles
 from explorer.report import SAMPLE_FLAG
+from explorer.sandbox.choosing import Sandbox, choose_sandbox
 from explorer.settings import Price, Settings, Tier
 from explorer.team import Model
 from explorer.tool import Tool
-from explorer.tools.hackernews import HnCommentsTool, HnSearchTool, HnStoriesTool
-from explorer.tools.web import ReadWebpageTool, TavilySearchTool
 
+CACHE = ".cache"
+"""The folder in a workspace for what all its runs share."""
+SHELL_TOOLS = ("execute_shell", "get_shell_output", "kill_shell")
 PRICED_TOKENS = 1_000
 """A short request: some prices rise with the length."""
-NOWHERE = "http://127.0.0.1:9"
-"""Nothing listens here: the sample day has no search service, and asks none."""
-
-
-@dataclass(frozen=True)
-class Outside:
-    """The open connections to sources."""
-
-    web: Web
-    hackernews: HackerNews
-    pages: PageReader
-    search: TavilySearch
-    now: Callable[[], datetime]
-
-    @classmethod
-    @asynccontextmanager
-    async def open(cls, settings: Settings) -> AsyncGenerator[Self]:
-        """Open them; on the sample day, files stand in for the network and its clock stands still."""
-        services = settings.services
-        async with AsyncExitStack() as stack:
-            transport = SampleDayTransport() if settings.is_sample else None
-            web = await stack.enter_async_context(Web(Guard(services.allow_hosts), transport=transport))
-            key = settings.secrets.tavily_key.get_secret_value()
-            url = NOWHERE if settings.is_sample else services.tavily_url
-            search = await stack.enter_async_context(TavilySearch(key, url))
-            yield cls(
-                web=web,
-                hackernews=HackerNews(web, services.hn_api_url, services.hn_search_url),
-                pages=PageReader(web, "" if settings.is_sample else services.reader_url),
-                search=search,
-                now=(lambda: SAMPLE_NOW) if settings.is_sample else (lambda: datetime.now(UTC)),
-            )
-
-    @property
-    def absent(self) -> dict[str, str]:
-        """Tools that roles may name and this run does not have, each with what would bring it."""
-        return {}
-
-    def tools(self, store: Store) -> list[Tool]:
-        """The tools that bring evidence, storing it through `store`."""
-        return [
-            HnStoriesTool(self.hackernews, store, self.now),
-            HnCommentsTool(self.hackernews, store, self.now),
-            HnSearchTool(self.hackernews, store, self.now),
-            TavilySearchTool(self.search, store, self.now),
-            ReadWebpageTool(self.pages, store, self.now),
-        ]
 
 
 @dataclass(frozen=True)
@@ -92,6 +40,14 @@ class Equipment:
     outside: Outside
     extra_tools: Sequence[Tool]
     own_client: LLMClient | None
+    sandbox: Sandbox
+    """What holds the commands of agents."""
+
+    @property
+    def absent(self) -> dict[str, str]:
+        """Tools that roles may name and this run does not have, each with what would bring it."""
+        shell = {} if self.sandbox.confinement else dict.fromkeys(SHELL_TOOLS, self.sandbox.why)
+        return {**self.outside.absent, **shell}
 
     def tools(self, store: Store) -> dict[str, Tool]:
         """All tools that reach outside, by name; an embedder's own replace those of the same name."""
@@ -142,7 +98,15 @@ async def open_equipment(
         clients = await stack.enter_async_context(
             Clients(settings, openai_url=choice.openai_url, offline=OfflineClient(), patience=patience)
         )
-        yield Equipment(settings, roles, choice, clients, outside, extra_tools, own_client)
+        sandbox = await choose_shell(settings)
+        yield Equipment(settings, roles, choice, clients, outside, extra_tools, own_client, sandbox)
+
+
+async def choose_shell(settings: Settings) -> Sandbox:
+    """What holds the commands of agents, by the settings and by what was seen to hold on this machine."""
+    if settings.shell == "off":
+        return Sandbox(None, "there is no shell, because --no-shell was given")
+    return await choose_sandbox(settings.workspace / CACHE, unsafe=settings.shell == "unsafe")
 
 
 def load_roles(settings: Settings) -> dict[str, Role]:

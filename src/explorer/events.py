@@ -196,6 +196,15 @@ class SourceRecorded(Event):
     source: Source
 
 
+class SandboxChosen(Event):
+    """What holds the commands of agents in this life of the run."""
+
+    type: Literal["sandbox_chosen"] = "sandbox_chosen"
+    tier: str
+    """Empty: nothing does, and there is no shell."""
+    why: str
+
+
 class StopAsked(Event):
     """Someone outside asked the run to write up and stop."""
 
@@ -260,6 +269,7 @@ AnyEvent = Annotated[
     | ToolStarted
     | ToolFinished
     | SourceRecorded
+    | SandboxChosen
     | AgentFinished
     | RunFinished
     | RunForked

@@ -12,7 +12,7 @@ from pathlib import Path
 from explorer.conclusion import DRAFT, REPORT
 from explorer.errors import ConfigError, StorageError
 from explorer.events import RunForked, ToolFinished, TurnTaken
-from explorer.history import Fold
+from explorer.fold import Fold
 from explorer.journal import Journal
 from explorer.messages import JsonObject
 from explorer.records import Record, encode_all, examine
@@ -108,11 +108,19 @@ def _bring_files(folder: Path, target: Path, kept: Sequence[Record], fold: Fold)
     calls = {record.event.call for record in kept if isinstance(record.event, ToolFinished)}
     wanted = [f"{OUTPUTS}/{call}.txt" for call in calls] + [f"{SOURCES}/{source}.md" for source in fold.sources]
     if (folder / INPUTS).is_dir():
-        wanted += [info.path for info in old.files(INPUTS)]
+        _copy_inputs(old, target)
     for path in ("question.txt", *wanted):
         if old.exists(path):
             new.write_own(path, old.read_text(path))
     return tuple(lost)
+
+
+def _copy_inputs(old: Workspace, target: Path) -> None:
+    """The user's files as they are: not all of them are texts."""
+    for info in old.files(INPUTS):
+        path = target / info.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(old.read_bytes(info.path))
 
 
 def rebuilt_files(records: Sequence[Record]) -> dict[str, str]:

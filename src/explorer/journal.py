@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
 
 from explorer.errors import RunLockedError, StorageError
 from explorer.events import JOURNAL_VERSION, AnyEvent, Record, Repaired
 from explorer.records import GENESIS, encode, scan
+from explorer.redaction import Redactor
 
+_EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 Observe = Callable[[Record], None]
 Reach = Callable[[str], None]
 CRASH_POINTS = ("before_append", "before_write", "mid_write", "before_sync", "after_sync", "after_append")
@@ -34,8 +37,11 @@ def read(path: Path) -> tuple[Record, ...]:
 class Journal:
     """The one writer of a run's journal. Use `Journal.open`, and `close` at the end."""
 
-    def __init__(self, folder: Path, now: Callable[[], datetime], observers: Iterable[Observe], reach: Reach) -> None:
+    def __init__(
+        self, folder: Path, now: Callable[[], datetime], observers: Iterable[Observe], reach: Reach, redactor: Redactor
+    ) -> None:
         self._folder = folder
+        self._redactor = redactor
         self._now = now
         self._observers = tuple(observers)
         self._reach = reach
@@ -54,7 +60,12 @@ class Journal:
 
     @classmethod
     def open(
-        cls, folder: Path, now: Callable[[], datetime], observers: Iterable[Observe] = (), reach: Reach | None = None
+        cls,
+        folder: Path,
+        now: Callable[[], datetime],
+        observers: Iterable[Observe] = (),
+        reach: Reach | None = None,
+        redactor: Redactor | None = None,
     ) -> "Journal":
         """Take the lock, scan, cut off a torn tail.
 
@@ -63,13 +74,14 @@ class Journal:
             now: The clock for records' times (aware).
             observers: Called with each record once it is durable, in order.
             reach: Called with the name of each point of no return as it is reached; tests end the process there.
+            redactor: Knows the keys that must not be written.
 
         Raises:
             RunLockedError: Another process works on the run.
             JournalDamagedError: Damage that cannot be repaired without guessing.
             StorageError: The folder cannot be written.
         """
-        journal = cls(folder, now, observers, reach or (lambda _point: None))
+        journal = cls(folder, now, observers, reach or (lambda _point: None), redactor or Redactor())
         journal._take_lock()
         try:
             journal._load()
@@ -112,7 +124,7 @@ class Journal:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
     async def append(self, event: AnyEvent) -> Record:
-        """Put an event on disk and return its record.
+        """Put an event on disk and return its record, in which a mark stands in place of every key.
 
         Raises:
             StorageError: The disk refused; this and all later appends fail, what was acknowledged is intact.
@@ -136,7 +148,12 @@ class Journal:
 
     def _seal(self, event: AnyEvent) -> tuple[Record, bytes]:
         record = Record(v=JOURNAL_VERSION, seq=self._seq + 1, at=self._now(), event=event)
-        line, self._crc = encode(record, self._crc, self._durable)
+        line, crc = encode(record, self._crc, self._durable)
+        if self._redactor.is_in(line):
+            clean = _EVENT.validate_json(self._redactor.clean(event.model_dump_json()))
+            record = record.model_copy(update={"event": clean})
+            line, crc = encode(record, self._crc, self._durable)
+        self._crc = crc
         # Counted only now: an event that cannot be encoded leaves no gap.
         self._seq = record.seq
         return record, line

@@ -1,7 +1,7 @@
 """One life of a run: the team is made, the orchestrator led from wherever it was, and the end written down."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,18 +9,30 @@ from pathlib import Path
 from explorer.budget import Amount, Budget
 from explorer.calls import Record
 from explorer.conclusion import Conclusion, conclude, draft_problem, restore_draft
+from explorer.corpus.inputs import input_drafts
 from explorer.equipment import Equipment
 from explorer.errors import ConfigError, ModelError
-from explorer.events import AgentFinished, RunFinished, Status, Steered, TurnFailed
-from explorer.evidence import Evidence, SourceDraft
-from explorer.history import AgentState, Fold
+from explorer.events import AgentFinished, RunFinished, Source, Status, Steered, TurnFailed
+from explorer.events import Record as RunRecord
+from explorer.evidence import Evidence
+from explorer.fold import Fold
+from explorer.history import AgentState
 from explorer.inbox import Inbox
+from explorer.library import Library
 from explorer.messages import Request
+from explorer.net.since import zone_named
 from explorer.prompts import ORCHESTRATOR
+from explorer.provenance import write_files_index
 from explorer.settings import Settings
+from explorer.shell_room import ShellRoom, open_shell
+from explorer.since_run import SINCE_FILES, words_on_earlier, write_changes
 from explorer.team import Team, TeamParts
+from explorer.tool import Tool
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
+from explorer.tools.library import Desk, library_tools
+from explorer.tools.past_runs import Past, SearchRunsTool
+from explorer.tools.sources import ListSourcesTool, ReadSourceTool, WithRemarks
 from explorer.workspace import Workspace
 
 GO_ON = "Go on where you stopped. Finish what is worth finishing, then the report."
@@ -39,6 +51,8 @@ class Life:
     clock: Callable[[], float]
     fold: Fold
     record: Record
+    records: Sequence[RunRecord]
+    """All of the run's records so far; grows as `record` is called."""
 
     async def lead(self, equipment: Equipment, budget: Budget, message: str) -> Conclusion:
         """Take the run to an end.
@@ -51,12 +65,12 @@ class Life:
         workspace = Workspace(self.folder)
         workspace.sweep()
         evidence = self._evidence(workspace)
-        team = self._team(equipment, budget, workspace, evidence)
         ended, cut = None, ""
         limit = asyncio.timeout(budget.seconds_left)
         try:
-            async with limit:
-                ended = await self._orchestrate(team, workspace, evidence, message)
+            async with limit, open_shell(equipment, workspace, self.fold, self.record) as shell:
+                team = self._team(equipment, budget, workspace, evidence, shell)
+                ended = await self._orchestrate(team, equipment, evidence, message)
                 while await team.has_late_words():
                     ended = await team.go_on(LATE_WORDS)
         except TimeoutError:
@@ -67,8 +81,16 @@ class Life:
             conclude(self.fold, workspace, None, error.message, self.settings.language)
             raise
         conclusion = conclude(self.fold, workspace, ended, cut or budget.winding_down, self.settings.language)
+        self._account_for(workspace, conclusion)
         await self.record(RunFinished(status=conclusion.status, reason=conclusion.reason))
         return conclusion
+
+    def _account_for(self, workspace: Workspace, conclusion: Conclusion) -> None:
+        """Write down where each file comes from, and what changed since an earlier run."""
+        write_files_index(self.records, workspace)
+        if self.settings.since_run:
+            started = self.records[0].at if self.records else None
+            write_changes(self.folder, self.settings.since_run, self.fold, started, str(conclusion.status))
 
     def _book(self, budget: Budget, message: str) -> None:
         """Count what earlier lives used of the limits; a follow-up to a finished run has them anew."""
@@ -89,49 +111,75 @@ class Life:
         async def write(path: str, text: str) -> None:
             await asyncio.to_thread(workspace.write_own, path, text)
 
-        return Evidence(self.record, write, self.now, self.fold.sources.values())
+        async def read(path: str) -> str:
+            return await asyncio.to_thread(workspace.read_text, path)
 
-    def _team(self, equipment: Equipment, budget: Budget, workspace: Workspace, evidence: Evidence) -> Team:
-        own = [*file_tools(workspace), FinishTool(lambda: draft_problem(self.fold, workspace))]
+        return Evidence(self.record, write, self.now, self.fold.sources.values(), read)
+
+    def _team(
+        self, equipment: Equipment, budget: Budget, workspace: Workspace, evidence: Evidence, shell: ShellRoom
+    ) -> Team:
+        def sources() -> Mapping[str, Source]:
+            return self.fold.sources
+
+        own = [
+            *file_tools(workspace),
+            *shell.tools,
+            ListSourcesTool(workspace, sources),
+            ReadSourceTool(workspace, sources),
+            *self._earlier_work(sources, evidence),
+            FinishTool(lambda: draft_problem(self.fold, workspace, has_time=not budget.winding_down)),
+        ]
+        outside = {name: WithRemarks(tool, sources) for name, tool in equipment.tools(evidence.store).items()}
         return Team(
             TeamParts(
                 roles=equipment.roles,
-                tools={**{tool.name: tool for tool in own}, **equipment.tools(evidence.store)},
-                absent=equipment.outside.absent,
+                tools={**{tool.name: tool for tool in own}, **outside},
+                absent=equipment.absent,
                 model_of=lambda role: equipment.model_of(role, self._failed, lambda: budget.seconds_left),
                 workspace=workspace,
                 fold=self.fold,
                 record=self.record,
                 budget=budget,
                 inbox=Inbox(self.folder / ".explorer"),
+                news=shell.news,
                 clock=self.clock,
                 max_output_tokens=self.settings.max_output_tokens,
             )
         )
+
+    def _earlier_work(self, sources: Callable[[], Mapping[str, Source]], evidence: Evidence) -> list[Tool]:
+        """The tools over what is there before this run: the library of reports, and other runs."""
+        zone = zone_named(self.settings.timezone)
+        library = Library(self.settings.reports_dir, lambda: self.now().astimezone(zone))
+        run = self.folder.name
+        search = SearchRunsTool(Past(self.folder.parent, run, library), evidence.store)
+        return [*library_tools(Desk(library, run, sources, evidence.store)), search]
 
     async def _failed(self, request: Request, error: ModelError, attempt: int, waits_s: float | None) -> None:
         await self.record(
             TurnFailed(agent=request.agent, fault=error.fault, message=error.message, attempt=attempt, waits_s=waits_s)
         )
 
-    async def _orchestrate(self, team: Team, workspace: Workspace, evidence: Evidence, message: str) -> AgentFinished:
+    async def _orchestrate(self, team: Team, equipment: Equipment, evidence: Evidence, message: str) -> AgentFinished:
         state = self.fold.agents.get(ORCHESTRATOR)
         if state is not None and state.finished is not None and (message or self._ended_early(state)):
             await team.ask_again(message or GO_ON, renews_limits=bool(message))
         elif state is not None and message:
             await self.record(Steered(agent=ORCHESTRATOR, text=message))
         # Only now: until the run is open again on disk, a finished one keeps its report.
-        restore_draft(self.fold, workspace)
-        return await team.lead(state.task if state is not None else await self._first_words(workspace, evidence))
+        restore_draft(self.fold, Workspace(self.folder))
+        return await team.lead(state.task if state is not None else await self._first_words(equipment, evidence))
 
     def _ended_early(self, state: AgentState) -> bool:
         over = self.fold.finished
         return over is not None and over.status is not Status.COMPLETE and state.finished is not None
 
-    async def _first_words(self, workspace: Workspace, evidence: Evidence) -> str:
+    async def _first_words(self, equipment: Equipment, evidence: Evidence) -> str:
         """What the orchestrator is told at the start."""
         if self.fold.started is None:
             raise ConfigError(f"{self.folder.name} was never started", hint='ask again: explorer "your question"')
+        workspace = Workspace(self.folder)
         workspace.write_own("question.txt", self.fold.started.question)
         lines = [
             f"Question: {self.fold.started.question}",
@@ -140,9 +188,14 @@ class Life:
         ]
         if self.settings.language:
             lines.append(f"Language of the report: {self.settings.language}")
+        since = self.settings.since_run
+        earlier = await words_on_earlier(self.folder, since, workspace, evidence.store) if since else []
         inputs = await self._inputs(workspace, evidence)
         if inputs:
             lines.append(f"Files from the user: {', '.join(inputs)}")
+        if equipment.outside.corpus is not None:
+            lines.append(await equipment.outside.corpus.line())
+        lines += earlier
         if self.settings.is_sample:
             lines.append(SAMPLE_LINE)
         return "\n".join(lines)
@@ -151,16 +204,7 @@ class Life:
         """The user's files, stored as sources, one mention each."""
         if not (self.folder / INPUTS).is_dir():
             return []
-        files = workspace.files(INPUTS)
-        drafts = [
-            SourceDraft(
-                url=f"file:{info.path}",
-                title=info.path.split("/")[-1],
-                kind="file",
-                via="file",
-                text=workspace.read_text(info.path),
-            )
-            for info in files
-        ]
-        sources = await evidence.store(drafts)
-        return [f"{info.path} [{source.id}] ({info.lines} lines)" for info, source in zip(files, sources, strict=True)]
+        files = {info.path: info for info in workspace.files(INPUTS) if info.path not in SINCE_FILES}
+        drafts = input_drafts(files, workspace.read_text)
+        sources = await evidence.store([*drafts.values()])
+        return [f"{path} [{one.id}] ({files[path].lines} lines)" for path, one in zip(drafts, sources, strict=True)]

@@ -1,7 +1,7 @@
 """Roles are files: YAML frontmatter (name, description, tools, model, limits) and the prompt below it."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -11,6 +11,7 @@ from explorer.errors import ConfigError
 from explorer.settings import Tier
 
 ORCHESTRATOR = "orchestrator"
+CALL_AGENT = "call_agent"
 MAX_ROLE_FILE_BYTES = 256 * 1024
 
 
@@ -119,3 +120,25 @@ def _split(path: Path) -> tuple[str, str]:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
+
+
+def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
+    """Every tool a role names exists, and only the orchestrator calls helpers.
+
+    Raises:
+        ConfigError: Names the role's file and the tool.
+    """
+    for role in roles.values():
+        for name in role.tools:
+            if name not in tools:
+                known = ", ".join(sorted(tools))
+                raise ConfigError(f"{role.path}: there is no tool {name!r}", hint=f"edit its tools; known are: {known}")
+        if CALL_AGENT in role.tools and role.name != ORCHESTRATOR:
+            raise ConfigError(f"{role.path}: only the orchestrator may call helpers", hint="remove call_agent from it")
+
+
+def helper_lines(roles: Mapping[str, Role]) -> str:
+    """The helpers, as the orchestrator reads them in `call_agent`'s description."""
+    return "\n".join(
+        f"- {role.name}: {' '.join(role.description.split())}" for role in roles.values() if role.name != ORCHESTRATOR
+    )

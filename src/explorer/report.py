@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from explorer.events import Source
+from explorer.near_duplicates import plain_flags
 
 IDS = r"\[S\d+(?:\s*[,;]\s*S\d+)*\]"
 CITATION = re.compile(
@@ -114,7 +115,7 @@ def reference(source: Source) -> str:
     address = source.url if "://" in source.url else source.url.removeprefix("file:")
     head = f"{title} ({kind})" if kind else title
     end = "" if head.endswith(("?", "!", ".")) else "."
-    flags = [flag.replace("_", " ") for flag in source.flags if flag != SAMPLE_FLAG]
+    flags = [flag for flag in plain_flags(source.flags) if flag != SAMPLE_FLAG]
     marks = f" ({', '.join(flags)})" if flags else ""
     parts = [part for part in (site, source.published[:10], address) if part]
     return f"{head}{end} {', '.join(parts)}{marks} `{source.id}`"

@@ -4,7 +4,7 @@ Starting is resuming an empty journal: `start` makes the folder, and both go thr
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,16 +15,19 @@ from pydantic import BaseModel
 from explorer import __version__
 from explorer.budget import Budget
 from explorer.conclusion import report_path
+from explorer.corpus.inputs import InputFile, parsed_texts, read_inputs
 from explorer.equipment import Equipment, open_equipment
 from explorer.errors import ConfigError
 from explorer.events import AnyEvent, RunStarted, Status
-from explorer.history import Fold
+from explorer.fold import Fold
 from explorer.journal import Journal, Observe
 from explorer.life import INPUTS, Life
 from explorer.llm.open_clients import Patience
 from explorer.messages import Frozen, LLMClient, Usage, mend_text
+from explorer.redaction import Redactor
 from explorer.runs import free_run_id, read_records
 from explorer.settings import Settings
+from explorer.since_run import changes_path
 from explorer.tool import Tool
 from explorer.workspace import Workspace
 
@@ -49,6 +52,8 @@ class RunResult(Frozen):
     sources: int
     citations: int
     seconds: float
+    changes: Path | None = None
+    """What changed since the earlier run, when one was named."""
 
 
 class StopSignal:
@@ -108,12 +113,12 @@ async def start(question: str, settings: Settings, extras: Extras | None = None)
     """
     extras = extras or Extras()
     question = checked_question(question)
-    inputs = _read_inputs(settings.files)
+    inputs = read_inputs(settings.files)
     run_id = extras.run_id or free_run_id(settings.workspace, question, extras.now())
     async with open_equipment(settings, extras.tools, extras.client, extras.patience) as equipment:
+        texts = await parsed_texts(inputs, equipment.outside.parser)
         folder = _make_folder(settings.workspace, run_id)
-        for name, text in inputs.items():
-            Workspace(folder).write_own(f"{INPUTS}/{name}", text)
+        _keep_inputs(folder, inputs, texts)
         asked = RunStarted(run_id=run_id, question=question, engine=__version__, settings=settings.public())
         return await _live(folder, equipment, extras, asked)
 
@@ -177,21 +182,13 @@ def checked_question(question: str) -> str:
     return mend_text(question.strip())
 
 
-def _read_inputs(paths: Iterable[Path]) -> dict[str, str]:
-    """The user's files by the name they get in `inputs/`."""
-    inputs: dict[str, str] = {}
-    for path in paths:
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise ConfigError(
-                f"{path} cannot be read: {error.strerror}", hint="give a text file: --file PATH"
-            ) from error
-        if b"\0" in content[:8192]:
-            raise ConfigError(f"{path} is not a text file", hint="convert it to text or markdown first")
-        name = path.name if path.name not in inputs else f"{len(inputs) + 1}-{path.name}"
-        inputs[name] = content.decode("utf-8", "replace")
-    return inputs
+def _keep_inputs(folder: Path, inputs: Iterable[InputFile], texts: Mapping[str, str]) -> None:
+    """The user's files into `inputs/`: texts, and beside the text of HTML and PDF the file as it was given."""
+    for name, text in texts.items():
+        Workspace(folder).write_own(f"{INPUTS}/{name}", text)
+    for one in inputs:
+        if one.is_parsed:
+            (folder / INPUTS / one.name).write_bytes(one.body)
 
 
 def _make_folder(workspace: Path, run_id: str) -> Path:
@@ -212,19 +209,23 @@ async def _live(folder: Path, equipment: Equipment, extras: Extras, asked: RunSt
     started = extras.clock()
     settings = equipment.settings
     observers = [extras.observe] if extras.observe else []
-    journal = Journal.open(folder / ".explorer", extras.now, observers, extras.reach)
+    redactor = Redactor(settings.secrets.all())
+    journal = Journal.open(folder / ".explorer", extras.now, observers, extras.reach, redactor)
     try:
         fold = Fold.of(record.event for record in journal.records)
 
+        records = list(journal.records)
+
         async def record(event: AnyEvent) -> None:
-            await journal.append(event)
-            fold.apply(event)
+            kept = await journal.append(event)
+            records.append(kept)
+            fold.apply(kept.event)
 
         if isinstance(asked, RunStarted):
             await record(asked)
         budget = Budget(settings.limits, extras.clock)
         extras.stop.attach(budget)
-        life = Life(folder, settings, extras.now, extras.clock, fold, record)
+        life = Life(folder, settings, extras.now, extras.clock, fold, record, records)
         conclusion = await life.lead(equipment, budget, "" if isinstance(asked, RunStarted) else asked)
     finally:
         journal.close()
@@ -242,4 +243,5 @@ async def _live(folder: Path, equipment: Equipment, extras: Extras, asked: RunSt
         sources=len(fold.sources),
         citations=conclusion.citations,
         seconds=round(extras.clock() - started, 3),
+        changes=changes_path(folder, fold) if settings.since_run else None,
     )

@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 from explorer import journal
 from explorer.errors import ConfigError, JournalDamagedError, NotFoundError, StorageError
 from explorer.events import Record
-from explorer.history import Fold
+from explorer.fold import Fold
 from explorer.messages import Frozen
 from explorer.records import GENESIS, examine
 

@@ -9,6 +9,10 @@ SEARCH_ENGINES = ("auto", "tavily", "brave", "exa", "searxng", "ddgs")
 """What `search` may be."""
 
 
+SHELLS = ("auto", "off", "unsafe")
+"""What `shell` may be."""
+
+
 class Tier(StrEnum):
     """How strong a model a role asks for; each provider has a default per tier."""
 
@@ -74,6 +78,11 @@ class Secrets(BaseModel):
     reddit_id: SecretStr = SecretStr("")
     reddit_secret: SecretStr = SecretStr("")
 
+    def all(self) -> list[str]:
+        """Every key that is set."""
+        values = [getattr(self, name).get_secret_value() for name in type(self).model_fields]
+        return [value for value in values if value]
+
 
 class Price(BaseModel):
     """USD per million tokens, for models whose price is not known."""
@@ -123,6 +132,10 @@ class Settings(BaseModel):
     """The asker's, as the IANA database names it, for words like `today`; empty: UTC."""
     search: str = "auto"
     """The web search engine, one of `SEARCH_ENGINES`."""
+    shell: str = "auto"
+    """`auto`: agents have a shell where a sandbox holds; `off`: none; `unsafe`: one without a sandbox."""
+    shell_hosts: tuple[str, ...] = ()
+    """Hosts that commands in the sandbox may reach; none by default."""
 
     def public(self) -> dict[str, object]:
         """Everything but the secrets, as JSON types."""

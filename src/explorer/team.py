@@ -1,7 +1,7 @@
 """Roles become agents; and a helper becomes a tool, `call_agent`, made here, above the loop."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from explorer.agent import AgentRoom, Head, run_agent
@@ -9,13 +9,14 @@ from explorer.budget import Account, Budget, WorstCost
 from explorer.calls import CallRoom, Record, Toolbox
 from explorer.errors import ConfigError, ToolError
 from explorer.events import AgentContinued, AgentFinished, AgentStarted, RoleLoaded, Status, Steered, StopAsked
-from explorer.history import AgentState, Fold
+from explorer.fold import Fold
+from explorer.history import AgentState
 from explorer.inbox import Inbox, Order, OrderKind
 from explorer.messages import LLMClient, ToolCall
-from explorer.pacing import WRITING_TOOLS, Decision, Ending, budget_note, refuse_repetition
-from explorer.prompts import ORCHESTRATOR, Role
+from explorer.pacing import WRITING_TOOLS, Decision, Ending, Note, budget_note, refuse_repetition
+from explorer.prompts import CALL_AGENT, ORCHESTRATOR, Role, check_roles, helper_lines
 from explorer.tool import Tool, ToolResult
-from explorer.tools.call_agent import CALL_AGENT, CallAgentArguments, CallAgentTool, handed_back, index_line
+from explorer.tools.call_agent import CallAgentArguments, CallAgentTool, handed_back, index_line
 from explorer.workspace import Workspace, refuse_engine_folder
 
 WRITER = "writer"
@@ -49,6 +50,8 @@ class TeamParts:
     record: Record
     budget: Budget
     inbox: Inbox
+    news: Callable[[AgentState], Note | None]
+    """What an agent is to be told of its background jobs."""
     clock: Callable[[], float]
     max_output_tokens: int
 
@@ -222,7 +225,7 @@ class Team:
             return budget_note(state, budget)
         if budget.winding_down and state.role != WRITER:
             return Ending(Status.PARTIAL, budget.winding_down, "")
-        return None
+        return self._parts.news(state)
 
     async def has_late_words(self) -> bool:
         """Whether the user said something to the orchestrator that it has not answered, though it could."""
@@ -276,25 +279,3 @@ def _is_writing(call: ToolCall) -> bool:
 
 def _steps(asked: CallAgentArguments, limit: int) -> int:
     return limit if asked.max_steps is None else min(asked.max_steps, limit)
-
-
-def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
-    """Every tool a role names exists, and only the orchestrator calls helpers.
-
-    Raises:
-        ConfigError: Names the role's file and the tool.
-    """
-    for role in roles.values():
-        for name in role.tools:
-            if name not in tools:
-                known = ", ".join(sorted(tools))
-                raise ConfigError(f"{role.path}: there is no tool {name!r}", hint=f"edit its tools; known are: {known}")
-        if CALL_AGENT in role.tools and role.name != ORCHESTRATOR:
-            raise ConfigError(f"{role.path}: only the orchestrator may call helpers", hint="remove call_agent from it")
-
-
-def helper_lines(roles: Mapping[str, Role]) -> str:
-    """The helpers, as the orchestrator reads them in `call_agent`'s description."""
-    return "\n".join(
-        f"- {role.name}: {' '.join(role.description.split())}" for role in roles.values() if role.name != ORCHESTRATOR
-    )

@@ -15,6 +15,9 @@ from explorer.messages import JsonObject, ToolSchema, mend_text
 CURRENT_CALL: ContextVar[str] = ContextVar("CURRENT_CALL", default="")
 """The engine's key of the call being executed, for tools that must recognise their call after a restart."""
 
+FORESEEN: ContextVar[FileChange | None] = ContextVar("FORESEEN", default=None)
+"""The change that is on record for the call being executed, for `checked` tools; None outside of the engine."""
+
 
 class Effect(StrEnum):
     """What a call does to the world, which decides what a resumed run does with a call cut in the middle."""
@@ -23,6 +26,8 @@ class Effect(StrEnum):
     """Nothing: run it again."""
     CHECKED = "checked"
     """Changes one file: compare the file with what was foreseen, then know."""
+    REPEATABLE = "repeatable"
+    """Changes something outside the run, and knows its `CURRENT_CALL` there: run it again, nothing is done twice."""
     CHILD = "child"
     """Starts a helper: go on with that helper."""
     JOB = "job"

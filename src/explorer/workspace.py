@@ -1,37 +1,51 @@
-"""A run's folder, and the only way to it: every path is walked descriptor by descriptor, beneath the folder.
+"""A run's folder, and the only way to it: every path is opened beneath the folder, descriptor by descriptor.
 
-No `..`, no absolute path, no symbolic link, no device or pipe gets a caller out of, or the engine stuck in, the
-folder, also when someone exchanges folders and links while we walk. Agents may read `.explorer/`, the engine's own
-folder, but never write it.
+No `..`, no absolute path, no link, mount, device or pipe gets a caller out of, or the engine stuck in, the folder,
+also when someone exchanges folders and links meanwhile. Agents may read `.explorer/`, the engine's own folder, but
+never write it.
 """
 
 import asyncio
+import errno
 import fnmatch
-import hashlib
 import os
-import re
 import stat
-import unicodedata
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
+from explorer.beneath import TEMPORARY, Opening, best_opening, reason, replace
 from explorer.errors import StorageError, ToolError
 from explorer.events import FileChange, WrittenFile
+from explorer.file_content import (
+    HEAD_BYTES,
+    MAX_SCANNED_BYTES,
+    Passage,
+    describe,
+    head_of,
+    kind_of,
+    lines_in,
+    no_text,
+    passage,
+    sha256,
+)
+from explorer.quota import Held, Quota, RoomLeft
+from explorer.run_paths import ENGINE_FOLDER, clean, is_path, refuse_engine_folder
+from explorer.run_tree import RunTree
 
-ENGINE_FOLDER = ".explorer"
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """Of one file, read or written whole."""
-MAX_PATH_CHARS = 400
-MAX_NAME_BYTES = 200
-"""Of one file or folder name; the disk takes 255, and a temporary name is longer by some."""
 MAX_LISTED = 2_000
-TITLE_CHARS = 120
-_OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.tmp")
-"""Names of files that are being written; see `_replace`."""
-WINDOWS_DRIVE = re.compile(r"^[A-Za-z]:")
+MAX_COUNTED_BYTES = 256 * 1024 * 1024
+"""Of one listing: gone through to count lines."""
+REPORT = "report.md"
+"""May be written however full the folder is: every ending leaves a report."""
+AGENTS_OWN = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ELOOP, errno.EXDEV}
+)
+"""Errors that say how the folder is laid out, which is the agents' doing, and nothing about the disk."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +55,29 @@ class FileInfo:
     path: str
     bytes: int
     lines: int
+    """0 for what is no text, and for what is too big to be counted."""
 
 
 class Workspace:
-    """One run's folder."""
+    """One run's folder. `opening` is the way to reach files in it; without one, the best this machine has."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, opening: Opening | None = None, quota: Quota | None = None) -> None:
         self.folder = folder
+        self._tree = RunTree(folder, opening or best_opening())
+        self._quota = quota or Quota()
+        self._room = RoomLeft(self._quota, self._held)
         self._locks: dict[str, asyncio.Lock] = {}
 
     def lock(self, path: str) -> asyncio.Lock:
         """The lock to hold while reading and then writing a file, so that no edit is lost."""
-        return self._locks.setdefault("/".join(_parts(path)), asyncio.Lock())
+        key = clean(path)
+        return self._locks.setdefault(key.casefold() if self._is_case_blind() else key, asyncio.Lock())
+
+    def _is_case_blind(self) -> bool:
+        """Whether `A` and `a` are one file here: the engine's folder tells, which every run has."""
+        with suppress(OSError):
+            return (self.folder / ENGINE_FOLDER).samefile(self.folder / ENGINE_FOLDER.upper())
+        return False
 
     def read_bytes(self, path: str) -> bytes:
         """A file's content.
@@ -60,15 +85,39 @@ class Workspace:
         Raises:
             ToolError: It does not exist, is not a plain file of this folder, or is too big.
         """
-        with self._opened_parent(path) as (parent, name):
-            return _read(parent, name, path)
+        with self._tree.opened(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+            size = os.fstat(descriptor).st_size
+            content = b"" if size > MAX_FILE_BYTES else file.read(MAX_FILE_BYTES + 1)
+        if max(size, len(content)) > MAX_FILE_BYTES:
+            raise ToolError(f"{path} has {size} bytes; the limit is {MAX_FILE_BYTES} for a file as a whole")
+        return content
 
     def read_text(self, path: str) -> str:
         """A text file's content; a binary file is refused."""
         content = self.read_bytes(path)
-        if b"\0" in content[:8192]:
-            raise ToolError(f"{path} is a binary file ({len(content)} bytes); it cannot be read as text")
+        kind = kind_of(content[:HEAD_BYTES])
+        if kind:
+            raise ToolError(no_text(path, kind, len(content)))
         return content.decode("utf-8", "replace")
+
+    def read_lines(self, path: str, first: int, last: int) -> Passage:
+        """Some lines of a text file of any size; of a very big one, only those near its beginning.
+
+        Raises:
+            ToolError: As `read_text`, and when the lines lie further in than is looked.
+        """
+        with self._tree.opened(path) as descriptor:
+            size = os.fstat(descriptor).st_size
+            kind = kind_of(head_of(descriptor))
+            if kind:
+                raise ToolError(no_text(path, kind, size))
+            found = passage(descriptor, first, last)
+        if not found.is_whole and first > found.total:
+            raise ToolError(
+                f"{path} has {size} bytes; only the {found.total} lines within its first {MAX_SCANNED_BYTES} bytes can "
+                "be read here; for what is further in, have a command cut out a part"
+            )
+        return found
 
     def digest(self, path: str) -> str:
         """sha256 of a file, empty when there is none: what `FileChange` compares."""
@@ -81,10 +130,20 @@ class Workspace:
         """Replace a file's content for an agent: a reader sees the old or the new one, never a half.
 
         Raises:
-            ToolError: The path is not the agent's to write, or the content is too big.
+            ToolError: The path is not the agent's to write, the content is too big, or the folder is full.
         """
         refuse_engine_folder(path)
-        return self.write_own(path, _readable(text))
+        text = _readable(text)
+        self._admit(path, len(text.encode("utf-8", "replace")))
+        return self.write_own(path, text)
+
+    def _admit(self, path: str, size: int) -> None:
+        """Refuse what no name betrays as the engine's folder, and what there is no room for."""
+        if self._tree.is_engines(path):
+            raise ToolError(f"{path} is in the engine's own folder {ENGINE_FOLDER}/; write somewhere else")
+        if clean(path) != REPORT:
+            old = self._tree.status(path)
+            self._room.take(path, 0 if old else 1, size - (_room_of(old) if old else 0))
 
     def write_own(self, path: str, text: str) -> WrittenFile:
         """The same for the engine itself, which may write `.explorer/`.
@@ -96,9 +155,11 @@ class Workspace:
         if len(content) > MAX_FILE_BYTES:
             raise ToolError(f"{path} would have {len(content)} bytes; the limit is {MAX_FILE_BYTES}: split it")
         try:
-            with self._opened_parent(path, create=True) as (parent, name):
-                _replace(parent, name, content)
+            with self._tree.opened_parent(path, create=True) as (parent, name):
+                replace(parent, name, content)
         except OSError as error:
+            if error.errno in AGENTS_OWN:
+                raise ToolError(f"{path} could not be written: {reason(error)}; list_files, then try again") from error
             raise StorageError(
                 f"{path} could not be written: {error.strerror}; what stood there is unchanged"
             ) from error
@@ -107,7 +168,7 @@ class Workspace:
     def remove(self, path: str) -> None:
         """Remove a plain file, if it is there."""
         if self.exists(path):
-            with self._opened_parent(path) as (parent, name):
+            with self._tree.opened_parent(path) as (parent, name):
                 os.unlink(name, dir_fd=parent)
                 os.fsync(parent)
 
@@ -115,23 +176,19 @@ class Workspace:
         """Remove what writes left that a crash cut off: nobody reads it, and agents would see it in listings."""
         for folder, _, names in os.walk(self.folder):
             for name in filter(TEMPORARY.fullmatch, names):
-                Path(folder, name).unlink(missing_ok=True)
+                with suppress(OSError):
+                    Path(folder, name).unlink()
 
     def foresee(self, path: str, text: str) -> FileChange:
         """The change that writing `text` would make."""
         refuse_engine_folder(path)
-        clean = "/".join(_parts(path))
-        return FileChange(
-            path=clean, before=self.digest(path), after=sha256(_readable(text).encode("utf-8", "replace"))
-        )
+        after = sha256(_readable(text).encode("utf-8", "replace"))
+        return FileChange(path=clean(path), before=self.digest(path), after=after)
 
     def exists(self, path: str) -> bool:
         """Whether a plain file is there."""
-        try:
-            with self._opened_parent(path) as (parent, name):
-                return stat.S_ISREG(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-        except (ToolError, OSError):
-            return False
+        status = self._tree.status(path)
+        return status is not None and stat.S_ISREG(status.st_mode)
 
     def files(self, path: str = "", pattern: str = "") -> list[FileInfo]:
         """The plain files beneath `path`, sorted; without the engine's own unless asked for by path.
@@ -139,49 +196,43 @@ class Workspace:
         Raises:
             ToolError: `path` is not a folder of this run.
         """
-        root = "" if path.strip() in {"", ".", "./", "/"} else "/".join(_parts(path))
+        left = MAX_COUNTED_BYTES
         found: list[FileInfo] = []
-        for name in self._walk(root):
-            if pattern and not (fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name.split("/")[-1], pattern)):
-                continue
-            try:
-                content = self.read_bytes(name)
-            except ToolError:
-                continue
-            found.append(FileInfo(name, len(content), count_lines(content)))
-            if len(found) >= MAX_LISTED:
-                break
+        for name, status in islice(self._plain_files(path, pattern), MAX_LISTED):
+            lines = 0
+            if status.st_size <= min(left, MAX_SCANNED_BYTES):
+                left -= status.st_size
+                with suppress(ToolError), self._tree.opened(name) as descriptor:
+                    lines = lines_in(descriptor)
+            found.append(FileInfo(name, status.st_size, lines))
         return found
 
-    def _walk(self, root: str) -> Iterator[str]:
-        top = self.folder / root
+    def sizes(self, pattern: str = "") -> dict[str, int]:
+        """Bytes of each of all files, by path, without a look into them."""
+        return {name: status.st_size for name, status in islice(self._plain_files("", pattern), MAX_LISTED)}
+
+    def _plain_files(self, path: str, pattern: str) -> Iterator[tuple[str, os.stat_result]]:
+        root = "" if path.strip() in {"", ".", "./", "/"} else clean(path)
         if root:
             try:
-                with self._opened_parent(root + "/x"):
+                with self._tree.opened_parent(f"{root}/x"):
                     pass
             except ToolError as error:
                 raise ToolError(f"there is no folder {root}; list_files without a path shows all files") from error
-        for folder, subfolders, names in os.walk(top):
-            subfolders.sort()
-            inside = Path(folder).relative_to(self.folder).as_posix()
-            if inside == "." and ENGINE_FOLDER in subfolders:
-                subfolders.remove(ENGINE_FOLDER)
-            for name in sorted(names):
-                yield name if inside == "." else f"{inside}/{name}"
+        for name, status in self._tree.walk(root):
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not is_path(name):
+                continue
+            if not pattern or fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name.split("/")[-1], pattern):
+                yield name, status
 
-    @contextmanager
-    def _opened_parent(self, path: str, *, create: bool = False) -> Generator[tuple[int, str]]:
-        """The descriptor of the folder that holds `path`, reached without following any link, and the name in it."""
-        *folders, name = _parts(path)
-        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for folder in folders:
-                inner = _enter(descriptor, folder, path, create=create)
-                os.close(descriptor)
-                descriptor = inner
-            yield descriptor, name
-        finally:
-            os.close(descriptor)
+    def _held(self) -> Held:
+        files = size = 0
+        for _, status in self._tree.walk():
+            files += 1
+            size += _room_of(status)
+            if files > self._quota.files or size > self._quota.bytes:
+                break
+        return Held(files, size)
 
 
 def _readable(text: str) -> str:
@@ -189,109 +240,6 @@ def _readable(text: str) -> str:
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def sha256(content: bytes) -> str:
-    """Hex digest."""
-    return hashlib.sha256(content).hexdigest()
-
-
-def count_lines(content: bytes) -> int:
-    """Lines as an editor counts them."""
-    return content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
-
-
-def describe(path: str, text: str) -> WrittenFile:
-    """What the journal says about a written file."""
-    content = text.encode("utf-8", "replace")
-    first = next((line.strip("# \t*-") for line in text.splitlines() if line.strip("# \t*-")), "")
-    return WrittenFile(
-        path="/".join(_parts(path)),
-        title=first[:TITLE_CHARS],
-        lines=count_lines(content),
-        bytes=len(content),
-        sha256=sha256(content),
-    )
-
-
-def refuse_engine_folder(path: str) -> None:
-    """Agents read `.explorer/` and never write it."""
-    if _parts(path)[0].lower() == ENGINE_FOLDER:
-        raise ToolError(f"{path}: the folder {ENGINE_FOLDER}/ is the engine's own; write somewhere else")
-
-
-def _parts(path: str) -> list[str]:
-    """A relative path's components, or a refusal that says what would be right."""
-    text = unicodedata.normalize("NFC", path.strip())
-    if not text or len(text) > MAX_PATH_CHARS:
-        raise ToolError(f"a path needs 1 to {MAX_PATH_CHARS} characters, such as notes/topic.md")
-    if text.startswith(("/", "~")) or "\\" in text or WINDOWS_DRIVE.match(text):
-        raise ToolError(f"{path!r} is not a path inside this run's folder; use a relative one such as notes/topic.md")
-    if any(unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co"} for c in text):
-        raise ToolError(f"{path!r} holds invisible or control characters; use plain letters")
-    parts = [part for part in text.split("/") if part not in {"", "."}]
-    if ".." in parts:
-        raise ToolError(f"{path!r} leaves this run's folder; use a relative path without ..")
-    if any(len(part.encode()) > MAX_NAME_BYTES for part in parts):
-        raise ToolError(f"{path!r} holds a name of over {MAX_NAME_BYTES} bytes; choose a shorter one")
-    if not parts:
-        raise ToolError(f"{path!r} names the run's folder itself, not a file in it")
-    return parts
-
-
-def _enter(parent: int, folder: str, path: str, *, create: bool) -> int:
-    if create:
-        try:
-            os.mkdir(folder, 0o755, dir_fd=parent)
-            os.fsync(parent)
-        except FileExistsError:
-            pass
-        except OSError as error:
-            raise ToolError(f"cannot make the folder of {path}: {error.strerror}") from error
-    try:
-        return os.open(folder, _OPEN | os.O_RDONLY | os.O_DIRECTORY, dir_fd=parent)
-    except FileNotFoundError as error:
-        raise ToolError(f"there is no file {path}; list_files shows what is there") from error
-    except OSError as error:
-        raise ToolError(f"{path} cannot be reached: {folder} is not a plain folder ({error.strerror})") from error
-
-
-def _read(parent: int, name: str, path: str) -> bytes:
-    try:
-        descriptor = os.open(name, _OPEN | os.O_RDONLY, dir_fd=parent)
-    except FileNotFoundError as error:
-        raise ToolError(f"there is no file {path}; list_files shows what is there") from error
-    except OSError as error:
-        raise ToolError(f"{path} cannot be read: it is not a plain file ({error.strerror})") from error
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ToolError(f"{path} is not a plain file")
-        if status.st_nlink > 1:
-            raise ToolError(f"{path} is a hard link; copies are read, links are not")
-        if status.st_size > MAX_FILE_BYTES:
-            raise ToolError(f"{path} has {status.st_size} bytes; the limit is {MAX_FILE_BYTES}")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(MAX_FILE_BYTES)
-    finally:
-        os.close(descriptor)
-
-
-def _replace(parent: int, name: str, content: bytes) -> None:
-    """Temporary file, sync, rename, sync: never a half file under the name, never a lost one after."""
-    temporary = f".{name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
-    try:
-        if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
-            raise ToolError(f"{name} is a folder; choose another name")
-    except FileNotFoundError:
-        pass
-    descriptor = os.open(temporary, _OPEN | os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
-        os.fsync(parent)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=parent)
-        raise
+def _room_of(status: os.stat_result) -> int:
+    """Bytes a file really takes, holes left out; 0 for what is no file."""
+    return min(status.st_size, status.st_blocks * 512) if stat.S_ISREG(status.st_mode) else 0

@@ -46,6 +46,20 @@ def test_a_model_without_its_key_fails(here: Explorer) -> None:
     assert "set ANTHROPIC_API_KEY" in done.stdout
 
 
+def test_the_search_engine_is_named(here: Explorer) -> None:
+    """Which one would be asked and why, where it does not answer, and what is missing for one set by name."""
+    nowhere = "http://127.0.0.1:9"
+    chosen = here("doctor", BRAVE_API_KEY="brave-secret-1", EXPLORER_BRAVE_URL=nowhere, EXPLORER_TAVILY_URL=nowhere)
+    assert "ok   search engine   brave: BRAVE_API_KEY is set; when it fails, tavily-keyless" in chosen.stdout
+    assert "fail web search      does not answer" in chosen.stdout
+    assert "environment EXPLORER_BRAVE_URL" in chosen.stdout
+    assert "brave-secret-1" not in chosen.stdout + chosen.stderr
+    missing = here("doctor", EXPLORER_SEARCH="exa", EXPLORER_EXA_URL=nowhere)
+    assert missing.returncode == 1
+    assert "fail search engine   search is set to exa, but its key is missing" in missing.stdout
+    assert "set EXA_API_KEY" in missing.stdout
+
+
 def test_a_workspace_that_cannot_be_written_fails(tmp_path: Path) -> None:
     """It is tried out: a file stands where the folder should be."""
     blocked = tmp_path / "file"

@@ -44,7 +44,7 @@ def test_the_help_page_names_no_flag_that_the_parser_does_not_take() -> None:
 
 def test_the_help_page_and_the_parser_know_the_same_commands() -> None:
     """Commands are listed once by hand, and the list is right."""
-    assert set(COMMANDS) == {*LAZY_COMMANDS, "config", "runs"}
+    assert set(COMMANDS) == {*LAZY_COMMANDS, "config", "runs", "report"}
     assert all(re.search(rf"^  runs.*\b{name}\b", HELP, re.MULTILINE) for name in COMMANDS_OF_RUNS if name != "list")
     assert all(re.search(rf"^  {command}\b", HELP, re.MULTILINE) for command in COMMANDS)
 
@@ -73,7 +73,7 @@ def test_every_command_has_help(here: Explorer, command: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        *[(name,) for name in ("fork", "steer", "stop", "watch", "show", "doctor")],
+        *[(name,) for name in ("fork", "steer", "stop", "watch", "show", "doctor", "grep")],
         *[("runs", name) for name in ("rm", "gc", "export", "import")],
     ],
     ids=" ".join,

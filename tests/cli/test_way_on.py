@@ -12,7 +12,7 @@ from cli.conftest import turn
 from cli.stage import Explorer
 from explorer.conclusion import LIMIT_REASONS, way_on
 from explorer.events import AgentStarted, AnyEvent, Record, RunStarted
-from explorer.history import Fold
+from explorer.fold import Fold
 from explorer.pacing import Ending
 from explorer.team import LIMIT_WORDS
 

@@ -25,6 +25,7 @@ from explorer.events import (
     RunFinished,
     RunForked,
     RunStarted,
+    SandboxChosen,
     Source,
     SourceRecorded,
     Status,
@@ -36,7 +37,8 @@ from explorer.events import (
     TurnTaken,
     WrittenFile,
 )
-from explorer.history import AgentState, Fold
+from explorer.fold import Fold
+from explorer.history import AgentState
 from explorer.llm.scripted import says
 from explorer.messages import LLMClient, ToolSchema
 from explorer.pacing import Ending, refuse_repetition
@@ -124,6 +126,7 @@ def one_of_each() -> list[AnyEvent]:
         Repaired(cut_bytes=7),
         RunForked(run_id="20260811-120000-q-0002", of="20260810-120000-q-0001", shared=21),
         StopAsked(order="00000000001786363200-abcdef", reason="stopped by you"),
+        SandboxChosen(tier="landlock", why="landlock: stopped all of 11 attacks"),
         AgentContinued(agent="orchestrator", task="Go on.", max_steps=60),
     ]
 

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -8,7 +9,7 @@ import pytest
 import yaml
 
 from core.stage import source
-from explorer.conclusion import Conclusion, conclude, created_at, draft_problem, report_path, restore_draft
+from explorer.conclusion import NOT_YET, Conclusion, conclude, created_at, draft_problem, report_path, restore_draft
 from explorer.events import (
     AgentFinished,
     AgentStarted,
@@ -20,12 +21,13 @@ from explorer.events import (
     ToolFinished,
     TurnTaken,
 )
-from explorer.history import Fold
+from explorer.fold import Fold
 from explorer.llm.scripted import says
 from explorer.report import without_frontmatter
-from explorer.workspace import Workspace
+from explorer.workspace import Workspace, sha256
 
 RUN_ID = "20260810-120000-may-0001"
+STORED = "Solar output rose by twelve percent in May, says the log of the plant."
 DRAFT = (
     "# A good May\n\nSolar output rose by twelve percent in May [S2], says the plant's own log [S1], and nothing else "
     "was found.\n"
@@ -60,8 +62,11 @@ class Ending:
         ]
 
     def found(self, *ids: str, **fields: Any) -> "Ending":
-        """With these sources."""
-        self.events += [SourceRecorded(source=source(identifier, **fields)) for identifier in ids]
+        """With these sources, all of one text."""
+        for identifier in ids:
+            known = source(identifier, **{"sha256": sha256(STORED.encode()), **fields})
+            self.events.append(SourceRecorded(source=known))
+            self.workspace.write_own(f".explorer/sources/{identifier}.md", f"---\nid: {identifier}\n---\n{STORED}\n")
         return self
 
     def helped(self, status: Status, summary: str, agent: str = "searcher-1") -> "Ending":
@@ -115,7 +120,14 @@ def test_a_complete_run(tmp_path: Path) -> None:
         "cost_usd": 0.125,
         "tokens": {"input": 100, "output": 20},
         "sources": 3,
-        "citations": {"total": 2, "sources_cited": 2},
+        "citations": {
+            "total": 2,
+            "sources_cited": 2,
+            "supported": 1,
+            "not_found": 0,
+            "source_missing": 0,
+            "unchecked": 0,
+        },
         "language": "en",
     }
     assert (tmp_path / ".explorer" / "draft.md").read_text() == DRAFT
@@ -241,6 +253,40 @@ def test_what_keeps_a_draft_from_being_handed_over(tmp_path: Path) -> None:
     assert draft_problem(run.fold, run.workspace).startswith("report.md cites S2, which no stored source has")
     run.found("S2")
     assert draft_problem(run.fold, run.workspace) == ""
+
+
+def test_what_sources_do_not_carry_is_told_once(tmp_path: Path) -> None:
+    """A figure that no source has goes back to the writer; a second time it is handed over, and counted."""
+    run = Ending(tmp_path).found("S1", "S2").wrote("report.md", DRAFT.replace("twelve", "twenty"))
+    problem = draft_problem(run.fold, run.workspace)
+    assert problem.startswith(NOT_YET)
+    assert "twenty percent" in problem
+    assert draft_problem(run.fold, run.workspace, has_time=False) == ""
+    finish: tuple[str, dict[str, Any]] = ("finish_exploration", {"summary": "s"})
+    run.events += [
+        TurnTaken(agent="orchestrator", turn=says("", finish), seconds=1.0),
+        ToolFinished(
+            agent="orchestrator",
+            call="orchestrator.t2.1",
+            name="finish_exploration",
+            success=False,
+            content=problem,
+        ),
+    ]
+    assert draft_problem(run.fold, run.workspace) == ""
+    fields = fields_of(run.end())
+    assert (fields["citations"]["not_found"], fields["status"]) == (1, "complete")
+    (claim,) = [json.loads(line) for line in (tmp_path / ".explorer/claims.jsonl").read_text().splitlines()]
+    assert (claim["verdict"], claim["ids"]) == ("not_found", ["S2", "S1"])
+    sources = (tmp_path / ".explorer/sources.jsonl").read_text().splitlines()
+    assert [json.loads(line)["cited"] for line in sources] == [True, True]
+
+
+def test_claims_without_any_citation_get_a_note(tmp_path: Path) -> None:
+    """A report with figures and no source says so in its first line."""
+    run = Ending(tmp_path).found("S1").wrote("report.md", DRAFT.replace(" [S2]", "").replace(" [S1]", ""))
+    report = without_frontmatter(run.end().report)
+    assert report.startswith("> This report cites no source")
 
 
 def test_the_frontmatter_is_honest(tmp_path: Path) -> None:

@@ -7,21 +7,29 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.copied_texts import ARTICLE, ARTICLE_ZH, altered
 from core.stage import NOON, noon, source
-from explorer.errors import StorageError
+from explorer.errors import StorageError, ToolError
 from explorer.events import AnyEvent, Source, SourceRecorded
-from explorer.evidence import Evidence, SourceDraft, canonical_url, fence, visible
+from explorer.evidence import Evidence, SourceDraft, canonical_url, fence, is_intact, stored_text, visible
 
 
 class Shelf:
     """Where sources go: files by path, events in order; each takes as many rounds of the loop as it is told."""
 
-    def __init__(self, known: Sequence[Source] = (), delays: dict[str, int] | None = None) -> None:
-        self.files: dict[str, str] = {}
+    def __init__(
+        self,
+        known: Sequence[Source] = (),
+        delays: dict[str, int] | None = None,
+        files: dict[str, str] | None = None,
+        *,
+        reads: bool = True,
+    ) -> None:
+        self.files = {} if files is None else files
         self.events: list[AnyEvent] = []
         self.order: list[str] = []
         self._delays = delays or {}
-        self.evidence = Evidence(self._append, self._write, noon, known)
+        self.evidence = Evidence(self._append, self._write, noon, known, self._read if reads else None)
 
     async def _append(self, event: AnyEvent) -> None:
         assert isinstance(event, SourceRecorded)
@@ -33,6 +41,16 @@ class Shelf:
         for _ in range(self._delays.get(path, 1)):
             await asyncio.sleep(0)
         self.files[path] = text
+
+    async def _read(self, path: str) -> str:
+        await asyncio.sleep(0)
+        if path not in self.files:
+            raise ToolError(f"there is no file {path}")
+        return self.files[path]
+
+    async def flags(self, *drafts: SourceDraft) -> list[tuple[str, ...]]:
+        """The flags that these drafts get."""
+        return [stored.flags for stored in await self.evidence.store(drafts)]
 
     async def ids(self, *drafts: SourceDraft) -> list[str]:
         """The ids that these drafts get."""
@@ -124,6 +142,86 @@ async def test_an_address_that_is_none_does_no_harm() -> None:
     ]
     with pytest.raises(ValueError, match="IPv6"):
         canonical_url("http://[broken")
+
+
+CHANGED = altered(ARTICLE, ("12 %", "21 %"))
+ALTERED_FLAGS = ("altered_copy:S1", "differs:12 → 21")
+
+
+def copies() -> list[SourceDraft]:
+    """An article, a faithful copy, an altered one, and a copy of that."""
+    texts = (ARTICLE, ARTICLE, CHANGED, CHANGED)
+    return [draft(text, f"https://site{number}.example/a") for number, text in enumerate(texts)]
+
+
+async def test_copies_are_flagged_whether_they_come_together_or_one_by_one() -> None:
+    """Each is flagged for what it is to the primary, never to another copy; the stored file says so too."""
+    expected = [(), ("near_duplicate:S1",), ALTERED_FLAGS, ALTERED_FLAGS]
+    together = Shelf(delays={".explorer/sources/S1.md": 30})
+    assert await together.flags(*copies()) == expected
+    one_by_one = Shelf()
+    assert [found for one in copies() for found in await one_by_one.flags(one)] == expected
+    stored = yaml.safe_load(together.files[".explorer/sources/S3.md"].split("---\n")[1])
+    assert tuple(stored["flags"]) == ALTERED_FLAGS
+
+
+async def test_without_a_way_to_read_back_nothing_is_flagged() -> None:
+    """The control: it is the comparison with the stored text that finds the altered copy."""
+    assert await Shelf(reads=False).flags(*copies()) == [(), (), (), ()]
+
+
+async def test_a_resumed_run_flags_as_the_first_life_would_have() -> None:
+    """What earlier lives stored is read back and compared with, at the first storing and not before."""
+    first = Shelf()
+    known = await first.evidence.store(copies()[:2])
+    later = Shelf(known, files=first.files)
+    assert later.events == []
+    assert await later.flags(*copies()[2:]) == [ALTERED_FLAGS, ALTERED_FLAGS]
+    assert await later.flags(*copies()) == [(), ("near_duplicate:S1",), ALTERED_FLAGS, ALTERED_FLAGS]
+    # The flags of stored copies lead on to the primary, also in the third life.
+    third = Shelf(list(later.evidence.sources.values()), files=first.files)
+    assert await third.flags(draft(CHANGED, "https://last.example/")) == [ALTERED_FLAGS]
+
+
+async def test_a_later_primary_says_so_and_is_then_compared_with() -> None:
+    """The record of the copy cannot be changed; the note stands with the primary."""
+    shelf = Shelf()
+    copy = draft(CHANGED, "https://copy.example/", published="2026-07-01")
+    primary = draft(ARTICLE, "https://first.example/", published="2026-06-04")
+    assert await shelf.flags(copy, primary) == [(), ("primary_of:S1", "differs:21 → 12")]
+    third, fourth = draft(ARTICLE, "https://third.example/"), draft(CHANGED, "https://fourth.example/")
+    assert await shelf.flags(third, fourth) == [("near_duplicate:S2",), ("altered_copy:S2", "differs:12 → 21")]
+
+
+async def test_a_damaged_or_lost_text_is_not_compared_with() -> None:
+    """What was changed on disk proves nothing about a copy."""
+    for damage in ("Not what was stored.", None):
+        first = Shelf()
+        known = await first.evidence.store(copies()[:1])
+        if damage is None:
+            first.files.clear()
+        else:
+            first.files[".explorer/sources/S1.md"] += damage
+        assert await Shelf(known, files=first.files).flags(*copies()[2:3]) == [()]
+
+
+async def test_what_is_changed_at_its_own_address_is_no_copy() -> None:
+    """A page that was read again later is a newer state of it; its own flags stay."""
+    shelf = Shelf()
+    assert await shelf.flags(draft(ARTICLE_ZH)) == [()]
+    newer = draft(altered(ARTICLE_ZH, ("4300", "3400")), "http://www.example.com/a#top")
+    assert await shelf.flags(newer.model_copy(update={"flags": ("paywall",)})) == [("paywall",)]
+
+
+async def test_a_stored_text_can_be_had_back_exactly() -> None:
+    """Also one that looks like frontmatter, or ends in empty lines."""
+    shelf = Shelf()
+    for text in ("plain", "---\na: b\n---\nc", "ends\n\n", "", "\n---\n", "a\n---\nb"):
+        (stored,) = await shelf.evidence.store([draft(text)])
+        again = stored_text(shelf.files[f".explorer/sources/{stored.id}.md"])
+        assert again == text
+        assert is_intact(stored, again)
+        assert not is_intact(stored, f"{again} more")
 
 
 async def test_a_full_disk_is_one_plain_error() -> None:

@@ -30,7 +30,7 @@ from explorer.events import (
     ToolFinished,
     TurnTaken,
 )
-from explorer.history import Fold
+from explorer.fold import Fold
 from explorer.journal import Journal, read
 from explorer.llm.scripted import says
 from explorer.messages import StopKind, Turn

@@ -25,7 +25,8 @@ from explorer.events import (
     ToolStarted,
 )
 from explorer.evidence import Evidence, SourceDraft
-from explorer.history import AgentState, Fold
+from explorer.fold import Fold
+from explorer.history import AgentState
 from explorer.inbox import Inbox, OrderKind
 from explorer.journal import Journal
 from explorer.llm.scripted import Script, ScriptedClient, says
@@ -112,6 +113,7 @@ class Stage:
         model = Model("scripted:m", "m", self.client or self.scripted, lambda _input, _output: 0.0)
         parts = TeamParts(
             absent={},
+            news=lambda _state: None,
             roles=self.roles,
             tools={tool.name: tool for tool in [*known, *self.tools]},
             model_of=lambda _role: model,

@@ -9,7 +9,7 @@ from lives import Place, fingerprint, stage_of
 from scenarios import Scenario
 
 from explorer.events import AgentFinished, Compacted, Record, ToolFinished, ToolStarted, TurnTaken
-from explorer.history import Fold
+from explorer.fold import Fold
 
 COMPLETE = 0
 EXIT_CODES = {"KILL": -9, "POWER": -9, "INT": 130, "TERM": 143}

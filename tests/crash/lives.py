@@ -25,7 +25,7 @@ from explorer.cli.screen import Quiet
 from explorer.cli.session import Session
 from explorer.crash_points import crash_at
 from explorer.events import AgentContinued, AnyEvent, Record, Status
-from explorer.history import Fold
+from explorer.fold import Fold
 from explorer.llm.scripted import ScriptedClient
 from explorer.messages import Request, Turn
 from explorer.run import Extras, RunResult, resume, start

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from explorer.budget import Budget
 from explorer.equipment import open_equipment
 from explorer.events import AnyEvent, Record, RunStarted, Status
-from explorer.history import Fold
+from explorer.fold import Fold
 from explorer.journal import Journal
 from explorer.life import INPUTS, Life
 from explorer.run import Extras
@@ -78,15 +78,17 @@ async def live_with(journal_class: type[Journal], asked: Asked) -> Status:
         try:
             fold = Fold.of(record.event for record in journal.records)
 
+            records = list(journal.records)
+
             async def record(event: AnyEvent) -> None:
-                await journal.append(event)
+                records.append(await journal.append(event))
                 fold.apply(event)
 
             if asked.begins:
                 await record(
                     RunStarted(run_id=extras.run_id, question=asked.message, engine="0", settings=settings.public())
                 )
-            life = Life(folder, settings, extras.now, extras.clock, fold, record)
+            life = Life(folder, settings, extras.now, extras.clock, fold, record, records)
             message = "" if asked.begins else asked.message
             return (await life.lead(equipment, Budget(settings.limits, extras.clock), message)).status
         finally:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from explorer.events import AnyEvent
 from explorer.evidence import Evidence
 from explorer.net.fetch import Web
 from explorer.net.guard import Guard
+from explorer.net.transport import GuardedTransport
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 NOW = datetime(2026, 8, 10, 20, 0, tzinfo=UTC)
@@ -130,14 +132,14 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def replaying() -> Generator[str]:
+def replaying(*options: str) -> Generator[str]:
     """The recorded services beside the checkout; the test is skipped where they are absent."""
     script = DATA / "replay.py"
     if not script.exists():
         pytest.skip(f"recordings are not here: {script}")
     port = free_port()
     process = subprocess.Popen(
-        [sys.executable, str(script), "--port", str(port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, str(script), "--port", str(port), *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     try:
         assert process.stdout
@@ -158,6 +160,13 @@ async def no_pause(_seconds: float) -> None:
 def open_web(**options: Any) -> Web:
     """A web that may reach loopback and does not wait between attempts."""
     return Web(Guard(["127.0.0.1"]), pause=options.pop("pause", no_pause), **options)
+
+
+def open_plain_web() -> Web:
+    """The same without certificates: to load them takes longer than a test of plain HTTP needs altogether."""
+    guard = Guard(["127.0.0.1"])
+    transport = GuardedTransport(guard, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    return Web(guard, transport=transport, pause=no_pause)
 
 
 class Ledger:

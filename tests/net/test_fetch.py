@@ -376,15 +376,6 @@ async def test_waiting_for_a_turn_is_not_counted() -> None:
             assert await gather(web, [f"{site.url}/{number}" for number in range(12)], limits) == [PAGE.body] * 12
 
 
-async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy would connect to what it likes, so none is taken from the environment."""
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
-    with serving({"/": PAGE}) as site:
-        async with open_web() as web:
-            assert (await web.get(f"{site.url}/")).status == 200
-
-
 async def test_cookies_are_not_kept() -> None:
     """No site recognises us from one page to the next."""
     with serving({"/a": Answer(headers={"Set-Cookie": "id=1; Path=/"}), "/b": PAGE}) as site:

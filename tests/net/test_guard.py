@@ -1,12 +1,15 @@
 """Which URLs and addresses may be fetched."""
 
+import ipaddress
+import random
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
+import ssrfguard
 
 from explorer.errors import ToolError
-from explorer.net.guard import Guard, UrlRefusedError, refusal
+from explorer.net.guard import REFUSED_V4, REFUSED_V6, Guard, UrlRefusedError, refusal
 
 REFUSED_URLS = [
     "ftp://example.com/file",
@@ -191,3 +194,40 @@ async def test_no_such_name() -> None:
             await guard.addresses("shop.example", 80)
     with pytest.raises(OSError, match="shop"):
         await Guard(resolve=failing).addresses("shop.example", 80)
+
+
+def _points() -> list[str]:
+    """40,000 addresses: the edges of every block either table knows, points in and around them, and anywhere."""
+    chance = random.Random(20_260_810)  # noqa: S311 - a seed, so that it is the same every time
+    blocks = [block.network for block in ssrfguard.DEFAULT_DENIED.blocks]
+    blocks += [ipaddress.ip_network(text) for text in (*REFUSED_V4, *REFUSED_V6)]
+    points: set[str] = set()
+    for block in blocks:
+        kind, top = (ipaddress.IPv4Address, 2**32) if block.version == 4 else (ipaddress.IPv6Address, 2**128)
+        first, last = int(block.network_address), int(block.broadcast_address)
+        near = [first - 1, first, first + 1, last - 1, last, last + 1]
+        inside = [chance.randint(first, last) for _ in range(120)]
+        points |= {str(kind(place)) for place in (*near, *inside) if 0 <= place < top}
+    prefixes = ["::ffff:0:0", "64:ff9b::", "2002::", "2001::", "::"]
+    while len(points) < 40_000:
+        v4 = chance.getrandbits(32)
+        points.add(str(ipaddress.IPv4Address(v4)))
+        points.add(str(ipaddress.IPv6Address(int(ipaddress.IPv6Address(chance.choice(prefixes))) | v4)))
+        points.add(str(ipaddress.IPv6Address((0b001 << 125) | chance.getrandbits(125))))
+    return sorted(points)[:40_000]
+
+
+def _weaker(judge: Callable[[str], str], step: int = 1) -> list[str]:
+    """Addresses that the other table refuses and this judge lets pass."""
+    table = ssrfguard.DEFAULT_DENIED
+    return [point for point in _points()[::step] if table.classify(point).blocked and not judge(point)]
+
+
+def test_never_weaker_than_another_table() -> None:
+    """On 40,000 addresses, whatever a table made by others refuses is refused by ours too."""
+    assert _weaker(refusal) == []
+
+
+def test_the_comparison_sees_a_weaker_table() -> None:
+    """Python's own notion of a private address, which many guards rely on, is caught as weaker."""
+    assert len(_weaker(lambda point: "private" if ipaddress.ip_address(point).is_private else "", step=10)) > 10

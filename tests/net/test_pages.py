@@ -9,8 +9,12 @@ import pytest
 from explorer.errors import ToolError
 from explorer.net.fetch import Web
 from explorer.net.guard import Guard
-from explorer.net.pages import Page, PageReader
-from net.loopback import Answer, Route, no_pause, open_web, serving
+from explorer.net.page import Page, is_stale
+from explorer.net.pages import PageReader
+from explorer.net.reader_service import ReaderService
+from explorer.parsing.parser import Parser, TrustingParser
+from net.loopback import NOW, Answer, Route, as_json, no_pause, open_web, serving
+from parsing.documents import pdf_of
 
 SENTENCE = "The paper lighthouse on the northern pier was folded by hand from a single sheet of blue card. "
 
@@ -55,7 +59,7 @@ async def read(routes: Mapping[str, Route], path: str = "/page") -> Page:
     """Read one page of a site, directly."""
     with serving(routes) as site:
         async with open_web() as web:
-            return await PageReader(web).read(site.url + path)
+            return await PageReader(web, TrustingParser()).read(site.url + path)
 
 
 async def test_an_article() -> None:
@@ -130,7 +134,7 @@ async def test_a_long_page_is_truncated() -> None:
     body = "<html><body><article>" + f"<p>{SENTENCE}</p>" * 60_000 + "</article></body></html>"
     with serving({"/page": Answer(("word " * 1_200_000).encode(), content_type="text/plain")}) as site:
         async with open_web() as web:
-            page = await PageReader(web).read(f"{site.url}/page")
+            page = await PageReader(web, TrustingParser()).read(f"{site.url}/page")
     assert page.flags == ("truncated",)
     assert len(page.text) == 5_000_000 - 1
     assert len(body) > 5_000_000
@@ -150,9 +154,8 @@ async def test_short_pages_keep_their_words() -> None:
     [
         ("text/plain", "just text", "notes.txt"),
         ("text/markdown; charset=utf-8", "# Heading\n\ntext", "Heading"),
-        ("application/json", '{"a": [1, 2]}', "notes.txt"),
-        ("application/feed+json", '{"a": 1}', "notes.txt"),
-        ("application/rss+xml", "<rss><channel/></rss>", "notes.txt"),
+        ("application/json", '["a"', "notes.txt"),
+        ("application/xml", "<root><a/></root>", "notes.txt"),
         ("text/csv", "a,b\n1,2", "notes.txt"),
         ("", "no type at all", "notes.txt"),
         ("application/octet-stream", "a text in disguise", "notes.txt"),
@@ -167,8 +170,8 @@ async def test_texts_as_they_are(content_type: str, body: str, title: str) -> No
 @pytest.mark.parametrize(
     ("content_type", "body", "words"),
     [
-        ("application/pdf", b"%PDF-1.7 ...", "PDF is not read yet"),
-        ("text/html", b"%PDF-1.7 ...", "PDF is not read yet"),
+        ("application/pdf", b"%PDF-1.7 ...", "the PDF is damaged"),
+        ("text/html", pdf_of(["", ""]), "2 pages are pictures without a text layer"),
         ("image/png", b"\x89PNG\r\n\x1a\n\x00\x00", "image/png"),
         ("application/zip", b"PK\x03\x04\x00\x00", "application/zip"),
         ("text/html", b"\x00\x01\x02binary", "text/html, not text"),
@@ -199,41 +202,92 @@ async def test_a_check_for_robots() -> None:
         await read({"/page": Answer(CHALLENGE.encode(), 403)})
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://news.ycombinator.com/item?id=8863",
-        "http://news.ycombinator.com/item?id=8863#8864",
-        "https://news.ycombinator.com/item?x=1&id=8863",
-    ],
-)
-async def test_item_pages_have_a_tool(url: str) -> None:
-    """A discussion is not read as a page."""
-    async with open_web() as web:
-        with pytest.raises(ToolError, match="get_hn_comments with story_id=8863"):
-            await PageReader(web).read(url)
-
-
 async def test_a_page_is_read_once() -> None:
     """A second reading, for the next stretch of it, asks nobody."""
     with serving({"/page": html(ARTICLE)}) as site:
         async with open_web() as web:
-            reader = PageReader(web)
+            reader = PageReader(web, TrustingParser())
             assert await reader.read(f"{site.url}/page") == await reader.read(f" {site.url}/page\n")
     assert site.paths() == ["/page"]
 
 
-async def test_deep_nesting() -> None:
-    """A page nested a hundred thousand deep is survived."""
-    body = "<html><body>" + "<div>" * 100_000 + "hello " * 100
-    with serving({"/page": html(body)}) as site:
-        async with open_web() as web, asyncio.timeout(30):
-            try:
-                page = await PageReader(web).read(f"{site.url}/page")
-            except ToolError as error:
-                assert "no readable text" in str(error)  # noqa: PT017 - either is honest
-            else:
-                assert "hello" in page.text
+async def test_readers_share_a_reading() -> None:
+    """Who asks for a page that is being read waits for it."""
+    with serving({"/page": html(ARTICLE)}) as site:
+        async with open_web() as web, asyncio.TaskGroup() as group:
+            reader = PageReader(web, TrustingParser())
+            tasks = [group.create_task(reader.read(f"{site.url}/page")) for _ in range(5)]
+    assert len({id(task.result()) for task in tasks}) == 1
+
+
+async def test_in_a_process_of_its_own() -> None:
+    """The real parser reads what the network brings: a page, a PDF, a feed, an API's answer."""
+    rss = b"<rss version='2.0'><channel><title>News</title><item><title>One</title></item></channel></rss>"
+    routes = {
+        "/page": html(ARTICLE),
+        "/file": Answer(pdf_of(["First", "Second"]), content_type="application/octet-stream"),
+        "/feed": Answer(rss, content_type="text/xml"),
+        "/api": as_json({"name": "lamp", "price": 4}),
+    }
+    with serving(routes) as site:
+        async with open_web() as web, Parser() as parser:
+            reader = PageReader(web, parser)
+            page, file, feed, api = [await reader.read(site.url + path) for path in routes]
+    assert (page.language, page.published) == ("en", "2026-08-09")
+    assert (file.title, file.pages, file.text) == ("First", 2, "[page 1]\nFirst\n\n[page 2]\nSecond")
+    assert (feed.title, feed.text) == ("News", "# News\n\n1. One")
+    assert (api.title, api.text) == ("lamp", '{\n "name": "lamp",\n "price": 4\n}')
+
+
+async def test_a_large_pdf_is_fetched_whole() -> None:
+    """A PDF beyond the limit for pages is fetched anew: its end matters."""
+    large = pdf_of(["First"]).replace(b"%PDF-1.7\n", b"%PDF-1.7\n%" + b"x" * 5_500_000 + b"\n")
+    page = await read({"/page": Answer(large, content_type="application/pdf")})
+    assert (page.text, page.flags) == ("[page 1]\nFirst", ())
+
+
+class Threads:
+    """A service that knows the threads of a site."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def read(self, url: str) -> Page | None:
+        """The thread, at addresses that have one."""
+        self.asked.append(url)
+        return Page(url, "Thread", "- ada: words", "forum", kind="comments") if "/t/" in url else None
+
+
+async def test_threads_come_from_their_service() -> None:
+    """A service is asked for its host and the hosts below it, and what is no thread is read as a page."""
+    forum = Threads()
+
+    def network(_request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, html=ARTICLE)
+
+    async with Web(Guard(), transport=httpx2.MockTransport(network)) as web:
+        reader = PageReader(web, TrustingParser(), threads={"forum.example": forum})
+        assert (await reader.read("https://forum.example/t/1")).via == "forum"
+        assert (await reader.read("https://old.forum.example/t/2")).kind == "comments"
+        assert (await reader.read("https://forum.example/about")).via == "direct"
+        assert (await reader.read("https://notforum.example/t/3")).via == "direct"
+    assert len(forum.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("published", "stale"),
+    [
+        ("2025-02-01", True),
+        ("2025-03-01", False),
+        ("2025-02-01T10:00:00+02:00", True),
+        ("Sat, 01 Feb 2025 10:00:00 GMT", True),
+        ("", False),
+        ("yesterday", False),
+    ],
+)
+def test_stale_pages(published: str, *, stale: bool) -> None:
+    """A page whose own date is over a year and a half past is stale; without a date nobody knows."""
+    assert is_stale(Page("https://a.example/", "A", "text", "direct", published=published), NOW) is stale
 
 
 READER = "https://reader.example/r"
@@ -241,28 +295,63 @@ TARGET = "https://paper.example/page?x=1"
 READER_HEAD = f"Title: The paper lighthouse\n\nURL Source: {TARGET}\n\n"
 
 
-async def read_through(answer: httpx2.Response, direct: httpx2.Response | None = None) -> tuple[Page, list[str]]:
-    """Read a page with a reader service in front; also which addresses were asked."""
-    asked: list[str] = []
+async def read_through(
+    answer: httpx2.Response, direct: httpx2.Response | None = None, key: str = ""
+) -> tuple[Page, list[httpx2.Request]]:
+    """Read a page with a reader service in front; also what was asked."""
+    asked: list[httpx2.Request] = []
 
     def network(request: httpx2.Request) -> httpx2.Response:
-        asked.append(str(request.url))
+        asked.append(request)
         if request.url.host == "reader.example":
             return answer
         return direct or httpx2.Response(404)
 
     async with Web(Guard(["nas.lan"]), transport=httpx2.MockTransport(network), pause=no_pause) as web:
-        return await PageReader(web, f"{READER}/").read(TARGET), asked
+        reader = ReaderService(web, f"{READER}/", key)
+        return await PageReader(web, TrustingParser(), reader=reader).read(TARGET), asked
 
 
 async def test_through_a_reader() -> None:
     """The reader's head gives title and date, its body the text; the page itself is not asked."""
     body = f"{READER_HEAD}Published Time: 2026-08-09T08:00:00Z\n\nMarkdown Content:\n# Paper\n\n{SENTENCE * 5}"
     page, asked = await read_through(httpx2.Response(200, text=body))
-    assert asked == [f"{READER}/{TARGET}"]
+    assert [str(request.url) for request in asked] == [f"{READER}/{TARGET}"]
     assert (page.title, page.published, page.via) == ("The paper lighthouse", "2026-08-09T08:00:00Z", "reader")
     assert page.text.startswith("# Paper\n\nThe paper lighthouse on")
     assert (page.url, page.flags) == (TARGET, ())
+
+
+async def test_a_reader_that_speaks_json() -> None:
+    """The JSON form is asked for and understood, with the user's key, which goes to the reader alone."""
+    found = {"title": "The paper lighthouse", "content": SENTENCE * 5, "publishedTime": "2026-08-09T08:00:00Z"}
+    answer = httpx2.Response(200, json={"code": 200, "status": 20000, "data": found})
+    page, (request,) = await read_through(answer, key="sesame")
+    assert (page.title, page.published, page.text) == (found["title"], found["publishedTime"], (SENTENCE * 5).strip())
+    assert (request.headers["authorization"], request.headers["accept"]) == ("Bearer sesame", "application/json")
+    little = httpx2.Response(200, json={"code": 200, "data": {"title": "x", "content": "y"}})
+    _, requests = await read_through(little, httpx2.Response(200, html=ARTICLE), key="sesame")
+    assert "authorization" not in requests[-1].headers
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (401, {"code": 40104, "readableMessage": "bad"}, r"its key is missing or was refused \(code 40104\)"),
+        (402, {"code": 40203, "message": "balance"}, r"its credit is used up \(code 40203\)"),
+        (409, {"code": 40904}, r"beyond its budget \(code 40904\)"),
+        (451, {"code": 45102}, r"refuses this page \(code 45102\)"),
+        (503, {"code": 50301, "message": "Busy\u200b now"}, r'server failed .* \("Busy now"\) \(code 50301\)'),
+        (500, None, r"the server failed \(status 500\)\."),
+        (200, {"code": 42900, "data": None}, r"send fewer requests \(code 42900\)"),
+        (200, {"code": 200, "status": 20000}, r"it gave no text"),
+    ],
+)
+async def test_what_a_reader_refuses(status: int, body: object, words: str) -> None:
+    """The reader's own codes are told in words."""
+    answer = httpx2.Response(status, json=body) if body else httpx2.Response(status)
+    with pytest.raises(ToolError, match=words):
+        await read_through(answer)
 
 
 async def test_a_reader_that_was_refused() -> None:
@@ -286,7 +375,7 @@ async def test_the_page_itself_when_the_reader_fails(answer: httpx2.Response) ->
     """Without a usable text from the reader the page is read directly."""
     page, asked = await read_through(answer, httpx2.Response(200, html=ARTICLE))
     assert page.via == "direct"
-    assert asked[-1] == TARGET
+    assert str(asked[-1].url) == TARGET
 
 
 async def test_little_is_better_than_nothing() -> None:
@@ -310,7 +399,7 @@ async def test_private_hosts_stay_from_the_reader() -> None:
         return httpx2.Response(200, html=ARTICLE)
 
     async with Web(Guard(["nas.lan"]), transport=httpx2.MockTransport(network)) as web:
-        reader = PageReader(web, READER)
+        reader = PageReader(web, TrustingParser(), reader=ReaderService(web, READER))
         await reader.read("http://nas.lan/page")
         with pytest.raises(ToolError, match="Not fetched"):
             await reader.read("http://10.0.0.1/page")

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from explorer.errors import ToolError
-from explorer.net.search import TavilySearch, WebHit, WebQuery
+from explorer.net.search import PAGE_TEXT_CHARS, WebHit, WebQuery
+from explorer.net.service_call import CallRules
+from explorer.net.tavily import TavilySearch
 from net.loopback import Answer, Handler, Route, Site, as_json, free_port, no_pause, serving
 
 RESULTS = {
@@ -29,18 +32,19 @@ RESULTS = {
     "response_time": 0.5,
     "request_id": "r",
 }
+RULES = CallRules(pause=no_pause)
 
 
 def search(site: Site, key: str = "") -> TavilySearch:
     """A search against the stand-in."""
-    return TavilySearch(key, site.url, pause=no_pause)
+    return TavilySearch(key, site.url, rules=RULES)
 
 
-async def ask(route: Route, key: str = "", query: WebQuery | None = None) -> tuple[list[WebHit], Site]:
+async def ask(route: Route, key: str = "", query: WebQuery | None = None) -> tuple[tuple[WebHit, ...], Site]:
     """Search once."""
     with serving({"/search": route}) as site:
         async with search(site, key) as engine:
-            return await engine.search(query or WebQuery("glue")), site
+            return (await engine.search(query or WebQuery("glue"))).hits, site
 
 
 async def failure(route: Route, key: str = "") -> tuple[str, int]:
@@ -83,6 +87,13 @@ async def test_keyed() -> None:
     assert {hit.engine for hit in hits} == {"tavily"}
 
 
+async def test_a_key_that_is_repeated_back() -> None:
+    """A refusal that repeats the key is passed on without it."""
+    text, _ = await failure(as_json({"detail": {"error": "Bad key tvly-secret-1."}}, 401), "tvly-secret-1")
+    assert "Bad key [key]." in text
+    assert "tvly-secret-1" not in text
+
+
 async def test_the_request() -> None:
     """All that was asked for is sent, and nothing that was not."""
     query = WebQuery("glue", 3, "advanced", ("a.example",), ("b.example",), "2026-08-01")
@@ -91,12 +102,18 @@ async def test_the_request() -> None:
         "query": "glue",
         "search_depth": "advanced",
         "max_results": 3,
+        "include_raw_content": "markdown",
         "include_domains": ["a.example"],
         "exclude_domains": ["b.example"],
         "start_date": "2026-08-01",
     }
     _, site = await ask(as_json(RESULTS))
-    assert json.loads(site.asked[0].body) == {"query": "glue", "search_depth": "basic", "max_results": 8}
+    assert json.loads(site.asked[0].body) == {
+        "query": "glue",
+        "search_depth": "basic",
+        "max_results": 8,
+        "include_raw_content": "markdown",
+    }
 
 
 async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,14 +195,14 @@ async def test_a_short_wait_is_waited_for() -> None:
 
     busy = Answer(b"{}", 429, "application/json", {"Retry-After": "2"})
     with serving({"/search": twice([busy, as_json(RESULTS)])}) as site:
-        async with TavilySearch("", site.url, pause=pause) as engine:
-            assert await engine.search(WebQuery("glue"))
+        async with TavilySearch("", site.url, rules=CallRules(pause=pause)) as engine:
+            assert (await engine.search(WebQuery("glue"))).hits
     assert pauses == [2.0]
 
 
 async def test_unreachable() -> None:
     """When nobody listens, or nothing comes in time, the run is told to go on without."""
-    async with TavilySearch("", f"http://127.0.0.1:{free_port()}", pause=no_pause) as engine:
+    async with TavilySearch("", f"http://127.0.0.1:{free_port()}", rules=RULES) as engine:
         with pytest.raises(ToolError, match=r"cannot be reached .*Go on with search_hn"):
             await engine.search(WebQuery("glue"))
     with serving({}) as site:
@@ -194,9 +211,30 @@ async def test_unreachable() -> None:
             site.closing.wait()
 
         site.routes["/search"] = silent
-        async with TavilySearch("", site.url, pause=no_pause, timeout_s=0.2) as engine:
+        async with TavilySearch("", site.url, rules=replace(RULES, seconds=0.2)) as engine:
             with pytest.raises(ToolError, match=r"did not answer within 0\.2 s"):
                 await engine.search(WebQuery("glue"))
+
+
+async def test_the_text_of_the_pages() -> None:
+    """The page's whole text comes along, cut at its limit and then flagged; without one there is none."""
+    whole = "word " * PAGE_TEXT_CHARS
+    results = [
+        {"title": "A", "url": "https://a.example", "content": "c", "raw_content": "# All of it\n\nwords"},
+        {"title": "B", "url": "https://b.example", "content": "c", "raw_content": whole},
+        {"title": "C", "url": "https://c.example", "content": "c", "raw_content": None},
+    ]
+    hits, _ = await ask(as_json({"results": results}))
+    assert [(len(hit.text), hit.flags) for hit in hits] == [(18, ()), (PAGE_TEXT_CHARS, ("truncated",)), (0, ())]
+
+
+async def test_an_answer_beyond_bounds() -> None:
+    """An answer larger than its limit is not read to its end."""
+    with serving({"/search": as_json({"results": [], "more": "x" * 100_000})}) as site:
+        async with TavilySearch("", site.url, rules=replace(RULES, body_bytes=50_000)) as engine:
+            with pytest.raises(ToolError, match="sent more than 50000 bytes"):
+                await engine.search(WebQuery("glue"))
+    assert len(site.asked) == 1
 
 
 async def test_closing_twice() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import ssl
 import subprocess
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,23 +14,34 @@ import pytest
 from explorer.errors import ToolError
 from explorer.net.fetch import Web
 from explorer.net.guard import Guard
-from explorer.net.transport import GuardedBackend, GuardedTransport
-from net.loopback import no_pause
+from explorer.net.transport import GuardedBackend
+from net.public_network import PublicNetwork
+
+KEY = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+SHOP, OTHER, PUBLIC = "shop.example", "other.example", "93.184.215.14"
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate for shop.example, key and certificate in one file."""
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority, `ca.pem`, and what it and nobody certified: `good`, `expired`, `self_signed`, key included."""
     if not shutil.which("openssl"):
         pytest.skip("openssl is not here")
     folder = tmp_path_factory.mktemp("tls")
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout key.pem -out cert.pem -subj /CN=shop.example"
-    subprocess.run(
-        [*command.split(), "-addext", "subjectAltName=DNS:shop.example"], cwd=folder, check=True, capture_output=True
-    )
-    both = folder / "both.pem"
-    both.write_text((folder / "key.pem").read_text() + (folder / "cert.pem").read_text())
-    return both
+
+    def openssl(line: str) -> None:
+        subprocess.run(["openssl", *line.split()], cwd=folder, check=True, capture_output=True)
+
+    (folder / "names").write_text(f"subjectAltName=DNS:{SHOP}\n")
+    authority = "-addext basicConstraints=critical,CA:TRUE -addext keyUsage=keyCertSign"
+    openssl(f"req -x509 {KEY} -days 2 -keyout ca.key -out ca.pem -subj /CN=authority {authority}")
+    openssl(f"req {KEY} -keyout shop.key -out shop.csr -subj /CN={SHOP}")
+    for name, days in (("good", 2), ("expired", -1)):
+        signing = "-CA ca.pem -CAkey ca.key -CAcreateserial -extfile names"
+        openssl(f"x509 -req -in shop.csr -days {days} {signing} -out {name}.crt")
+    openssl("x509 -req -in shop.csr -days 2 -signkey shop.key -extfile names -out self_signed.crt")
+    for name in ("good", "expired", "self_signed"):
+        (folder / f"{name}.pem").write_text((folder / "shop.key").read_text() + (folder / f"{name}.crt").read_text())
+    return folder
 
 
 @asynccontextmanager
@@ -52,38 +63,56 @@ async def tls_server(certificate: Path, names: list[str]) -> AsyncGenerator[int]
         yield server.sockets[0].getsockname()[1]
 
 
-async def loopback(host: str, port: int) -> Sequence[str]:
-    """Every name is here."""
-    del host, port
-    return ["127.0.0.1"]
+def web_to(port: int, context: ssl.SSLContext | None) -> Web:
+    """A web that trusts what the context trusts, and for which both shops stand behind one public address."""
+    network = PublicNetwork({SHOP: [[PUBLIC]], OTHER: [[PUBLIC]]}, {PUBLIC: port})
+    return network.web(ssl_context=context)
 
 
-def trusting(context: ssl.SSLContext | None) -> Web:
-    """A web that trusts what the context trusts."""
-    guard = Guard(["shop.example", "other.example"], loopback)
-    return Web(guard, transport=GuardedTransport(guard, context), pause=no_pause)
+def trusting(papers: Path) -> ssl.SSLContext:
+    """As a browser does, with one authority."""
+    return ssl.create_default_context(cafile=str(papers / "ca.pem"))
 
 
-async def test_the_name_is_kept(certificate: Path) -> None:
+async def test_the_name_is_kept(papers: Path) -> None:
     """Connected to an address, we still ask for and check the name."""
     names: list[str] = []
-    context = ssl.create_default_context(cafile=str(certificate))
-    async with tls_server(certificate, names) as port, trusting(context) as web:
-        assert (await web.get(f"https://shop.example:{port}/")).body == b"hello"
-    assert names == ["sni: shop.example", f"Host: shop.example:{port}"]
+    async with tls_server(papers / "good.pem", names) as port, web_to(port, trusting(papers)) as web:
+        assert (await web.get(f"https://{SHOP}/")).body == b"hello"
+    assert names == [f"sni: {SHOP}", f"Host: {SHOP}"]
 
 
-async def test_a_wrong_certificate_is_refused(certificate: Path) -> None:
-    """A certificate of another name, or of nobody we know, ends it before anything is asked."""
+@pytest.mark.parametrize(
+    ("certificate", "host", "knows_authority"),
+    [
+        ("good", OTHER, True),
+        ("good", SHOP, False),
+        ("expired", SHOP, True),
+        ("self_signed", SHOP, True),
+        ("self_signed", SHOP, False),
+    ],
+)
+async def test_a_wrong_certificate_is_refused(
+    papers: Path, certificate: str, host: str, *, knows_authority: bool
+) -> None:
+    """Of another name, of nobody we know, out of date or its own witness: it ends before anything is asked."""
     names: list[str] = []
-    async with tls_server(certificate, names) as port:
-        async with trusting(ssl.create_default_context(cafile=str(certificate))) as web:
-            with pytest.raises(ToolError, match="certificate"):
-                await web.get(f"https://other.example:{port}/")
-        async with trusting(None) as web:
-            with pytest.raises(ToolError, match="certificate"):
-                await web.get(f"https://shop.example:{port}/")
+    context = trusting(papers) if knows_authority else None
+    async with tls_server(papers / f"{certificate}.pem", names) as port, web_to(port, context) as web:
+        with pytest.raises(ToolError, match="certificate"):
+            await web.get(f"https://{host}/")
     assert not [name for name in names if name.lower().startswith("host")]
+
+
+async def test_who_does_not_check_is_deceived(papers: Path) -> None:
+    """A client that takes any certificate asks the same servers, so that the refusals above mean something."""
+    names: list[str] = []
+    blind = ssl.create_default_context()
+    blind.check_hostname = False
+    blind.verify_mode = ssl.CERT_NONE
+    for certificate in ("expired", "self_signed"):
+        async with tls_server(papers / f"{certificate}.pem", names) as port, web_to(port, blind) as web:
+            assert (await web.get(f"https://{OTHER}/")).body == b"hello"
 
 
 async def test_no_socket_files() -> None:

@@ -1,4 +1,4 @@
-"""The web tools: exactly what a model reads, and what is stored."""
+"""The tool that reads pages: exactly what a model reads, and what is stored."""
 
 import contextlib
 from collections.abc import Mapping
@@ -11,11 +11,16 @@ from explorer.errors import ToolError
 from explorer.net.fetch import Web
 from explorer.net.guard import Guard
 from explorer.net.hackernews import HackerNews
+from explorer.net.hn_pages import HOST as HN_HOST
+from explorer.net.hn_pages import HackerNewsPages
+from explorer.net.page import Page
 from explorer.net.pages import PageReader
-from explorer.net.search import TavilySearch, WebHit, WebQuery
+from explorer.net.reader_service import ReaderService
+from explorer.parsing.parser import TrustingParser
 from explorer.tool import ToolResult
-from explorer.tools.web import PAGE_CHARS, ReadWebpageTool, TavilySearchTool
-from net.loopback import NOW, Answer, Ledger, Route, as_json, no_pause, open_web, replaying, serving, unfenced
+from explorer.tools.web import PAGE_CHARS, ReadWebpageTool
+from net.loopback import NOW, Answer, Ledger, Route, no_pause, open_web, replaying, serving, unfenced
+from parsing.documents import pdf_of
 
 SENTENCE = "The paper lighthouse on the northern pier was folded by hand from one sheet of card. "
 ARTICLE = f"""<html><head><title>The paper lighthouse</title><meta name="author" content="Ada Example">
@@ -27,7 +32,7 @@ async def read(routes: Mapping[str, Route], ledger: Ledger | None = None, **argu
     """Read `/page` of a site once; also the page's address."""
     with serving(routes) as site:
         async with open_web() as web:
-            tool = ReadWebpageTool(PageReader(web), (ledger or Ledger()).store, lambda: NOW)
+            tool = ReadWebpageTool(PageReader(web, TrustingParser()), (ledger or Ledger()).store, lambda: NOW)
             return await tool.execute(url=f"{site.url}/page", **arguments), f"{site.url}/page"
 
 
@@ -65,7 +70,7 @@ async def test_a_long_page_in_stretches() -> None:
     pieces: list[str] = []
     with serving({"/page": Answer(whole.encode(), content_type="text/plain")}) as site:
         async with open_web() as web:
-            tool = ReadWebpageTool(PageReader(web), ledger.store, lambda: NOW)
+            tool = ReadWebpageTool(PageReader(web, TrustingParser()), ledger.store, lambda: NOW)
             for offset in range(0, len(whole), PAGE_CHARS):
                 result = await tool.execute(url=f"{site.url}/page", offset=offset)
                 end = min(offset + PAGE_CHARS, len(whole))
@@ -86,6 +91,43 @@ async def test_flags_are_shown_and_stored() -> None:
     result, _ = await read({"/page": Answer(body.encode())}, ledger)
     assert result.content.splitlines()[3] == "flags: paywall"
     assert "flags:\n- paywall" in ledger.text("S1")
+
+
+async def test_a_pdf() -> None:
+    """How many pages a PDF has stands among the facts."""
+    result, url = await read({"/page": Answer(pdf_of(["First", "Second"]), content_type="application/pdf")})
+    assert result.content.splitlines()[:3] == ["[S1] First", f"{url} | via direct | 2 pages", "characters 0-33 of 33"]
+
+
+async def test_old_pages_and_languages() -> None:
+    """A page of long ago is flagged as stale, and its language is stored."""
+    ledger = Ledger()
+    body = ARTICLE.replace("2026-08-09", "2024-08-09").replace("<html>", "<html lang='en-GB'>")
+    result, _ = await read({"/page": Answer(body.encode())}, ledger)
+    assert result.content.splitlines()[3] == "flags: stale"
+    assert "language: en\n" in ledger.text("S1")
+    assert "flags:\n- stale" in ledger.text("S1")
+
+
+async def test_a_thread() -> None:
+    """A thread is stored as comments of its service, and what it lacks is said above its text."""
+    ledger = Ledger()
+
+    class Threads:
+        async def read(self, url: str) -> Page | None:
+            """Any address."""
+            return Page(url, "Glue", "- ada: words", "forum", kind="comments", notes=("Read on\nelsewhere.",))
+
+    async with open_web() as web:
+        reader = PageReader(web, TrustingParser(), threads={"forum.example": Threads()})
+        result = await ReadWebpageTool(reader, ledger.store, lambda: NOW).execute(url="https://forum.example/t/1")
+    assert result.content.splitlines()[:4] == [
+        "[S1] Glue",
+        "https://forum.example/t/1 | via forum",
+        "characters 0-12 of 12",
+        "Read on elsewhere.",
+    ]
+    assert "kind: comments" in ledger.text("S1")
 
 
 async def test_a_page_cannot_forge_its_marks() -> None:
@@ -111,94 +153,37 @@ async def test_a_title_stays_on_its_line() -> None:
         ("example.com/page", "only absolute http"),
         ("file:///etc/passwd", "only absolute http"),
         ("http://169.254.169.254/", "link-local"),
-        ("https://news.ycombinator.com/item?id=1", "get_hn_comments"),
     ],
 )
 async def test_what_is_refused(url: str, words: str) -> None:
     """The model is told why, and what to use instead."""
     async with open_web() as web:
         with pytest.raises(ToolError, match=words):
-            await ReadWebpageTool(PageReader(web), Ledger().store, lambda: NOW).execute(url=url)
-
-
-async def search(answer: Answer, ledger: Ledger | None = None, **arguments: Any) -> ToolResult:
-    """Search once through Tavily's stand-in."""
-    with serving({"/search": answer}) as site:
-        async with TavilySearch("", site.url, pause=no_pause) as engine:
-            tool = TavilySearchTool(engine, (ledger or Ledger()).store, lambda: NOW)
-            return await tool.execute(query="paper lighthouse", **arguments)
-
-
-async def test_web_search() -> None:
-    """Three lines a result, each a source with the whole passage."""
-    ledger = Ledger()
-    results = [
-        {
-            "title": "Paper",
-            "url": "https://a.example/x",
-            "content": "First.\nSecond.",
-            "published_date": "2026-08-01",
-        },
-        {"title": "Card", "url": "https://b.example/y", "content": "word " * 1_000},
-    ]
-    result = await search(as_json({"results": results}), ledger)
-    assert result.content.startswith(
-        'Web search for "paper lighthouse" through tavily-keyless: 2 results.\n<<untrusted '
-    )
-    lines = unfenced(result.content).splitlines()
-    assert lines[:5] == [
-        "1. [S1] Paper (2026-08-01)",
-        "   https://a.example/x",
-        "   First. Second.",
-        "2. [S2] Card",
-        "   https://b.example/y",
-    ]
-    assert len(lines) == 6
-    assert len(lines[5]) < 1_100
-    assert result.metadata["sources"] == ["S1", "S2"]
-    assert "via: tavily-keyless" in ledger.text("S2")
-    assert "kind: search_hit" in ledger.text("S2")
-    assert "word " * 999 in ledger.text("S2")
-
-
-async def test_web_search_without_results() -> None:
-    """No results is a result with advice."""
-    result = await search(as_json({"results": []}))
-    assert result.content == (
-        'Web search for "paper lighthouse" through tavily-keyless: 0 results.\nTry other words or fewer filters.'
-    )
-
-
-async def test_any_engine_behind_the_port() -> None:
-    """The tool asks what it was asked, of whatever engine it was given."""
-    asked: list[WebQuery] = []
-
-    class Engine:
-        name = "own"
-
-        async def search(self, query: WebQuery) -> list[WebHit]:
-            asked.append(query)
-            return [WebHit("T", "https://a.example/", "s", "own", 1)]
-
-        async def aclose(self) -> None:
-            pass
-
-    tool = TavilySearchTool(Engine(), Ledger().store, lambda: NOW)
-    result = await tool.execute(
-        query="glue", max_results=3, search_depth="advanced", include_domains=["a.example"], since="7d"
-    )
-    assert "through own: 1 results." in result.content
-    assert asked == [WebQuery("glue", 3, "advanced", ("a.example",), (), "2026-08-03")]
+            await ReadWebpageTool(PageReader(web, TrustingParser()), Ledger().store, lambda: NOW).execute(url=url)
 
 
 def test_schemas() -> None:
     """Names and parameters are the agreed ones, each described."""
-    web_search = {"query", "max_results", "search_depth", "include_domains", "exclude_domains", "since"}
-    for kind, names in {ReadWebpageTool: {"url", "offset"}, TavilySearchTool: web_search}.items():
-        properties = kind.arguments.model_json_schema()["properties"]
-        assert set(properties) == names
-        assert all(field["description"] for field in properties.values())
-    assert (ReadWebpageTool.name, TavilySearchTool.name) == ("read_webpage", "web_search")
+    properties = ReadWebpageTool.arguments.model_json_schema()["properties"]
+    assert set(properties) == {"url", "offset"}
+    assert all(field["description"] for field in properties.values())
+    assert ReadWebpageTool.name == "read_webpage"
+
+
+async def test_a_page_of_hacker_news() -> None:
+    """An item's page is read through the APIs, as the same source that get_hn_comments would store."""
+    ledger = Ledger()
+    with replaying() as url:
+        async with open_web() as web:
+            threads = {HN_HOST: HackerNewsPages(HackerNews(web, f"{url}/v0", f"{url}/api/v1"))}
+            tool = ReadWebpageTool(PageReader(web, TrustingParser(), threads=threads), ledger.store, lambda: NOW)
+            result = await tool.execute(url="https://news.ycombinator.com/item?id=26312516")
+    lines = result.content.splitlines()
+    assert lines[1].endswith("https://news.ycombinator.com/item?id=26312516 | via hackernews")
+    assert "flags: stale" in lines
+    assert any(line.startswith("Not all is shown, see get_hn_comments. Read on with story_id=") for line in lines[:8])
+    assert "\n- " in unfenced(result.content)
+    assert "kind: comments" in ledger.text("S1")
 
 
 @pytest.mark.slow
@@ -207,7 +192,11 @@ async def test_recorded_articles() -> None:
     with replaying() as url:
         async with Web(Guard(["127.0.0.1"], _nobody), pause=no_pause) as web:
             stories = (await HackerNews(web, f"{url}/v0", f"{url}/api/v1").stories("top", 120)).stories
-            tool = ReadWebpageTool(PageReader(web, f"{url}/reader"), Ledger().store, lambda: NOW)
+            tool = ReadWebpageTool(
+                PageReader(web, TrustingParser(), reader=ReaderService(web, f"{url}/reader")),
+                Ledger().store,
+                lambda: NOW,
+            )
             read_pages: list[str] = []
             for story in (story for story in stories if story.url):
                 with contextlib.suppress(ToolError):  # the recordings hold one page in five
@@ -229,6 +218,6 @@ async def test_a_network_of_its_own() -> None:
         return httpx2.Response(200, html=ARTICLE.replace("paper", request.url.host))
 
     async with Web(Guard(), transport=httpx2.MockTransport(answer)) as web:
-        tool = ReadWebpageTool(PageReader(web), Ledger().store, lambda: NOW)
+        tool = ReadWebpageTool(PageReader(web, TrustingParser()), Ledger().store, lambda: NOW)
         result = await tool.execute(url="https://harbour.example/page")
     assert "[S1] The harbour.example lighthouse\n" in result.content

@@ -3,6 +3,7 @@
 import sys
 from functools import partial
 from types import TracebackType
+from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -21,7 +22,8 @@ LAZY_COMMANDS = {
     "stop": "orders:stop",
     "watch": "watching:watch",
     "show": "past_runs:show",
-    "report": "past_runs:report",
+    "diff": "diff_command:diff",
+    "grep": "grep_command:grep",
     "demo": "asking:demo",
     "tools": "catalogue:tools",
     "agents": "catalogue:agents",
@@ -65,6 +67,21 @@ COMMANDS_OF_RUNS = {
 }
 """Below `runs`: where each is, and its help, so that none is imported for the page that lists them."""
 
+COMMANDS_OF_REPORTS = {
+    "list": (
+        "library_commands:list_reports",
+        (
+            "List the reports of the library, newest day first: all, or those of a day or with words in them.\n\n"
+            "Example: `explorer report list 2026-11 sqlite`"
+        ),
+    ),
+    "show": (
+        "library_commands:show_report",
+        "Print a report of the library.\n\nExample: `explorer report show 2026-11-22/sqlite-4`",
+    ),
+}
+"""Below `report`, which by itself prints a run's."""
+
 
 def build_app() -> App:
     """The parser with all commands."""
@@ -90,6 +107,11 @@ def build_app() -> App:
     for name, (place, words) in COMMANDS_OF_RUNS.items():
         runs.command(f"explorer.cli.{place}", name=name, help=words)
     app.command(runs)
+    report = App(name="report", help="Print a run's report; or list and show those of the library.")
+    report.default(print_report_of_run)
+    for name, (place, words) in COMMANDS_OF_REPORTS.items():
+        report.command(f"explorer.cli.{place}", name=name, help=words)
+    app.command(report)
     app.default(ask)
     return app
 
@@ -99,6 +121,18 @@ def list_runs(*, options: CommonOptions = COMMON) -> int:
     from explorer.cli.past_runs import runs  # noqa: PLC0415 - a default command cannot be imported late otherwise
 
     return runs(options=options)
+
+
+def print_report_of_run(
+    run: Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")] = "latest",
+    /,
+    *,
+    options: CommonOptions = COMMON,
+) -> int:
+    """Print a run's report: rendered on a terminal, plain markdown in a pipe."""
+    from explorer.cli.past_runs import report  # noqa: PLC0415 - as above
+
+    return report(run, options=options)
 
 
 def ask(*question: str, options: AskOptions = ASK) -> int:

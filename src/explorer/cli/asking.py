@@ -35,6 +35,8 @@ def ask_question(question: str, options: AskOptions) -> int:
         return _start(question, configured(options), options)
     if options.dry_run:
         raise ConfigError("only a new question can be planned", hint="leave out -c, or --dry-run")
+    if options.since_run is not None:
+        raise ConfigError("an earlier run is named when a run starts", hint="leave out --since-run, or -c")
     if options.files:
         raise ConfigError("files are given when a run starts, not when it goes on", hint="leave out --file, or -c")
     return _resume(LATEST, question, options)
@@ -72,7 +74,7 @@ def demo(
 
 def _start(question: str, configuration: Configuration, options: RunOptions) -> int:
     files = _files(options.files) if isinstance(options, AskOptions) else ()
-    settings = configuration.settings.model_copy(update={"files": files})
+    settings = configuration.settings.model_copy(update={"files": files, **_since(options, configuration.settings)})
     check_before_paying(options)
     if isinstance(options, AskOptions) and options.dry_run:
         return tell_plan(question, settings, options)
@@ -82,6 +84,13 @@ def _start(question: str, configuration: Configuration, options: RunOptions) -> 
         return await start(question, settings, extras)
 
     return _drive(work, _session(options), settings, options)
+
+
+def _since(options: RunOptions, settings: Settings) -> dict[str, str]:
+    """The earlier run by its whole id."""
+    if not isinstance(options, AskOptions) or options.since_run is None:
+        return {}
+    return {"since_run": find_run(settings.workspace, options.since_run).name}
 
 
 def _resume(name: str, message: str, options: RunOptions) -> int:

@@ -5,22 +5,30 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from explorer.cli.figures import counted
+from explorer.cli.library_commands import library_of
 from explorer.cli.options import COMMON, MODEL, CommonOptions, ModelOptions
 from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line
 from explorer.cli.reading import configured
 from explorer.cli.table import aligned
-from explorer.equipment import Outside, choose_models, load_roles
+from explorer.equipment import SHELL_TOOLS, choose_models, choose_shell, load_roles
 from explorer.errors import ToolError
 from explorer.events import Source
 from explorer.evidence import SourceDraft
-from explorer.prompts import Role
+from explorer.outside import Outside
+from explorer.prompts import Role, check_roles, helper_lines
+from explorer.sandbox.confinement import Place
+from explorer.sandbox.jobs import Jobs
+from explorer.sandbox.running import Shell
 from explorer.settings import Settings
-from explorer.team import check_roles, helper_lines
 from explorer.tool import Tool, ToolResult
 from explorer.tools.call_agent import CallAgentArguments, CallAgentTool
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
+from explorer.tools.library import Desk, library_tools
+from explorer.tools.past_runs import Past, SearchRunsTool
+from explorer.tools.shell import shell_tools
+from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace import Workspace
 
 SENTENCE_CHARS = 90
@@ -95,13 +103,23 @@ def _role_page(role: Role) -> str:
 async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> tuple[list[Tool], dict[str, str]]:
     """Every tool, made to be looked at: none is ever run; and those that are not there, with the reason."""
     async with Outside.open(settings) as outside:
+        library = library_of(settings)
         offered = [
             CallAgentTool(_no_help, helper_lines(roles)),
             *file_tools(Workspace(Path())),
+            ListSourcesTool(Workspace(Path()), dict),
+            ReadSourceTool(Workspace(Path()), dict),
             *outside.tools(_no_store),
+            *library_tools(Desk(library, "", dict, _no_store)),
+            SearchRunsTool(Past(settings.workspace, "", library), _no_store),
             FinishTool(lambda: ""),
         ]
-        return offered, outside.absent
+        absent = outside.absent
+    sandbox = await choose_shell(settings)
+    if sandbox.confinement is None:
+        return offered, {**absent, **dict.fromkeys(SHELL_TOOLS, sandbox.why)}
+    shell = Shell(sandbox.confinement, Place(Path()))
+    return [*offered, *shell_tools(shell, Jobs(shell), Workspace(Path()))], absent
 
 
 async def _no_help(asked: CallAgentArguments, call: str) -> ToolResult:

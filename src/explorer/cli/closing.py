@@ -16,7 +16,7 @@ from explorer.cli.screen import say
 from explorer.cli.session import Ending
 from explorer.conclusion import LIMIT_REASONS, way_on
 from explorer.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError, StorageError
-from explorer.history import Fold
+from explorer.fold import Fold
 from explorer.run import RunResult
 from explorer.runs import read_records
 
@@ -76,6 +76,7 @@ class Closing:
             f"  run       {result.run_id}",
             f"  spent     {', '.join(figures)}",
             f"  evidence  {', '.join(evidence)}",
+            *([f"  changes   {result.changes}"] if result.changes is not None else []),
             f"  go on     {self._way_on(result)}{follow_up}",
         ]
         say("\n".join(rows))
@@ -151,6 +152,7 @@ def _outcome(result: RunResult) -> Outcome:
         sources=result.sources,
         citations=result.citations,
         seconds=result.seconds,
+        changes=str(result.changes) if result.changes else None,
     )
 
 

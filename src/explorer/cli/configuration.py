@@ -16,12 +16,14 @@ from pydantic import ValidationError
 from explorer.cli.setting_forms import Setting
 from explorer.cli.setting_table import MODEL_VARIABLE, MODELS_KEY, ROLE, TABLE
 from explorer.cli.typo import closest
+from explorer.cli.zone import machine_zone
 from explorer.errors import ConfigError
 from explorer.settings import Settings
 
 SHOWN_CHARS = 80
 """Of a bad value, in an error."""
 DEFAULT = "default"
+MACHINE = "this machine"
 URL_PASSWORD = re.compile(r"//[^/@]*@")
 
 
@@ -92,12 +94,18 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
         _variable_layer(dotenv, ".env"),
         _file_layer(folder / "explorer.toml", "explorer.toml"),
         _file_layer(user_file(environment), str(user_file(environment))),
+        _machine_layer(environment),
     ]
     found = _overlay([layer.values for layer in layers])
     models = _overlay([layer.models for layer in layers])
     settings = _settings(found, models)
     unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(dotenv, ".env"))
     return Configuration(settings, _values(settings, found, models), unknown)
+
+
+def _machine_layer(environment: Mapping[str, str]) -> Layer:
+    name = machine_zone(environment)
+    return Layer(MACHINE, {"timezone": Raw(name, MACHINE)} if name else {}, {})
 
 
 def user_file(environment: Mapping[str, str]) -> Path:

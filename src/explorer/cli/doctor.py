@@ -1,5 +1,6 @@
 """`explorer doctor`: is this machine ready, and if not, what mends it."""
 
+import asyncio
 import shutil
 import sys
 import tempfile
@@ -17,9 +18,14 @@ from explorer.cli.plain import one_line
 from explorer.cli.probes import Finding, probe_services
 from explorer.cli.reading import configured
 from explorer.cli.run_checks import check_run
+from explorer.equipment import choose_shell
 from explorer.errors import ConfigError
+from explorer.net.choose_search import plan_search
 from explorer.prompts import PromptLoader, built_in_roles
 from explorer.runs import find_run
+from explorer.sandbox.choosing import Sandbox
+from explorer.sandbox.confinement import Tier
+from explorer.settings import Settings
 
 OLDEST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 100 * 1024**2
@@ -49,6 +55,8 @@ def doctor(
         check_disk(configuration.settings.workspace),
         check_roles(configuration.settings.roles_dir),
         *check_keys(configuration),
+        check_search(configuration.settings),
+        check_shell(asyncio.run(choose_shell(configuration.settings))),
         *check_variables(configuration.unknown),
         *probe_services(configuration),
     ]
@@ -74,6 +82,16 @@ def check_python(version: tuple[int, ...]) -> Finding:
     if version < OLDEST_PYTHON:
         return Finding("python", "fail", f"{words} is too old", "install Python 3.11 or newer")
     return Finding("python", "ok", words)
+
+
+def check_shell(sandbox: Sandbox) -> Finding:
+    """What holds the commands of agents: seen to hold, not believed."""
+    if sandbox.confinement is None:
+        reason, _, fix = sandbox.why.partition(". To have a shell, ")
+        return Finding("shell", "warn", f"agents have no shell: {reason}", fix)
+    if sandbox.confinement.tier is Tier.UNCONFINED:
+        return Finding("shell", "warn", sandbox.why, "leave out --unsafe-shell (EXPLORER_SHELL=auto)")
+    return Finding("shell", "ok", sandbox.why)
 
 
 def existing(path: Path) -> Path:
@@ -132,13 +150,22 @@ def check_keys(configuration: Configuration) -> list[Finding]:
         Finding("openai key", "ok", "set" if has_openai else "not set"),
         Finding("tavily key", "ok", "set")
         if keys.tavily_key.get_secret_value()
-        else Finding("tavily key", "ok", "not set; web search uses the keyless mode"),
+        else Finding("tavily key", "ok", "not set"),
     ]
     has_model = has_anthropic or has_openai or settings.services.openai_url or settings.model != "auto"
     if not has_model:
         fix = "set ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_BASE_URL of a local server"
         findings.append(Finding("model", "warn", "no key: a local server is used, or the offline stand-in", fix))
     return findings
+
+
+def check_search(settings: Settings) -> Finding:
+    """Which web search engine would be asked, and why."""
+    try:
+        plan = plan_search(settings)
+    except ConfigError as error:
+        return Finding("search engine", "fail", error.message, error.hint)
+    return Finding("search engine", "ok", f"{', '.join(plan.engines[:1]) or 'none'}: {plan.why}")
 
 
 def check_variables(unknown: Sequence[str]) -> list[Finding]:

@@ -16,9 +16,9 @@ from explorer.cli.reading import configured
 from explorer.cli.screen import say
 from explorer.errors import ConfigError
 from explorer.events import Status
+from explorer.fold import Fold
 from explorer.forking import Forked
 from explorer.forking import fork as fork_run
-from explorer.history import Fold
 from explorer.runs import find_run, read_records
 
 

@@ -12,7 +12,9 @@ COMMANDS = (
     "watch",
     "runs",
     "show",
+    "diff",
     "report",
+    "grep",
     "demo",
     "tools",
     "agents",
@@ -47,7 +49,10 @@ Commands:
   runs rm, runs gc         remove runs: those named, or the old ones
   runs export, import      a run as one file
   show RUN                 one run: agents, files, sources, cost, timeline
+  diff RUN_A RUN_B         what is new, gone, changed (exit code 1: something)
   report [RUN]             print a run's report
+  report list, show NAME   the library of reports, which agents keep over runs
+  grep PATTERN [RUN]       find lines in runs' reports, findings, sources
   demo                     explore the bundled sample day, offline
   tools                    what agents can do, and which roles may
   agents                   the roles: what each is for, its tools and limits
@@ -61,6 +66,8 @@ Models and roles:
                            auto, offline, anthropic:NAME, openai:NAME, or NAME
   --judge MODEL            judges whether the sources carry what is cited
   --roles DIR              your own role files, over the built-in ones
+  --no-shell               agents cannot run commands at all
+  --unsafe-shell           agents run commands without a sandbox, as you
 
 Limits (`none` lifts one):
   --max-steps N            model turns of all agents together

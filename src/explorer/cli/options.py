@@ -98,6 +98,22 @@ class RunOptions(ModelOptions):
         str | None,
         Parameter(name="--judge", group=MODELS, help="A model that judges whether sources carry the cited sentences."),
     ] = None
+    no_shell: Annotated[
+        bool,
+        Parameter(
+            name="--no-shell", negative="", show_default=False, group=MODELS, help="Agents cannot run commands at all."
+        ),
+    ] = False
+    unsafe_shell: Annotated[
+        bool,
+        Parameter(
+            name="--unsafe-shell",
+            negative="",
+            show_default=False,
+            group=MODELS,
+            help="Agents run commands without a sandbox, as you: the report says so.",
+        ),
+    ] = False
     lang: Annotated[
         str | None,
         Parameter(name="--lang", group=INPUT_OUTPUT, help="Language of the report; otherwise the question's."),

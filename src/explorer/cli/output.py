@@ -40,6 +40,8 @@ class Outcome:
     sources: int = 0
     citations: int = 0
     seconds: float = 0.0
+    changes: str | None = None
+    """Where the changes since the earlier run are, when one was named."""
 
 
 def token_counts(usage: Usage) -> dict[str, int]:

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from explorer.cli.figures import counted, duration, money, tokens
 from explorer.cli.live import tree
 from explorer.cli.options import COMMON, CommonOptions
+from explorer.cli.origins_page import origins_page
 from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line, plain
 from explorer.cli.reading import configured
@@ -26,7 +27,9 @@ from explorer.cli.run_view import RUNNING, AgentView, RunView
 from explorer.cli.screen import line_of, say
 from explorer.cli.table import aligned
 from explorer.errors import NotFoundError
+from explorer.provenance import origins
 from explorer.runs import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
+from explorer.workspace import Workspace
 
 LEAST_QUESTION_CELLS = 30
 TIMELINE_LINES = 20
@@ -53,6 +56,10 @@ def show(
     timeline: Annotated[
         bool, Parameter(name="--timeline", negative="", help="Every record by its number, which `fork --at` takes.")
     ] = False,
+    files: Annotated[
+        bool,
+        Parameter(name="--files", negative="", help="Where each file comes from: who wrote it, when, citing what."),
+    ] = False,
     options: CommonOptions = COMMON,
 ) -> int:
     """Show one run: its question, agents, files, sources, cost, and how it went.
@@ -70,7 +77,9 @@ def show(
         view.apply(record)
     if view.status == RUNNING and not is_running(folder):
         view.status = UNFINISHED
-    if options.output_format == "text":
+    if options.output_format == "text" and files:
+        emit(origins_page(origins(records, Workspace(folder))))
+    elif options.output_format == "text":
         emit(timeline_page(events) if timeline else _page(view, folder, events))
     else:
         emit_json(run_facts(view, folder, records) | {"timeline": [event.facts() for event in events]})

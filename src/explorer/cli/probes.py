@@ -12,9 +12,11 @@ import httpx2
 
 from explorer.cli.configuration import DEFAULT, Configuration
 from explorer.cli.figures import counted
-from explorer.errors import ModelError
+from explorer.errors import ConfigError, ModelError
 from explorer.llm.exchange import is_loopback
 from explorer.llm.model_list import list_models
+from explorer.net.choose_search import ADDRESSES, plan_search
+from explorer.settings import Settings
 
 PROBE_S = 3.0
 LOCAL_PROBE_S = 1.0
@@ -87,7 +89,7 @@ def _probes(configuration: Configuration) -> list[Probe]:
     probes = [
         Probe("hacker news", f"{services.hn_api_url}/maxitem.json", "services.hn_api_url"),
         Probe("hn search", f"{services.hn_search_url}/search?query=a&hitsPerPage=1", "services.hn_search_url"),
-        Probe("web search", services.tavily_url, "services.tavily_url"),
+        *_search_probes(configuration.settings),
     ]
     if services.reader_url:
         probes.append(Probe("reader", services.reader_url, "services.reader_url"))
@@ -98,6 +100,20 @@ def _probes(configuration: Configuration) -> list[Probe]:
         url = services.openai_url or OPENAI_URL
         probes.append(Probe("openai", url, "services.openai_url"))
     return probes
+
+
+def _search_probes(settings: Settings) -> list[Probe]:
+    """The search engines that would be asked, the first under the name of the whole."""
+    try:
+        engines = plan_search(settings).engines
+    except ConfigError:  # the check of the settings tells
+        return []
+    named = {("web search" if engine == engines[0] else engine): ADDRESSES.get(engine) for engine in engines}
+    return [
+        Probe(name, str(getattr(settings.services, field)), f"services.{field}")
+        for name, field in named.items()
+        if field
+    ]
 
 
 def _problem_at(url: str) -> str:

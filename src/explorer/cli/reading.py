@@ -5,12 +5,22 @@ from pathlib import Path
 
 from explorer.cli.configuration import Configuration, Flags, read_configuration
 from explorer.cli.options import AskOptions, CommonOptions, ModelOptions, RunOptions
+from explorer.cli.secrecy import keep_secret
 from explorer.cli.setting_table import ROLE
+from explorer.errors import ConfigError
 
 
 def configured(options: CommonOptions) -> Configuration:
     """The settings after the flags of a command, the environment and the files."""
-    return read_configuration(flags_of(options), os.environ, Path.cwd())
+    configuration = read_configuration(flags_of(options), os.environ, Path.cwd())
+    keep_secret(configuration.settings.secrets, os.environ)
+    return configuration
+
+
+def _shell(options: RunOptions) -> str | None:
+    if options.no_shell and options.unsafe_shell:
+        raise ConfigError("a shell cannot be both absent and unsafe", hint="give one of --no-shell and --unsafe-shell")
+    return "off" if options.no_shell else "unsafe" if options.unsafe_shell else None
 
 
 def flags_of(options: CommonOptions) -> Flags:
@@ -27,6 +37,7 @@ def flags_of(options: CommonOptions) -> Flags:
             "limits.max_agents": options.max_agents,
             "language": options.lang,
             "judge": options.judge,
+            "shell": _shell(options),
         }
     if isinstance(options, AskOptions):
         given["corpus"] = options.corpus

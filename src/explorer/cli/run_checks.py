@@ -8,7 +8,7 @@ from explorer.cli.probes import Finding
 from explorer.conclusion import DRAFT, REPORT
 from explorer.errors import StorageError, ToolError
 from explorer.events import JOURNAL_VERSION, Source
-from explorer.history import Fold
+from explorer.fold import Fold
 from explorer.inbox import Inbox
 from explorer.records import Scan, examine
 from explorer.report import without_frontmatter

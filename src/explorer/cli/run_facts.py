@@ -10,6 +10,8 @@ from explorer.cli.output import token_counts
 from explorer.cli.report_page import REPORT
 from explorer.cli.run_view import AgentView, RunView
 from explorer.events import ENGINE, Record, RunFinished
+from explorer.provenance import origins
+from explorer.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ def run_facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[st
         "failed_attempts": view.failed_attempts,
         "orders": [asdict(order) for order in view.orders],
         "files": [file.model_dump(mode="json") for file in view.files.values()],
+        "origins": [origin.model_dump(mode="json") for origin in origins(records, Workspace(folder))],
         "sources": [source.model_dump(mode="json") for source in view.sources.values()],
         "report": str(path) if path.is_file() else None,
         "records": len(records),

@@ -19,6 +19,7 @@ from explorer.events import (
     RunFinished,
     RunForked,
     RunStarted,
+    SandboxChosen,
     Steered,
     StopAsked,
     ToolFinished,
@@ -105,7 +106,7 @@ def line_of(record: Record, view: RunView) -> str:
             line = f"{event.agent}  {event.status.value}{reason}: {one_line(event.summary, TASK_CHARS)}"
         case RunStarted() | RunFinished() | RunForked() | Repaired():
             line = _line_of_run(event)
-        case NoteAdded() | Steered() | StopAsked():
+        case NoteAdded() | Steered() | StopAsked() | SandboxChosen():
             line = _line_of_words(event)
         case _:
             pass
@@ -138,11 +139,13 @@ def _line_of_run(event: RunStarted | RunFinished | RunForked | Repaired) -> str:
             return f"journal repaired: {counted(event.cut_bytes, 'byte')} of a torn tail set aside"
 
 
-def _line_of_words(event: NoteAdded | Steered | StopAsked) -> str:
+def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen) -> str:
     match event:
         case NoteAdded():
             return f"{event.agent}  note: {one_line(event.text, TASK_CHARS)}"
         case Steered():
             return f"{event.agent}  from you: {one_line(event.text, TASK_CHARS)}"
+        case SandboxChosen():
+            return f"shell  {one_line(event.why, TASK_CHARS)}"
         case StopAsked():
             return f"asked to write up and stop: {one_line(event.reason, TASK_CHARS)}"

@@ -24,7 +24,7 @@ from explorer.cli.setting_forms import (
     whole,
     whole_or_none,
 )
-from explorer.settings import SEARCH_ENGINES
+from explorer.settings import SEARCH_ENGINES, SHELLS
 
 ROLE = re.compile(r"[a-z][a-z0-9_-]*")
 MODEL_VARIABLE = "EXPLORER_MODEL_"
@@ -109,6 +109,23 @@ TABLE: tuple[Setting, ...] = (
         "Web search engine: auto takes what is configured",
         one_of(*SEARCH_ENGINES),
         f"one of {', '.join(SEARCH_ENGINES)}",
+    ),
+    Setting(
+        "shell",
+        "EXPLORER_SHELL",
+        "shell",
+        "Whether agents have a shell: auto (where a sandbox holds), off, unsafe",
+        one_of(*SHELLS),
+        f"one of {', '.join(SHELLS)}",
+        "--unsafe-shell",
+    ),
+    Setting(
+        "shell_hosts",
+        "EXPLORER_SHELL_HOSTS",
+        "shell_hosts",
+        "Hosts that commands in the sandbox may reach, parted by commas",
+        hosts,
+        "host names parted by commas, like pypi.org",
     ),
     Setting(
         "max_output_tokens",

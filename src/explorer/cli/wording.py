@@ -44,6 +44,20 @@ WORDINGS: dict[str, Wording] = {
     "search_hn": _quoted("searching Hacker News for", "query"),
     "get_hn_stories": lambda given: f"looking at Hacker News {given.get('story_type', 'top')} stories",
     "get_hn_comments": _named("reading the comments on", "story_id"),
+    "get_hn_user": _named("looking up the Hacker News user", "name"),
+    "get_reddit_posts": _named("looking at posts of r/", "subreddit"),
+    "get_comments": _named("reading the comments on", "post_id"),
+    "search_corpus": _quoted("searching your folder for", "query"),
+    "read_document": _named("reading", "path"),
+    "search_runs": _quoted("searching earlier runs for", "query"),
+    "list_sources": lambda _: "listing the sources",
+    "read_source": _named("reading the source", "source_id"),
+    "read_report": _named("reading the report", "report"),
+    "create_report": _named("adding to the library:", "title"),
+    "append_report": _named("adding to the library's", "report"),
+    "execute_shell": _named("running", "command"),
+    "get_shell_output": _named("looking at the job", "bash_id"),
+    "kill_shell": _named("ending the job", "bash_id"),
     "read_file": _named("reading", "filepath"),
     "write_file": _named("writing", "filepath"),
     "edit_file": _named("editing", "filepath"),
@@ -88,4 +102,5 @@ def _counted(event: ToolFinished) -> str:
     if not counts:
         return ""
     number, word = counts[-1]
-    return counted(int(number.replace(",", "")), "comment" if event.name == "get_hn_comments" else word)
+    is_thread = event.name in {"get_hn_comments", "get_comments"}
+    return counted(int(number.replace(",", "")), "comment" if is_thread else word)

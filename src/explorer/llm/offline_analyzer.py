@@ -11,7 +11,7 @@ from explorer.llm.offline_question import understand_task
 from explorer.llm.offline_ranking import most_notable, theme_lines
 from explorer.llm.offline_reading import Story, stories_in, story_entry
 from explorer.llm.offline_searcher import folder_in
-from explorer.llm.offline_text import LATIN_WORD, is_quotable, rank_by_query, sentences_of, words_of
+from explorer.llm.offline_text import is_quotable, names_in, rank_by_query, sentences_of, unwrapped, words_of
 
 CONTEXT_FILE = re.compile(r"^- (\S.*?) \(\d+ lines?, \d+ bytes?\)", re.MULTILINE)
 USER_FILE = re.compile(r"`([^`\n]+)` \[(S\d+)\]")
@@ -110,7 +110,7 @@ def _passages(path: str, source: str, text: str) -> list[_Passage]:
         if not line.startswith("#"):
             lines.append(line)
             continue
-        sentences = [sentence for sentence in sentences_of("\n".join(lines)) if is_quotable(sentence)]
+        sentences = [sentence for sentence in sentences_of(unwrapped("\n".join(lines))) if is_quotable(sentence)]
         found += [_Passage(path, source, heading, sentence) for sentence in sentences]
         heading, lines = " ".join(line.strip("# ").split()), []
     return found
@@ -120,15 +120,10 @@ def _choose(passages: Sequence[_Passage], question: str) -> list[_Passage]:
     """The passages that meet the question, then those that meet names found in the best of them: a second hop."""
     texts = [f"{passage.heading} {passage.text}" for passage in passages]
     first = [index for _, index in rank_by_query(texts, words_of(question))[:MAX_PASSAGES]]
-    names = {word for index in first[:HOP_BASE] for word in words_of(" ".join(_names(texts[index])))}
+    names = {word for index in first[:HOP_BASE] for word in words_of(" ".join(names_in(texts[index])))}
     new_names = names - set(words_of(question))
     second = [index for _, index in rank_by_query(texts, new_names) if index not in first][:HOP_PASSAGES]
     return [passages[index] for index in dict.fromkeys([*first, *second])]
-
-
-def _names(text: str) -> list[str]:
-    """Words written with a capital inside a sentence, and numbers: what one passage may hand on to another."""
-    return [word for word in LATIN_WORD.findall(text) if word[0].isupper() or word.isdigit()]
 
 
 def _as_notes(chosen: Sequence[_Passage]) -> list[Note]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from explorer.llm.offline_analyzer import stories_of
+from explorer.llm.offline_corpus import IN_FOLDER
 from explorer.llm.offline_desk import Answer, Ask, Desk, Part, Script, Step, read_files
 from explorer.llm.offline_followup import answer_follow_up
 from explorer.llm.offline_notes import read_note, short_reason
@@ -16,6 +17,8 @@ from explorer.llm.offline_report import first_words, links_of
 from explorer.llm.offline_text import words_of
 from explorer.llm.offline_writer import FROM_FILES, REPORT, report_of, write_report
 
+NOT_YET = "not finished yet"
+"""What a refusal begins with that is said only once."""
 SPARE_SHARE = 0.5
 """Stories looked at beyond the number wanted, when that number is ours: many articles cannot be read."""
 FURTHER_SHARE = 2.0
@@ -76,6 +79,10 @@ def _explore(desk: Desk, plan: Plan) -> Part:
     """From the question to a report."""
     if plan.wish.kind is Kind.FILES:
         yield from _from_files(plan)
+        if plan.wish.has_folder and not desk.is_hurried:
+            yield from _from_folder(plan)
+    elif plan.wish.kind is Kind.FOLDER:
+        yield from _from_folder(plan)
     elif plan.wish.kind is Kind.HACKER_NEWS:
         yield from _from_hacker_news(desk, plan)
     else:
@@ -200,6 +207,12 @@ def _from_web(plan: Plan) -> Part:
     _take(plan, answer)
 
 
+def _from_folder(plan: Plan) -> Part:
+    task = f"{IN_FOLDER}, and note what the best documents say."
+    (answer,) = yield Step(calls=(call_helper("searcher", [task, *brief(plan.wish)], output_dir="notes"),))
+    _take(plan, answer)
+
+
 def _from_files(plan: Plan) -> Part:
     named = ", ".join(f"`{path}` [{source}]" for path, source in plan.wish.files)
     task = [f"Find the passages that meet the question in the user's files: {named}.", *brief(plan.wish)]
@@ -213,7 +226,7 @@ def _report(desk: Desk, plan: Plan) -> Part:
     """By the writer; when there is no time or no writer, by the orchestrator itself."""
     if not desk.is_hurried:
         task = ["Write the report `report.md` from these files."]
-        if plan.wish.kind is Kind.FILES:
+        if _is_about_own_files(plan):
             task.append(FROM_FILES)
         call = call_helper("writer", [*task, *brief(plan.wish, plan)], context_files=plan.paths[:MAX_CONTEXT])
         (answer,) = yield Step(calls=(call,))
@@ -226,15 +239,22 @@ def _report(desk: Desk, plan: Plan) -> Part:
     missing = [path for path in plan.paths if path not in plan.texts]
     plan.texts |= (yield from read_files(desk, missing)) if missing else {}
     texts = {path: text for path, text in plan.texts.items() if path in plan.paths}
-    content = report_of(plan.wish, texts, plan.gaps, from_files=plan.wish.kind is Kind.FILES)
+    content = report_of(plan.wish, texts, plan.gaps, from_files=_is_about_own_files(plan))
     plan.texts[REPORT] = content
     yield write_report(content)
+
+
+def _is_about_own_files(plan: Plan) -> bool:
+    return plan.wish.kind in {Kind.FILES, Kind.FOLDER}
 
 
 def _finish(plan: Plan) -> Script:
     """Finish; a report that is refused for citing unknown sources is freed of them once."""
     call = _finishing(plan)
     (answer,) = yield Step(calls=(call,))
+    if answer.is_error and answer.text.startswith(NOT_YET):
+        # What stands there was taken from the sources word for word: there is nothing to mend by rule.
+        (answer,) = yield Step(calls=(call,))
     unknown = re.findall(r"\bS\d+\b", answer.text) if answer.is_error else []
     if unknown:
         plan.texts[REPORT] = _without(plan.texts.get(REPORT, ""), unknown)

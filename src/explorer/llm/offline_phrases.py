@@ -83,6 +83,9 @@ PHRASES: dict[str, tuple[str, str]] = {
         "“{title}”只读取了 {all} 个字符中的前 {read} 个",
     ),
     "lines_cut": ("Very long lines of “{title}” were read in part", "“{title}”中过长的行只读取了一部分"),
+    "no_document": ("The document “{title}” could not be read: {why}", "未能读取文档“{title}”：{why}"),
+    "folder_failed": ("The folder could not be searched: {why}", "无法搜索文件夹：{why}"),
+    "folder_nothing": ("No document of the folder says anything about it", "文件夹中没有相关内容"),
     "flagged": ("“{title}” is marked {flags}", "“{title}”带有标记：{flags}"),
     "threads_cut": (
         "Long threads were read in part: the best-ranked comments only",

@@ -14,7 +14,9 @@ MAX_TOPIC_CHARS = 60
 FIRST_MESSAGE = re.compile(r"\AQuestion: (.*?)(?:\n\nRun (\S+), started ([^\n]*)|\Z)", re.DOTALL)
 TASK_QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
 FILES_LINE = re.compile(r"^Files from the user: (.+)$", re.MULTILINE)
+CORPUS_LINE = re.compile(r"^Corpus: .+ \(search_corpus\)$", re.MULTILINE)
 FILE_ENTRY = re.compile(r"([^,\s][^,]*?) \[(S\d+)\] \(\d+ lines?\)")
+SAYS_HACKER_NEWS = re.compile(r"hacker\s*news|\bhn\b|黑客新闻", re.IGNORECASE)
 HACKER_NEWS = re.compile(
     r"hacker\s*news|\bhn\b|\bfront\s?page\b|\b(?:show|ask|tell) hn\b|\btop stories\b|黑客新闻|热帖"
     r"|\b(?:today|today's|latest|this week's) (?:tech |technology )?(?:news|stories)\b|\b(?:tech )?news (?:of )?today\b"
@@ -86,6 +88,7 @@ class Kind(StrEnum):
     HACKER_NEWS = "hacker_news"
     WEB = "web"
     FILES = "files"
+    FOLDER = "folder"
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,8 @@ class Wish:
     """When the run started, as the first message says it."""
     files: tuple[tuple[str, str], ...] = ()
     """Paths of the user's files, with their source ids."""
+    has_folder: bool = False
+    """There is a folder of the user's to search."""
 
     @property
     def topic_words(self) -> frozenset[str]:
@@ -132,7 +137,8 @@ def understand_task(task: str) -> Wish:
 
 
 def _wish(question: str, context: str, files: tuple[tuple[str, str], ...], *, is_sample: bool, day: str) -> Wish:
-    kind = Kind.FILES if files else Kind.HACKER_NEWS if is_sample or HACKER_NEWS.search(question) else Kind.WEB
+    has_folder = bool(CORPUS_LINE.search(context))
+    kind = _kind(question, has_files=bool(files), has_folder=has_folder, is_sample=is_sample)
     topic = topic_of(question) if kind is Kind.HACKER_NEWS else ""
     counted = count_of(question)
     return Wish(
@@ -146,7 +152,19 @@ def _wish(question: str, context: str, files: tuple[tuple[str, str], ...], *, is
         is_counted=counted > 0,
         day=day,
         files=files,
+        has_folder=has_folder,
     )
+
+
+def _kind(question: str, *, has_files: bool, has_folder: bool, is_sample: bool) -> Kind:
+    """Files come first, then what the question names, then the user's folder."""
+    if has_files:
+        return Kind.FILES
+    if is_sample or SAYS_HACKER_NEWS.search(question):
+        return Kind.HACKER_NEWS
+    if has_folder:
+        return Kind.FOLDER
+    return Kind.HACKER_NEWS if HACKER_NEWS.search(question) else Kind.WEB
 
 
 def count_of(question: str) -> int:

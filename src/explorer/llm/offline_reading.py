@@ -237,7 +237,7 @@ def page_in(text: str) -> Page | None:
     flags = next((line.removeprefix("flags: ") for line in head if line.startswith("flags: ")), "")
     words = "\n".join(body)
     read, complete = (int(part[1]), int(part[2])) if part else (len(words), len(words))
-    about = next((line for line in head[1:] if "http" in line), "")
+    about = next((line for line in head[1:] if "http" in line or "file:" in line), "")
     return Page(match[1], harmless(match[2]), harmless(about), words, flags, read, complete)
 
 

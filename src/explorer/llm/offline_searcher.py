@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from explorer.llm.offline_corpus import IN_FOLDER, SEARCH, search_folder
 from explorer.llm.offline_desk import Answer, Ask, Desk, Script, Step
 from explorer.llm.offline_notes import Note, Quote, quote, short_reason, slug, write_note, write_overview
 from explorer.llm.offline_phrases import Phrases
@@ -19,7 +20,7 @@ from explorer.llm.offline_reading import (
     thread_in,
 )
 from explorer.llm.offline_text import TOO_ALIKE, best_sentences, is_quotable, opening, overlap, words_of
-from explorer.llm.offline_web import read_pages, search_web
+from explorer.llm.offline_web import keep_notes, read_pages, search_web
 
 LIST_LIMIT = 30
 COMMENT_LIMIT = 40
@@ -43,12 +44,25 @@ def search(desk: Desk) -> Script:
     stories = stories_in(desk.task.splitlines())
     if stories:
         return (yield from _look_closely(desk, stories, wish))
+    if IN_FOLDER in desk.task:
+        return (yield from _in_folder_first(desk, wish))
     urls = [url for url in URL.findall(desk.task) if "news.ycombinator.com/item" not in url]
     if urls and wish.kind is not Kind.HACKER_NEWS:
         return (yield from read_pages(wish, urls, folder_in(desk.task)))
     if wish.kind is Kind.HACKER_NEWS or SEARCH_WORDS.search(desk.task) or LIST_WORDS.search(desk.task):
         return (yield from _overview(desk, wish))
-    return (yield from search_web(desk, wish, folder_in(desk.task)))
+    return (yield from _in_folder_first(desk, wish))
+
+
+def _in_folder_first(desk: Desk, wish: Wish) -> Script:
+    """What the user's own folder says, where there is one; the web where it says nothing."""
+    folder, phrases = folder_in(desk.task), Phrases(wish.language)
+    if SEARCH not in desk.tools:
+        return (yield from search_web(desk, wish, folder))
+    found = yield from search_folder(desk, wish)
+    if not found.notes and not desk.is_hurried:
+        return (yield from search_web(desk, wish, folder, [*found.gaps, phrases("folder_nothing")]))
+    return (yield from keep_notes(found.notes, found.gaps, folder, phrases))
 
 
 def folder_in(task: str) -> str:

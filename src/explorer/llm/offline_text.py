@@ -23,6 +23,10 @@ BOILERPLATE = re.compile(
 CITATION_MARK = re.compile(r"\[\s*S\d+|<<|>>")
 """Outside text that looks like a mark of ours is never quoted."""
 TERMINAL = re.compile(r"[.!?。\uff01\uff1f][\"”\u2019)』」]*$")
+STANDS_ALONE = re.compile(r"\s*(?:#|\||```|<|---|!\[|\[page )")
+BEGINS_ITEM = re.compile(r"\s*(?:[-*+>]|\d+[.)])\s")
+MIN_WRAPPED_CHARS = 40
+"""Of a line that was broken at a width; shorter ones are headings or lists."""
 MIN_CHARS, MAX_CHARS = 25, 330
 MIN_CJK_CHARS, MAX_CJK_CHARS = 12, 160
 TOO_ALIKE = 0.5
@@ -110,6 +114,36 @@ class Scored:
     text: str
     place: int
     score: float
+
+
+def names_in(text: str) -> list[str]:
+    """Words written with a capital inside a sentence, and numbers: what one passage may hand on to another."""
+    return [word for word in LATIN_WORD.findall(text) if word[0].isupper() or word.isdigit()]
+
+
+def unwrapped(text: str) -> str:
+    """A text whose lines were broken at a width, with its paragraphs on one line each; headings and lists stay."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if lines and _goes_on(lines[-1], line):
+            gap = "" if CJK_RUN.match(lines[-1][-1]) and CJK_RUN.match(line.strip()[0]) else " "
+            lines[-1] = f"{lines[-1].rstrip()}{gap}{line.strip()}"
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _goes_on(line: str, following: str) -> bool:
+    """Whether a line was broken in the middle of a sentence."""
+    wide = MIN_WRAPPED_CHARS // 2 if CJK_RUN.search(line) else MIN_WRAPPED_CHARS
+    return (
+        len(line) >= wide
+        and bool(following.strip())
+        and not TERMINAL.search(line.rstrip())
+        and not STANDS_ALONE.match(line)
+        and not STANDS_ALONE.match(following)
+        and not BEGINS_ITEM.match(following)
+    )
 
 
 def best_sentences(text: str, title: str, count: int) -> list[str]:

@@ -16,17 +16,17 @@ MAX_QUERY_WORDS = 12
 MAX_HN_HITS = 5
 
 
-def search_web(desk: Desk, wish: Wish, folder: str) -> Script:
-    """Search the web for the question, then read the best results."""
+def search_web(desk: Desk, wish: Wish, folder: str, gaps: Sequence[str] = ()) -> Script:
+    """Search the web for the question, then read the best results; `gaps` are what is known to be missing before."""
     phrases, words = Phrases(wish.language), query_words(wish.question)
     (answer,) = yield Step(calls=(Ask("web_search", {"query": words, "max_results": MAX_RESULTS}),))
     hits = [] if answer.is_error else hits_in(answer.text)
     if not hits:
         why = short_reason(answer.text) if answer.is_error else phrases("nothing")
-        return (yield from _without_web(desk, wish, folder, phrases("web_failed", words=words, why=why)))
+        return (yield from _without_web(desk, wish, folder, [*gaps, phrases("web_failed", words=words, why=why)]))
     if desk.is_hurried:
-        return (yield from _keep_hits(wish, folder, hits))
-    return (yield from read_pages(wish, [hit.url for hit in hits[:MAX_PAGES]], folder, hits))
+        return (yield from _keep_hits(wish, folder, hits, gaps))
+    return (yield from read_pages(wish, [hit.url for hit in hits[:MAX_PAGES]], folder, hits, gaps))
 
 
 def query_words(question: str) -> str:
@@ -34,13 +34,15 @@ def query_words(question: str) -> str:
     return " ".join(one_line(question).split()[: 2 * MAX_QUERY_WORDS])[:300]
 
 
-def read_pages(wish: Wish, urls: Sequence[str], folder: str, hits: Sequence[Hit] = ()) -> Script:
+def read_pages(
+    wish: Wish, urls: Sequence[str], folder: str, hits: Sequence[Hit] = (), known_gaps: Sequence[str] = ()
+) -> Script:
     """Read pages side by side, and write a note on each that says something about the question."""
     phrases = Phrases(wish.language)
     chosen = list(dict.fromkeys(urls))[:MAX_PAGES]
     answers = yield Step(calls=tuple(Ask("read_webpage", {"url": url}) for url in chosen))
     notes: list[Note] = []
-    gaps: list[str] = []
+    gaps = [*known_gaps]
     for url, answer in zip(chosen, answers, strict=True):
         page = None if answer.is_error else page_in(answer.text)
         if page is None:
@@ -49,7 +51,7 @@ def read_pages(wish: Wish, urls: Sequence[str], folder: str, hits: Sequence[Hit]
             notes.append(_page_note(page, wish.question))
     read = {url for url, answer in zip(chosen, answers, strict=True) if not answer.is_error}
     notes += [note for hit in hits if hit.url not in read and (note := _hit_note(hit, wish.question))]
-    return (yield from _keep(notes, gaps, folder, phrases))
+    return (yield from keep_notes(notes, gaps, folder, phrases))
 
 
 def passages_about(text: str, question: str, source: str, count: int) -> tuple[Quote, ...]:
@@ -74,16 +76,15 @@ def _hit_note(hit: Hit, question: str) -> Note | None:
     return Note(title=hit.title, source=hit.source, about=hit.url, passages=passages) if passages else None
 
 
-def _keep_hits(wish: Wish, folder: str, hits: Sequence[Hit]) -> Script:
+def _keep_hits(wish: Wish, folder: str, hits: Sequence[Hit], gaps: Sequence[str]) -> Script:
     notes = [note for hit in hits if (note := _hit_note(hit, wish.question))]
     phrases = Phrases(wish.language)
-    return (yield from _keep(notes, [phrases("stopped")], folder, phrases))
+    return (yield from keep_notes(notes, [*gaps, phrases("stopped")], folder, phrases))
 
 
-def _without_web(desk: Desk, wish: Wish, folder: str, gap: str) -> Script:
+def _without_web(desk: Desk, wish: Wish, folder: str, gaps: list[str]) -> Script:
     """What Hacker News has on the question, when the web cannot be searched; else an honest note."""
     phrases = Phrases(wish.language)
-    gaps = [gap]
     notes: list[Note] = []
     if "search_hn" in desk.tools and not desk.is_hurried:
         keywords = " ".join(dict.fromkeys(words_of(wish.question)[:4]))
@@ -93,7 +94,7 @@ def _without_web(desk: Desk, wish: Wish, folder: str, gap: str) -> Script:
         else:
             stories = stories_in(read_fence(answer.text)[1])
             notes = [Note(title=story.title, story=story) for story in _fitting(stories, wish.question)]
-    return (yield from _keep(notes, gaps, folder, phrases))
+    return (yield from keep_notes(notes, gaps, folder, phrases))
 
 
 def _fitting(stories: Sequence[Story], question: str) -> list[Story]:
@@ -103,7 +104,7 @@ def _fitting(stories: Sequence[Story], question: str) -> list[Story]:
     return [story for story in stories if len(wanted & set(words_of(story.title))) >= enough][:MAX_HN_HITS]
 
 
-def _keep(notes: Sequence[Note], gaps: Sequence[str], folder: str, phrases: Phrases) -> Script:
+def keep_notes(notes: Sequence[Note], gaps: Sequence[str], folder: str, phrases: Phrases) -> Script:
     """Write the notes, and what is not known into a file of its own."""
     calls = [
         Ask(

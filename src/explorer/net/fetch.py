@@ -1,16 +1,17 @@
 """Fetching from the web: guarded, bounded in bytes and seconds, polite, and each URL only once at a time.
 
-Redirects are followed by hand, so that every hop passes the guard. Whatever goes wrong becomes a `ToolError` that
-tells the model what happened; an answer with an error status is an answer, and the caller judges it.
+Redirects are followed by hand, so that every hop passes the guard and the manners of its host. Whatever goes wrong
+becomes a `ToolError` that tells the model what happened; an answer with an error status is an answer, and the caller
+judges it.
 """
 
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 from typing import Self
@@ -18,11 +19,17 @@ from typing import Self
 import httpx2
 
 from explorer.errors import ToolError
+from explorer.net.answer import API_LIMITS, PAGE_LIMITS, USER_AGENT, Fetched, FetchLimits
 from explorer.net.cache import ResponseCache
+from explorer.net.disk_cache import CacheKey, DiskCache
 from explorer.net.guard import Guard
+from explorer.net.headers import keep_s, retry_after_s
+from explorer.net.politeness import Politeness
+from explorer.net.robots import Robots, TooManyRedirectsError
 from explorer.net.transport import GuardedTransport
 
-USER_AGENT = "explorer/0.1"
+__all__ = ["API_LIMITS", "PAGE_LIMITS", "FetchLimits", "Fetched", "Habits", "Web"]
+
 MAX_REDIRECTS = 5
 MAX_RETRY_AFTER_S = 5.0
 FIRST_WAIT_S = 0.5
@@ -33,58 +40,32 @@ DECODABLE = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 
 
 @dataclass(frozen=True)
-class FetchLimits:
-    """What one fetch may use."""
+class Habits:
+    """How a web treats its hosts, and what it keeps beyond its own life."""
 
-    seconds: float = 30.0
-    """Of work: connecting, redirects and retries together, without the wait for a turn at the host."""
-    body_bytes: int = 5_000_000
-    """After decompression; what lies beyond is left out."""
-    in_flight: int = 2
-    """Requests to the same host at a time."""
-    retries: int = 2
-    """Further attempts after a broken connection, 429 or 5xx."""
-
-
-PAGE_LIMITS = FetchLimits()
-API_LIMITS = FetchLimits(seconds=20.0, body_bytes=32_000_000, in_flight=16)
+    politeness: Politeness | None = None
+    """None: the usual one over the real network, and none where something stands in for the network."""
+    disk: DiskCache | None = None
+    """None: answers are remembered in memory only."""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """An answer, whatever its status."""
+class _Order:
+    """What is to be fetched."""
 
-    url: str
-    """After redirects."""
-    status: int
-    content_type: str
-    """As the server said it, parameters included; may be empty."""
-    body: bytes
-    is_truncated: bool = False
-    """Whether the byte limit cut the body."""
-    retry_after_s: float | None = None
-    """Seconds the server asked to wait, if it did."""
+    url: httpx2.URL
+    accept: str
+    limits: FetchLimits
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    @property
-    def problem(self) -> str:
-        """What the status says went wrong, in words; empty below 400."""
-        if self.status < httpx2.codes.BAD_REQUEST:
-            return ""
-        if self.status in STATUS_WORDS:
-            return f"{STATUS_WORDS[self.status]} (status {self.status})"
-        kind = "the server failed" if self.status >= httpx2.codes.INTERNAL_SERVER_ERROR else "it was refused"
-        return f"{kind} (status {self.status})"
+    def headers_for(self, url: httpx2.URL) -> dict[str, str]:
+        """Those of the caller go to the origin they were meant for, and nowhere else."""
+        is_meant = (url.scheme, url.netloc) == (self.url.scheme, self.url.netloc)
+        return {"Accept": self.accept, **(self.headers if is_meant else {})}
 
 
-STATUS_WORDS = {
-    401: "it asks for a login",
-    402: "it asks for payment",
-    403: "access is refused",
-    404: "there is no such page",
-    410: "the page is gone",
-    429: "it asks to send fewer requests",
-    451: "it is blocked for legal reasons",
-}
+_Key = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
 class Web:
@@ -101,6 +82,7 @@ class Web:
         transport: httpx2.AsyncBaseTransport | None = None,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
+        habits: Habits | None = None,
     ) -> None:
         self.guard = guard
         self._client = httpx2.AsyncClient(
@@ -113,9 +95,13 @@ class Web:
         )
         self._pause = pause
         self._clock = clock
+        self._habits = habits or Habits()
+        usual = None if transport else Politeness(clock=clock, pause=pause)
+        self._politeness = self._habits.politeness or usual
+        self._robots = Robots(lambda url, limits: self.get(url, limits=limits), clock)
         self._cache = ResponseCache[Fetched](clock)
-        self._failures: dict[tuple[str, str], tuple[float, ToolError]] = {}
-        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._failures: dict[_Key, tuple[float, ToolError]] = {}
+        self._locks: dict[_Key, asyncio.Lock] = {}
         self._gates: dict[tuple[str, int], asyncio.Semaphore] = {}
 
     async def __aenter__(self) -> Self:
@@ -132,38 +118,70 @@ class Web:
         """Close all connections."""
         await self._client.aclose()
 
-    async def get(self, url: str, *, accept: str = "*/*", limits: FetchLimits = PAGE_LIMITS) -> Fetched:
+    async def get(
+        self,
+        url: str,
+        *,
+        accept: str = "*/*",
+        limits: FetchLimits = PAGE_LIMITS,
+        headers: Mapping[str, str] | None = None,
+    ) -> Fetched:
         """Fetch a URL, or give the answer fetched a short while ago.
 
-        Callers who ask for a URL that is being fetched wait for that answer, and share its failure.
+        Callers who ask for a URL that is being fetched wait for that answer, and share its failure. `headers`, such
+        as a key, are sent to the URL's own origin only, and an answer to them is not kept on disk.
 
         Raises:
-            ToolError: No answer came: refused by the guard, not reachable, too slow, too many redirects, damaged.
+            ToolError: No answer came: refused by the guard or by the site's robots.txt, not reachable, too slow,
+                too many redirects, damaged.
         """
-        key = (url, accept)
+        order = _Order(self.guard.check_url(url.strip()).copy_with(fragment=None), accept, limits, headers or {})
+        key = (str(order.url), accept, tuple(sorted(order.headers.items())))
         asked = self._clock()
         async with self._locks.setdefault(key, asyncio.Lock()):
-            if kept := self._cache.get(key):
+            kept = self._cache.get(key)
+            if kept and kept.serves(limits):
                 return kept
             failed_at, failure = self._failures.get(key, (-1.0, None))
             if failure and failed_at >= asked:
-                raise ToolError(failure.message, hint=failure.hint) from failure
+                raise type(failure)(failure.message, hint=failure.hint) from failure
             try:
-                fetched = await self._persistently(url, accept, limits)
+                fetched = await self._brought(order)
             except ToolError as error:
                 self._failures[key] = (self._clock(), error)
                 raise
             if not fetched.problem:
-                self._cache.put(key, fetched, size=len(fetched.body))
+                self._cache.put(key, replace(fetched, from_cache=True), size=len(fetched.body))
             return fetched
 
-    async def _persistently(self, url: str, accept: str, limits: FetchLimits) -> Fetched:
+    async def _brought(self, order: _Order) -> Fetched:
+        """From the workspace's cache, else from the network."""
+        disk = self._habits.disk
+        if disk is None or order.headers:
+            return await self._persistently(order)
+        key = CacheKey(str(order.url), order.accept, self._is_opened(order.url))
+        if kept := await disk.get(key, order.limits):
+            return kept
+        if order.limits.is_service:  # many and small: two processes that ask the same do no harm
+            return await self._kept(disk, key, order)
+        async with disk.alone(key):
+            return await disk.get(key, order.limits) or await self._kept(disk, key, order)
+
+    async def _kept(self, disk: DiskCache, key: CacheKey, order: _Order) -> Fetched:
+        """From the network, and into the cache, unless it led from a public host to one opened by the user."""
+        fetched = await self._persistently(order)
+        if not fetched.problem and self._is_opened(httpx2.URL(fetched.url)) == key.is_opened:
+            await disk.put(key, fetched)
+        return fetched
+
+    async def _persistently(self, order: _Order) -> Fetched:
         """Try, and try again where that can help."""
+        url, limits = order.url, order.limits
         allowance = _Allowance(limits.seconds)
         for attempt in range(limits.retries + 1):
             is_last = attempt == limits.retries
             try:
-                fetched = await self._following(url, accept, limits, allowance)
+                fetched = await self._following(order, allowance)
             except httpx2.TransportError as error:
                 if is_last:
                     raise _unreachable(url, error) from error
@@ -182,39 +200,53 @@ class Web:
             await self._pause(_wait(attempt) if wait is None else wait)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _following(self, url: str, accept: str, limits: FetchLimits, allowance: "_Allowance") -> Fetched:
+    async def _following(self, order: _Order, allowance: "_Allowance") -> Fetched:
         """One attempt, redirects followed."""
-        target = self.guard.check_url(url.strip())
+        target = order.url
         for _ in range(MAX_REDIRECTS + 1):
-            async with self._gate(target, limits), allowance.spending():
-                answer = await self._once(target, accept, limits.body_bytes)
+            async with await self._turn(target, order.limits), allowance.spending():
+                answer = await self._once(target, order)
             if isinstance(answer, Fetched):
                 return answer
             target = self.guard.check_url(answer)
-        raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times. Use another source.")
+        raise TooManyRedirectsError(f"{order.url} redirects more than {MAX_REDIRECTS} times. Use another source.")
 
-    async def _once(self, url: httpx2.URL, accept: str, body_bytes: int) -> Fetched | str:
+    async def _once(self, url: httpx2.URL, order: _Order) -> Fetched | str:
         """One request: the answer, or where it redirects to."""
-        async with self._client.stream("GET", url, headers={"Accept": accept}) as response:
+        async with self._client.stream("GET", url, headers=order.headers_for(url)) as response:
             location = response.headers.get("location", "")
             if response.status_code in REDIRECTS and location:
                 return _joined(url, location)
             encoding = response.headers.get("content-encoding", "").strip().lower()
             if encoding not in DECODABLE:
                 raise ToolError(f"{url} answered in an encoding that is not read ({encoding[:50]}).")
-            body, is_truncated = await _read(response, body_bytes)
+            body, is_truncated = await _read(response, order.limits.body_bytes)
             return Fetched(
                 url=str(url),
                 status=response.status_code,
                 content_type=response.headers.get("content-type", ""),
                 body=body,
                 is_truncated=is_truncated,
-                retry_after_s=_retry_after(response.headers.get("retry-after", "")),
+                retry_after_s=retry_after_s(response.headers.get("retry-after", "")),
+                fetched_at=self._habits.now(),
+                keep_s=keep_s(response.headers.get("cache-control", ""), order.limits),
             )
+
+    async def _turn(self, url: httpx2.URL, limits: FetchLimits) -> AbstractAsyncContextManager[object]:
+        """The wait for this host: with manners for the public's pages, with a gate alone for all else."""
+        politeness = self._politeness
+        if politeness is None or limits.is_service:
+            return self._gate(url, limits)
+        if self._is_opened(url) and not politeness.spares_all_hosts:
+            return self._gate(url, limits)
+        return politeness.turn(url.host, await self._robots.delay_s(url))
 
     def _gate(self, url: httpx2.URL, limits: FetchLimits) -> asyncio.Semaphore:
         key = (url.netloc.decode("ascii"), limits.in_flight)
         return self._gates.setdefault(key, asyncio.Semaphore(limits.in_flight))
+
+    def _is_opened(self, url: httpx2.URL) -> bool:
+        return self.guard.is_allowed_host(url.host)
 
 
 class _Allowance:
@@ -257,17 +289,7 @@ def _wait(attempt: int) -> float:
     return random.uniform(0, FIRST_WAIT_S * 2**attempt)  # noqa: S311 - not a secret
 
 
-def _retry_after(value: str) -> float | None:
-    """Seconds from a Retry-After header in either of its two forms."""
-    if not value or value.isdecimal():
-        return float(value) if value else None
-    try:
-        return max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
-    except ValueError:
-        return None
-
-
-def _unreachable(url: str, error: httpx2.TransportError) -> ToolError:
+def _unreachable(url: httpx2.URL, error: httpx2.TransportError) -> ToolError:
     words = "no answer in time" if isinstance(error, httpx2.TimeoutException) else "the connection failed"
     detail = f" ({error})" if str(error) else f" ({type(error).__name__})"
     return ToolError(f"Could not reach {url}: {words}{detail}. Try another source, or this one later.")

@@ -58,6 +58,9 @@ MAPPED_V4 = ipaddress.IPv6Network("::ffff:0:0/96")
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 """Networks without IPv4 reach every IPv4 host through this prefix, so the embedded address decides."""
 
+_V4 = tuple((ipaddress.IPv4Network(network), reason) for network, reason in REFUSED_V4.items())
+_V6 = tuple((ipaddress.IPv6Network(network), reason) for network, reason in REFUSED_V6.items())
+
 ISATAP = re.compile(r"^(0000|0200):5efe:")
 """The lower half of an IPv6 address that tunnels to an IPv4 one."""
 
@@ -75,6 +78,10 @@ DATABASE_PORTS = frozenset({2049, 3306, 3389, 5432, 5900, 6000, 6379, 11211, 270
 
 class UrlRefusedError(ToolError):
     """A URL that must not be fetched, whatever answers there."""
+
+
+class NoSuchSiteError(ToolError):
+    """A host whose name nobody knows."""
 
 
 async def system_resolve(host: str, port: int) -> list[str]:
@@ -98,10 +105,7 @@ def refusal(address: str) -> str:
 
 
 def _refusal_v4(address: ipaddress.IPv4Address) -> str:
-    for network, reason in REFUSED_V4.items():
-        if address in ipaddress.IPv4Network(network):
-            return reason
-    return ""
+    return next((reason for network, reason in _V4 if address in network), "")
 
 
 def _refusal_v6(address: ipaddress.IPv6Address) -> str:
@@ -111,8 +115,8 @@ def _refusal_v6(address: ipaddress.IPv6Address) -> str:
         return "loopback"
     if address not in GLOBAL_V6 or address.scope_id:
         return "not public (loopback, private, link-local, multicast or reserved)"
-    for network, reason in REFUSED_V6.items():
-        if address in ipaddress.IPv6Network(network):
+    for network, reason in _V6:
+        if address in network:
             return reason
     return "an ISATAP tunnel" if ISATAP.match(address.exploded[20:]) else ""
 
@@ -149,7 +153,7 @@ class Guard:
 
         Raises:
             UrlRefusedError: One of the answers is internal.
-            ToolError: There is no such name.
+            NoSuchSiteError: There is no such name.
             OSError: The name could not be looked up just now.
         """
         found = [host] if _is_address(host) else await self._looked_up(host, port)
@@ -212,8 +216,8 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _unknown(host: str) -> ToolError:
-    return ToolError(
+def _unknown(host: str) -> NoSuchSiteError:
+    return NoSuchSiteError(
         f"There is no site {host}: the name cannot be resolved. Check its spelling, or use another source."
     )
 

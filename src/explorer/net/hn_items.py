@@ -1,22 +1,20 @@
 """Stories and comments of Hacker News, as values of ours, and the foreign records they are read from."""
 
-import heapq
 import html
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
-from typing import Annotated, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BeforeValidator
 
-from explorer.errors import ToolError
+from explorer.net.foreign import Foreign, Ids, listed
 from explorer.net.hn_text import plain_text
+from explorer.net.moments import Seconds
+from explorer.net.threads import DEAD, DELETED, Comment
 
 ITEM_URL = "https://news.ycombinator.com/item?id={}"
 STORY_TYPES = frozenset({"story", "job", "poll"})
-
-DELETED = "deleted"
-DEAD = "dead"
+USER_URL = "https://news.ycombinator.com/user?id={}"
 DEAD_TEXTS = frozenset({"[dead]", "[flagged]"})
 
 
@@ -39,24 +37,13 @@ class Story:
     """Direct comments in rank order."""
     options: tuple[str, ...] = ()
     """A poll's, with their points."""
+    state: str = ""
+    """`deleted`, `dead`, or empty for a live one."""
 
     @property
     def item_url(self) -> str:
         """Its page on Hacker News."""
         return ITEM_URL.format(self.id)
-
-
-@dataclass(frozen=True)
-class Comment:
-    """A comment with its replies."""
-
-    id: int
-    author: str = ""
-    time: int | None = None
-    text: str = ""
-    state: str = ""
-    """`deleted`, `dead`, or empty for a live one."""
-    replies: tuple["Comment", ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,33 +55,19 @@ class SearchHit:
     """The comment's text; empty when the hit is a story."""
 
 
-def _listed(value: object) -> object:
-    """Foreign lists may be null."""
-    return value or []
-
-
-Ids = Annotated[list[int], BeforeValidator(_listed)]
-
-
-class Foreign(BaseModel):
-    """A record from outside: unknown fields are dropped, absent ones are None."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
 class FirebaseItem(Foreign):
     """An item of the Firebase API; only `id` is guaranteed."""
 
     id: int
     type: str | None = None
     by: str | None = None
-    time: int | None = None
+    time: Seconds = None
     text: str | None = None
     dead: bool | None = None
     deleted: bool | None = None
     parent: int | None = None
-    kids: Ids = []
-    parts: Ids = []
+    kids: Ids = ()
+    parts: Ids = ()
     url: str | None = None
     score: int | None = None
     title: str | None = None
@@ -117,15 +90,27 @@ class FirebaseItem(Foreign):
             time=self.time,
             text=plain_text(self.text or ""),
             kind=self.type or "story",
-            kids=tuple(self.kids),
+            kids=self.kids,
             options=tuple(options),
+            state=self._state(""),
         )
 
-    def comment(self) -> Comment:
-        """As a comment of ours, without its replies."""
+    def comment(self, replies: Sequence[Comment] = ()) -> Comment:
+        """As a comment of ours."""
         text = plain_text(self.text or "")
-        state = DELETED if self.deleted else DEAD if self.dead or text in DEAD_TEXTS else ""
-        return Comment(self.id, self.by or "", self.time, "" if state else text, state)
+        state = self._state(text)
+        return Comment(
+            id=str(self.id),
+            author=self.by or "",
+            time=self.time,
+            text="" if state else text,
+            state=state,
+            replies=tuple(replies),
+            more=max(len(self.kids) - len(replies), 0),
+        )
+
+    def _state(self, text: str) -> str:
+        return DELETED if self.deleted else DEAD if self.dead or text in DEAD_TEXTS else ""
 
 
 class AlgoliaItem(Foreign):
@@ -134,15 +119,15 @@ class AlgoliaItem(Foreign):
     id: int
     type: str | None = None
     author: str | None = None
-    created_at_i: int | None = None
+    created_at_i: Seconds = None
     title: str | None = None
     url: str | None = None
     text: str | None = None
     points: int | None = None
     parent_id: int | None = None
     story_id: int | None = None
-    children: Annotated[list["AlgoliaItem"], BeforeValidator(_listed)] = []
-    options: Annotated[list["AlgoliaItem"], BeforeValidator(_listed)] = []
+    children: Annotated[tuple["AlgoliaItem", ...], BeforeValidator(listed)] = ()
+    options: Annotated[tuple["AlgoliaItem", ...], BeforeValidator(listed)] = ()
 
     def story(self) -> Story:
         """As a story of ours; the number of comments is not in the answer."""
@@ -167,7 +152,14 @@ class AlgoliaItem(Foreign):
         """As a comment of ours, replies included; removed ones come without author and text."""
         text = plain_text(self.text or "")
         state = DEAD if text in DEAD_TEXTS else "" if text or self.author else DELETED
-        return Comment(self.id, self.author or "", self.created_at_i, "" if state else text, state, self.replies())
+        return Comment(
+            id=str(self.id),
+            author=self.author or "",
+            time=self.created_at_i,
+            text="" if state else text,
+            state=state,
+            replies=self.replies(),
+        )
 
 
 class AlgoliaHit(Foreign):
@@ -179,11 +171,11 @@ class AlgoliaHit(Foreign):
     author: str | None = None
     points: int | None = None
     num_comments: int | None = None
-    created_at_i: int | None = None
+    created_at_i: Seconds = None
     story_text: str | None = None
     comment_text: str | None = None
     story_title: str | None = None
-    children: Ids = []
+    children: Ids = ()
 
     def hit(self) -> SearchHit:
         """As a hit of ours."""
@@ -201,7 +193,7 @@ class AlgoliaHit(Foreign):
             time=self.created_at_i,
             text=comment or plain_text(self.story_text or ""),
             kind="comment" if comment else "story",
-            kids=tuple(self.children),
+            kids=self.children,
         )
         return SearchHit(story, comment)
 
@@ -209,63 +201,53 @@ class AlgoliaHit(Foreign):
 class AlgoliaAnswer(Foreign):
     """The envelope of a search."""
 
-    hits: Annotated[list[AlgoliaHit], BeforeValidator(_listed)] = []
+    hits: Annotated[tuple[AlgoliaHit, ...], BeforeValidator(listed)] = ()
     nbHits: int | None = None  # noqa: N815 - the vendor's name
-
-
-T = TypeVar("T")
-
-
-def parse(kind: type[T] | TypeAdapter[T], body: bytes, what: str) -> T:
-    """Read a foreign JSON body.
-
-    Raises:
-        ToolError: It is not what the service's contract says.
-    """
-    adapter: TypeAdapter[T] = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
-    try:
-        return adapter.validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise ToolError(f"{what} sent something unexpected: {first['msg']}.") from error
-
-
-def choose(comments: Sequence[Comment], limit: int, depth: int) -> tuple[Comment, ...]:
-    """The most prominent comments of a tree, as a tree.
-
-    A comment's place is its parent's place plus its own rank among its siblings, so that the best answers to the
-    best comments come before the worst comments, and a parent always before its replies.
-    """
-    tie = count()
-    waiting = [(rank, next(tie), 1, comment) for rank, comment in enumerate(comments, start=1)]
-    heapq.heapify(waiting)
-    chosen: set[int] = set()
-    while waiting and len(chosen) < limit:
-        place, _, level, comment = heapq.heappop(waiting)
-        chosen.add(comment.id)
-        if level < depth:
-            for rank, reply in enumerate(comment.replies, start=1):
-                heapq.heappush(waiting, (place + rank, next(tie), level + 1, reply))
-    return _pruned(comments, chosen)
-
-
-def _pruned(comments: Sequence[Comment], chosen: set[int]) -> tuple[Comment, ...]:
-    return tuple(replace(c, replies=_pruned(c.replies, chosen)) for c in comments if c.id in chosen)
-
-
-def ranked(comments: Sequence[Comment], kids: Sequence[int]) -> tuple[Comment, ...]:
-    """Comments in the order of `kids`; those not in it keep their order, behind."""
-    rank: Mapping[int, int] = {kid: index for index, kid in enumerate(kids)}
-    return tuple(sorted(comments, key=lambda comment: rank.get(comment.id, len(rank))))
-
-
-def walk(comments: Sequence[Comment]) -> Iterator[tuple[int, Comment]]:
-    """Each comment of a tree with its level, parents before their replies."""
-    for comment in comments:
-        yield 0, comment
-        for level, reply in walk(comment.replies):
-            yield level + 1, reply
 
 
 def _number(value: int | None) -> str:
     return "?" if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class HnUser:
+    """A user's public profile."""
+
+    name: str
+    karma: int | None = None
+    created: int | None = None
+    """Unix seconds."""
+    about: str = ""
+    submitted: int | None = None
+    """Stories, comments and poll options of all times; None when the service that answered does not tell."""
+
+    @property
+    def url(self) -> str:
+        """The profile's page."""
+        return USER_URL.format(self.name)
+
+
+class FirebaseUser(Foreign):
+    """A user of the Firebase API."""
+
+    id: str
+    karma: int | None = None
+    created: Seconds = None
+    about: str | None = None
+    submitted: Ids = ()
+
+    def user(self) -> HnUser:
+        """As a user of ours."""
+        return HnUser(self.id, self.karma, self.created, plain_text(self.about or ""), len(self.submitted))
+
+
+class AlgoliaUser(Foreign):
+    """A user of the search service."""
+
+    username: str
+    karma: int | None = None
+    about: str | None = None
+
+    def user(self) -> HnUser:
+        """As a user of ours."""
+        return HnUser(self.username, self.karma, None, plain_text(self.about or ""))

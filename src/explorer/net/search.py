@@ -1,29 +1,20 @@
-"""Web search: the port, and Tavily behind it, with a key or keyless."""
+"""Web search: the port that every engine stands behind, in one shape of question, answer and failure."""
 
-import asyncio
-import random
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from typing import Protocol, Self
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from explorer.errors import ToolError
 from explorer.evidence import canonical_url
-from explorer.messages import JsonObject
-from explorer.net.tavily_session import (
-    MAX_RETRY_AFTER_S,
-    TOO_MANY,
-    RefusedError,
-    TavilyAnswer,
-    TavilyResult,
-    TavilySession,
-    UnreachableError,
-)
+from explorer.net.service_call import CallError, RefusedError
 
-TIMEOUT_S = 60.0
-RETRIES = 2
-FIRST_WAIT_S = 0.5
 OTHER_TOOLS = "Go on with search_hn, get_hn_stories and read_webpage."
+PAGE_TEXT_CHARS = 100_000
+"""Of a result's page, where an engine delivers it."""
+SHORT_REST_S = 60.0
+"""After a failure that may be over soon."""
+LONG_REST_S = 900.0
+"""After a refusal that stays, such as a limit or a key."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +41,24 @@ class WebHit:
     engine: str
     rank: int
     published: str = ""
-    """As the engine tells it; often empty."""
+    """ISO date, else as the engine tells it; often empty."""
     score: float | None = None
+    author: str = ""
+    text: str = ""
+    """The page's whole text, where the engine delivers it; at most `PAGE_TEXT_CHARS`."""
+    flags: tuple[str, ...] = ()
+    """`truncated` when that text was cut."""
+
+
+@dataclass(frozen=True)
+class WebAnswer:
+    """What one search brought."""
+
+    engine: str
+    """The one that answered."""
+    hits: tuple[WebHit, ...]
+    notes: tuple[str, ...] = ()
+    """What has to be known about it, a sentence each in words of ours: who failed before, what was left out."""
 
 
 class WebSearch(Protocol):
@@ -59,14 +66,14 @@ class WebSearch(Protocol):
 
     @property
     def name(self) -> str:
-        """What the results are labelled with."""
+        """What its results are labelled with."""
         ...
 
-    async def search(self, query: WebQuery) -> list[WebHit]:
+    async def search(self, query: WebQuery) -> WebAnswer:
         """Search once.
 
         Raises:
-            ToolError: No results came; the text says why and what else to try.
+            ToolError: No answer came; the text says why and what else to try.
         """
         ...
 
@@ -75,118 +82,74 @@ class WebSearch(Protocol):
         ...
 
 
-class TavilySearch:
-    """Tavily through its SDK; without a key in its keyless mode, which has a cap of its own."""
+class SearchFailedError(ToolError):
+    """An engine that gave no answer.
+
+    `problem` is a clause of ours with the engine as its subject; `said` are the engine's own words; `rest_s` are the
+    seconds for which it is useless to ask again.
+    """
 
     def __init__(
-        self,
-        key: str,
-        url: str,
-        *,
-        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        timeout_s: float = TIMEOUT_S,
+        self, engine: str, problem: str, *, said: str = "", rest_s: float = SHORT_REST_S, hint: str = ""
     ) -> None:
-        self._key = key
-        self._url = url.rstrip("/")
-        self._pause = pause
-        self._timeout_s = timeout_s
-        self._session: TavilySession | None = None
-
-    @property
-    def name(self) -> str:
-        """`tavily`, or `tavily-keyless`, so that results tell how they were come by."""
-        return "tavily" if self._key else "tavily-keyless"
-
-    async def __aenter__(self) -> Self:
-        """Open; nothing is sent before the first search."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close."""
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        if self._session:
-            await self._session.aclose()
-            self._session = None
-
-    async def search(self, query: WebQuery) -> list[WebHit]:
-        """Search; broken connections, 5xx and short waits are tried again.
-
-        Raises:
-            ToolError: No results came.
-        """
-        for attempt in range(RETRIES + 1):
-            try:
-                return self._hits(await self._opened().ask(query.words, _parameters(query), self._timeout_s))
-            except RefusedError as error:
-                if attempt == RETRIES or not error.is_retryable:
-                    raise self._refused(error) from error
-                wait = error.retry_after_s
-            except UnreachableError as error:
-                if attempt == RETRIES or not error.is_retryable:
-                    raise ToolError(f"Web search ({self.name}) {error}. {OTHER_TOOLS}") from error
-                wait = None
-            spread = random.uniform(0, FIRST_WAIT_S * 2**attempt)  # noqa: S311 - not a secret
-            await self._pause(spread if wait is None else min(wait, MAX_RETRY_AFTER_S))
-        raise AssertionError("the last attempt returns or raises")
-
-    def _opened(self) -> TavilySession:
-        if self._session is None:
-            self._session = TavilySession(self._key, self._url)
-        return self._session
-
-    def _hits(self, answer: TavilyAnswer) -> list[WebHit]:
-        """Results of ours, one per address."""
-        seen: dict[str, TavilyResult] = {}
-        for result in answer.results:
-            if key := _key(result.url):
-                seen.setdefault(key, result)
-        return [
-            WebHit(
-                title=" ".join((result.title or result.url).split()),
-                url=result.url,
-                snippet=(result.content or "").strip(),
-                engine=self.name,
-                rank=rank,
-                published=_date(result.published_date or ""),
-                score=result.score,
-            )
-            for rank, result in enumerate(seen.values(), start=1)
-        ]
-
-    def _refused(self, error: RefusedError) -> ToolError:
-        said = f" It says: {error.words}" if error.words else ""
-        again = f" It opens again in {error.retry_after_s:g} s." if error.retry_after_s else ""
-        if error.status == TOO_MANY and not self._key:
-            window = f" ({error.window} window)" if error.window else ""
-            return ToolError(
-                f"Web search ({self.name}) is over its keyless cap{window}.{again}{said} {OTHER_TOOLS}",
-                hint="set TAVILY_API_KEY (a free key has 1,000 credits a month)",
-            )
-        known = {
-            400: "did not accept the query: change its words or filters",
-            401: "did not accept its key (TAVILY_API_KEY)",
-            403: "refused access",
-            429: "is over its rate limit",
-            432: "is over its plan's limit",
-            433: "is over its pay-as-you-go limit",
-        }
-        what = known.get(error.status, "failed")
-        return ToolError(f"Web search ({self.name}) {what} (status {error.status}).{again}{said} {OTHER_TOOLS}")
+        theirs = f" It says: {said.rstrip('.')}." if said else ""
+        super().__init__(f"Web search ({engine}) {problem}.{theirs} {OTHER_TOOLS}", hint=hint)
+        self.engine = engine
+        self.problem = problem
+        self.said = said
+        self.rest_s = rest_s
 
 
-def _parameters(query: WebQuery) -> JsonObject:
-    """The fields of Tavily's own interface; absent ones are left to its defaults."""
-    parameters: JsonObject = {
-        "search_depth": "advanced" if query.depth == "advanced" else "basic",
-        "max_results": query.max_results,
-        "include_domains": list(query.include_domains),
-        "exclude_domains": list(query.exclude_domains),
-        "start_date": query.since,
-    }
-    return {name: value for name, value in parameters.items() if value}
+REFUSALS = {
+    400: "did not accept the query: change its words or filters",
+    401: "did not accept its key",
+    402: "asks for payment: its credits are used up",
+    403: "refused access",
+    404: "is not found at its address",
+    422: "did not accept the query: change its words or filters",
+    429: "is over its rate limit",
+}
+ABOUT_THE_QUERY = frozenset({400, 422})
+
+
+def failure(engine: str, error: CallError, refusals: Mapping[int, str]) -> SearchFailedError:
+    """The same failure for a model to read; `refusals` are clauses by status that fit this engine better."""
+    if not isinstance(error, RefusedError):
+        return SearchFailedError(engine, str(error))
+    clause = refusals.get(error.status) or REFUSALS.get(error.status, "failed")
+    again = f"; it opens again in {error.retry_after_s:g} s" if error.retry_after_s else ""
+    if error.status in ABOUT_THE_QUERY and error.status not in refusals:
+        rest = 0.0
+    elif error.is_retryable:
+        rest = SHORT_REST_S
+    else:
+        rest = LONG_REST_S if error.retry_after_s is None else error.retry_after_s
+    return SearchFailedError(engine, f"{clause} (status {error.status}){again}", said=error.said, rest_s=rest)
+
+
+def merged(hits: Iterable[WebHit]) -> list[WebHit]:
+    """One result for each address, in the order of first mention, ranked anew.
+
+    What a later one has and the first lacks is taken over: a passage, a date, more of the page's text. Results
+    without a web address are dropped.
+    """
+    seen: dict[str, WebHit] = {}
+    for hit in hits:
+        if key := _key(hit.url):
+            seen[key] = _joined(seen[key], hit) if key in seen else hit
+    return [replace(hit, rank=rank) for rank, hit in enumerate(seen.values(), start=1)]
+
+
+def _joined(first: WebHit, later: WebHit) -> WebHit:
+    longer = later if len(later.text) > len(first.text) else first
+    return replace(
+        first,
+        snippet=first.snippet or later.snippet,
+        published=first.published or later.published,
+        author=first.author or later.author,
+        text=longer.text,
+        flags=longer.flags,
+    )
 
 
 def _key(url: str) -> str:
@@ -197,9 +160,7 @@ def _key(url: str) -> str:
         return ""
 
 
-def _date(text: str) -> str:
-    """An ISO date of the mail-like dates that news results carry; other forms stay as they are."""
-    try:
-        return parsedate_to_datetime(text).date().isoformat()
-    except ValueError:
-        return text
+def page_text(text: str | None) -> tuple[str, tuple[str, ...]]:
+    """A page's text as delivered, up to its limit, and the flags that go with it."""
+    whole = (text or "").strip()
+    return whole[:PAGE_TEXT_CHARS], ("truncated",) if len(whole) > PAGE_TEXT_CHARS else ()

@@ -22,12 +22,15 @@ MAX_CONNECTIONS = 64
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Opens connections for the pool: look up, judge, connect to what was judged."""
+    """Opens connections for the pool: look up, judge, connect to what was judged.
 
-    def __init__(self, guard: Guard) -> None:
+    `network` stands in for the sockets below; it is asked for judged addresses only, never for a name.
+    """
+
+    def __init__(self, guard: Guard, network: httpcore2.AsyncNetworkBackend | None = None) -> None:
         self._guard = guard
         # The library's fallback class for a missing anyio confuses the type; anyio is a dependency of httpcore2.
-        self._inner: httpcore2.AsyncNetworkBackend = httpcore2.AnyIOBackend()  # pyright: ignore[reportAttributeAccessIssue]
+        self._inner: httpcore2.AsyncNetworkBackend = network or httpcore2.AnyIOBackend()  # pyright: ignore[reportAttributeAccessIssue]
 
     async def connect_tcp(
         self,
@@ -71,12 +74,17 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """An httpx2 transport over a connection pool that only reaches judged addresses; takes no proxy."""
 
-    def __init__(self, guard: Guard, ssl_context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        ssl_context: ssl.SSLContext | None = None,
+        network: httpcore2.AsyncNetworkBackend | None = None,
+    ) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=ssl_context or httpx2.create_ssl_context(trust_env=False),
             max_connections=MAX_CONNECTIONS,
             keepalive_expiry=15.0,
-            network_backend=GuardedBackend(guard),
+            network_backend=GuardedBackend(guard, network),
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

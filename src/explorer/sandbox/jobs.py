@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -56,13 +56,12 @@ class Jobs:
         self._shell = shell
         self._folder = shell.place.folder
         self._running: dict[str, _Running] = {}
-        self._stack = AsyncExitStack()
         self._tasks = asyncio.TaskGroup()
         self._count = 0
 
     async def __aenter__(self) -> Self:
         """Take over from an earlier life: what it left running ended with it."""
-        await self._stack.enter_async_context(self._tasks)
+        await self._tasks.__aenter__()
         for job in self.all():
             self._count = max(self._count, int(job.id.rpartition("_")[2]))
             if not job.is_over:
@@ -75,7 +74,8 @@ class Jobs:
         """End all jobs."""
         for running in self._running.values():
             running.command.asked.set()
-        await self._stack.__aexit__(kind, error, trace)
+        # What went wrong in the run is not the jobs' matter: handed on, a task group would wrap it.
+        await self._tasks.__aexit__(None, None, None)
 
     async def start(self, agent: str, command: str) -> Job:
         """Start a job.
@@ -107,7 +107,8 @@ class Jobs:
         finally:
             self._running.pop(job.id, None)
             if command.ended is not None:
-                self._keep(_ended(job, command.ended))
+                with suppress(OSError):  # a full disk: the job's files are what they are
+                    self._keep(_ended(job, command.ended))
 
     async def wait(self, name: str, timeout_s: float) -> Job:
         """A job as it is once it ended, or after some seconds.

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from explorer.events import AgentFinished, Status, WrittenFile
 from explorer.history import AgentState
+from explorer.prompts import CALL_AGENT
 from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
 from explorer.workspace import Workspace
 
-CALL_AGENT = "call_agent"
 MAX_SUMMARY_BYTES = 2_600
 MAX_REASON_BYTES = 300
 MAX_QUESTIONS_BYTES = 500

@@ -12,8 +12,9 @@ from pydantic import Field
 
 from explorer.errors import ToolError
 from explorer.events import FileChange, WrittenFile
-from explorer.tool import Arguments, Effect, Tool, ToolResult
-from explorer.workspace import Workspace, describe
+from explorer.file_content import Passage, describe
+from explorer.tool import FORESEEN, Arguments, Effect, Tool, ToolResult
+from explorer.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
 
 MAX_LINES = 400
 """Of one reply of `read_file`; longer files page themselves."""
@@ -22,6 +23,9 @@ MAX_MATCHES = 100
 MAX_PATTERN_CHARS = 300
 SEARCH_SECONDS = 2.0
 """Of one search. A pattern may backtrack without end; `re` could not be stopped, `regex` can."""
+SEARCH_ALL_SECONDS = 10.0
+"""Of one search through many files, reading included."""
+CHANGED_BY_ANOTHER = "{path} is not changed: another agent or a command changed it in this moment; read it again first"
 MAX_REPEATS = 5_000
 """Of a pattern's `{n}`, multiplied: `regex` unrolls them, and `a{1000000000}` would take all memory."""
 
@@ -52,18 +56,27 @@ class ReadTool(Tool):
     async def execute(self, **arguments: Any) -> ToolResult:
         """Read the lines asked for."""
         path, start, end = arguments["filepath"], arguments["start_line"], arguments["end_line"]
-        text = await asyncio.to_thread(self._workspace.read_text, path)
-        lines = text.splitlines()
-        if start > max(1, len(lines)):
-            raise ToolError(f"{path} has {len(lines)} lines; start_line={start} is past its end")
-        last = min(len(lines), start + MAX_LINES - 1, end if end is not None else len(lines))
+        most = start + MAX_LINES - 1
+        found = await asyncio.to_thread(
+            self._workspace.read_lines, path, start, most if end is None else min(end, most)
+        )
+        if start > max(1, found.total):
+            raise ToolError(f"{path} has {found.total} lines; start_line={start} is past its end")
         if end is not None and end < start:
             raise ToolError(f"end_line={end} is before start_line={start}")
-        shown = [f"{number:>6}\t{_clip(line)}" for number, line in enumerate(lines[start - 1 : last], start)]
-        head = f"{path}, lines {start}-{last} of {len(lines)}" if lines else f"{path} is empty"
-        rest = len(lines) - last
-        tail = [f"({rest} more lines; read on with start_line={last + 1})"] if rest > 0 else []
-        return ToolResult(success=True, content="\n".join([head, *shown, *tail]))
+        return ToolResult(success=True, content="\n".join(_numbered(path, start, found)))
+
+
+def _numbered(path: str, start: int, found: Passage) -> list[str]:
+    if not found.total and found.is_whole:
+        return [f"{path} is empty"]
+    last = start + len(found.lines) - 1
+    of = "of" if found.is_whole else "of more than"
+    shown = [f"{number:>6}\t{_clip(line)}" for number, line in enumerate(found.lines, start)]
+    rest = found.total - last
+    beyond = [] if found.is_whole else ["(what follows is too far in to be read here)"]
+    tail = [f"({rest} more lines; read on with start_line={last + 1})"] if rest > 0 else beyond
+    return [f"{path}, lines {start}-{last} {of} {found.total}", *shown, *tail]
 
 
 def _clip(line: str) -> str:
@@ -86,8 +99,11 @@ class ChangingTool(Tool):
         return await asyncio.to_thread(self._workspace.foresee, arguments["filepath"], self._text(arguments))
 
     async def execute(self, **arguments: Any) -> ToolResult:
-        """Make it."""
+        """Make it, unless the file is no longer what it was when the change was foreseen."""
+        foreseen = FORESEEN.get()
         async with self._workspace.lock(arguments["filepath"]):
+            if foreseen is not None and self._rests_on_what_stood(arguments):
+                await asyncio.to_thread(self._refuse_changed, foreseen)
             text = await asyncio.to_thread(self._text, arguments)
             written = await asyncio.to_thread(self._workspace.write_text, arguments["filepath"], text)
         return _told(self.verb, written)
@@ -95,6 +111,14 @@ class ChangingTool(Tool):
     async def recall(self, change: FileChange) -> ToolResult:
         """The result of a change that a crash cut off after it was made."""
         return _told(self.verb, describe(change.path, self._workspace.read_text(change.path)))
+
+    def _rests_on_what_stood(self, arguments: dict[str, Any]) -> bool:  # noqa: ARG002 - some calls differ
+        """Whether what another did to the file meanwhile would be lost, or changed into something nobody meant."""
+        return True
+
+    def _refuse_changed(self, foreseen: FileChange) -> None:
+        if self._workspace.digest(foreseen.path) != foreseen.before:
+            raise ToolError(CHANGED_BY_ANOTHER.format(path=foreseen.path))
 
     @abstractmethod
     def _text(self, arguments: dict[str, Any]) -> str:
@@ -121,6 +145,10 @@ class WriteTool(ChangingTool):
     )
     arguments = WriteArguments
     verb = "Wrote"
+
+    def _rests_on_what_stood(self, arguments: dict[str, Any]) -> bool:
+        """Adding at the end keeps what another added, and `create` looks for itself."""
+        return arguments["mode"] == "overwrite"
 
     def _text(self, arguments: dict[str, Any]) -> str:
         path, content, mode = arguments["filepath"], str(arguments["content"]), arguments["mode"]
@@ -189,6 +217,8 @@ class ListTool(Tool):
         """List what is there."""
         found = await asyncio.to_thread(self._workspace.files, arguments["path"], arguments["glob"])
         lines = [f"{info.path} ({info.lines} lines, {info.bytes} bytes)" for info in found]
+        if len(found) == MAX_LISTED:
+            lines.append("(more files may be left out; give a path or a glob)")
         return ToolResult(success=True, content="\n".join(lines) or "No files.")
 
 
@@ -213,24 +243,31 @@ class SearchTool(Tool):
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """Search line by line."""
-        found = await asyncio.to_thread(self._matches, _compile(arguments["pattern"]), arguments["glob"])
-        more = ["(more matches left out; narrow the pattern)"] if len(found) > MAX_MATCHES else []
-        return ToolResult(success=True, content="\n".join([*found[:MAX_MATCHES], *more]) or "No matches.")
+        wanted, glob = _compile(arguments["pattern"]), arguments["glob"]
+        sizes = await asyncio.to_thread(self._workspace.sizes, glob)
+        big = [path for path, size in sizes.items() if size > MAX_FILE_BYTES]
+        found, notes = await asyncio.to_thread(self._matches, wanted, [path for path in sizes if path not in big])
+        if big:
+            notes.append(f"(not searched, over {MAX_FILE_BYTES} bytes: {', '.join(big[:10])})")
+        return ToolResult(success=True, content="\n".join([*(found or ["No matches."]), *notes]))
 
-    def _matches(self, wanted: "regex.Pattern[str]", glob: str) -> list[str]:
+    def _matches(self, wanted: "regex.Pattern[str]", paths: Iterable[str]) -> tuple[list[str], list[str]]:
+        """What was found, and what is to be said about the search."""
         found: list[str] = []
-        deadline = time.monotonic() + SEARCH_SECONDS
-        for info in self._workspace.files("", glob):
+        began = time.monotonic()
+        for path in paths:
+            if time.monotonic() - began > SEARCH_ALL_SECONDS:
+                return found, [f"(stopped after {SEARCH_ALL_SECONDS:g} s, before {path}; narrow the glob)"]
             try:
-                lines = self._workspace.read_text(info.path).splitlines()
+                lines = self._workspace.read_text(path).splitlines()
             except ToolError:
                 continue  # a binary file has no lines to find
             for number, line in enumerate(lines, 1):
-                if _occurs(wanted, line[:MAX_LINE_CHARS], deadline):
-                    found.append(f"{info.path}:{number}: {line.strip()[:300]}")
+                if _occurs(wanted, line[:MAX_LINE_CHARS], began + SEARCH_SECONDS):
+                    found.append(f"{path}:{number}: {line.strip()[:300]}")
                 if len(found) > MAX_MATCHES:
-                    return found
-        return found
+                    return found[:MAX_MATCHES], ["(more matches left out; narrow the pattern)"]
+        return found, []
 
 
 def _compile(pattern: str) -> "regex.Pattern[str]":

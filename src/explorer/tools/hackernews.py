@@ -1,25 +1,32 @@
-"""Tools that read Hacker News: ranked lists, comment threads, search."""
+"""Tools that read Hacker News: ranked lists, stories by day, comment threads, search, users."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, tzinfo
 from typing import Any, ClassVar, Literal, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from explorer.errors import ToolError
-from explorer.evidence import SourceDraft, Store, fence, visible
-from explorer.net.hackernews import HackerNews, HnFound, HnQuery, ServiceDownError, Thread
-from explorer.net.hn_items import Comment, SearchHit, Story, walk
-from explorer.net.since import since_time
+from explorer.evidence import SourceDraft, Store, fence
+from explorer.net.hackernews import HackerNews
+from explorer.net.hn_items import HnUser, SearchHit
+from explorer.net.hn_list_text import VIA, hn_draft, hn_entry
+from explorer.net.hn_search import HnFound, HnQuery
+from explorer.net.hn_services import ServiceDownError
+from explorer.net.hn_thread_text import hn_thread_text
+from explorer.net.moments import moment
+from explorer.net.since import Window, days_in, window
+from explorer.net.thread_text import number, one_line, stored
+from explorer.net.threads import Part
 from explorer.tool import Arguments, Tool, ToolResult
 
-VIA = "hackernews"
 MAX_STORIES = 200
 MAX_COMMENTS = 500
-COMMENT_PREVIEW_CHARS = 500
+MAX_DAYS = 14
 TAGS = re.compile(r"[\w(),-]+")
+USER_NAME = re.compile(r"[A-Za-z0-9_-]{2,32}")
 
 T = TypeVar("T")
 
@@ -27,51 +34,70 @@ T = TypeVar("T")
 class StoriesArguments(Arguments):
     """Arguments of `get_hn_stories`."""
 
-    story_type: Literal["top", "new", "best", "ask", "show", "job"] = Field(
-        default="top",
-        description="Which list: top (front page), new, best (of the last days), ask (Ask HN), show (Show HN), job.",
+    story_type: Literal["top", "new", "best", "ask", "show", "job"] = Field(default="top", description="Which list.")
+    limit: int = Field(default=30, ge=1, le=MAX_STORIES, description="How many, from the first rank on; each day.")
+    date: str = Field(
+        default="",
+        description="Empty: the list as it is now. Else stories submitted on a day (today, yesterday, 2026-08-10) or"
+        f" on up to {MAX_DAYS} days (2026-08-10..2026-08-12), by points.",
     )
-    limit: int = Field(default=30, ge=1, le=MAX_STORIES, description="How many stories, from the first rank on.")
 
 
 class CommentsArguments(Arguments):
     """Arguments of `get_hn_comments`."""
 
-    story_id: int = Field(ge=1, description="The story's id, as lists and searches show it.")
-    limit: int = Field(default=50, ge=1, le=MAX_COMMENTS, description="How many comments at most, best ranked first.")
-    depth: int = Field(default=6, ge=1, le=30, description="How many levels of replies; 1 = top-level comments only.")
+    story_id: int = Field(ge=1, description="The story's id; or a comment's, for what stands under it.")
+    limit: int = Field(default=50, ge=1, le=MAX_COMMENTS, description="How many at most, best ranked first.")
+    depth: int = Field(default=6, ge=1, le=30, description="Levels of replies; 1 = top-level only.")
+    offset: int = Field(default=0, ge=0, description="Top-level comments to pass over.")
 
 
 class SearchArguments(Arguments):
     """Arguments of `search_hn`."""
 
-    query: str = Field(min_length=1, max_length=300, description="One to four keywords. All must occur.")
-    since: str = Field(default="", description="Nothing older: a date (2026-08-01) or a span (24h, 7d). Empty: all.")
-    sort: Literal["relevance", "date"] = Field(default="relevance", description="Best match first, or newest first.")
+    query: str = Field(max_length=300, description="One to four keywords; all must occur.")
+    since: str = Field(default="", description="Nothing older: today, last week, 24h, 2026-08-01, 2026-08.")
+    until: str = Field(default="", description="Nothing newer, itself included; the same words.")
+    sort: Literal["relevance", "date"] = "relevance"
     tags: str = Field(
         default="story",
-        description="What to search: story, comment, ask_hn, show_hn, poll, job, author_<name>, story_<id>;"
-        " a comma means and, (a,b) means or.",
+        description="story, comment, ask_hn, show_hn, poll, job, author_<name>, story_<id>; comma = and, (a,b) = or.",
     )
 
 
-class _HackerNewsTool(Tool):
-    """What the three share."""
+class UserArguments(Arguments):
+    """Arguments of `get_hn_user`."""
 
-    def __init__(self, client: HackerNews, store: Store, now: Callable[[], datetime]) -> None:
+    name: str = Field(description="The user's name, in its own upper and lower case.")
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Hits under a line of their own."""
+
+    hits: Sequence[SearchHit]
+    heading: str = ""
+
+
+class _HackerNewsTool(Tool):
+    """What they share; `zone` is the asker's, for days."""
+
+    def __init__(self, client: HackerNews, store: Store, now: Callable[[], datetime], zone: tzinfo = UTC) -> None:
         self._client = client
         self._store = store
         self._now = now
+        self._zone = zone
 
-    async def _listed(self, first_line: str, hits: Sequence[SearchHit]) -> ToolResult:
-        """Store stories as sources and list them."""
-        sources = await self._store([_draft(hit.story) for hit in hits])
-        now = self._now()
-        entries = [
-            _entry(number, source.id, hit, now)
-            for number, (source, hit) in enumerate(zip(sources, hits, strict=True), start=1)
-        ]
-        content = "\n".join([first_line, fence("\n".join(entries))]) if entries else first_line
+    async def _listed(self, head: str, groups: Sequence[_Group]) -> ToolResult:
+        """Store stories as sources and list them, numbered through all groups."""
+        sources = await self._store([hn_draft(hit.story) for group in groups for hit in group.hits])
+        now, lines, place = self._now(), list[str](), 0
+        for group in groups:
+            lines += [group.heading] if group.heading else []
+            for hit in group.hits:
+                place += 1
+                lines.append(hn_entry(place, sources[place - 1].id, hit, now))
+        content = "\n".join([head, fence("\n".join(lines))]) if sources else head
         return ToolResult(success=True, content=content, metadata={"sources": [source.id for source in sources]})
 
 
@@ -80,22 +106,41 @@ class HnStoriesTool(_HackerNewsTool):
 
     name: ClassVar[str] = "get_hn_stories"
     description = (
-        "List Hacker News stories in rank order, with points, number of comments, points per hour and age. "
-        "Use it for what is being discussed now; for older stories or a subject use search_hn. "
-        "Each story is stored as a source you can cite by its id in brackets. It shows no article texts: "
-        "read the linked page with read_webpage, the discussion with get_hn_comments."
+        "List Hacker News stories in rank order, with points, comments, points per hour and age: what is discussed "
+        "now, or what was submitted on a day. Each is stored as a source. It shows no texts: read the linked page "
+        "with read_webpage, the discussion with get_hn_comments."
     )
     arguments: ClassVar[type[Arguments]] = StoriesArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """List the stories."""
         asked = StoriesArguments(**arguments)
+        if asked.date.strip():
+            return await self._of_days(asked)
         found = await _or_advise(
             self._client.stories(asked.story_type, asked.limit), "Try search_hn or web_search, or this later."
         )
-        shown = f"1-{len(found.stories)}" if found.stories else "0"
-        first_line = f"Hacker News {asked.story_type} stories, {shown} of {found.total}."
-        return await self._listed(first_line, [SearchHit(story) for story in found.stories])
+        head = _stories_head(asked.story_type, len(found.stories), found.total)
+        return await self._listed(head, [_Group([SearchHit(story) for story in found.stories])])
+
+    async def _of_days(self, asked: StoriesArguments) -> ToolResult:
+        days = days_in(asked.date, self._now(), self._zone, MAX_DAYS)
+        limit = min(asked.limit, MAX_STORIES // len(days))
+        found = await _or_advise(
+            self._client.stories_of_days(asked.story_type, days, self._zone, limit),
+            "Without date, the present lists may still answer.",
+        )
+        groups = [
+            _Group(
+                [SearchHit(story) for story in one.stories],
+                f"{one.day} ({one.day:%A}): {len(one.stories)} of {one.total} stories",
+            )
+            for one in found
+        ]
+        shown, total = sum(len(group.hits) for group in groups), sum(one.total for one in found)
+        head = _stories_head(asked.story_type, shown, total)
+        note = _days_note(days, self._zone, is_newest_first=asked.story_type == "new")
+        return await self._listed(f"{head}\n{note}", groups)
 
 
 class HnSearchTool(_HackerNewsTool):
@@ -103,9 +148,9 @@ class HnSearchTool(_HackerNewsTool):
 
     name: ClassVar[str] = "search_hn"
     description = (
-        "Search all of Hacker News, back to 2006: stories by default, comments with tags=comment. "
-        "Send a few keywords, not a sentence: all words must occur; when nothing is found, words are left out "
-        "and the answer says so. Returns up to 20 hits, each stored as a source."
+        "Search all of Hacker News, back to 2006. Send keywords, not a sentence; when nothing is found, words are "
+        "left out and the answer says so. The query may be empty when tags or times narrow enough. Up to 20 hits, "
+        "each stored as a source."
     )
     arguments: ClassVar[type[Arguments]] = SearchArguments
 
@@ -115,14 +160,12 @@ class HnSearchTool(_HackerNewsTool):
         tags = asked.tags.replace(" ", "")
         if tags and not TAGS.fullmatch(tags):
             raise ToolError(f'tags="{asked.tags[:60]}" is not understood: write e.g. story, comment or author_<name>.')
-        after = since_time(asked.since, self._now())
-        query = HnQuery(
-            asked.query, int(after.timestamp()) if after else None, is_by_date=asked.sort == "date", tags=tags
-        )
+        span = window(asked.since, asked.until, self._now(), self._zone)
+        query = HnQuery(asked.query, _second(span.start), _second(span.end), is_by_date=asked.sort == "date", tags=tags)
         found = await _or_advise(
             self._client.search(query), "Try get_hn_stories for current stories, or web_search with site names."
         )
-        return await self._listed(_search_head(asked.query, found), found.hits)
+        return await self._listed(_search_head(asked.query, found, span, self._zone), [_Group(found.hits)])
 
 
 class HnCommentsTool(_HackerNewsTool):
@@ -130,9 +173,9 @@ class HnCommentsTool(_HackerNewsTool):
 
     name: ClassVar[str] = "get_hn_comments"
     description = (
-        "Read the discussion under a Hacker News story as a threaded list, best ranked comments first, replies "
-        "indented. The shown thread is stored as one source. The first line says how many of all comments are shown; "
-        "ask again with a higher limit for more. Also use it for any news.ycombinator.com/item page."
+        "Read the discussion under a Hacker News story as an indented list, best ranked first, stored as one source. "
+        "When not all is shown, a line says how to read on: with an offset, or with a comment's id for what stands "
+        "under it. Also for any news.ycombinator.com/item page."
     )
     arguments: ClassVar[type[Arguments]] = CommentsArguments
 
@@ -140,24 +183,39 @@ class HnCommentsTool(_HackerNewsTool):
         """Show the thread."""
         asked = CommentsArguments(**arguments)
         thread = await _or_advise(
-            self._client.thread(asked.story_id, asked.limit, asked.depth),
+            self._client.thread(asked.story_id, Part(asked.limit, asked.depth, asked.offset)),
             "Try this later, or look for the discussion with web_search.",
         )
-        story = thread.story
-        body = "\n".join([*_story_lines(story), *_comment_lines(thread.comments)])
-        draft = SourceDraft(
-            url=story.item_url,
-            title=story.title,
-            kind="comments",
-            via=VIA,
-            author=story.author,
-            published=_moment(story.time),
-            text=f"{story.title}\n{story.url or story.item_url}\n\n{body}",
-        )
+        content, source_id = await stored(hn_thread_text(thread, "story_id"), self._store)
+        return ToolResult(success=True, content=content, metadata={"sources": [source_id]})
+
+
+class HnUserTool(_HackerNewsTool):
+    """`get_hn_user`."""
+
+    name: ClassVar[str] = "get_hn_user"
+    description = "Look up a Hacker News user: karma, age of the account, what they say of themselves."
+    arguments: ClassVar[type[Arguments]] = UserArguments
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Show the profile."""
+        name = UserArguments(**arguments).name.strip()
+        if not USER_NAME.fullmatch(name):
+            raise ToolError(f'"{one_line(name)[:40]}" is no name of a Hacker News user: letters, digits, _ and -.')
+        user = await _or_advise(self._client.user(name), "Try search_hn with tags=author_<name>.")
+        facts = _user_facts(user)
+        text = f"{user.name}: {facts}\n\n{user.about}".strip()
+        draft = SourceDraft(url=user.url, title=f"{user.name} on Hacker News", kind="profile", via=VIA, text=text)
         (source,) = await self._store([draft])
-        head = _comments_head(source.id, thread)
-        content = f"{head}\n{fence(body)}" if body else head
-        return ToolResult(success=True, content=content, metadata={"sources": [source.id]})
+        lines = [
+            f"Hacker News user [{source.id}] {name}: {facts}.",
+            f'Their newest posts: search_hn with query="", sort=date, tags=story,author_{name} (or comment,...).',
+        ]
+        return ToolResult(
+            success=True,
+            content="\n".join([*lines, *([fence(user.about)] if user.about else [])]),
+            metadata={"sources": [source.id]},
+        )
 
 
 async def _or_advise(answer: Awaitable[T], advice: str) -> T:
@@ -168,99 +226,44 @@ async def _or_advise(answer: Awaitable[T], advice: str) -> T:
         raise ToolError(f"{error.message} {advice}", hint=error.hint) from error
 
 
-def _search_head(asked: str, found: HnFound) -> str:
-    line = f'Hacker News search for "{_one_line(found.words)}": {len(found.hits)} of {found.total} hits.'
+def _stories_head(kind: str, shown: int, total: int) -> str:
+    return f"Hacker News {kind} stories, {f'1-{shown}' if shown else '0'} of {total}."
+
+
+def _days_note(days: Sequence[date], zone: tzinfo, *, is_newest_first: bool) -> str:
+    when = str(days[0]) if len(days) == 1 else f"{days[0]}..{days[-1]}"
+    order = "newest first" if is_newest_first else "by their points as of now"
+    return f"Submitted on {when} ({_zone_name(zone)}), {order}: this is not the front page as it stood then."
+
+
+def _search_head(asked: str, found: HnFound, span: Window, zone: tzinfo) -> str:
+    lines = [f'Hacker News search for "{one_line(found.words)}": {len(found.hits)} of {found.total} hits.']
+    if span.start or span.end:
+        start, end = (_local(end, zone) for end in (span.start, span.end))
+        lines.append(
+            f"Submitted {f'from {start} ' if start else ''}{f'until {end} ' if end else ''}({_zone_name(zone)})."
+        )
     if not found.hits:
-        return f"{line}\nTry other or fewer words, or a longer time."
-    if found.words != " ".join(asked.split()):
-        return f'{line}\nNothing was found for "{_one_line(asked)}", so words were left out.'
-    return line
-
-
-def _comments_head(source_id: str, thread: Thread) -> str:
-    shown = f"{thread.shown} of {thread.total} shown"
-    if thread.total and not thread.shown:
-        shown += " (their text is not available)"
-    return f'Comments on [{source_id}] "{_one_line(thread.story.title)}" (story id {thread.story.id}): {shown}.'
-
-
-def _entry(number: int, source_id: str, hit: SearchHit, now: datetime) -> str:
-    """Two lines for a story; a third with the text for a comment."""
-    story = hit.story
-    site = urlsplit(story.url).netloc.removeprefix("www.")
-    title = f"{number}. [{source_id}] {_one_line(story.title)}" + (f" ({site})" if site else "")
-    age_h = None if story.time is None else max(now.timestamp() - story.time, 0.0) / 3600
-    known = age_h is not None and story.points is not None
-    velocity = f"{(story.points or 0) / max(age_h or 0.0, 1.0):.1f}" if known else "?"
-    facts = [
-        f"id {story.id}",
-        f"{_number(story.points)} points",
-        f"{_number(story.comments)} comments",
-        f"{velocity} points/h",
-        f"{'?' if age_h is None else f'{age_h:.1f}'} h old",
-        f"by {story.author or '?'}",
-        _moment(story.time) or "?",
-        _one_line(story.url) or "text",
-    ]
-    lines = [title, "   " + " | ".join(facts)]
-    if hit.comment:
-        text = _one_line(hit.comment)
-        lines.append("   " + (text if len(text) <= COMMENT_PREVIEW_CHARS else text[:COMMENT_PREVIEW_CHARS] + " ..."))
+        lines.append("Try other or fewer words, or a longer time.")
+    elif found.words != " ".join(asked.split()):
+        lines.append(f'Nothing was found for "{one_line(asked)}", so words were left out.')
     return "\n".join(lines)
 
 
-def _draft(story: Story) -> SourceDraft:
-    facts = (
-        f"{_number(story.points)} points, {_number(story.comments)} comments, by {story.author or '?'},"
-        f" {_moment(story.time) or '?'}"
-    )
-    parts = [story.title, story.url, facts, *([f"\n{story.text}"] if story.text else [])]
-    return SourceDraft(
-        url=story.item_url,
-        title=story.title,
-        kind=story.kind if story.kind == "comment" else "story",
-        via=VIA,
-        author=story.author,
-        published=_moment(story.time),
-        text="\n".join(part for part in parts if part),
-    )
+def _user_facts(user: HnUser) -> str:
+    facts = [f"karma {number(user.karma)}", f"since {moment(user.created)[:10] or '?'}"]
+    if user.submitted is not None:
+        facts.append(f"{user.submitted} posts and comments")
+    return ", ".join(facts)
 
 
-def _story_lines(story: Story) -> list[str]:
-    """The story's own text and a poll's options, before the comments that answer them."""
-    lines: list[str] = []
-    if story.text:
-        lines.append("Text of the story: " + _hanging(story.text, "  "))
-    if story.options:
-        lines.append("Options of the poll: " + "; ".join(_one_line(option) for option in story.options))
-    return lines
+def _second(when: datetime | None) -> int | None:
+    return None if when is None else int(when.timestamp())
 
 
-def _comment_lines(comments: Sequence[Comment]) -> list[str]:
-    return [_comment_line(level, comment) for level, comment in walk(comments)]
+def _local(when: datetime | None, zone: tzinfo) -> str:
+    return "" if when is None else when.astimezone(zone).strftime("%Y-%m-%d %H:%M")
 
 
-def _comment_line(level: int, comment: Comment) -> str:
-    indent = "  " * level
-    if comment.state:
-        return f"{indent}- [{comment.state}] (id {comment.id})"
-    who = f"{comment.author or '?'} ({_moment(comment.time) or '?'}, id {comment.id})"
-    return f"{indent}- {who}: {_hanging(comment.text, indent + '  ')}"
-
-
-def _hanging(text: str, indent: str) -> str:
-    """Paragraphs on lines of their own, all but the first indented."""
-    return re.sub(r"\n{2,}", "\n", text).replace("\n", f"\n{indent}")
-
-
-def _moment(seconds: int | None) -> str:
-    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _number(value: int | None) -> str:
-    return "?" if value is None else str(value)
-
-
-def _one_line(text: str) -> str:
-    """Without line breaks, so that text from outside stays on the line it is given."""
-    return " ".join(visible(text).split())
+def _zone_name(zone: tzinfo) -> str:
+    return getattr(zone, "key", "") or "UTC"

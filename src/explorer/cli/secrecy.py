@@ -1,0 +1,93 @@
+"""Keys stay in the engine: out of the environment once read, out of reach of other processes, out of what is shown."""
+
+import ctypes
+import io
+import os
+import sys
+from collections.abc import MutableMapping
+from contextlib import suppress
+from typing import TextIO
+
+from explorer.cli.setting_table import TABLE
+from explorer.redaction import Redactor
+from explorer.settings import Secrets
+
+SET_DUMPABLE = 4
+
+
+class RedactingStream(io.TextIOBase):
+    """A stream that shows no key, also none that comes in pieces."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._redactor = Redactor()
+        self._held = ""
+
+    def learn(self, redactor: Redactor) -> None:
+        """Take over the keys that are not to be shown."""
+        self._redactor = redactor
+
+    def write(self, text: str) -> int:
+        """Write what cannot be part of a key; its beginning waits for what comes next."""
+        whole = self._redactor.clean(self._held + text)
+        start = self._redactor.begins_at(whole)
+        self._held = whole[start:]
+        self._stream.write(whole[:start])
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what was held back too: nothing came that would have made a key of it."""
+        held, self._held = self._held, ""
+        self._stream.write(held)
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        """Whether a person is looking."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """The descriptor below."""
+        return self._stream.fileno()
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """Of the stream below."""
+        return self._stream.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        """How the stream below treats what its encoding lacks."""
+        return self._stream.errors
+
+    def reconfigure(self, *, errors: str) -> None:
+        """Change that."""
+        change = getattr(self._stream, "reconfigure", None)
+        if change is not None:
+            change(errors=errors)
+
+
+def guard_streams() -> None:
+    """See that nothing is shown but through a stream that knows the keys."""
+    sys.stdout, sys.stderr = RedactingStream(sys.stdout), RedactingStream(sys.stderr)
+
+
+def keep_secret(secrets: Secrets, environment: MutableMapping[str, str]) -> None:
+    """Once the settings are read: forget the environment's keys, and show none.
+
+    Programs that are started inherit none either, and on Linux no other process of this user can look into this one.
+    """
+    for setting in TABLE:
+        if setting.is_secret:
+            environment.pop(setting.variable, None)
+    redactor = Redactor(secrets.all())
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, RedactingStream):
+            stream.learn(redactor)
+    if sys.platform == "linux" and environment is os.environ:
+        # The environment a process was started with stays readable in /proc, whatever it forgets later.
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(SET_DUMPABLE, 0, 0, 0, 0)

@@ -1,0 +1,178 @@
+"""The command `verify`: which cited sentences of a run's report their stored sources carry."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from explorer.cli.figures import counted, money, tokens
+from explorer.cli.options import COMMON, MODELS, CommonOptions
+from explorer.cli.output import emit, emit_json
+from explorer.cli.past_runs import RunName
+from explorer.cli.plain import one_line
+from explorer.cli.reading import configured
+from explorer.cli.screen import say
+from explorer.errors import ConfigError, ModelError, StorageError, ToolError
+from explorer.fold import Fold
+from explorer.llm.models import OFFLINE, choose
+from explorer.llm.open_clients import Clients
+from explorer.llm.retry import RetryingClient
+from explorer.messages import JsonObject, Request
+from explorer.report import language_of
+from explorer.runs import LATEST, find_run, read_records
+from explorer.settings import Settings, Tier
+from explorer.verify.check import TextOf, check
+from explorer.verify.claims import Claim, Verdict, Verification
+from explorer.verify.drafts import draft_of
+from explorer.verify.files import claim_rows, text_reader, write_results
+from explorer.verify.judge import Judgements, judge
+from explorer.verify.words import note
+from explorer.workspace import Workspace
+
+WRONG = 1
+JUDGE = "judge"
+LABELS = {
+    Verdict.SUPPORTED: "every quote and figure is in a cited source",
+    Verdict.NOT_FOUND: "something is in no cited source",
+    Verdict.SOURCE_MISSING: "no stored text to look in",
+    Verdict.UNCHECKED: "nothing that could be looked up",
+}
+
+
+def verify(
+    run: RunName = LATEST,
+    /,
+    *,
+    is_all: Annotated[
+        bool, Parameter(name="--all", negative="", help="Show every cited sentence, not only what is wrong.")
+    ] = False,
+    judge_model: Annotated[
+        str | None,
+        Parameter(name="--judge", group=MODELS, help="A model to ask, besides, whether sources carry the sentences."),
+    ] = None,
+    options: CommonOptions = COMMON,
+) -> int:
+    """Look the quotes and figures of a report up in the stored texts of the sources it cites, without any model.
+
+    Whether a text means what the sentence says, no program can tell; `--judge` asks a model for its opinion.
+
+    Exit code 0: nothing wrong was found; 1: something was not found, or a source is missing.
+
+    Example: `explorer verify latest --all`
+    """
+    settings = configured(options).settings
+    folder = find_run(settings.workspace, run)
+    sources = Fold.of(record.event for record in read_records(folder)).sources
+    workspace = Workspace(folder)
+    draft, text_of = draft_of(workspace), text_reader(workspace)
+    verification = check(draft.text, sources, text_of)
+    model = settings.judge if judge_model is None else judge_model
+    judged = asyncio.run(_judged(verification.claims, text_of, settings, model)) if model else None
+    try:
+        write_results(workspace, draft, sources, verification, judged)
+    except (StorageError, ToolError, OSError) as error:
+        say(f"the results could not be kept in the run's folder: {error}")
+    if options.output_format == "text":
+        emit(_page(folder, draft.path, verification, judged, is_all=is_all))
+        if not is_all and not options.quiet and verification.claims:
+            say(f"  → every cited sentence: explorer verify {folder.name} --all")
+    else:
+        remark = note(verification, language_of(draft.text))
+        emit_json(_facts(folder, draft.path, verification, judged) | {"note": remark})
+    return WRONG if verification.faults else 0
+
+
+async def _judged(claims: Sequence[Claim], text_of: TextOf, settings: Settings, model: str) -> Judgements:
+    """Ask the judge about each claim.
+
+    Raises:
+        ConfigError: The model cannot be used.
+    """
+    asked = settings.model_copy(update={"model": model, "role_models": {}})
+    choice = await choose(asked, {JUDGE: Tier.BALANCED})
+    ref = choice.models[JUDGE]
+    if ref.provider == OFFLINE:
+        raise ConfigError("a judge is a language model; `offline` is none", hint="for example --judge openai:NAME")
+    async with Clients(asked, openai_url=choice.openai_url) as clients:
+        client = RetryingClient(clients.client_for(ref), clients.gate_for(ref), _say_failure, timing=clients.timing)
+        return await judge(claims, text_of, client, ref.name)
+
+
+async def _say_failure(_request: Request, error: ModelError, attempt: int, wait_s: float | None) -> None:
+    if wait_s is not None:
+        say(f"the judge did not answer ({one_line(error.message)}); attempt {attempt + 1} in {wait_s:.0f}s")
+
+
+def _facts(folder: Path, path: str, verification: Verification, judged: Judgements | None) -> JsonObject:
+    rows = claim_rows(verification, judged)
+    cited = len(verification.claims)
+    opinions = None
+    if judged is not None:
+        opinions = {"model": judged.model, **judged.counts, "problem": judged.problem, "cost_usd": judged.cost_usd}
+    return {
+        "run_id": folder.name,
+        "file": path,
+        "counts": verification.counts,
+        "judged": opinions,
+        "claims": rows[:cited],
+        "uncited": rows[cited:],
+    }
+
+
+def _page(folder: Path, path: str, verification: Verification, judged: Judgements | None, *, is_all: bool) -> str:
+    counts = verification.counts
+    blocks = [f"{path} of {folder.name}: {counted(counts['total'], 'cited sentence')}", _table(verification)]
+    if judged is not None:
+        blocks.append(_opinions(judged))
+    shown = list(zip(verification.claims, _answers(verification, judged), strict=True))
+    if not is_all:
+        shown = [(claim, answer) for claim, answer in shown if claim in verification.faults]
+    blocks += [_entry(claim, answer) for claim, answer in shown]
+    if is_all:
+        blocks += [_entry(claim, "") for claim in verification.uncited]
+    if remark := note(verification, "en"):
+        blocks.append(remark)
+    return "\n\n".join(blocks)
+
+
+def _answers(verification: Verification, judged: Judgements | None) -> list[str]:
+    if judged is None:
+        return [""] * len(verification.claims)
+    return ["not asked" if answer is None else str(answer).replace("_", " ") for answer in judged.answers]
+
+
+def _table(verification: Verification) -> str:
+    counts = verification.counts
+    rows = [(str(verdict).replace("_", " "), counts[str(verdict)], words) for verdict, words in LABELS.items()]
+    rows.append(("uncited", len(verification.uncited), "a quote or a figure, and no citation; not counted above"))
+    return "\n".join(f"  {name:<15}{number:>4}  {words}" for name, number, words in rows)
+
+
+def _opinions(judged: Judgements) -> str:
+    counts = judged.counts
+    told = f"  carried {counts['carried']}, not carried {counts['not_carried']}, unclear {counts['unclear']}"
+    spent = f"{money(judged.cost_usd)}, {tokens(judged.usage.total_tokens)} tokens"
+    ended = f"\n  ended early: {one_line(judged.problem)}" if judged.problem else ""
+    return f"What {one_line(judged.model)} says, which is an opinion ({spent}):\n{told}{ended}"
+
+
+def _entry(claim: Claim, answer: str) -> str:
+    ids = ", ".join(claim.ids) or "no source"
+    verdict = "uncited" if not claim.ids else str(claim.verdict).replace("_", " ")
+    lines = [f"line {claim.line}, {ids}: {verdict}", f"  {one_line(claim.sentence, 300)}"]
+    told = [f"  {one.verdict.replace('_', ' ')}: “{one_line(one.text, 120)}”, {one.reason}" for one in claim.findings]
+    lines += [one_line_kept(line) for line in told]
+    if not claim.findings and claim.ids:
+        lines.append(f"  {one_line(claim.reason)}")
+    elif claim.verdict is Verdict.SOURCE_MISSING:
+        lines.append(f"  {one_line(claim.reason, 300)}")
+    if answer:
+        lines.append(f"  judged: {answer}")
+    return "\n".join(lines)
+
+
+def one_line_kept(line: str) -> str:
+    """On one line, with its indentation."""
+    return f"  {one_line(line)}"

@@ -1,0 +1,272 @@
+"""What differs between two texts that say nearly the same: how much is shared, and which numbers and names are not.
+
+Only numbers and names count as a difference: a copy may shorten, wrap and re-head what it copies, but where it says
+21 for 12, or Bob for Alice, it says something else. Words are the unit; each Chinese or Japanese character is one.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+LETTER = rf"[^\W_{CJK}]"
+WORD = re.compile(rf"[{CJK}]|{LETTER}+(?:[.,:/'\u2019-]{LETTER}+)*|[$€£¥%]")
+WRAPPED = re.compile(r"(?<=[^\s.!?:;|])\n(?=[a-z])")
+"""A line's end in the middle of a sentence."""
+SENTENCE = re.compile(r"[^\n.!?。！？；]*(?:[.!?](?=\S)[^\n.!?。！？；]*)*[\n.!?。！？；]*")
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+ADDRESS = re.compile(r"https?://\S+")
+SCALES = frozenset(("hundred", "thousand", "million", "billion", "trillion", "percent", "bn", "dozen"))
+CURRENCIES = frozenset("$€£¥")
+NUMERALS = "〇零一二两三四五六七八九十百千万亿"
+CJK_NUMBER = re.compile(rf"[{NUMERALS}]{{2,}}|[{NUMERALS}](?=[年月日号点个名人元倍成岁天次])")
+SURNAMES = (
+    "王李张刘陈杨赵黄周吴徐孙胡朱郭林罗梁宋郑谢韩唐冯董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶阎余潘杜戴夏钟汪田"
+    "姜范石姚谭廖邹熊陆郝孔崔康毛邱秦史顾侯邵孟龙段雷钱汤尹黎武贺龚"
+)
+PLACES = "省市县区州国村镇港湾岛山河江湖院校司行社局部厂队"
+"""What the name of a place or a body ends in."""
+CJK_NAME = re.compile(rf"[{SURNAMES}][{CJK}]{{1,2}}|[{CJK}]{{1,5}}[{PLACES}]")
+SINGLE = re.compile(f"[{CJK}]")
+MAX_NAME_CHARS = 6
+STARTERS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        a an the this that these those it its he she they we i you in on at by for from to of with as if when
+        while after before since but and or so yet however still also then there here what which who why how
+        where no not all some many most both each every one two three his her their our my your is are was were
+        do does did has have had can could might would should now today according although because despite
+        during instead meanwhile more moreover once only other over such than though thus under until nobody
+        everybody someone everyone anyone nothing something everything
+        """,
+    )
+)
+"""Words that begin a sentence or a quote with a capital and name nothing; not `may` and `will`, which name some."""
+MIN_ALIGNED_WORDS = 5
+"""Of a sentence: shorter lines, such as a count of views, differ between all copies."""
+MIN_ALIKE = 0.6
+MAX_UNEQUAL = 80
+"""Sentences of each text that are compared one by one; texts with more are not alike."""
+MAX_SENTENCE_WORDS = 300
+MAX_CHANGES = 12
+HEADLINE_SHARE = 0.6
+MAX_TOKEN_CHARS = 40
+
+
+@dataclass(frozen=True)
+class Change:
+    """A number or a name of one text, and what stands for it in the other."""
+
+    before: str
+    after: str
+    label: str = ""
+    """The word it counts, when there is one."""
+
+    def __str__(self) -> str:
+        """For people: `12 → 21`."""
+        return f"{self.before} → {self.after}"
+
+    @property
+    def labelled(self) -> str:
+        """With the word it counts: `points 120 → 340`."""
+        return f"{self.label} {self}".strip()
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How far two texts are the same."""
+
+    covered: float
+    """Share of the shorter text's words that stand in the other, 0 to 1."""
+    changes: tuple[Change, ...]
+
+
+def normal(text: str) -> str:
+    """The form in which texts are compared: one spelling for each character, no separators, no addresses."""
+    return THOUSANDS.sub("", unicodedata.normalize("NFKC", ADDRESS.sub(" ", text)))
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in its normal form, with their capitals."""
+    return WORD.findall(text)
+
+
+def sentences(text: str) -> list[str]:
+    """A text in pieces: sentences, lines, cells of a list."""
+    pieces = (piece.strip() for piece in SENTENCE.findall(WRAPPED.sub(" ", text)))
+    return [piece for piece in pieces if piece]
+
+
+def compare(earlier: str, later: str) -> Likeness:
+    """Compare two texts sentence by sentence; those that are not equal are laid beside the one most like them."""
+    first, second = (_Words.of(sentences(text)) for text in (earlier, later))
+    shorter = min(first.count, second.count)
+    if not shorter:
+        return Likeness(0.0, ())
+    covered = first.words_shared_with(second)
+    left, right = first.without(second), second.without(first)
+    if len(left) > MAX_UNEQUAL or len(right) > MAX_UNEQUAL:
+        return Likeness(min(1.0, covered / shorter), ())
+    changes: list[Change] = []
+    names = _Naming(first.lower & second.lower)
+    for one, other in _pairs(left, right):
+        covered += sum((Counter(map(str.lower, one)) & Counter(map(str.lower, other))).values())
+        if min(len(one), len(other)) >= MIN_ALIGNED_WORDS:
+            changes += names.changes(one, other)
+    return Likeness(min(1.0, covered / shorter), tuple(dict.fromkeys(changes))[:MAX_CHANGES])
+
+
+def changes_between(earlier: str, later: str) -> tuple[Change, ...]:
+    """The numbers and names that differ between two sentences, or two short texts."""
+    one, other = words(normal(earlier)), words(normal(later))
+    lower = {word for word in one if word.islower()} & {word for word in other if word.islower()}
+    return tuple(_Naming(frozenset(lower)).changes(one, other))
+
+
+@dataclass(frozen=True)
+class _Words:
+    """A text as a bag of sentences, each a list of words."""
+
+    rows: tuple[tuple[str, ...], ...]
+    bag: "Counter[tuple[str, ...]]"
+    """Sentences in lower case, with their number."""
+    count: int
+    lower: frozenset[str]
+    """Words that occur in lower case: no names."""
+
+    @classmethod
+    def of(cls, pieces: Sequence[str]) -> "_Words":
+        rows = tuple(found for piece in pieces if (found := tuple(words(normal(piece))[:MAX_SENTENCE_WORDS])))
+        bag = Counter(tuple(word.lower() for word in row) for row in rows)
+        return cls(rows, bag, sum(map(len, rows)), frozenset(word for row in rows for word in row if word.islower()))
+
+    def without(self, other: "_Words") -> list[tuple[str, ...]]:
+        """The sentences that the other text does not have, in order."""
+        spare = self.bag - other.bag
+        return [row for row in self.rows if tuple(word.lower() for word in row) in spare]
+
+    def words_shared_with(self, other: "_Words") -> int:
+        return sum(len(row) * count for row, count in (self.bag & other.bag).items())
+
+
+def _pairs(
+    left: Sequence[Sequence[str]], right: Sequence[Sequence[str]]
+) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Each sentence with the one most like it on the other side, if any is like it at all."""
+    bags = [Counter(map(str.lower, row)) for row in right]
+    free = set(range(len(right)))
+    for row in left:
+        own = Counter(map(str.lower, row))
+        scored = [(_dice(own, bags[place]), -place) for place in free]
+        score, place = max(scored, default=(0.0, 0))
+        if score >= MIN_ALIKE:
+            free.discard(-place)
+            yield row, right[-place]
+
+
+def _dice(one: "Counter[str]", other: "Counter[str]") -> float:
+    return 2 * (one & other).total() / max(1, one.total() + other.total())
+
+
+@dataclass(frozen=True)
+class _Naming:
+    """Finds what stands for what, knowing which words are no names."""
+
+    lower: frozenset[str]
+
+    def changes(self, one: Sequence[str], other: Sequence[str]) -> list[Change]:
+        """Numbers, then names; what stands on one side only was left out, and is no change."""
+        found = _exchanged(one, other, _numbers)
+        if not any(map(_is_headline, (one, other))):
+            found += _exchanged(one, other, self._names)
+        found += _exchanged(one, other, _cjk_numbers)
+        return found + _cjk_names("".join(one), "".join(other))
+
+    def _names(self, row: Sequence[str]) -> list[tuple[str, str]]:
+        """Runs of capitalised words."""
+        runs: list[list[str]] = [[]]
+        for place, word in enumerate(row):
+            is_opening = word.lower() in STARTERS or (place == 0 and word.lower() in self.lower)
+            if word[0].isupper() and not is_opening and not any(map(str.isdigit, word)):
+                runs[-1].append(word)
+            elif runs[-1]:
+                runs.append([])
+        return [(" ".join(run), "") for run in runs if run]
+
+
+def _is_headline(row: Sequence[str]) -> bool:
+    """Whether nearly all words have capitals, so that a capital tells nothing."""
+    letters = [word for word in row if word[0].isalpha() and not SINGLE.match(word)]
+    return len(letters) > MIN_ALIGNED_WORDS and sum(w[0].isupper() for w in letters) > HEADLINE_SHARE * len(letters)
+
+
+def _exchanged(
+    one: Sequence[str], other: Sequence[str], find: Callable[[Sequence[str]], list[tuple[str, str]]]
+) -> list[Change]:
+    """What only one side has, in order, against what only the other has."""
+    mine, theirs = find(one), find(other)
+    spare, new = _only(mine, theirs), _only(theirs, mine)
+    return [
+        Change(before[:MAX_TOKEN_CHARS], after[:MAX_TOKEN_CHARS], label)
+        for (before, label), (after, _) in zip(spare, new, strict=False)
+        if not _is_part(before, after)
+    ]
+
+
+def _only(mine: Sequence[tuple[str, str]], theirs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    left = Counter(token for token, _ in mine) - Counter(token for token, _ in theirs)
+    kept: list[tuple[str, str]] = []
+    for token, label in mine:
+        if left[token] > 0:
+            left[token] -= 1
+            kept.append((token, label))
+    return kept
+
+
+def _is_part(before: str, after: str) -> bool:
+    """Whether one is a shorter form of the other: `Smith` of `Alice Smith`."""
+    one, other = set(before.lower().split()), set(after.lower().split())
+    return one <= other or other <= one
+
+
+def _numbers(row: Sequence[str]) -> list[tuple[str, str]]:
+    """Numbers, amounts and currencies, each with the word it counts."""
+    found: list[tuple[str, str]] = []
+    for place, word in enumerate(row):
+        if any(map(str.isdigit, word)) or word.lower() in SCALES or word in CURRENCIES:
+            following = row[place + 1] if place + 1 < len(row) else ""
+            counted = following.isalpha() and following.islower() and len(following) > 1
+            found.append((word, following if counted else ""))
+    return found
+
+
+def _cjk_numbers(row: Sequence[str]) -> list[tuple[str, str]]:
+    return [(found, "") for found in CJK_NUMBER.findall("".join(row))]
+
+
+def _cjk_names(one: str, other: str) -> list[Change]:
+    """Chinese names: the characters that differ, with those before and after that belong to them."""
+    if not SINGLE.search(one):
+        return []
+    found: list[Change] = []
+    for kind, start, end, other_start, other_end in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if kind != "replace" or max(end - start, other_end - other_start) > MAX_NAME_CHARS:
+            continue
+        before, after = _name_around(one, start, end), _name_around(other, other_start, other_end)
+        if before and after:
+            found.append(Change(before, after))
+    return found
+
+
+def _name_around(text: str, start: int, end: int) -> str:
+    """The shortest name that takes in the characters from `start` to `end`; empty when none does."""
+    for place in range(start, max(0, start - 3) - 1, -1):
+        for stop in range(end, end + 3):
+            found = CJK_NAME.fullmatch(text, place, min(stop, len(text)))
+            if found is not None:
+                return found[0]
+    return ""

@@ -1,0 +1,130 @@
+"""A whole run as a fold over its records: what is known, whoever did it, and what was used up."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from explorer.events import (
+    AgentContinued,
+    AgentStarted,
+    AnyEvent,
+    RoleLoaded,
+    RunFinished,
+    RunForked,
+    RunStarted,
+    SandboxChosen,
+    Source,
+    SourceRecorded,
+    Steered,
+    StopAsked,
+    ToolFinished,
+    ToolStarted,
+    TurnTaken,
+    WrittenFile,
+)
+from explorer.history import AgentState
+from explorer.messages import Usage
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was used up by some point."""
+
+    steps: int
+    tokens: int
+    cost_usd: float
+    calls: int = 0
+
+
+@dataclass
+class Fold:
+    """A whole run, folded from its records."""
+
+    agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
+    heads: dict[str, RoleLoaded] = field(default_factory=dict[str, RoleLoaded])
+    """By role: what its model is shown before any history."""
+    sources: dict[str, Source] = field(default_factory=dict[str, Source])
+    files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
+    """All files agents wrote, by path, as they stood after the last write."""
+    started: RunStarted | None = None
+    finished: RunFinished | None = None
+    """The latest end, while nothing was asked after it."""
+    calls: int = 0
+    """Tool calls begun by all agents together."""
+    paid_before: Spent = field(default_factory=lambda: Spent(0, 0, 0.0))
+    """What was used up before the latest question or follow-up; limits count from there."""
+    sandbox: str | None = None
+    """What held the commands of the latest life; empty when there was no shell, None before the first."""
+    orders: set[str] = field(default_factory=set[str])
+    """Ids of the orders from outside that were applied."""
+
+    @classmethod
+    def of(cls, events: Iterable[AnyEvent]) -> "Fold":
+        """Fold events in order."""
+        fold = cls()
+        for event in events:
+            fold.apply(event)
+        return fold
+
+    def apply(self, event: AnyEvent) -> None:
+        """Fold one event in, whoever's it is."""
+        match event:
+            case RunStarted():
+                self.started = event
+            case RunFinished():
+                self.finished = event
+            case RoleLoaded():
+                self.heads[event.role] = event
+            case SourceRecorded():
+                self.sources[event.source.id] = event.source
+            case SandboxChosen():
+                self.sandbox = event.tier
+            case StopAsked():
+                self.orders.add(event.order)
+            case RunForked() if self.started is not None:
+                self.started = self.started.model_copy(update={"run_id": event.run_id})
+            case _:
+                self._apply_to_agent(event)
+
+    def _apply_to_agent(self, event: AnyEvent) -> None:
+        if isinstance(event, AgentStarted):
+            self.agents[event.agent] = AgentState(event.agent)
+        if isinstance(event, Steered):
+            self.orders.add(event.order)
+        self.calls += isinstance(event, ToolStarted)
+        if isinstance(event, ToolFinished):
+            self.files |= {written.path: written for written in event.files}
+        if isinstance(event, AgentContinued | TurnTaken):
+            self.finished = None
+        if isinstance(event, AgentContinued) and event.renews_limits:
+            self.paid_before = Spent(self.steps, self.usage.total_tokens, self.known_cost_usd, self.calls)
+        if event.agent in self.agents:
+            self.agents[event.agent].apply(event)
+
+    def child_of(self, parent_call: str) -> AgentState | None:
+        """The agent that a `call_agent` call started or continued."""
+        for state in self.agents.values():
+            if state.parent_call == parent_call:
+                return state
+        return None
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all agents together."""
+        return sum((state.usage for state in self.agents.values()), Usage())
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of all turns together; None when any turn's price is not known."""
+        if any(state.unpriced_turns for state in self.agents.values()):
+            return None
+        return self.known_cost_usd
+
+    @property
+    def known_cost_usd(self) -> float:
+        """Of all turns whose price is known."""
+        return sum(state.cost_usd for state in self.agents.values())
+
+    @property
+    def steps(self) -> int:
+        """Turns of all agents together."""
+        return sum(state.steps for state in self.agents.values())

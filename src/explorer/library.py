@@ -1,1 +1,0 @@
-"""The library of reports, which outlives runs: one markdown file a report, by day."""

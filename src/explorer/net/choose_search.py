@@ -1,0 +1,137 @@
+"""Which search engines are asked, in which order, and why: by what is configured."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+from explorer.errors import ConfigError, CredentialsError
+from explorer.net.brave import RULES as BRAVE_RULES
+from explorer.net.brave import BraveSearch
+from explorer.net.ddgs_search import DdgsSearch
+from explorer.net.exa import RULES as EXA_RULES
+from explorer.net.exa import ExaSearch
+from explorer.net.search import WebSearch
+from explorer.net.search_chain import SearchChain
+from explorer.net.searxng import RULES as SEARXNG_RULES
+from explorer.net.searxng import SearxngSearch
+from explorer.net.service_call import CallRules
+from explorer.net.tavily import RULES as TAVILY_RULES
+from explorer.net.tavily import TavilySearch
+from explorer.settings import SEARCH_ENGINES, Settings
+
+KEYLESS = "tavily-keyless"
+VARIABLES = {
+    "tavily": "TAVILY_API_KEY",
+    "brave": "BRAVE_API_KEY",
+    "exa": "EXA_API_KEY",
+    "searxng": "EXPLORER_SEARXNG_URL",
+}
+"""What brings each engine, in the order in which they are asked."""
+ADDRESSES = {
+    "tavily": "tavily_url",
+    KEYLESS: "tavily_url",
+    "brave": "brave_url",
+    "exa": "exa_url",
+    "searxng": "searxng_url",
+}
+"""Where each engine's address is in the settings' services; `ddgs` has none."""
+DDGS_WAY = "EXPLORER_SEARCH=ddgs"
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """The engines in the order of asking; none on the sample day."""
+
+    engines: tuple[str, ...]
+    why: str
+    more: str
+    """What else could be configured, for people: variables, parted by commas."""
+
+
+def plan_search(
+    settings: Settings, has_module: Callable[[str], bool] = lambda name: find_spec(name) is not None
+) -> SearchPlan:
+    """Plan without opening anything.
+
+    `auto` asks what is configured, one after another until one answers. An engine set by name is the only one that
+    is asked: who names one does not want the question to go elsewhere.
+
+    Raises:
+        ConfigError: The engine set by name cannot be used.
+    """
+    if settings.is_sample:
+        return SearchPlan((), "the sample day has no web search", "")
+    ready = [name for name in VARIABLES if _is_set(name, settings)]
+    missing = ", ".join(VARIABLES[name] for name in VARIABLES if name not in ready)
+    if settings.search == "auto":
+        more = f"{missing}, {DDGS_WAY}" if missing else DDGS_WAY
+        engines = (*ready, *(() if "tavily" in ready else (KEYLESS,)))
+        first = f"{VARIABLES[ready[0]]} is set" if ready else "nothing else is configured"
+        others = f"; when it fails, {', then '.join(engines[1:])}" if engines[1:] else ""
+        return SearchPlan(engines, f"{first}{others}", more)
+    name = settings.search
+    _check(name, is_ready=name in ready, has_module=has_module)
+    engine = KEYLESS if name == "tavily" and name not in ready else name
+    return SearchPlan(
+        (engine,), f"search is set to {name}", "EXPLORER_SEARCH=auto" + (f" and {missing}" if missing else "")
+    )
+
+
+def choose_search(settings: Settings, pause: Callable[[float], Awaitable[object]] = asyncio.sleep) -> SearchChain:
+    """The engines that are configured, behind one port; nothing is sent before the first search.
+
+    `pause` waits between attempts.
+
+    Raises:
+        ConfigError: The engine set by name cannot be used.
+    """
+    plan = plan_search(settings)
+    return SearchChain([_made(name, settings, pause) for name in plan.engines], plan.more)
+
+
+def _is_set(name: str, settings: Settings) -> bool:
+    keys = settings.secrets
+    values = {
+        "tavily": keys.tavily_key.get_secret_value(),
+        "brave": keys.brave_key.get_secret_value(),
+        "exa": keys.exa_key.get_secret_value(),
+        "searxng": settings.services.searxng_url,
+    }
+    return bool(values[name])
+
+
+def _check(name: str, *, is_ready: bool, has_module: Callable[[str], bool]) -> None:
+    if name not in SEARCH_ENGINES:
+        raise ConfigError(f"there is no search engine {name!r}", hint=f"one of {', '.join(SEARCH_ENGINES)}")
+    if name == "ddgs" and not has_module("ddgs"):
+        raise ConfigError(
+            "search is set to ddgs, which is not installed",
+            hint="pip install 'explorer[ddgs]', or EXPLORER_SEARCH=auto",
+        )
+    if name in {"brave", "exa"} and not is_ready:
+        hint = f"set {VARIABLES[name]}, or EXPLORER_SEARCH=auto"
+        raise CredentialsError(f"search is set to {name}, but its key is missing", hint=hint)
+    if name == "searxng" and not is_ready:
+        hint = "set EXPLORER_SEARXNG_URL, or EXPLORER_SEARCH=auto"
+        raise ConfigError("search is set to searxng, but its address is missing", hint=hint)
+
+
+def _made(name: str, settings: Settings, pause: Callable[[float], Awaitable[object]]) -> WebSearch:
+    services, keys = settings.services, settings.secrets
+
+    def patient(rules: CallRules) -> CallRules:
+        return replace(rules, pause=pause)
+
+    def tavily(key: str) -> WebSearch:
+        return TavilySearch(key, services.tavily_url, rules=patient(TAVILY_RULES))
+
+    makers: dict[str, Callable[[], WebSearch]] = {
+        "tavily": lambda: tavily(keys.tavily_key.get_secret_value()),
+        KEYLESS: lambda: tavily(""),
+        "brave": lambda: BraveSearch(keys.brave_key.get_secret_value(), services.brave_url, rules=patient(BRAVE_RULES)),
+        "exa": lambda: ExaSearch(keys.exa_key.get_secret_value(), services.exa_url, rules=patient(EXA_RULES)),
+        "searxng": lambda: SearxngSearch(services.searxng_url, rules=patient(SEARXNG_RULES)),
+        "ddgs": DdgsSearch,
+    }
+    return makers[name]()

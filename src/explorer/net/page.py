@@ -1,0 +1,63 @@
+"""A page as it was read, and the port of what reads pages of one site in a better way than as HTML."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Protocol
+
+STALE = "stale"
+STALE_AFTER = timedelta(days=548)
+"""A year and a half: what a page of that age says of the present may not hold any more."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page's text and what is known about it."""
+
+    url: str
+    """After redirects."""
+    title: str
+    text: str
+    """Markdown, or the text as it is."""
+    via: str
+    """`direct`, `reader`, or the service that gave it: `hackernews`, `lobsters`, ..."""
+    author: str = ""
+    published: str = ""
+    flags: tuple[str, ...] = ()
+    language: str = ""
+    """A code like `en`; empty when it is not known."""
+    pages: int = 0
+    """Of a PDF."""
+    kind: str = "page"
+    """What it is stored as: `page` or `comments`."""
+    notes: tuple[str, ...] = ()
+    """Lines of ours for the model: what is left out, and how to read it."""
+
+
+class ThreadReader(Protocol):
+    """A service that gives the discussions behind a site's addresses."""
+
+    async def read(self, url: str) -> Page | None:
+        """The thread at an address; None when there is none, and the page is read like any other.
+
+        Raises:
+            ToolError: It is the address of a thread, and the service does not give it.
+        """
+        ...
+
+
+def is_stale(page: Page, now: datetime) -> bool:
+    """Whether the page's own date is more than a year and a half past; no date, no judgement."""
+    written = _moment(page.published)
+    return written is not None and now - written > STALE_AFTER
+
+
+def _moment(text: str) -> datetime | None:
+    """A date in ISO's form or in that of mails, which readers hand on from HTTP."""
+    for parse in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = parse(text.strip())
+        except ValueError:
+            continue
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return None

@@ -1,0 +1,107 @@
+"""Comment threads of any service, as values: trees, the most prominent part of a tree, and what is left out of it."""
+
+import heapq
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+DELETED = "deleted"
+DEAD = "dead"
+REMOVED = "removed"
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A comment with its replies."""
+
+    id: str
+    author: str = ""
+    time: int | None = None
+    """Unix seconds."""
+    text: str = ""
+    state: str = ""
+    """`deleted` (by its author), `dead` or `removed` (by moderators), or empty for a live one."""
+    points: int | None = None
+    """None where the service tells none."""
+    replies: tuple["Comment", ...] = ()
+    more: int = 0
+    """Replies that are known to exist, on all levels below, and are not in `replies`."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """How much of a thread is wanted."""
+
+    limit: int = 50
+    """Comments."""
+    depth: int = 6
+    """Levels; 1 is the top-level comments alone."""
+    offset: int = 0
+    """Top-level comments to pass over."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A part of a thread."""
+
+    comments: tuple[Comment, ...]
+    next_offset: int | None = None
+    """Where further top-level comments begin; None when there are none."""
+
+
+def page_of(comments: Sequence[Comment], order: Sequence[str], part: Part, gone: Collection[str] = ()) -> Page:
+    """The most prominent of a tree's comments, from a top-level comment on.
+
+    `order` is every top-level id in rank order, held or not, so that an offset means the same each time, whatever
+    could be fetched. The top-level comments shown are the first held ones from the offset on, without gaps: see
+    `_chosen`. `gone` are ids that were asked for in vain.
+    """
+    places = {one: index for index, one in enumerate(order)}
+    waiting = [comment for comment in comments if places.get(comment.id, -1) >= part.offset]
+    waiting.sort(key=lambda comment: places[comment.id])
+    shown = _pruned(waiting, _chosen(waiting, part))
+    behind = places[shown[-1].id] + 1 if shown else len(order)
+    return Page(shown, next((place for place in range(behind, len(order)) if order[place] not in gone), None))
+
+
+def _chosen(comments: Sequence[Comment], part: Part) -> set[str]:
+    """Ids of the most prominent comments.
+
+    A comment's place is its parent's place plus its own rank among its siblings, so that the best answers to the
+    best comments come before the worst comments, and a parent always before its replies.
+    """
+    tie = count()
+    waiting = [(rank, next(tie), 1, comment) for rank, comment in enumerate(comments, start=1)]
+    heapq.heapify(waiting)
+    chosen: set[str] = set()
+    while waiting and len(chosen) < part.limit:
+        place, _, level, comment = heapq.heappop(waiting)
+        chosen.add(comment.id)
+        if level < part.depth:
+            for rank, reply in enumerate(comment.replies, start=1):
+                heapq.heappush(waiting, (place + rank, next(tie), level + 1, reply))
+    return chosen
+
+
+def _pruned(comments: Sequence[Comment], chosen: set[str]) -> tuple[Comment, ...]:
+    return tuple(_cut(comment, chosen) for comment in comments if comment.id in chosen)
+
+
+def _cut(comment: Comment, chosen: set[str]) -> Comment:
+    """A comment with its chosen replies; those left out are counted where they stood."""
+    kept = _pruned(comment.replies, chosen)
+    left = sum(size((reply,)) for reply in comment.replies if reply.id not in chosen)
+    return replace(comment, replies=kept, more=comment.more + left)
+
+
+def walk(comments: Sequence[Comment]) -> Iterator[tuple[int, Comment]]:
+    """Each comment of a tree with its level, parents before their replies."""
+    for comment in comments:
+        yield 0, comment
+        for level, reply in walk(comment.replies):
+            yield level + 1, reply
+
+
+def size(comments: Sequence[Comment]) -> int:
+    """Comments in a tree, and those known to be left out of it."""
+    return sum(1 + comment.more for _, comment in walk(comments))

@@ -1,0 +1,143 @@
+"""The sources of a run: connections opened once for all agents, and the tools that bring evidence from them."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Self
+
+from explorer.corpus.index import Corpus, corpus_of
+from explorer.evidence import Store
+from explorer.net.choose_search import choose_search
+from explorer.net.fetch import Web
+from explorer.net.guard import Guard
+from explorer.net.hackernews import HackerNews
+from explorer.net.hn_pages import HOST as HN_HOST
+from explorer.net.hn_pages import HackerNewsPages
+from explorer.net.lobsters import HOST as LOBSTERS_HOST
+from explorer.net.lobsters import Lobsters
+from explorer.net.pages import PageReader, ThreadReader
+from explorer.net.reader_service import ReaderService
+from explorer.net.reddit import Access, Reddit
+from explorer.net.reddit_pages import REDDIT_HOSTS, RedditPages
+from explorer.net.sample_day import SAMPLE_NOW, SampleDayTransport
+from explorer.net.search import WebSearch
+from explorer.net.since import zone_named
+from explorer.parsing.parser import Parser, TrustingParser
+from explorer.settings import Settings
+from explorer.tool import Tool
+from explorer.tools.comments import GetCommentsTool
+from explorer.tools.corpus import ABSENT as NO_CORPUS
+from explorer.tools.corpus import corpus_tools
+from explorer.tools.hackernews import HnCommentsTool, HnSearchTool, HnStoriesTool, HnUserTool
+from explorer.tools.reddit import RedditPostsTool
+from explorer.tools.web import ReadWebpageTool
+from explorer.tools.web_search import TavilySearchTool
+
+CORPUS_TOOLS = ("search_corpus", "read_document")
+NO_REDDIT = "the sample day has no Reddit"
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The open connections to sources."""
+
+    settings: Settings
+    web: Web
+    parser: Parser
+    hackernews: HackerNews
+    reddit: Reddit
+    pages: PageReader
+    search: WebSearch
+    corpus: Corpus | None
+    """The folder of the user's, where one is given."""
+    now: Callable[[], datetime]
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, settings: Settings) -> AsyncGenerator[Self]:
+        """Open them; on the sample day, files stand in for the network and its clock stands still.
+
+        Raises:
+            ConfigError: A folder or a service cannot be used as it is set.
+        """
+        services = settings.services
+        now = _sample_now if settings.is_sample else _now
+        async with AsyncExitStack() as stack:
+            transport = SampleDayTransport() if settings.is_sample else None
+            web = await stack.enter_async_context(Web(Guard(services.allow_hosts), transport=transport))
+            parser = await stack.enter_async_context(Parser())
+            corpus = corpus_of(settings, parser)
+            hackernews = HackerNews(web, services.hn_api_url, services.hn_search_url)
+            reddit = await stack.enter_async_context(Reddit.open(web, _access(settings), now))
+            yield cls(
+                settings=settings,
+                web=web,
+                parser=parser,
+                hackernews=hackernews,
+                reddit=reddit,
+                pages=PageReader(
+                    web,
+                    # The sample's pages come with us: a process of their own would guard nothing, and be slower.
+                    TrustingParser() if settings.is_sample else parser,
+                    reader=_reader(web, settings),
+                    threads=_threads(web, hackernews, reddit),
+                ),
+                search=await stack.enter_async_context(choose_search(settings)),
+                corpus=await stack.enter_async_context(corpus) if corpus else None,
+                now=now,
+            )
+
+    @property
+    def zone(self) -> tzinfo:
+        """The asker's."""
+        return zone_named(self.settings.timezone)
+
+    @property
+    def absent(self) -> dict[str, str]:
+        """Tools that roles may name and this run does not have, each with what would bring it."""
+        without = {} if self.corpus else dict.fromkeys(CORPUS_TOOLS, NO_CORPUS)
+        return without | ({RedditPostsTool.name: NO_REDDIT} if self.settings.is_sample else {})
+
+    def tools(self, store: Store) -> list[Tool]:
+        """The tools that bring evidence, storing it through `store`."""
+        made: list[Tool] = [
+            HnStoriesTool(self.hackernews, store, self.now, self.zone),
+            HnCommentsTool(self.hackernews, store, self.now),
+            HnSearchTool(self.hackernews, store, self.now, self.zone),
+            HnUserTool(self.hackernews, store, self.now),
+            RedditPostsTool(self.reddit, store, self.now),
+            GetCommentsTool(self.hackernews, self.reddit, store),
+            TavilySearchTool(self.search, store, self.now, self.zone),
+            ReadWebpageTool(self.pages, store, self.now),
+            *(corpus_tools(self.corpus, store) if self.corpus else []),
+        ]
+        return [tool for tool in made if tool.name not in self.absent]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _sample_now() -> datetime:
+    return SAMPLE_NOW
+
+
+def _access(settings: Settings) -> Access:
+    """How Reddit may be asked; on the sample day it is not."""
+    if settings.is_sample:
+        return Access()
+    identity, secret = settings.secrets.reddit_id, settings.secrets.reddit_secret
+    return Access(settings.services.reddit_url, identity.get_secret_value(), secret.get_secret_value())
+
+
+def _threads(web: Web, hackernews: HackerNews, reddit: Reddit) -> dict[str, ThreadReader]:
+    """Sites whose discussions are better read through their services than as pages."""
+    own: dict[str, ThreadReader] = {HN_HOST: HackerNewsPages(hackernews), LOBSTERS_HOST: Lobsters(web)}
+    return own | dict.fromkeys(REDDIT_HOSTS, RedditPages(reddit))
+
+
+def _reader(web: Web, settings: Settings) -> ReaderService | None:
+    """The service that pages are read through, where one is set; the sample day's are nobody else's."""
+    url = "" if settings.is_sample else settings.services.reader_url
+    return ReaderService(web, url, settings.secrets.jina_key.get_secret_value()) if url else None

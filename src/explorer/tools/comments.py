@@ -1,0 +1,96 @@
+"""The tool that reads a discussion wherever it stands: on Hacker News or on Reddit."""
+
+import re
+from typing import Any, ClassVar, Literal
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import Field
+
+from explorer.errors import ToolError
+from explorer.evidence import Store
+from explorer.net.hackernews import HackerNews
+from explorer.net.hn_services import ServiceDownError
+from explorer.net.hn_thread_text import hn_thread_text
+from explorer.net.reddit import Reddit
+from explorer.net.reddit_names import post_named
+from explorer.net.reddit_text import reddit_thread_text
+from explorer.net.thread_text import ThreadText, stored
+from explorer.net.threads import Part
+from explorer.tool import Arguments, Tool, ToolResult
+
+MAX_COMMENTS = 500
+ARGUMENT = "post_id"
+HN_HOSTS = frozenset({"news.ycombinator.com", "www.news.ycombinator.com"})
+HN_ID = re.compile(r"[1-9]\d{0,11}")
+
+
+class GetCommentsArguments(Arguments):
+    """Arguments of `get_comments`."""
+
+    platform: Literal["hackernews", "reddit"]
+    post_id: str = Field(max_length=500, description="Id or address of the post; post/comment for one comment.")
+    limit: int = Field(default=50, ge=1, le=MAX_COMMENTS)
+    depth: int = Field(default=6, ge=1, le=30, description="Levels of replies.")
+    offset: int = Field(default=0, ge=0, description="Top-level comments to pass over.")
+
+
+class GetCommentsTool(Tool):
+    """`get_comments`."""
+
+    name: ClassVar[str] = "get_comments"
+    description = (
+        "Read the discussion under a post of Hacker News or Reddit as an indented list, stored as one source. "
+        "When not all is shown, a line says how to read on."
+    )
+    arguments: ClassVar[type[Arguments]] = GetCommentsArguments
+
+    def __init__(self, hackernews: HackerNews, reddit: Reddit, store: Store) -> None:
+        self._hackernews = hackernews
+        self._reddit = reddit
+        self._store = store
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Show the thread."""
+        asked = GetCommentsArguments(**arguments)
+        part = Part(asked.limit, asked.depth, asked.offset)
+        read = self._of_reddit if asked.platform == "reddit" else self._of_hackernews
+        content, source_id = await stored(await read(asked.post_id.strip(), part), self._store)
+        return ToolResult(success=True, content=content, metadata={"sources": [source_id]})
+
+    async def _of_reddit(self, post_id: str, part: Part) -> ThreadText:
+        thread, routed = await self._reddit.thread(post_named(post_id), part)
+        return reddit_thread_text(thread, routed, ARGUMENT)
+
+    async def _of_hackernews(self, post_id: str, part: Part) -> ThreadText:
+        try:
+            thread = await self._hackernews.thread(_hn_item(post_id), part)
+        except ServiceDownError as error:
+            advice = "Try this later, or look for the discussion with web_search."
+            raise ToolError(f"{error.message} {advice}", hint=error.hint) from error
+        return hn_thread_text(thread, ARGUMENT)
+
+
+def _hn_item(post_id: str) -> int:
+    """The item meant by an id, `story/comment`, or an address.
+
+    Raises:
+        ToolError: It is none of these.
+    """
+    text = post_id
+    if "/" in text and (item := _item_of_address(text)):
+        text = item
+    number = text.rpartition("/")[2]
+    if not HN_ID.fullmatch(number):
+        raise ToolError(
+            f'"{" ".join(post_id.split())[:80]}" names no item of Hacker News: give its number, or the address with '
+            "item?id= in it. For Reddit, set platform=reddit."
+        )
+    return int(number)
+
+
+def _item_of_address(text: str) -> str:
+    try:
+        parts = urlsplit(text if "://" in text else f"https://{text}")
+    except ValueError:
+        return ""
+    return "".join(parse_qs(parts.query).get("id", [])[:1]) if parts.hostname in HN_HOSTS else ""

@@ -1,0 +1,173 @@
+"""Tools that search and read the user's own folder.
+
+A search hit stores the whole document as its source, the same text that reading it stores: so one id stands for a
+document whichever way an agent came to it, and whatever is quoted from it can be looked up.
+"""
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from explorer.corpus.database import StoredDocument
+from explorer.corpus.index import Corpus
+from explorer.corpus.passages import page_at
+from explorer.corpus.results import CorpusHit, modified_date
+from explorer.errors import ToolError
+from explorer.evidence import SourceDraft, Store, fence, visible
+from explorer.tool import Arguments, Tool, ToolResult
+
+PAGE_CHARS = 20_000
+"""Of a document's text per call."""
+SNIPPET_CHARS = 400
+TITLE_CHARS = 300
+TOLD_CHARS = 800
+"""Of what is missing in the index."""
+VIA = "corpus"
+KIND = "file"
+ABSENT = "give a folder: --corpus DIR"
+"""What brings these tools."""
+
+
+class SearchCorpusArguments(Arguments):
+    """Arguments of `search_corpus`."""
+
+    query: str = Field(min_length=1, max_length=500, description='A question or words; "quoted words" stand together.')
+    max_results: int = Field(default=8, ge=1, le=30, description="At most.")
+    glob: str = Field(default="", description="Only such paths, e.g. reports/*.pdf.")
+
+
+class SearchCorpusTool(Tool):
+    """`search_corpus`."""
+
+    name: ClassVar[str] = "search_corpus"
+    description = (
+        "Search the user's own folder. Returns the best documents, each a source you can cite by its id in brackets, "
+        "with a passage and its offset for read_document."
+    )
+    arguments: ClassVar[type[Arguments]] = SearchCorpusArguments
+    timeout_s: ClassVar[float | None] = None
+    """The first call may have to index the folder, which has bounds of its own."""
+
+    def __init__(self, corpus: Corpus, store: Store) -> None:
+        self._corpus = corpus
+        self._store = store
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Search and list the documents."""
+        asked = SearchCorpusArguments(**arguments)
+        found = await self._corpus.search(asked.query, asked.max_results, asked.glob)
+        sources = await self._store([_draft(hit.document) for hit in found.hits])
+        entries = [
+            _entry(number, source.id, hit)
+            for number, (source, hit) in enumerate(zip(sources, found.hits, strict=True), start=1)
+        ]
+        count = f"{len(found.hits)} of {found.documents} document{'s' * (found.documents != 1)}"
+        missing = (await self._corpus.overview()).skipped.told
+        body = [*entries, *([f"Not searched: {_one_line(missing, TOLD_CHARS)}"] if missing else [])]
+        lines = [
+            f'Corpus search for "{_one_line(asked.query)}": {count}.',
+            *(["The quoted words stand nowhere as quoted; these hold some of them."] if found.is_relaxed else []),
+            *([] if entries else ["Try other words, or no glob."]),
+            *([fence("\n".join(body))] if body else []),
+        ]
+        return ToolResult(
+            success=True, content="\n".join(lines), metadata={"sources": [source.id for source in sources]}
+        )
+
+
+class ReadDocumentArguments(Arguments):
+    """Arguments of `read_document`."""
+
+    path: str = Field(min_length=1, max_length=4_000, description="As search_corpus shows it.")
+    offset: int = Field(default=0, ge=0, description="Character to read on from; 0 = the beginning.")
+
+
+class ReadDocumentTool(Tool):
+    """`read_document`."""
+
+    name: ClassVar[str] = "read_document"
+    description = (
+        f"Read a document of the user's own folder, {PAGE_CHARS} characters at a time. It is stored as a source you "
+        "can cite by its id in brackets. For files of this run: read_file."
+    )
+    arguments: ClassVar[type[Arguments]] = ReadDocumentArguments
+    timeout_s: ClassVar[float | None] = None
+    """As for `search_corpus`."""
+
+    def __init__(self, corpus: Corpus, store: Store) -> None:
+        self._corpus = corpus
+        self._store = store
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Read one stretch of the document."""
+        asked = ReadDocumentArguments(**arguments)
+        document = await self._corpus.read(asked.path)
+        if asked.offset and asked.offset >= len(document.text):
+            size = len(document.text)
+            raise ToolError(f"offset={asked.offset} is behind the end: {document.path} has {size} characters.")
+        (source,) = await self._store([_draft(document)])
+        content = _document_lines(source.id, document, asked.offset)
+        return ToolResult(success=True, content=content, metadata={"sources": [source.id]})
+
+
+def corpus_tools(corpus: Corpus, store: Store) -> list[Tool]:
+    """Both tools, over one folder."""
+    return [SearchCorpusTool(corpus, store), ReadDocumentTool(corpus, store)]
+
+
+def _draft(document: StoredDocument) -> SourceDraft:
+    return SourceDraft(
+        url=f"file:{document.path}",
+        title=document.title,
+        kind=KIND,
+        via=VIA,
+        author=document.author,
+        published=document.published,
+        language=document.language,
+        text=document.text,
+        flags=document.flags,
+    )
+
+
+def _entry(number: int, source_id: str, hit: CorpusHit) -> str:
+    page = f"page {hit.page} of {hit.document.pages}" if hit.page else ""
+    named = f"named in {_one_line(hit.named_in)}" if hit.named_in else ""
+    facts = [f"file:{_one_line(hit.path, max_chars=4_000)}", page, f"offset {hit.offset}", named]
+    return (
+        f"{number}. [{source_id}] {_one_line(hit.title)} ({hit.modified})\n"
+        f"   {' | '.join(fact for fact in facts if fact)}\n"
+        f"   {_one_line(hit.snippet, SNIPPET_CHARS)}"
+    )
+
+
+def _document_lines(source_id: str, document: StoredDocument, offset: int) -> str:
+    end = min(offset + PAGE_CHARS, len(document.text))
+    facts = [
+        f"by {_one_line(document.author)}" if document.author else "",
+        f"published {_one_line(document.published)}" if document.published else "",
+        f"file:{_one_line(document.path, max_chars=4_000)}",
+        f"modified {modified_date(document)}",
+        _pages(document, offset, end),
+    ]
+    more = f"; read on with offset={end}" if end < len(document.text) else ""
+    lines = [
+        f"[{source_id}] {_one_line(document.title)}",
+        " | ".join(fact for fact in facts if fact),
+        f"characters {offset}-{end} of {len(document.text)}{more}",
+        *([f"flags: {', '.join(document.flags)}"] if document.flags else []),
+        fence(document.text[offset:end]),
+    ]
+    return "\n".join(lines)
+
+
+def _pages(document: StoredDocument, offset: int, end: int) -> str:
+    if not document.page_starts:
+        return ""
+    first, last = page_at(offset, document.page_starts), page_at(max(offset, end - 1), document.page_starts)
+    return f"page {first}-{last} of {document.pages}" if last > first else f"page {first} of {document.pages}"
+
+
+def _one_line(text: str, max_chars: int = TITLE_CHARS) -> str:
+    """Text from outside stays on the line it is given."""
+    line = " ".join(visible(text).split())
+    return line if len(line) <= max_chars else f"{line[:max_chars]} ..."

@@ -1,0 +1,214 @@
+"""The tools over the library of reports: look what there is, read it, begin a report, add to one."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field
+
+from explorer.errors import ToolError
+from explorer.events import Source
+from explorer.evidence import SourceDraft, Store, fence, visible
+from explorer.library import Contribution, Library, NewReport, Shelved
+from explorer.library.naming import one_line
+from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
+
+PAGE_CHARS = 20_000
+MAX_LISTED = 50
+LINE_CHARS = 200
+EARLIER_REPORT = "earlier_report"
+"""Flag of a source that is a report of ours: what it rests on is in its references."""
+
+Content = Annotated[str, Field(description="Markdown, citing this run's sources: [S12]")]
+Verdict = Annotated[str, Field(description="Your judgement in a few words")]
+ReportName = Annotated[str, Field(description="Its name: 2026-08-10/slug.md")]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What the library's tools work with."""
+
+    library: Library
+    run: str
+    """The run's id."""
+    sources: Callable[[], Mapping[str, Source]]
+    """The run's sources as they are now, by id."""
+    store: Store
+
+    def contribution(self, content: str, verdict: str) -> Contribution:
+        """What the call being executed writes."""
+        return Contribution(content, self.run, CURRENT_CALL.get(), verdict, self.sources())
+
+
+class CreateArguments(Arguments):
+    """Of `create_report`."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    title: str
+    content: Content
+    story_id: str = Field(default="", description="Of the story it is about")
+    url: str = Field(default="", description="Of the page it is about")
+    verdict: Verdict = ""
+
+
+class _WritingTool(Tool):
+    """What changes the library: made again after a crash, it finds what it wrote and writes nothing."""
+
+    effect: ClassVar[Effect] = Effect.REPEATABLE
+    is_parallel: ClassVar[bool] = False
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+
+class CreateReportTool(_WritingTool):
+    """`create_report`."""
+
+    name: ClassVar[str] = "create_report"
+    description = (
+        "Begin a report in the library for later runs, on one story or topic. If today has one on it, it is named: "
+        "use append_report."
+    )
+    arguments: ClassVar[type[Arguments]] = CreateArguments
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Write it."""
+        asked = CreateArguments(**arguments)
+        new = NewReport(asked.title, asked.story_id, asked.url)
+        content = self._desk.contribution(asked.content, asked.verdict)
+        name = await asyncio.to_thread(self._desk.library.create, new, content)
+        return ToolResult(success=True, content=f"Created {name} in the library.")
+
+
+class AppendArguments(Arguments):
+    """Of `append_report`."""
+
+    report: ReportName
+    content: Content
+    verdict: Verdict = ""
+
+
+class AppendReportTool(_WritingTool):
+    """`append_report`."""
+
+    name: ClassVar[str] = "append_report"
+    description = "Add what is new to a report of the library, as a dated section; read the report first."
+    arguments: ClassVar[type[Arguments]] = AppendArguments
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Write the section."""
+        asked = AppendArguments(**arguments)
+        addition = self._desk.contribution(asked.content, asked.verdict)
+        name, title = await asyncio.to_thread(self._desk.library.append, asked.report, addition)
+        return ToolResult(success=True, content=f'Appended to {name}: "{title}".')
+
+
+class ReadArguments(Arguments):
+    """Of `read_report`."""
+
+    report: ReportName
+    offset: int = Field(default=0, ge=0, description="Character to read on from")
+
+
+class ReadReportTool(Tool):
+    """`read_report`."""
+
+    name: ClassVar[str] = "read_report"
+    description = (
+        "Read a report of the library. It becomes a source of this run, an earlier report; its [1] are its own "
+        "references: to cite one of those, read that page anew."
+    )
+    arguments: ClassVar[type[Arguments]] = ReadArguments
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Read one stretch of it."""
+        asked = ReadArguments(**arguments)
+        found = await asyncio.to_thread(self._desk.library.find, asked.report)
+        if found.fields is None:
+            raise ToolError(f"{one_line(found.name)} cannot be read as a report: {one_line(found.problem)}")
+        text = visible(found.text)
+        if asked.offset and asked.offset >= len(text):
+            raise ToolError(f"offset={asked.offset} is behind the end: {found.name} has {len(text)} characters")
+        (source,) = await self._desk.store([draft_of(found)])
+        end = min(asked.offset + PAGE_CHARS, len(text))
+        more = f"; read on with offset={end}" if end < len(text) else ""
+        lines = [
+            f"[{source.id}] {one_line(found.name)}, an earlier report",
+            f"characters {asked.offset}-{end} of {len(text)}{more}",
+            fence(text[asked.offset : end]),
+        ]
+        return ToolResult(success=True, content="\n".join(lines), metadata={"sources": [source.id]})
+
+
+def draft_of(report: Shelved) -> SourceDraft:
+    """A readable report as a source, said to be an earlier report."""
+    fields = report.fields
+    title = fields.title if fields is not None else report.name
+    return SourceDraft(
+        url=f"library:{report.name}",
+        title=title,
+        kind="file",
+        via="library",
+        published=report.day,
+        text=report.text,
+        flags=(EARLIER_REPORT,),
+    )
+
+
+class ListArguments(Arguments):
+    """Of `list_reports`."""
+
+    date: str = Field(default="", description="2026-08-10, 2026-08, today or yesterday; empty: all")
+    query: str = Field(default="", description="Words that must all stand in a report")
+
+
+class ListReportsTool(Tool):
+    """`list_reports`."""
+
+    name: ClassVar[str] = "list_reports"
+    description = (
+        "List the library's reports, which earlier runs wrote, newest day first. Look here before work on a day's "
+        "news or a topic that goes on."
+    )
+    arguments: ClassVar[type[Arguments]] = ListArguments
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """List them."""
+        asked = ListArguments(**arguments)
+        found = await asyncio.to_thread(self._desk.library.shelved, asked.date, asked.query)
+        if not found:
+            return ToolResult(success=True, content="No such reports in the library.")
+        counted = "1 report" if len(found) == 1 else f"{len(found)} reports"
+        head = f"{counted} in the library, newest day first."
+        if len(found) > MAX_LISTED:
+            head = f"{counted} in the library, the newest {MAX_LISTED} here; narrow it by date or query."
+        lines = [_line(shelved) for shelved in found[:MAX_LISTED]]
+        return ToolResult(success=True, content="\n".join([head, fence("\n".join(lines))]))
+
+
+def _line(shelved: Shelved) -> str:
+    fields = shelved.fields
+    if fields is None:
+        return f"{one_line(shelved.name)} | unreadable: {one_line(shelved.problem)[:LINE_CHARS]}"
+    facts = [
+        f"verdict: {fields.verdict}" if fields.verdict else "",
+        f"story {fields.story_id}" if fields.story_id else "",
+        fields.url,
+        f"updated {fields.updated[:16].replace('T', ' ')}" if fields.updated else "",
+        f"{len(fields.run)} runs" if len(fields.run) > 1 else "",
+    ]
+    parts = [shelved.name, fields.title, *(fact for fact in facts if fact)]
+    return " | ".join(one_line(part)[:LINE_CHARS] for part in parts)
+
+
+def library_tools(desk: Desk) -> tuple[Tool, ...]:
+    """All tools over the library."""
+    return (ListReportsTool(desk), ReadReportTool(desk), CreateReportTool(desk), AppendReportTool(desk))

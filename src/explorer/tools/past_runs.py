@@ -1,0 +1,138 @@
+"""The tool that searches what earlier runs found, and the library of reports beside them."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from explorer.errors import ToolError
+from explorer.evidence import SourceDraft, Store, fence, visible
+from explorer.library import Library
+from explorer.past_texts import Hit, PastRun, PastText, Reach, Sought, past_runs, search, texts_of
+from explorer.report import SAMPLE_FLAG
+from explorer.tool import Arguments, Tool, ToolResult
+
+LIBRARY = "library"
+EARLIER_RUN, EARLIER_REPORT = "earlier_run", "earlier_report"
+"""Flags of sources that are words of ours: what they rest on is what they cite."""
+MAX_STORED_CHARS = 400_000
+"""Of a text that is stored as a source."""
+LINE_CHARS = 200
+QUESTION_CHARS = 100
+
+
+@dataclass(frozen=True)
+class Past:
+    """Where earlier findings are."""
+
+    workspace: Path
+    """The folder of all runs."""
+    run: str
+    """This run's id: its own files are no earlier ones."""
+    library: Library
+    reach: Reach = field(default_factory=Reach)
+
+    def search(self, query: str, limit: int) -> Sought:
+        """The best passages of the library and of all other runs, newest first where they are equally good."""
+        return search(query, self._texts(), limit, self.reach)
+
+    def _texts(self) -> Iterator[PastText]:
+        for shelved in self.library.shelved():
+            if shelved.fields is not None:
+                fields = shelved.fields
+                yield PastText(LIBRARY, fields.title, shelved.day, shelved.name, shelved.text)
+        yield from texts_of(past_runs(self.workspace, self.run))
+
+    def draft(self, found: PastText) -> SourceDraft:
+        """A text that was found as a source, said to be an earlier run's: its whole file.
+
+        Raises:
+            ToolError: It is not there any more.
+        """
+        name = found.path.rpartition("/")[2]
+        text, title, flags = found.text, f"Earlier run: {found.about} ({name})", (EARLIER_RUN,)
+        if found.origin == LIBRARY:
+            title, flags = found.about, (EARLIER_REPORT,)
+        elif found.is_title:
+            run = PastRun.of(self.workspace / found.origin)
+            text = run.read(found.path) if run is not None else found.text
+            title = f"{found.text.partition(' | ')[0]} (stored by an earlier run)"
+        if len(text) > MAX_STORED_CHARS:
+            text, flags = text[:MAX_STORED_CHARS], (*flags, "truncated")
+        address = f"{LIBRARY}:{found.path}" if found.origin == LIBRARY else f"run:{found.origin}/{found.path}"
+        return SourceDraft(
+            url=address,
+            title=title,
+            kind="file",
+            via=LIBRARY if found.origin == LIBRARY else "earlier run",
+            published=found.day,
+            text=text,
+            flags=(*flags, SAMPLE_FLAG) if found.is_sample else flags,
+        )
+
+
+class SearchRunsArguments(Arguments):
+    """Of `search_runs`."""
+
+    query: str = Field(description="Words to look for")
+    limit: int = Field(default=8, ge=1, le=20, description="Hits at most")
+
+
+class SearchRunsTool(Tool):
+    """`search_runs`."""
+
+    name: ClassVar[str] = "search_runs"
+    description = (
+        "Search what earlier runs found: their reports, files and source titles, and the library. Look here before new "
+        "work on what may have been explored before. Hits are sources you can cite, as earlier findings."
+    )
+    arguments: ClassVar[type[Arguments]] = SearchRunsArguments
+
+    def __init__(self, past: Past, store: Store) -> None:
+        self._past = past
+        self._store = store
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Search, store what was found, and list it."""
+        asked = SearchRunsArguments(**arguments)
+        sought = await asyncio.to_thread(self._past.search, asked.query, asked.limit)
+        hits, drafts = await asyncio.to_thread(self._with_drafts, sought.hits)
+        sources = await self._store(drafts)
+        ids = [source.id for source in sources]
+        entries = [_entry(number, name, hit) for number, (name, hit) in enumerate(zip(ids, hits, strict=True), 1)]
+        lines = [_head(asked.query, sought, len(hits)), *([fence("\n".join(entries))] if entries else [])]
+        return ToolResult(success=True, content="\n".join(lines), metadata={"sources": list(dict.fromkeys(ids))})
+
+    def _with_drafts(self, hits: list[Hit]) -> tuple[list[Hit], list[SourceDraft]]:
+        """The hits whose text is still there: a run may be removed while it is searched."""
+        kept: list[Hit] = []
+        drafts: list[SourceDraft] = []
+        for hit in hits:
+            try:
+                drafts.append(self._past.draft(hit.found))
+            except ToolError:
+                continue
+            kept.append(hit)
+        return kept, drafts
+
+
+def _head(query: str, sought: Sought, count: int) -> str:
+    runs = len(sought.origins - {LIBRARY})
+    cut = ", the newest; the rest would have taken too long" if sought.is_cut else ""
+    return f'Earlier findings on "{_one_line(query)}": {count} hits. Looked through: the library, {runs} runs{cut}.'
+
+
+def _entry(number: int, identifier: str, hit: Hit) -> str:
+    found = hit.found
+    what = "report in the library" if found.origin == LIBRARY else f"run {found.origin}"
+    place = found.path if found.is_title else f"{found.path}:{hit.line}"
+    head = f"{number}. [{identifier}] {what} ({found.day}): {_one_line(found.about, QUESTION_CHARS)}"
+    return f"{head}\n   {_one_line(place)}: {_one_line(hit.snippet, 400)}"
+
+
+def _one_line(text: str, limit: int = LINE_CHARS) -> str:
+    line = " ".join(visible(text).split())
+    return line if len(line) <= limit else f"{line[:limit]} ..."

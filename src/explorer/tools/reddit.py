@@ -1,0 +1,70 @@
+"""The tool that lists and searches posts of Reddit."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from explorer.evidence import Store, fence
+from explorer.net.reddit import Reddit, Routed
+from explorer.net.reddit_names import subreddit_named
+from explorer.net.reddit_routes import PostsQuery, RedditPosts
+from explorer.net.reddit_text import reddit_draft, reddit_entry
+from explorer.net.thread_text import one_line
+from explorer.tool import Arguments, Tool, ToolResult
+
+MAX_POSTS = 100
+
+
+class RedditPostsArguments(Arguments):
+    """Arguments of `get_reddit_posts`."""
+
+    subreddit: str = Field(description="Its name, e.g. python; all for Reddit as a whole.")
+    sort: Literal["hot", "new", "top", "rising", "controversial"] = "hot"
+    limit: int = Field(default=25, ge=1, le=MAX_POSTS)
+    query: str = Field(default="", max_length=300, description="Keywords to search for in it; empty: the list.")
+    time: Literal["", "hour", "day", "week", "month", "year", "all"] = Field(
+        default="", description="How far back top, controversial and a search look."
+    )
+
+
+class RedditPostsTool(Tool):
+    """`get_reddit_posts`."""
+
+    name: ClassVar[str] = "get_reddit_posts"
+    description = (
+        "List a subreddit's posts or search in it. The first line says by which route and what that route lacks "
+        "(scores, freshness). Each post is stored as a source; read its discussion with get_comments."
+    )
+    arguments: ClassVar[type[Arguments]] = RedditPostsArguments
+
+    def __init__(self, client: Reddit, store: Store, now: Callable[[], datetime]) -> None:
+        self._client = client
+        self._store = store
+        self._now = now
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """List the posts."""
+        asked = RedditPostsArguments(**arguments)
+        query = PostsQuery(
+            subreddit_named(asked.subreddit), asked.sort, asked.limit, " ".join(asked.query.split()), asked.time
+        )
+        found, routed = await self._client.posts(query)
+        sources = await self._store([reddit_draft(post, routed) for post in found.posts])
+        now = self._now()
+        entries = [
+            reddit_entry(place, source.id, post, now)
+            for place, (source, post) in enumerate(zip(sources, found.posts, strict=True), start=1)
+        ]
+        lines = _head(query, found, routed)
+        content = "\n".join([*lines, *([fence("\n".join(entries))] if entries else [])])
+        return ToolResult(success=True, content=content, metadata={"sources": [source.id for source in sources]})
+
+
+def _head(query: PostsQuery, found: RedditPosts, routed: Routed) -> list[str]:
+    what = f'search for "{one_line(query.words)}"' if query.words else f"{query.sort} posts"
+    lines = [f"Reddit r/{query.subreddit} {what} through {routed.label}: {len(found.posts)}."]
+    if not found.posts:
+        lines.append("This route found nothing. Try other or fewer words, more time, or another subreddit.")
+    return [*lines, *([found.note] if found.note else []), *routed.notes]

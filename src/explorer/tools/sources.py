@@ -1,0 +1,250 @@
+"""Tools that look into the ledger of sources: which there are, and what one of them says, word for word."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from explorer.errors import ToolError
+from explorer.events import Source
+from explorer.evidence import fence, is_intact, stored_at, stored_text, visible
+from explorer.near_duplicates import advice, plain_flags, relation_of
+from explorer.report import cited_ids
+from explorer.tool import Arguments, Tool, ToolResult
+from explorer.workspace import Workspace
+
+TEXT_CHARS = 20_000
+"""Of a stored text per call."""
+BEFORE_CHARS = 400
+AFTER_CHARS = 1_600
+"""Shown around a passage that was looked for."""
+MAX_LISTED = 100
+MAX_CITING = 6
+MAX_CITING_CHARS = 1_000_000
+"""Of a file in which citations are looked for."""
+TITLE_CHARS = 200
+SOURCE_ID = re.compile(r"\[?\s*S?(\d{1,9})\s*\]?", re.IGNORECASE)
+CHANGED = "Its stored text is not what was stored: it was changed or damaged since. Do not cite it; read it anew."
+QUOTES = {"'": "['\u2018\u2019\u02bc`]", '"': '["\u201c\u201d\u201e\u00ab\u00bb]', "-": "[-\u2010-\u2015\u2212]"}
+"""Signs that are written in several ways, each with all of them."""
+SAME = {sign: pattern for plain, pattern in QUOTES.items() for sign in (plain, *pattern[2:-1])}
+MIN_SHARED = 0.5
+"""Of a passage's words that the nearest sentence must have to be worth showing."""
+
+Sources = Callable[[], Mapping[str, Source]]
+"""All sources by id, as they are now."""
+
+
+class ListSourcesArguments(Arguments):
+    """Arguments of `list_sources`."""
+
+    query: str = Field(default="", max_length=200, description="Only those with all these words in title or address.")
+    kind: str = Field(default="", max_length=40, description="Only these: page, story, comments, search_hit, file ...")
+
+
+class ListSourcesTool(Tool):
+    """`list_sources`."""
+
+    name: ClassVar[str] = "list_sources"
+    description = (
+        "List the sources stored so far by all agents: id, title, site, date, kind, flags, and the files that cite "
+        "each. Flags tell which are copies of others, and which one to cite. read_source shows a text."
+    )
+    arguments: ClassVar[type[Arguments]] = ListSourcesArguments
+
+    def __init__(self, workspace: Workspace, sources: Sources) -> None:
+        self._workspace = workspace
+        self._sources = sources
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """List those that are asked for."""
+        asked = ListSourcesArguments(**arguments)
+        known = self._sources()
+        wanted = asked.query.casefold().split()
+        found = [
+            source
+            for source in known.values()
+            if (not asked.kind or source.kind == asked.kind)
+            and all(word in f"{source.id} {source.title} {source.url}".casefold() for word in wanted)
+        ]
+        if not found:
+            kinds = ", ".join(sorted({source.kind for source in known.values()})) or "none"
+            return ToolResult(success=True, content=f"0 of {len(known)} sources. Kinds there are: {kinds}.")
+        shown = found[:MAX_LISTED]
+        citing = await asyncio.to_thread(_citing, self._workspace)
+        more = f"; {len(found) - len(shown)} more are not shown: narrow by query or kind" if found != shown else ""
+        head = f"{len(found)} of {len(known)} sources{more}."
+        return ToolResult(
+            success=True, content=f"{head}\n" + fence("\n".join(_entry(one, citing.get(one.id, ())) for one in shown))
+        )
+
+
+class ReadSourceArguments(Arguments):
+    """Arguments of `read_source`."""
+
+    source_id: str = Field(min_length=1, max_length=20, description="The id, e.g. S12.")
+    offset: int = Field(default=0, ge=0, description="Character to read or search on from.")
+    find: str = Field(default="", max_length=500, description="A quote or number: shows where it stands, if it does.")
+
+
+class ReadSourceTool(Tool):
+    """`read_source`."""
+
+    name: ClassVar[str] = "read_source"
+    description = (
+        f"Read a stored source word for word, {TEXT_CHARS} characters at a time, pages and files alike. "
+        "Use `find` to check a quote or a number before you cite it."
+    )
+    arguments: ClassVar[type[Arguments]] = ReadSourceArguments
+
+    def __init__(self, workspace: Workspace, sources: Sources) -> None:
+        self._workspace = workspace
+        self._sources = sources
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Show a stretch of the text, or the place looked for."""
+        asked = ReadSourceArguments(**arguments)
+        source = self._find(asked.source_id)
+        text = stored_text(await asyncio.to_thread(self._workspace.read_text, stored_at(source.id)))
+        if asked.offset and asked.offset >= len(text):
+            raise ToolError(f"offset={asked.offset} is behind the end: {source.id} has {len(text)} characters.")
+        changed = [] if is_intact(source, text) else [CHANGED]
+        if asked.find.strip():
+            place = await asyncio.to_thread(_place, text, asked.find, asked.offset)
+        else:
+            place = _stretch(text, asked.offset)
+        content = "\n".join([*_head(source), *changed, *remarks([source]), *place])
+        return ToolResult(success=True, content=content, metadata={"sources": [source.id]})
+
+    def _find(self, asked: str) -> Source:
+        known = self._sources()
+        number = SOURCE_ID.fullmatch(asked.strip())
+        source = known.get(f"S{int(number[1])}") if number is not None else None
+        if source is None:
+            raise ToolError(f"there is no source {_one_line(asked)!r}; list_sources shows all {len(known)}.")
+        return source
+
+
+class WithRemarks(Tool):
+    """A tool that brings sources, whose results also say which of them are copies of others."""
+
+    name: ClassVar[str] = ""
+    arguments: ClassVar[type[Arguments]] = Arguments
+
+    def __init__(self, tool: Tool, sources: Sources) -> None:
+        self._tool = tool
+        self._sources = sources
+        # Instance values over class variables: it stands in for the tool in everything a model or the engine asks.
+        vars(self).update({trait: getattr(tool, trait) for trait in Tool.__annotations__})
+        vars(self).update(recall=tool.recall, foresee=tool.foresee)
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Do what the tool does, and add the remarks."""
+        result = await self._tool.execute(**arguments)
+        known = self._sources()
+        shown: Sequence[object] = result.metadata.get("sources", ())
+        words = remarks([known[name] for name in shown if isinstance(name, str) and name in known])
+        if not result.success or not words:
+            return result
+        return result.model_copy(update={"content": "\n".join([result.content, *words])})
+
+
+def remarks(sources: Sequence[Source]) -> list[str]:
+    """What a model is told of the copies among sources: which to cite, and in what they differ."""
+    lines: list[str] = []
+    for source in sources:
+        relation = relation_of(source.flags)
+        if relation is not None:
+            lines.append(advice(source))
+            lines += ["They differ in:", fence("; ".join(relation.differs))] if relation.differs else []
+    return list(dict.fromkeys(lines))
+
+
+def _citing(workspace: Workspace) -> dict[str, list[str]]:
+    """The run's files by the ids they cite."""
+    citing: dict[str, list[str]] = {}
+    for info in workspace.files():
+        if info.bytes > MAX_CITING_CHARS:
+            continue
+        try:
+            text = workspace.read_text(info.path)
+        except ToolError:  # a binary file cites nothing
+            continue
+        for identifier in set(cited_ids(text)):
+            citing.setdefault(identifier, []).append(info.path)
+    return citing
+
+
+def _entry(source: Source, citing: Sequence[str]) -> str:
+    facts = [source.url, source.published[:10], source.kind]
+    head = f"[{source.id}] {_one_line(source.title)} ({', '.join(_one_line(fact) for fact in facts if fact)})"
+    relation = relation_of(source.flags)
+    flags = [flag for flag in plain_flags(source.flags) if relation is None or "another source" not in flag]
+    lines = [
+        head,
+        f"flags: {', '.join(flags)}" if flags else "",
+        advice(source),
+        f"differs in: {'; '.join(relation.differs)}" if relation is not None and relation.differs else "",
+        f"cited in: {', '.join(citing[:MAX_CITING])}{' ...' if len(citing) > MAX_CITING else ''}" if citing else "",
+    ]
+    return "\n   ".join(line for line in lines if line)
+
+
+def _head(source: Source) -> list[str]:
+    facts = [
+        f"by {_one_line(source.author)}" if source.author else "",
+        f"published {_one_line(source.published)}" if source.published else "",
+        _one_line(source.url),
+        f"via {source.via}",
+    ]
+    flags = plain_flags(source.flags)
+    return [
+        f"[{source.id}] {_one_line(source.title)}",
+        " | ".join(fact for fact in facts if fact),
+        *([f"flags: {', '.join(flags)}"] if flags else []),
+    ]
+
+
+def _stretch(text: str, offset: int, chars: int = TEXT_CHARS) -> list[str]:
+    end = min(offset + chars, len(text))
+    more = f"; read on with offset={end}" if end < len(text) else ""
+    return [f"characters {offset}-{end} of {len(text)}{more}", fence(text[offset:end])]
+
+
+def _place(text: str, wanted: str, offset: int) -> list[str]:
+    """The first place of a passage from `offset` on, with what stands around it; else the sentence most like it."""
+    found = list(_pattern(wanted).finditer(text, offset))
+    if found:
+        places = ", ".join(str(match.start()) for match in found[:10])
+        times = f"{len(found)} times" if len(found) > 1 else "once"
+        start = max(0, found[0].start() - BEFORE_CHARS)
+        return [f"Found {times}, at {places}.", *_stretch(text, start, BEFORE_CHARS + AFTER_CHARS)]
+    from_here = f" from character {offset} on" if offset else ""
+    nearest = _nearest(text[offset:], wanted)
+    lines = [f"It does not stand there{from_here}, word for word."]
+    return [*lines, "The sentence most like it:", fence(nearest)] if nearest else lines
+
+
+def _pattern(wanted: str) -> "re.Pattern[str]":
+    """The passage however it is wrapped, capitalised and quoted."""
+    parts = visible(wanted).split()
+    spelled = ("".join(SAME.get(sign, re.escape(sign)) for sign in part) for part in parts)
+    return re.compile(r"\s+".join(spelled), re.IGNORECASE)
+
+
+def _nearest(text: str, wanted: str) -> str:
+    words = set(re.findall(r"\w+", wanted.casefold()))
+    best, score = "", MIN_SHARED
+    for sentence in re.split(r"(?<=[.!?。！？])\s*|\n+", text):
+        share = len(words.intersection(re.findall(r"\w+", sentence.casefold()))) / max(1, len(words))
+        if share > score:
+            best, score = sentence, share
+    return best[:AFTER_CHARS]
+
+
+def _one_line(text: str) -> str:
+    """Text from outside stays on the line it is given."""
+    line = " ".join(visible(text).split())
+    return line if len(line) <= TITLE_CHARS else f"{line[:TITLE_CHARS]} ..."

@@ -1,0 +1,109 @@
+"""The tool that searches the web."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from explorer.evidence import SourceDraft, Store, fence, visible
+from explorer.net.search import WebAnswer, WebHit, WebQuery, WebSearch
+from explorer.net.since import since_time
+from explorer.tool import Arguments, Tool, ToolResult
+
+SNIPPET_CHARS = 1_000
+TITLE_CHARS = 300
+URL_CHARS = 4_000
+
+
+class WebSearchArguments(Arguments):
+    """Arguments of `web_search`."""
+
+    query: str = Field(min_length=1, max_length=400, description="A few words, or a question.")
+    max_results: int = Field(default=8, ge=1, le=20, description="At most.")
+    search_depth: Literal["basic", "advanced"] = Field(
+        default="basic", description="advanced: slower, dearer, better passages."
+    )
+    include_domains: list[str] = Field(default=[], description='Only these, e.g. ["example.com"].')
+    exclude_domains: list[str] = Field(default=[], description="None of these.")
+    since: str = Field(default="", description="Nothing older: 2026-08-01, 24h, last week.")
+
+
+class TavilySearchTool(Tool):
+    """`web_search`, through whatever engine stands behind the port."""
+
+    name: ClassVar[str] = "web_search"
+    description = (
+        "Search the web: title, address and a passage of each result, each a source you can cite by its [id]. "
+        "A passage is not the page: read pages that matter with read_webpage."
+    )
+    arguments: ClassVar[type[Arguments]] = WebSearchArguments
+
+    def __init__(self, client: WebSearch, store: Store, now: Callable[[], datetime], zone: tzinfo = UTC) -> None:
+        self._client = client
+        self._store = store
+        self._now = now
+        self._zone = zone
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Search and list the results."""
+        asked = WebSearchArguments(**arguments)
+        after = since_time(asked.since, self._now(), self._zone)
+        query = WebQuery(
+            words=asked.query,
+            max_results=asked.max_results,
+            depth=asked.search_depth,
+            include_domains=_named(asked.include_domains),
+            exclude_domains=_named(asked.exclude_domains),
+            since=after.astimezone(UTC).date().isoformat() if after else "",
+        )
+        answer = await self._client.search(query)
+        sources = await self._store([_draft(hit) for hit in answer.hits])
+        entries = [
+            _entry(number, source.id, hit)
+            for number, (source, hit) in enumerate(zip(sources, answer.hits, strict=True), start=1)
+        ]
+        content = "\n".join([*_head(asked.query, answer), *_body(entries)])
+        return ToolResult(success=True, content=content, metadata={"sources": [source.id for source in sources]})
+
+
+def _named(sites: Sequence[str]) -> tuple[str, ...]:
+    return tuple(site.strip() for site in sites if site.strip())
+
+
+def _head(words: str, answer: WebAnswer) -> list[str]:
+    """Who answered, and what has to be known about it; in words of ours, so it stands before the fence."""
+    first = f'Web search for "{_one_line(words)}" through {answer.engine}: {len(answer.hits)} results.'
+    return [first, *(_one_line(note) for note in answer.notes)]
+
+
+def _body(entries: Sequence[str]) -> list[str]:
+    return [fence("\n".join(entries)) if entries else "Try other words or fewer filters."]
+
+
+def _draft(hit: WebHit) -> SourceDraft:
+    """What was seen of the page, and behind it the page's whole text where the engine delivered it."""
+    seen = f"{hit.title}\n{hit.url}\n\n{hit.snippet}"
+    is_page = len(hit.text) > len(hit.snippet)
+    return SourceDraft(
+        url=hit.url,
+        title=hit.title,
+        kind="page" if is_page else "search_hit",
+        via=hit.engine,
+        author=hit.author,
+        published=hit.published,
+        text=f"{seen}\n\n{hit.text}" if is_page else seen,
+        flags=hit.flags if is_page else (),
+    )
+
+
+def _entry(number: int, source_id: str, hit: WebHit) -> str:
+    date = f" ({_one_line(hit.published)})" if hit.published else ""
+    snippet = _one_line(hit.snippet, SNIPPET_CHARS)
+    return f"{number}. [{source_id}] {_one_line(hit.title)}{date}\n   {_one_line(hit.url, URL_CHARS)}\n   {snippet}"
+
+
+def _one_line(text: str, max_chars: int = TITLE_CHARS) -> str:
+    """Text from outside stays on the line it is given."""
+    line = " ".join(visible(text).split())
+    return line if len(line) <= max_chars else f"{line[:max_chars]} ..."

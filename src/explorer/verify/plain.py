@@ -1,0 +1,96 @@
+"""Text brought to one form, so that what only looks different is the same."""
+
+import html
+import re
+import unicodedata
+
+INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
+WIDE_COMMA = re.compile("(?<=[0-9\uff10-\uff19])\uff0c(?=[0-9\uff10-\uff19]{3}(?![0-9\uff10-\uff19]))")
+"""A full-width comma between figures groups thousands only when the figures are full-width too; see `_wide_comma`."""
+THIN_GROUP = re.compile("(?<=\\d)[\u00a0\u2009\u202f\u2007](?=\\d{3}(?!\\d))")
+"""Spaces that hold figures together: 38 400."""
+RAISED = re.compile("[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+")
+EN_DASH_RANGE = re.compile("(?<=[\\d%])\\s?[\u2013\u2012\u301c\uff5e~]\\s?(?=[$€£¥]?\\d)")
+HALVES = {"\u00bd": ".5", "\u00bc": ".25", "\u00be": ".75"}
+HALF = re.compile("(\\d*)\\s?([\u00bd\u00bc\u00be])")
+SAME = str.maketrans(
+    {
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f\u301d\u301e\uff02", '"'),
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\uff07", "'"),
+        **dict.fromkeys("\u2010\u2011\u2212\ufe63\uff0d", "-"),
+        **dict.fromkeys("\u2012\u2013\u2014\u2015\u2e3a", " - "),
+        "\uff0c": ", ",
+        "\u3001": ", ",
+        "\u2026": "...",
+        "\u2044": "/",
+    }
+)
+CIRCLED = re.compile("[\u2460-\u24ff\u2776-\u2793]")
+"""Figures in circles count the parts of a text, and are none of its figures."""
+ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+LINK = re.compile(
+    r"!?\[((?:[^\[\]\n]|\[[^\[\]\n]{0,40}\]){0,400})\]"
+    r"\((?:<[^<>\n]{0,2000}>|[^()\s<>]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,200})?)(?:\s[^()\n]{0,200})?\)"
+)
+ADDRESS = re.compile(r"<?\bhttps?://[^\s<>()\"'\u3000-\u303f\uff00-\uffef]+>?")
+NOTE_MARK = re.compile(r"\[(?:\d{1,3}|[a-z]|edit|citation needed|note \d+)\]")
+EMPHASIS = re.compile(r"\*+(?!\d)|(?<!\d)\*+|~~|`+|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)")
+HEAD_MARK = re.compile(r"^[ \t]{0,3}(?:#{1,6}|>)+[ \t]+", re.MULTILINE)
+TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]{0,9}(?:\s[^<>\n]{0,300})?/?>")
+SPACES = re.compile(r"[^\S\n]+")
+
+
+def plain(text: str) -> str:
+    """A text without marks of its form: one kind of quote, dash and space, plain figures, no markdown, no addresses.
+
+    Lines stay lines. Capital letters stay, since names are told by them.
+    """
+    if "&" in text:
+        text = html.unescape(text)
+    text = INVISIBLE.sub("", text)
+    text = LINK.sub(r"\1", text)
+    text = ADDRESS.sub(" ", text)
+    text = NOTE_MARK.sub("", text)
+    text = THIN_GROUP.sub(",", text)
+    text = _figures(text)
+    text = TAG.sub(" ", text)
+    text = HEAD_MARK.sub("", ESCAPED.sub(r"\1", text))
+    return SPACES.sub(" ", EMPHASIS.sub("", text))
+
+
+def _figures(text: str) -> str:
+    """Figures and signs as ASCII has them, without making `10⁹` into 109 or `2½` into 21/2."""
+    if text.isascii():
+        return text
+    text = WIDE_COMMA.sub(_wide_comma, text)
+    text = RAISED.sub(lambda found: "^" + unicodedata.normalize("NFKC", found[0]), text)
+    text = HALF.sub(lambda found: (found[1] or "0") + HALVES[found[2]], text)
+    text = CIRCLED.sub(" ", text)
+    text = EN_DASH_RANGE.sub("-", text)
+    return unicodedata.normalize("NFKC", text.translate(SAME)).translate(SAME)
+
+
+def _wide_comma(found: "re.Match[str]") -> str:
+    is_wide = not found.string[found.start() - 1].isascii()
+    return "," if is_wide else ", "
+
+
+CJK = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af"
+CJK_LETTER = re.compile(f"([{CJK}])")
+GROUPED = re.compile(r"(?<=\d)[,'_](?=\d{3}(?!\d))")
+BOUNDARY = "\n¤\n"
+"""Between texts that are sought in together: no quote goes on from one into the next."""
+WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_]+|[%$€£¥¤]")
+
+
+def words(text: str) -> list[str]:
+    """The words of a plain text, small, without punctuation; a Chinese character is a word."""
+    text = GROUPED.sub("", text.casefold())
+    if not text.isascii():
+        text = CJK_LETTER.sub(r" \1 ", text)
+    return WORD.findall(text)
+
+
+def spaced(text: str) -> str:
+    """The words of a plain text with one space between, before and behind: what quotes and names are sought in."""
+    return f" {' '.join(words(text))} "

@@ -1,0 +1,32 @@
+"""What the tests with hostile texts share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from explorer.sandbox.choosing import candidates, choose_sandbox
+from hostile.world import SECRETS, VARIABLES
+
+
+@pytest.fixture(scope="session")
+def attestations(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for what this machine's sandboxes are worth, so that not every run tries them anew."""
+    return tmp_path_factory.mktemp("attestations")
+
+
+@pytest.fixture
+async def memory(attestations: Path) -> Path:
+    """The folder, filled; the test is skipped where there is no sandbox."""
+    if not candidates():
+        pytest.skip("this machine has no sandbox")
+    await choose_sandbox(attestations)
+    return attestations
+
+
+@pytest.fixture(autouse=True)
+def _variables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Six variables of the environment hold a secret."""
+    for name in VARIABLES:
+        monkeypatch.setenv(name, SECRETS["env"])
+    yield
