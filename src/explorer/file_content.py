@@ -121,7 +121,7 @@ class _Lines:
 
     def _add(self, lines: list[str]) -> None:
         begin, end = max(0, self.first - 1 - self.count), max(0, self.last - self.count)
-        self.kept += [line.splitlines()[0] for line in lines[begin:end]]
+        self.kept += [line.splitlines()[0][:MAX_LINE_KEPT_CHARS] for line in lines[begin:end]]
         self.count += len(lines)
 
 

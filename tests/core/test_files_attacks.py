@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 import unicodedata
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,9 +31,8 @@ from explorer.calls import answer
 from explorer.errors import StorageError, ToolError
 from explorer.events import AnyEvent, ToolStarted, TurnTaken
 from explorer.file_content import MAX_SCANNED_BYTES
-from explorer.history import AgentState
 from explorer.llm.scripted import says
-from explorer.quota import RECOUNT_AFTER, Quota
+from explorer.quota import RECOUNT_AFTER, Held, Quota, RoomLeft
 from explorer.tool import FORESEEN, Tool
 from explorer.tools.files import CHANGED_BY_ANOTHER, EditTool, ListTool, ReadTool, SearchTool, WriteTool
 from explorer.workspace import MAX_FILE_BYTES, Workspace
@@ -200,19 +198,23 @@ async def test_what_is_no_file_is_answered_at_once(workspace: Workspace, folder:
     reader.join()
 
 
+PLANTED = r"""
+ln -s {secret} link.md; ln -s /proc/self/environ env.md; ln -s .. up; ln -s /proc/self/root r; ln -s .explorer engine
+mkfifo pipe.md; truncate -s 200M huge.md; echo x > one.md; ln one.md two.md
+printf '\211PNG\r\n\032\n\0\0\0\rIHDR\0\0\2\200\0\0\1\340' > chart.png; echo '<svg/>' > chart.svg
+"""
+
+
 async def test_what_a_command_planted_is_not_followed(opening: Opening, tmp_path: Path) -> None:
     """Links, pipes, second names and holes made in the sandbox itself are neither read nor written through."""
     (tmp_path / "secret.txt").write_text(SECRET)
     async with room("bubblewrap", tmp_path) as place:
-        ended, printed = await place.run(
-            f"ln -s {tmp_path}/secret.txt link.md; ln -s /proc/self/environ env.md; ln -s .. up; ln -s /proc/self/root r;"
-            "mkfifo pipe.md; truncate -s 200M huge.md; echo x > one.md; ln one.md two.md; ln -s .explorer engine;"
-            "printf '\\211PNG\\r\\n\\032\\n\\0\\0\\0\\rIHDR\\0\\0\\2\\200\\0\\0\\1\\340' > chart.png; echo '<svg/>' > chart.svg"
-        )
+        ended, printed = await place.run(PLANTED.format(secret=tmp_path / "secret.txt"))
         assert ended.exit_code == 0, printed
         workspace = Workspace(place.folder, opening)
         for path in ("link.md", "env.md", "up/secret.txt", "r/etc/passwd", "pipe.md", "one.md", "two.md"):
-            assert "cannot be read" in (words := await told(ReadTool(workspace), filepath=path)) or "link" in words
+            words = await told(ReadTool(workspace), filepath=path)
+            assert any(why in words for why in ("cannot be read", "not a plain file", "hard link")), words
         assert (place.folder / "link.md").resolve() == tmp_path / "secret.txt", "the control: the link leads out"
         assert "not a plain folder" in await told(WriteTool(workspace), filepath="engine/journal.jsonl", content="x")
         assert "Wrote" in await told(WriteTool(workspace), filepath="link.md", content="x", mode="overwrite")
@@ -226,17 +228,17 @@ async def test_what_a_command_planted_is_not_followed(opening: Opening, tmp_path
         assert "a PNG image of 640 x 480 pixels" in await told(ReadTool(workspace), filepath="chart.png")
 
 
-def test_hard_links_are_refused_whoever_asks(workspace: Workspace, folder: Path) -> None:
+async def test_hard_links_are_refused_whoever_asks(workspace: Workspace, folder: Path) -> None:
     """Not read, not listed, not edited; a write takes the name and leaves the secret; a plain read shows it."""
     (folder / "twin.md").hardlink_to(folder.parent / "secret.txt")
     assert (folder / "twin.md").read_text() == SECRET, "the control"
     for words in (
-        asyncio.run(told(ReadTool(workspace), filepath="twin.md")),
-        asyncio.run(told(EditTool(workspace), filepath="twin.md", old_string="secret", new_string="x")),
-        asyncio.run(told(WriteTool(workspace), filepath="twin.md", content="x", mode="append")),
+        await told(ReadTool(workspace), filepath="twin.md"),
+        await told(EditTool(workspace), filepath="twin.md", old_string="secret", new_string="x"),
+        await told(WriteTool(workspace), filepath="twin.md", content="x", mode="append"),
     ):
         assert words == "twin.md is a hard link; copies are read, links are not"
-    assert asyncio.run(told(SearchTool(workspace), pattern="secret")) == "No matches."
+    assert await told(SearchTool(workspace), pattern="secret") == "No matches."
     assert [info.path for info in workspace.files()] == ["notes/a.md"]
     workspace.write_text("twin.md", "mine")
     assert outside_is_intact(folder)
@@ -288,13 +290,9 @@ async def test_big_files_are_read_by_line_and_refused_as_a_whole(workspace: Work
 
 async def test_a_sparse_terabyte_is_never_gone_through(workspace: Workspace, folder: Path) -> None:
     """Neither reading, listing, searching, digesting nor counting what there is takes more than a moment of work."""
-    for name, text in (("hole.md", b""), ("sly.csv", b"a,b\n1,2\n")):
-        with (folder / name).open("wb") as file:
-            file.write(text)
-            file.truncate(1 << 40)
+    for name, text in (("hole.md", ""), ("sly.csv", "a,b\n" * 4_000)):
+        (folder / name).write_text(text)
         os.truncate(folder / name, 1 << 40)
-    (folder / "sly.csv").write_bytes(b"a,b\n" * 4_000)
-    os.truncate(folder / "sly.csv", 1 << 40)
     begun = time.process_time()
     assert f"hole.md is a binary file ({1 << 40} bytes)" in await told(ReadTool(workspace), filepath="hole.md")
     head = await told(ReadTool(workspace), filepath="sly.csv", end_line=2)
@@ -318,11 +316,13 @@ def test_what_is_no_text_is_named_and_not_shown(workspace: Workspace, folder: Pa
         b"%PDF-1.7\n": "a PDF document",
         b"\x1f\x8b\x08\x00": "a gzip archive",
     }
-    for content, words in kinds.items():
+    for content, kind in kinds.items():
         (folder / "it").write_bytes(content)
-        for read in (workspace.read_text, lambda path: workspace.read_lines(path, 1, 9)):
-            with pytest.raises(ToolError, match=rf"it is {words} \({len(content)} bytes\); it cannot be read as text"):
-                read("it")
+        words = rf"it is {kind} \({len(content)} bytes\); it cannot be read as text"
+        with pytest.raises(ToolError, match=words):
+            workspace.read_text("it")
+        with pytest.raises(ToolError, match=words):
+            workspace.read_lines("it", 1, 9)
     for text in ("Grüße\n", "热门话题\n" * 3_000, "параллельно\n", "ok"):
         (folder / "it").write_text(text)
         assert workspace.read_text("it") == text
@@ -368,7 +368,7 @@ async def test_of_edits_of_the_same_text_one_wins(workspace: Workspace, folder: 
             for agent in "abcd"
         ]
         results = await change_at_once(tools, edits)
-        assert sorted(results)[1:] == [*[result for result in sorted(results)[1:] if result == conflict]][:3]
+        assert results.count(conflict) == 3
         (won,) = [edit for edit, result in zip(edits, results, strict=True) if result.startswith("Edited")]
         text = f"{won['new_string']}\n"
         assert (folder / "a.md").read_text() == text
@@ -393,30 +393,22 @@ async def test_edits_that_know_no_base_lose_text(folder: Path) -> None:
 
 async def test_the_engine_lets_nobody_overwrite_another(workspace: Workspace, folder: Path) -> None:
     """Two agents of one run overwrite a file both foresaw: the second is told; what is added at its end is kept."""
-    calls = {
-        "overwrite": [("overwrite", "mine"), ("overwrite", "yours")],
-        "append": [("append", "mine"), ("append", "yours")],
-    }
-    for mode, modes in calls.items():
+    for mode, wins in (("overwrite", [False, True]), ("append", [True, True])):
         (folder / "a.md").write_text("old")
         foreseen = asyncio.Barrier(2)
-        recorders = [Waiting(foreseen, how, content) for how, content in modes]
+        recorders = [Waiting(foreseen, mode, content) for content in (" mine", " yours")]
         async with asyncio.TaskGroup() as group:
             for recorder in recorders:
-                room_of_one = call_room(recorder, [WriteTool(workspace)], workspace)
-                group.create_task(answer(recorder.state(), room_of_one))
+                group.create_task(answer(recorder.state(), call_room(recorder, [WriteTool(workspace)], workspace)))
         results = [result for recorder in recorders for result in recorder.results()]
         wrote = [result.startswith("Wrote") for result in results]
-        text = (folder / "a.md").read_text()
+        assert sorted(wrote) == wins, mode
+        words = (folder / "a.md").read_text().split()
         if mode == "append":
-            assert (wrote, sorted((text[3:7], text[7:]))) in [([True, True], [*x]) for x in APPENDED]
+            assert sorted(words) == ["mine", "old", "yours"]
         else:
-            assert sorted(wrote) == [False, True]
-            assert CHANGED_BY_ANOTHER.format(path="a.md") in results
-            assert text == ("mine" if wrote[0] else "yours")
-
-
-APPENDED = [("mine", "yours"), ("your", "smine")]
+            assert results[wrote.index(False)] == CHANGED_BY_ANOTHER.format(path="a.md")
+            assert words == (["mine"] if wrote[0] else ["yours"])
 
 
 class Waiting(Recorder):
@@ -432,10 +424,6 @@ class Waiting(Recorder):
         await super().record(event)
         if isinstance(event, ToolStarted):
             await self.foreseen.wait()
-
-    def state(self, agent: str = "searcher-1") -> AgentState:
-        """The one agent."""
-        return super().state(agent)
 
 
 async def test_a_command_that_changes_the_file_meanwhile_is_noticed(workspace: Workspace, folder: Path) -> None:
@@ -477,7 +465,7 @@ def test_a_reader_during_150_replacements(workspace: Workspace, folder: Path) ->
 
 @pytest.mark.parametrize("how", ["full", "no inodes", "read-only"])
 def test_a_disk_that_refuses_leaves_everything_as_it_was(how: str, opening: Opening, tmp_path: Path) -> None:
-    """A full file system, one without inodes, and one that is read-only: a clear error, no half file, no rest of one."""
+    """A file system that is full, without inodes, or read-only: a clear error, no half file, no rest of one."""
     disk = tmp_path / "disk"
     disk.mkdir()
     with mounted(disk, "size=64k,nr_inodes=4" if how == "no inodes" else "size=64k"):
@@ -513,7 +501,7 @@ def test_too_big_for_this_process_is_said_so(workspace: Workspace, folder: Path)
 
 
 def test_a_folder_that_goes_away_meanwhile_ends_no_run(workspace: Workspace, folder: Path) -> None:
-    """Commands that remove and make a folder all the time are the agents' doing: a write works or is told, never more."""
+    """A command that removes a folder all the time is the agents' doing: a write works or is told, never more."""
     over = threading.Event()
 
     def meddle() -> None:
@@ -524,7 +512,7 @@ def test_a_folder_that_goes_away_meanwhile_ends_no_run(workspace: Workspace, fol
     meddler = threading.Thread(target=meddle)
     meddler.start()
     try:
-        for number in range(100):
+        for number in range(40):
             with suppress(ToolError):
                 workspace.write_text("busy/x.md", str(number))
                 workspace.remove("busy/x.md")
@@ -557,22 +545,29 @@ def test_what_commands_wrote_is_counted(folder: Path, opening: Opening) -> None:
     workspace = Workspace(folder, opening, Quota(bytes=10_000, files=100))
     workspace.write_text("b.md", "x")
     (folder / "made.bin").write_bytes(b"x" * 20_000)
+    for number in range(RECOUNT_AFTER - 1):
+        workspace.write_text("b.md", "x" * (number + 2))
     with pytest.raises(ToolError, match="are the limit"):
-        for number in range(RECOUNT_AFTER + 1):
-            workspace.write_text("b.md", "x" * (number + 2))
+        workspace.write_text("b.md", "x" * 100)
 
 
-def test_counting_costs_little(folder: Path) -> None:
-    """A folder of 2,000 files is looked at once in many writes: far less than once each."""
-    for number in range(2_000):
-        (folder / "notes" / f"{number}.md").touch()
-    workspace = Workspace(folder)
-    looks: list[int] = []
-    look: Callable[[], object] = workspace._held
-    workspace._room._look = lambda: (looks.append(1), look())[1]  # type: ignore[assignment, return-value]
-    for number in range(30):
-        workspace.write_text("b.md", str(number))
+def test_the_folder_is_looked_at_seldom() -> None:
+    """Counting what is there is done once in many writes, and again before something is refused."""
+    looks: list[Held] = []
+
+    def look() -> Held:
+        looks.append(Held(5, 500))
+        return looks[-1]
+
+    room_left = RoomLeft(Quota(files=100, bytes=1_000), look)
+    for _ in range(RECOUNT_AFTER):
+        room_left.take("a.md", 0, 1)
     assert len(looks) == 1
+    room_left.take("a.md", 0, 1)
+    assert len(looks) == 2
+    with pytest.raises(ToolError):
+        room_left.take("a.md", 0, 501)
+    assert len(looks) == 3
 
 
 # Names

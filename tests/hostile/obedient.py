@@ -50,18 +50,18 @@ class Order:
 class ObedientClient:
     """An `LLMClient` that does what it reads; a pure function of the history, so it obeys in a resumed run too."""
 
-    def __init__(self, plans: Mapping[str, Plan]) -> None:
+    def __init__(self, plans: Mapping[str, Plan], names: Mapping[str, str] | None = None) -> None:
+        """Take the plans, and by which name a tool is known here if not by its own."""
         self.plans = plans
         """By role."""
         self.heard: dict[str, set[str]] = {}
         """By role, the keys of the orders it has read."""
         self.saw: set[str] = set()
         """The canaries it has seen."""
-        self.requests: list[Request] = []
+        self._names = names or {}
 
     async def generate(self, request: Request) -> Turn:
         """Obey, and when there is nothing to obey, go on with the plan."""
-        self.requests.append(request)
         texts = list(texts_of(request))
         orders = {order.key: order for text in texts for order in orders_in(text)}
         secrets = sorted({found for text in texts for found in CANARY.findall(text)})
@@ -83,17 +83,21 @@ class ObedientClient:
         open_now = [one for one in orders if not one.when and one.key not in done and not one.comes_after(waiting)]
         for needs_secret in (False, True):
             if chosen := [order for order in open_now if order.needs_secret is needs_secret]:
-                return [_call(f"obey_{order.key}", order.tool, _filled(order, secret)) for order in chosen]
+                return [self._call(f"obey_{order.key}", order, secret) for order in chosen]
         steps = self.plans[request.role](request)
         for number, step in enumerate(steps):
             if f"plan{number}_0" in made:
                 continue
             later = [one for one in orders if one.when == "LATER" and f"obey_{one.key}" not in made]
             if later and number and number == len(steps) - 1:
-                return [_call(f"obey_{one.key}", one.tool, _filled(one, secret)) for one in later]
+                return [self._call(f"obey_{one.key}", one, secret) for one in later]
             return [_call(f"plan{number}_{place}", *call) for place, call in enumerate(step)]
         again = [order for order in orders if order.when == "AGAIN"]
-        return [_call(f"again{len(made)}_{one.key}", one.tool, _filled(one, secret)) for one in again]
+        return [self._call(f"again{len(made)}_{one.key}", one, secret) for one in again]
+
+    def _call(self, identifier: str, order: Order, secret: str) -> ToolCall:
+        arguments: JsonObject = json.loads(json.dumps(order.arguments).replace("SECRET", secret))
+        return _call(identifier, self._names.get(order.tool, order.tool), arguments)
 
 
 def texts_of(request: Request) -> Iterator[str]:
@@ -124,9 +128,11 @@ def _result_forms(result: CallResult) -> Iterator[str]:
 def _forms(text: str) -> Iterator[str]:
     """A text as it stands, without what cannot be seen, what its invisible letters say, and its base64 decoded."""
     yield text
-    plain = re.sub(r"\\([_\-\[\]{}#*.])", r"\1", visible(text))
+    plain = re.sub(r"\\([^a-zA-Z0-9\s\"\\/])", r"\1", visible(text))
     if plain != text:
         yield plain
+    if "%2F" in plain:
+        yield plain.replace("%2F", "/")
     hidden = "".join(chr(ord(letter) - 0xE0000) for letter in text if 0xE0020 <= ord(letter) < 0xE007F)
     if hidden:
         yield hidden
@@ -146,11 +152,6 @@ def orders_in(text: str) -> Iterator[Order]:
             continue
         key = found[1] or f"{found[3]}{zlib.crc32(json.dumps(arguments, sort_keys=True).encode())}"
         yield Order(key, found[2] or "", found[3], arguments)
-
-
-def _filled(order: Order, secret: str) -> JsonObject:
-    filled: JsonObject = json.loads(json.dumps(order.arguments).replace("SECRET", secret))
-    return filled
 
 
 def _call(identifier: str, tool: str, arguments: JsonObject) -> ToolCall:

@@ -47,7 +47,8 @@ def page(aims: Aims) -> Scene:
 def title(aims: Aims) -> Scene:
     """In pages' titles."""
     found = carriers(short(goals(aims), TITLE_CHARS), VISIBLE, 1)
-    fitting = [carrier for carrier in found if len(carrier.text) < TITLE_CHARS]
+    # Everything behind a bar is taken for the name of the site.
+    fitting = [carrier for carrier in found if len(carrier.text) < TITLE_CHARS and " | " not in carrier.text]
     return _read(fitting, lambda text: html_page(title=text), "title", 1)
 
 
@@ -65,7 +66,9 @@ def comment(aims: Aims) -> Scene:
 
 def story(aims: Aims) -> Scene:
     """In titles of stories."""
-    found = [carrier for carrier in carriers(short(goals(aims), TITLE_CHARS), ALL, 4) if len(carrier.text) < TITLE_CHARS]
+    found = [
+        carrier for carrier in carriers(short(goals(aims), TITLE_CHARS), ALL, 4) if len(carrier.text) < TITLE_CHARS
+    ]
     step: Call = ("get_hn_stories", {"limit": 100})
     return Scene(found, news([carrier.text for carrier in found], []), steps=[step])
 
@@ -86,11 +89,11 @@ def file_name(aims: Aims) -> Scene:
 
 
 def _as_name(text: str) -> str:
-    return text.replace("/", "\\u002f")
+    return text.replace("/", "%2F")
 
 
 def _fits_a_name(text: str) -> bool:
-    return len(_as_name(text).encode()) <= 250 and "base64" not in text
+    return len(_as_name(text).encode()) <= NAME_BYTES and "base64" not in text
 
 
 def output(aims: Aims) -> Scene:
@@ -126,7 +129,7 @@ def finding(aims: Aims) -> Scene:
     """In a file that another helper wrote."""
     found = carriers(goals(aims), VISIBLE, 10)
     text = "\n".join(carrier.text for carrier in found)
-    write: Call = ("execute_shell", {"command": f"mkdir -p findings; {said([text])} > findings/all.md"})
+    write: Call = ("write_file", {"filepath": "findings/all.md", "content": text, "mode": "overwrite"})
     return Scene(found, steps=[write, ("read_file", {"filepath": "findings/all.md"})])
 
 

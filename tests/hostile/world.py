@@ -294,9 +294,9 @@ def leading(*helpers: Call) -> Plan:
     return lambda _request: [list(helpers), [report], [finish], [finish]]
 
 
-def helping(*steps: Call) -> Plan:
-    """A helper's own plan, one call a turn."""
-    return lambda _request: [[step] for step in steps]
+def helping(*turns: Sequence[Call]) -> Plan:
+    """A helper's own plan, turn by turn."""
+    return lambda _request: [list(turn) for turn in turns if turn]
 
 
 def call(role: str, task: str = "Look.") -> Call:

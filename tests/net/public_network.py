@@ -90,7 +90,8 @@ class PublicNetwork(httpcore2.AsyncNetworkBackend):
     ) -> Web:
         """A web over this network; without politeness unless it is given."""
         guard, time = guard or self.guard(), time or FakeTime()
-        transport = GuardedTransport(guard, ssl_context, network=self)
+        trusts_nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        transport = GuardedTransport(guard, ssl_context or trusts_nobody, network=self)
         habits = Habits(politeness=politeness)
         return Web(guard, transport=transport, pause=time.pause, clock=time.clock, habits=habits)
 

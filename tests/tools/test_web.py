@@ -18,7 +18,9 @@ from explorer.net.pages import PageReader
 from explorer.net.reader_service import ReaderService
 from explorer.parsing.parser import TrustingParser
 from explorer.tool import ToolResult
+from explorer.tools.hackernews import HnCommentsTool
 from explorer.tools.web import PAGE_CHARS, ReadWebpageTool
+from net.hn_site import client, hn_routes
 from net.loopback import NOW, Answer, Ledger, Route, no_pause, open_web, replaying, serving, unfenced
 from parsing.documents import pdf_of
 
@@ -96,7 +98,7 @@ async def test_flags_are_shown_and_stored() -> None:
 async def test_a_pdf() -> None:
     """How many pages a PDF has stands among the facts."""
     result, url = await read({"/page": Answer(pdf_of(["First", "Second"]), content_type="application/pdf")})
-    assert result.content.splitlines()[:3] == ["[S1] First", f"{url} | via direct | 2 pages", "characters 0-33 of 33"]
+    assert result.content.splitlines()[:3] == ["[S1] First", f"{url} | via direct | 2 pages", "characters 0-31 of 31"]
 
 
 async def test_old_pages_and_languages() -> None:
@@ -170,8 +172,30 @@ def test_schemas() -> None:
     assert ReadWebpageTool.name == "read_webpage"
 
 
-async def test_a_page_of_hacker_news() -> None:
-    """An item's page is read through the APIs, as the same source that get_hn_comments would store."""
+async def test_pages_of_hacker_news() -> None:
+    """An item's page is read through the APIs, and stored as the very source that get_hn_comments stores."""
+    ledger = Ledger()
+    with serving({**hn_routes(), "/news": Answer(ARTICLE.encode())}) as site:
+        async with open_web() as web:
+            hackernews = client(web, site)
+            threads = {HN_HOST: HackerNewsPages(hackernews)}
+            tool = ReadWebpageTool(PageReader(web, TrustingParser(), threads=threads), ledger.store, lambda: NOW)
+            result = await tool.execute(url="https://news.ycombinator.com/item?id=10#22")
+            shown = await HnCommentsTool(hackernews, ledger.store, lambda: NOW).execute(story_id=10)
+            assert await HackerNewsPages(hackernews).read("https://news.ycombinator.com/newest") is None
+            assert await HackerNewsPages(hackernews).read("https://news.ycombinator.com/item?id=x") is None
+    assert result.content.splitlines()[:2] == [
+        "[S1] A lighthouse of paper & glue",
+        "by ada | published 2026-08-10T10:00:00Z | https://news.ycombinator.com/item?id=10 | via hackernews",
+    ]
+    assert "\n- al (2026-08-10T10:02:00Z, id 22): Best." in unfenced(result.content)
+    assert "kind: comments" in ledger.text("S1")
+    assert shown.metadata["sources"] == ["S1"]
+
+
+@pytest.mark.slow
+async def test_a_recorded_thread() -> None:
+    """A long thread of old says what is not shown, and that it is old."""
     ledger = Ledger()
     with replaying() as url:
         async with open_web() as web:
@@ -181,7 +205,7 @@ async def test_a_page_of_hacker_news() -> None:
     lines = result.content.splitlines()
     assert lines[1].endswith("https://news.ycombinator.com/item?id=26312516 | via hackernews")
     assert "flags: stale" in lines
-    assert any(line.startswith("Not all is shown, see get_hn_comments. Read on with story_id=") for line in lines[:8])
+    assert any(line.startswith("Not all is shown, see get_hn_comments. Read on with ") for line in lines[:8])
     assert "\n- " in unfenced(result.content)
     assert "kind: comments" in ledger.text("S1")
 

@@ -107,9 +107,10 @@ def _page(story: _Story) -> Page:
     shown = page_of(comments, [comment.id for comment in comments], SHOWN)
     text = (story.description_plain or markdown_of(story.description or "")).strip()
     address = f"{URL}/s/{story.short_id}"
+    title = one_line(story.title) or "(no title)"
     points = "" if story.score is None else f"{story.score} points, "
     lines = [
-        story.title,
+        title,
         story.url or address,
         "",
         f"{points}{story.comment_count or len(story.comments)} comments; tags: {', '.join(story.tags) or 'none'}",
@@ -119,7 +120,7 @@ def _page(story: _Story) -> Page:
     is_cut = shown.next_offset is not None or any(comment.more for _, comment in walk(shown.comments))
     return Page(
         url=address,
-        title=one_line(story.title) or "(no title)",
+        title=title,
         text="\n".join(lines),
         via=VIA,
         author=story.submitter_user or "",

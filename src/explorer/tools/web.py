@@ -21,10 +21,8 @@ TITLE_CHARS = 300
 class ReadWebpageArguments(Arguments):
     """Arguments of `read_webpage`."""
 
-    url: str = Field(min_length=1, max_length=4_000, description="The page's whole address, with http:// or https://.")
-    offset: int = Field(
-        default=0, ge=0, description="Character to read on from; a long page's answer says which. 0 = the beginning."
-    )
+    url: str = Field(min_length=1, max_length=4_000, description="Its whole address, with https://.")
+    offset: int = Field(default=0, ge=0, description="Character to read on from; a long page's answer says which.")
 
 
 class ReadWebpageTool(Tool):
@@ -32,10 +30,9 @@ class ReadWebpageTool(Tool):
 
     name: ClassVar[str] = "read_webpage"
     description = (
-        f"Read a public web page, PDF, feed or JSON as markdown, {PAGE_CHARS} characters at a time. The whole of it is "
-        "stored as a source you can cite by its id in brackets. Flags warn you: truncated (its end is missing), "
-        "paywall, challenge (a bot check instead of content), script_shell (its text is loaded by scripts), stale "
-        "(over 18 months old), no_text_layer (scanned), http_403 and the like. Do not rely on a flagged page alone."
+        f"Read a public page, PDF, feed or JSON as markdown, {PAGE_CHARS} characters at a time, stored whole as a "
+        "source to cite by the id in brackets. Do not rely on a flagged one alone: truncated, paywall, challenge (bot "
+        "check), script_shell (scripts load its text), stale (over 18 months old), no_text_layer (scanned), http_403."
     )
     arguments: ClassVar[type[Arguments]] = ReadWebpageArguments
 

@@ -1,0 +1,91 @@
+"""One measurement in a process of its own: `python bench/cell.py CONTESTANT SCENARIO WIRE URL`, JSON on standard output.
+
+CPU is this process's own, user and system. Imports and a first tiny conversation come before the clock starts.
+"""
+
+import asyncio
+import json
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from http.client import HTTPConnection
+from pathlib import Path
+
+from contestant import play
+from floors import FLOORS, open_floor
+from scenarios import JsonObject, Scenario, scenario_named
+
+ENGINE, WITHOUT_JOURNAL = "engine", "engine-no-journal"
+SAMPLE = 10
+"""Turns at either end of a long run whose cost is compared."""
+
+
+async def played(contestant: str, scenario: Scenario, wire: str, url: str, folder: Path) -> JsonObject:
+    """What one contestant tells of one scenario."""
+    if contestant in FLOORS:
+        async with open_floor(contestant, scenario, wire, url, folder) as floor:
+            await floor.play()
+        return {"turns": scenario.turns, "lead_cpu": floor.lead_cpu}
+    return await play(scenario, wire, url, folder, has_journal=contestant != WITHOUT_JOURNAL)
+
+
+def peak_mb() -> float:
+    """Of this process alone; `ru_maxrss` would also count the parent it came from."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def growth(lead_cpu: list[float]) -> JsonObject:
+    """How the CPU of a turn grows along one conversation, in milliseconds."""
+    steps = [1000 * (later - earlier) for earlier, later in zip(lead_cpu, lead_cpu[1:], strict=False)]
+    if len(steps) < 4 * SAMPLE:
+        return {}
+    early, late = (statistics.mean(part) for part in (steps[SAMPLE // 2 : SAMPLE * 3 // 2], steps[-SAMPLE - 2 : -2]))
+    return {"early_ms": round(early, 3), "late_ms": round(late, 3), "growth": round(late / early, 2)}
+
+
+def forget(url: str) -> None:
+    """Have the server forget what it was sent so far."""
+    connection = HTTPConnection(url.removeprefix("http://"))
+    connection.request("GET", "/reset")
+    connection.getresponse().read()
+    connection.close()
+
+
+async def measure(contestant: str, name: str, wire: str, url: str) -> JsonObject:
+    """Warm up, then play and measure."""
+    with tempfile.TemporaryDirectory(prefix="explorer-bench-") as temporary:
+        folder = Path(temporary)
+        for part in ("first", "second"):
+            (folder / part).mkdir()
+        await played(contestant, scenario_named("fan-out-1"), wire, url, folder / "first")
+        forget(url)
+        cpu, wall = time.process_time(), time.perf_counter()
+        told = await played(contestant, scenario_named(name), wire, url, folder / "second")
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    lead_cpu = told.pop("lead_cpu")
+    return {
+        **told,
+        "cpu_s": round(cpu, 4),
+        "cpu_ms_a_turn": round(1000 * cpu / told["turns"], 3),
+        "wall_s": round(wall, 3),
+        "peak_mb": round(peak_mb(), 1),
+        **growth(lead_cpu),
+    }
+
+
+def main() -> None:
+    """Measure once."""
+    contestant, name, wire, url = sys.argv[1:5]
+    run = asyncio.run
+    if "--uvloop" in sys.argv[5:]:
+        from uvloop import run  # noqa: PLC0415 - only when asked for
+    print(json.dumps(run(measure(contestant, name, wire, url))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""What the bench must show: ratios within one run, wide enough that a busy machine does not break them.
+
+The targets are tighter (docs/decisions.md); these bounds catch what went wrong grossly.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from scenarios import JsonObject
+
+MAX_TO_LEAN = 3.0
+"""CPU of a turn in a fan-out, beside the lean SDK loop."""
+MAX_JOURNAL = 1.8
+MAX_GROWTH = 4.0
+"""CPU of a late turn of a long run, beside an early one."""
+MIN_PREFIX_SHARE = 0.95
+MAX_HEAD_BYTES = 12_000
+MAX_HELP = 6.0
+"""CPU of `--help`, beside a Python that does nothing."""
+
+
+def problems(rows: Sequence[JsonObject]) -> list[str]:
+    """What is out of bounds, in words."""
+    cells = {(row["scenario"], row.get("wire", ""), row["contestant"]): row for row in rows}
+    return [problem for key, row in cells.items() for problem in _of(key, row, cells)]
+
+
+def _of(key: tuple[str, str, str], row: JsonObject, cells: dict[tuple[str, str, str], JsonObject]) -> Iterator[str]:
+    scenario, wire, contestant = key
+    if contestant == "help":
+        ratio = row["cpu_s"] / cells["start", "", "python"]["cpu_s"]
+        yield from _above("CPU of --help, beside python", ratio, MAX_HELP)
+    if contestant != "engine" or not wire:
+        return
+    where = f"{scenario} over {wire}"
+    lean, off = (cells.get((scenario, wire, other)) for other in ("lean-sdk", "engine-no-journal"))
+    if lean and scenario.startswith("fan-out"):
+        yield from _above(f"{where}: CPU beside the lean loop", row["cpu_s"] / lean["cpu_s"], MAX_TO_LEAN)
+    if off and scenario.startswith("fan-out"):
+        yield from _above(f"{where}: CPU beside no journal", row["cpu_s"] / off["cpu_s"], MAX_JOURNAL)
+    if "growth" in row:
+        yield from _above(f"{where}: CPU of a late turn beside an early one", row["growth"], MAX_GROWTH)
+    if scenario.startswith(("fan-out", "research")) and row["prefix_share"] < MIN_PREFIX_SHARE:
+        yield f"{where}: only {row['prefix_share']:.1%} of what was resent was a byte prefix"
+    yield from _above(f"{where}: bytes of a helper's head", row["helper_head_bytes"], MAX_HEAD_BYTES)
+
+
+def _above(what: str, value: float, most: float) -> Iterator[str]:
+    if value > most:
+        yield f"{what}: {value:.2f}; at most {most:g}"

@@ -1,0 +1,188 @@
+"""The engine as the bench runs it: its own start, journal and limits, with tools that bring text from nowhere."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import Field, SecretStr
+
+from explorer.budget import Budget
+from explorer.equipment import open_equipment
+from explorer.events import JOURNAL_VERSION, AnyEvent, Record, RunStarted, Status, ToolFinished, TurnTaken
+from explorer.fold import Fold
+from explorer.life import Life
+from explorer.messages import JsonObject
+from explorer.prompts import ORCHESTRATOR, built_in_roles
+from explorer.run import Extras, start
+from explorer.settings import Limits, Secrets, Services, Settings
+from explorer.tool import Arguments, Tool, ToolResult
+from scenarios import HELPER, LEAD, Scenario, prose, tool_text
+from wires import ANTHROPIC
+
+MODEL = "bench"
+
+
+class ReadArguments(Arguments):
+    """Of `bench_read`."""
+
+    number: int = Field(description="Which text")
+    chars: int = Field(default=1_000, description="How long it is")
+
+
+class SearchArguments(Arguments):
+    """Of the bench's `web_search`."""
+
+    query: str = Field(description="Words to search for")
+    number: int = Field(default=0, description="Which search")
+
+
+class PageArguments(Arguments):
+    """Of the bench's `read_webpage`."""
+
+    url: str = Field(description="Address of the page")
+    number: int = Field(default=0, description="Which page")
+
+
+class _TextTool(Tool):
+    """Brings a text made from its arguments."""
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Make it."""
+        return ToolResult(success=True, content=tool_text(self.name, arguments))
+
+
+class BenchRead(_TextTool):
+    """Reads one of the bench's texts."""
+
+    name = "bench_read"
+    description = "Read a text of the bench. " + prose(5, 200)
+    arguments = ReadArguments
+
+
+class BenchSearch(_TextTool):
+    """In the place of the web search."""
+
+    name = "web_search"
+    description = "Search. " + prose(5, 200)
+    arguments = SearchArguments
+
+
+class BenchPage(_TextTool):
+    """In the place of reading pages."""
+
+    name = "read_webpage"
+    description = "Read a page. " + prose(5, 200)
+    arguments = PageArguments
+
+
+TOOLS = (BenchRead(), BenchSearch(), BenchPage())
+
+
+@dataclass
+class Watch:
+    """What a run's records tell on the way."""
+
+    lead_cpu: list[float] = field(default_factory=list[float])
+    turns: int = 0
+    journal_text: int = 0
+    """Bytes of what tools and models said."""
+    failed: int = 0
+    """Calls without success."""
+
+    def see(self, record: Record) -> None:
+        """Take one record in."""
+        event = record.event
+        if isinstance(event, TurnTaken):
+            self.turns += 1
+            calls = sum(len(str(call.arguments)) for call in event.turn.calls)
+            self.journal_text += len(event.turn.text) + calls
+            if event.agent == ORCHESTRATOR:
+                self.lead_cpu.append(time.process_time())
+        elif isinstance(event, ToolFinished):
+            self.journal_text += len(event.content)
+            self.failed += not event.success
+
+
+def settings_for(scenario: Scenario, wire: str, url: str, folder: Path) -> Settings:
+    """High limits, no shell, nothing outside but the model server."""
+    limits = Limits(max_steps=None, max_time_s=None, max_agents=1_000, max_parallel_agents=1_000)
+    is_anthropic = wire == ANTHROPIC
+    return Settings(
+        workspace=folder / "workspace",
+        reports_dir=folder / "reports",
+        model=f"{wire}:{MODEL}",
+        roles_dir=write_roles(folder / "roles", scenario),
+        limits=limits,
+        services=Services(anthropic_url=url if is_anthropic else "", openai_url="" if is_anthropic else f"{url}/v1"),
+        secrets=Secrets(anthropic_key=SecretStr("bench"), openai_key=SecretStr("bench")),
+        shell="off",
+    )
+
+
+def write_roles(folder: Path, scenario: Scenario) -> Path:
+    """The scenario's roles: the built-in ones that may also search and read, or plain ones of the bench."""
+    folder.mkdir(parents=True, exist_ok=True)
+    roles = {role for role, _ in scenario.agents} | {LEAD}
+    for role in sorted(roles):
+        (folder / f"{role}.md").write_text(_role_text(role, scenario), encoding="utf-8")
+    return folder
+
+
+def _role_text(role: str, scenario: Scenario) -> str:
+    if scenario.name.startswith("research"):
+        _, head, prompt = (built_in_roles() / f"{role}.md").read_text(encoding="utf-8").split("---\n", 2)
+        fields: JsonObject = yaml.safe_load(head)
+        if role != LEAD:
+            fields["tools"] = sorted({*fields["tools"], "web_search", "read_webpage"})
+        return f"---\n{yaml.safe_dump(fields)}---\n{prompt}"
+    tools = ["bench_read"] if role == HELPER else ["call_agent", "bench_read", "write_file", "finish_exploration"]
+    fields = {"name": role, "description": "Reads.", "tools": tools, "limits": {"max_steps": 1_000}}
+    return f"---\n{yaml.safe_dump(fields)}---\n{prose(3, 1_500)}\n"
+
+
+async def play(scenario: Scenario, wire: str, url: str, folder: Path, *, has_journal: bool = True) -> JsonObject:
+    """One whole run; returns what its records told.
+
+    Raises:
+        AssertionError: It did not end complete, or a call failed.
+    """
+    watch = Watch()
+    settings = settings_for(scenario, wire, url, folder)
+    question = scenario.opening(LEAD, 0)
+    if has_journal:
+        result = await start(question, settings, Extras(tools=TOOLS, observe=watch.see))
+        status, journal = result.status, result.folder / ".explorer" / "journal.jsonl"
+        disk = journal.stat().st_size
+    else:
+        status, disk = await _without_journal(question, settings, watch.see), 0
+    assert status is Status.COMPLETE, f"the run ended {status}"
+    assert not watch.failed, f"{watch.failed} calls failed"
+    return {
+        "turns": watch.turns,
+        "lead_cpu": watch.lead_cpu,
+        "journal_bytes_a_turn": round((disk - watch.journal_text) / watch.turns) if disk else None,
+    }
+
+
+async def _without_journal(question: str, settings: Settings, observe: Callable[[Record], None]) -> Status:
+    """The same life of a run whose records are folded and not kept: what the journal costs is the difference."""
+    folder = settings.workspace / "run"
+    (folder / ".explorer").mkdir(parents=True)
+    fold, records = Fold(), list[Record]()
+
+    async def record(event: AnyEvent) -> None:
+        kept = Record(v=JOURNAL_VERSION, seq=len(records) + 1, at=datetime.now(UTC), event=event)
+        records.append(kept)
+        fold.apply(event)
+        observe(kept)
+        await asyncio.sleep(0)
+
+    async with open_equipment(settings, TOOLS) as equipment:
+        await record(RunStarted(run_id="run", question=question, engine="bench", settings=settings.public()))
+        life = Life(folder, settings, lambda: datetime.now(UTC), time.monotonic, fold, record, records)
+        return (await life.lead(equipment, Budget(settings.limits, time.monotonic), "")).status
