@@ -103,7 +103,7 @@ def records_of(folder: Path) -> list[Record]:
 
 def only_run(workspace: Path) -> Path:
     """The folder of the one run in a workspace."""
-    (folder,) = [path for path in workspace.iterdir() if path.is_dir()]
+    (folder,) = [path for path in workspace.glob("[!.]*") if path.is_dir()]
     return folder
 
 

@@ -38,7 +38,7 @@ REASONS = {
 class Opening(Protocol):
     """A way to open what stands beneath an open folder."""
 
-    def __call__(self, folder: int, parts: Sequence[str], flags: int) -> int:
+    def __call__(self, folder: int, parts: Sequence[str], flags: int, /) -> int:
         """The descriptor of what the parts, at least one, lead to.
 
         Raises:

@@ -21,6 +21,7 @@ from explorer.sandbox.choosing import Sandbox, choose_sandbox
 from explorer.settings import Price, Settings, Tier
 from explorer.team import Model
 from explorer.tool import Tool
+from explorer.tools.web import CheckAddress, as_asked
 
 CACHE = ".cache"
 """The folder in a workspace for what all its runs share."""
@@ -49,10 +50,10 @@ class Equipment:
         shell = {} if self.sandbox.confinement else dict.fromkeys(SHELL_TOOLS, self.sandbox.why)
         return {**self.outside.absent, **shell}
 
-    def tools(self, store: Store) -> dict[str, Tool]:
+    def tools(self, store: Store, check: CheckAddress = as_asked) -> dict[str, Tool]:
         """All tools that reach outside, by name; an embedder's own replace those of the same name."""
         keep = _labelled(store) if self.settings.is_sample else store
-        return {tool.name: tool for tool in (*self.outside.tools(keep), *self.extra_tools)}
+        return {tool.name: tool for tool in (*self.outside.tools(keep, check), *self.extra_tools)}
 
     def model_of(self, role: str, on_failure: OnFailure, seconds_left: Callable[[], float | None]) -> Model:
         """The model of a role, behind its gate and its retries."""
@@ -106,7 +107,9 @@ async def choose_shell(settings: Settings) -> Sandbox:
     """What holds the commands of agents, by the settings and by what was seen to hold on this machine."""
     if settings.shell == "off":
         return Sandbox(None, "there is no shell, because --no-shell was given")
-    return await choose_sandbox(settings.workspace / CACHE, unsafe=settings.shell == "unsafe")
+    # A plan, a list of tools or a check makes no folder; the first run does.
+    memory = settings.workspace / CACHE if settings.workspace.is_dir() else None
+    return await choose_sandbox(memory, unsafe=settings.shell == "unsafe")
 
 
 def load_roles(settings: Settings) -> dict[str, Role]:

@@ -14,18 +14,19 @@ from explorer.equipment import Equipment
 from explorer.errors import ConfigError, ModelError
 from explorer.events import AgentFinished, RunFinished, Source, Status, Steered, TurnFailed
 from explorer.events import Record as RunRecord
-from explorer.evidence import Evidence
+from explorer.evidence import Evidence, stored_at
 from explorer.fold import Fold
 from explorer.history import AgentState
 from explorer.inbox import Inbox
 from explorer.library import Library
 from explorer.messages import Request
+from explorer.net.seen_links import SeenLinks
 from explorer.net.since import zone_named
 from explorer.prompts import ORCHESTRATOR
 from explorer.provenance import write_files_index
 from explorer.settings import Settings
 from explorer.shell_room import ShellRoom, open_shell
-from explorer.since_run import SINCE_FILES, words_on_earlier, write_changes
+from explorer.since_run import SINCE_FILES, earlier_addresses, words_on_earlier, write_changes
 from explorer.team import Team, TeamParts
 from explorer.tool import Tool
 from explorer.tools.files import file_tools
@@ -130,7 +131,9 @@ class Life:
             *self._earlier_work(sources, evidence),
             FinishTool(lambda: draft_problem(self.fold, workspace, has_time=not budget.winding_down)),
         ]
-        outside = {name: WithRemarks(tool, sources) for name, tool in equipment.tools(evidence.store).items()}
+        seen = self._seen_links(equipment, workspace)
+        found = equipment.tools(evidence.store, seen.check)
+        outside = {name: WithRemarks(tool, sources) for name, tool in found.items()}
         return Team(
             TeamParts(
                 roles=equipment.roles,
@@ -147,6 +150,14 @@ class Life:
                 max_output_tokens=self.settings.max_output_tokens,
             )
         )
+
+    def _seen_links(self, equipment: Equipment, workspace: Workspace) -> SeenLinks:
+        """The addresses that may be read: those of the question, of sources, and of the run this one follows."""
+        others = [tool.name for tool in equipment.extra_tools]
+        seen = SeenLinks(self.records, lambda one: workspace.read_text(stored_at(one)), others)
+        for url in earlier_addresses(self.folder, self.settings.since_run):
+            seen.saw_url(url)
+        return seen
 
     def _earlier_work(self, sources: Callable[[], Mapping[str, Source]], evidence: Evidence) -> list[Tool]:
         """The tools over what is there before this run: the library of reports, and other runs."""

@@ -9,7 +9,8 @@ from typing import Self
 from explorer.corpus.index import Corpus, corpus_of
 from explorer.evidence import Store
 from explorer.net.choose_search import choose_search
-from explorer.net.fetch import Web
+from explorer.net.disk_cache import CACHE_FOLDER, DiskCache
+from explorer.net.fetch import Habits, Web
 from explorer.net.guard import Guard
 from explorer.net.hackernews import HackerNews
 from explorer.net.hn_pages import HOST as HN_HOST
@@ -31,7 +32,7 @@ from explorer.tools.corpus import ABSENT as NO_CORPUS
 from explorer.tools.corpus import corpus_tools
 from explorer.tools.hackernews import HnCommentsTool, HnSearchTool, HnStoriesTool, HnUserTool
 from explorer.tools.reddit import RedditPostsTool
-from explorer.tools.web import ReadWebpageTool
+from explorer.tools.web import CheckAddress, ReadWebpageTool, as_asked
 from explorer.tools.web_search import TavilySearchTool
 
 CORPUS_TOOLS = ("search_corpus", "read_document")
@@ -65,7 +66,10 @@ class Outside:
         now = _sample_now if settings.is_sample else _now
         async with AsyncExitStack() as stack:
             transport = SampleDayTransport() if settings.is_sample else None
-            web = await stack.enter_async_context(Web(Guard(services.allow_hosts), transport=transport))
+            disk = None if settings.is_sample else DiskCache(settings.workspace / CACHE_FOLDER)
+            web = await stack.enter_async_context(
+                Web(Guard(services.allow_hosts), transport=transport, habits=Habits(disk=disk))
+            )
             parser = await stack.enter_async_context(Parser())
             corpus = corpus_of(settings, parser)
             hackernews = HackerNews(web, services.hn_api_url, services.hn_search_url)
@@ -99,8 +103,8 @@ class Outside:
         without = {} if self.corpus else dict.fromkeys(CORPUS_TOOLS, NO_CORPUS)
         return without | ({RedditPostsTool.name: NO_REDDIT} if self.settings.is_sample else {})
 
-    def tools(self, store: Store) -> list[Tool]:
-        """The tools that bring evidence, storing it through `store`."""
+    def tools(self, store: Store, check: CheckAddress = as_asked) -> list[Tool]:
+        """The tools that bring evidence, storing it through `store`; pages only at addresses that `check` admits."""
         made: list[Tool] = [
             HnStoriesTool(self.hackernews, store, self.now, self.zone),
             HnCommentsTool(self.hackernews, store, self.now),
@@ -109,7 +113,7 @@ class Outside:
             RedditPostsTool(self.reddit, store, self.now),
             GetCommentsTool(self.hackernews, self.reddit, store),
             TavilySearchTool(self.search, store, self.now, self.zone),
-            ReadWebpageTool(self.pages, store, self.now),
+            ReadWebpageTool(self.pages, store, self.now, check),
             *(corpus_tools(self.corpus, store) if self.corpus else []),
         ]
         return [tool for tool in made if tool.name not in self.absent]

@@ -23,6 +23,8 @@ from explorer.workspace import Workspace
 
 ENDED = 'Your background job {id} ({command}) {state}. Its output: get_shell_output(bash_id="{id}").'
 SHOWN_CHARS = 80
+STRENGTH = (Tier.UNCONFINED, "", Tier.SEATBELT, Tier.LANDLOCK, Tier.BUBBLEWRAP)
+"""A run may go on under what holds better, never under less."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ async def open_shell(
     chosen = equipment.sandbox
     tier = str(chosen.confinement.tier) if chosen.confinement else ""
     before = fold.sandbox
-    if before and tier != before and equipment.settings.shell == "auto":
+    if before and STRENGTH.index(tier) < STRENGTH.index(before) and equipment.settings.shell == "auto":
         raise ConfigError(
             f"this run's commands were held by {before}, which does not hold here now: {chosen.why}",
             hint=f"make it work again, or go on without a shell: explorer resume {workspace.folder.name} --no-shell",

@@ -69,6 +69,16 @@ async def words_on_earlier(folder: Path, since: str, workspace: Workspace, store
     return [*lines, TASK]
 
 
+def earlier_addresses(folder: Path, since: str) -> list[str]:
+    """The addresses of the earlier run's sources; none, when no run was named or it is not there any more."""
+    if not since:
+        return []
+    try:
+        return [source.url for source in side_on_disk(earlier_folder(folder, since)).sources.values()]
+    except (NotFoundError, StorageError, ToolError):
+        return []
+
+
 def _listed(earlier: RunSide) -> Sequence[str]:
     """Each address once, with what it was called."""
     by_address: dict[str, Source] = {}

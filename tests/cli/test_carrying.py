@@ -67,7 +67,7 @@ def test_a_run_is_carried_to_another_place_as_it_is(kept_run: Path, typed: Explo
     taken = typed("runs", "import", "one.tar.gz", "--workspace", "elsewhere")
     assert (taken.returncode, taken.stdout) == (0, f"{kept_run.name}\n"), taken.stderr
     assert files_below(place / "elsewhere" / kept_run.name) == files_below(kept_run)
-    assert [path.name for path in (place / "elsewhere").iterdir()] == [kept_run.name]
+    assert [path.name for path in (place / "elsewhere").glob("[!.]*")] == [kept_run.name]
     again = here("resume", "latest", "And prices?", "--workspace", "elsewhere", "-q", "--output-format", "json")
     assert json.loads(again.stdout)["status"] == "complete"
 
@@ -82,7 +82,7 @@ def test_an_id_that_is_there_needs_a_new_one(kept_run: Path, here: Explorer) -> 
     told = json.loads(here("runs", "import", "run.tar.gz", "--as-new", "--output-format", "json").stdout)
     copy = Path(told["folder"])
     assert told["lost"] == []
-    assert set(kept_run.parent.iterdir()) == {kept_run, copy}
+    assert set(kept_run.parent.glob("[!.]*")) == {kept_run, copy}
     assert (copy / "report.md").read_bytes() == (kept_run / "report.md").read_bytes()
     assert here("doctor", copy.name).returncode == 0
 
@@ -109,7 +109,7 @@ def test_no_key_is_in_an_exported_run(explorer: Explorer, here: Explorer, tmp_pa
         done = explorer("What is the key?", "-q", **keys, ANTHROPIC_BASE_URL=server.url)
         assert any(CANARY in value for headers in server.headers for value in headers.values())
     assert done.returncode == 0, done.stderr
-    (folder,) = (tmp_path / "workspace").iterdir()
+    (folder,) = (tmp_path / "workspace").glob("[!.]*")
     (tmp_path / "secret.txt").write_text(CANARY)
     (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
     assert here("runs", "export", "latest", "-o", "run.tar.gz", **keys).returncode == 0
@@ -146,7 +146,7 @@ def test_what_no_run_holds_is_refused(
     done = here("runs", "import", "run.tar.gz")
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
-    assert list((tmp_path / "workspace").iterdir()) == []
+    assert list((tmp_path / "workspace").glob("[!.]*")) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.tar.gz", "workspace"]
 
 

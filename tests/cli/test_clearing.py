@@ -39,9 +39,9 @@ def test_a_run_is_removed_when_that_is_sure(kept_run: Path, here: Explorer) -> N
     assert told["removed"] is True
     assert [run["run_id"] for run in told["runs"]] == [kept_run.name]
     assert told["bytes"] > 100_000
-    assert list(other.parent.iterdir()) == [other]
+    assert list(other.parent.glob("[!.]*")) == [other]
     assert here("runs", "rm", "latest", "2020", "-y").stdout.startswith("removed 1 run, ")
-    assert list(other.parent.iterdir()) == []
+    assert list(other.parent.glob("[!.]*")) == []
 
 
 def test_an_unknown_run_among_others_removes_none(kept_run: Path, here: Explorer) -> None:

@@ -19,7 +19,7 @@ def record_of_first_end(folder: Path) -> int:
 
 def other_run(folder: Path) -> Path:
     """The one run beside a run."""
-    (other,) = [path for path in folder.parent.iterdir() if path != folder]
+    (other,) = [path for path in folder.parent.glob("[!.]*") if path != folder]
     return other
 
 
@@ -101,4 +101,4 @@ def test_a_fork_that_cannot_be_is_refused(
     done = here("fork", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.search(words, done.stderr)
-    assert list(kept_run.parent.iterdir()) == [kept_run]
+    assert list(kept_run.parent.glob("[!.]*")) == [kept_run]

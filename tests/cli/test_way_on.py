@@ -62,7 +62,7 @@ def test_a_run_out_of_steps_goes_on_with_the_command_it_tells(here: Explorer, tm
     assert done.returncode == 1
     match = re.search(r"→ go on: explorer (resume \S+ --max-steps 2 --workspace 'my runs')$", done.stderr, re.MULTILINE)
     assert match is not None, done.stderr
-    (folder,) = (tmp_path / "my runs").iterdir()
+    (folder,) = (tmp_path / "my runs").glob("[!.]*")
     report = (folder / "report.md").read_text()
     assert "This run stopped before its report was written: step limit" in report
     assert f"explorer resume {folder.name} --max-steps 2" in report

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import unicodedata
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -500,25 +501,18 @@ def test_too_big_for_this_process_is_said_so(workspace: Workspace, folder: Path)
     workspace.write_text("notes/a.md", "x" * 5_000)
 
 
-def test_a_folder_that_goes_away_meanwhile_ends_no_run(workspace: Workspace, folder: Path) -> None:
-    """A command that removes a folder all the time is the agents' doing: a write works or is told, never more."""
-    over = threading.Event()
+def test_a_folder_that_goes_away_meanwhile_ends_no_run(folder: Path, opening: Opening) -> None:
+    """A command that removes a folder between two steps of a write is the agents' doing, and no fault of the disk."""
 
-    def meddle() -> None:
-        while not over.is_set():
-            with suppress(OSError):
-                (folder / "busy").rmdir()
+    def meddling(root: int, parts: Sequence[str], flags: int) -> int:
+        descriptor = opening(root, parts, flags)
+        with suppress(OSError):
+            (folder / "busy").rmdir()
+        return descriptor
 
-    meddler = threading.Thread(target=meddle)
-    meddler.start()
-    try:
-        for number in range(40):
-            with suppress(ToolError):
-                workspace.write_text("busy/x.md", str(number))
-                workspace.remove("busy/x.md")
-    finally:
-        over.set()
-        meddler.join()
+    with pytest.raises(ToolError, match=r"busy/x.md could not be written: .*; list_files, then try again"):
+        Workspace(folder, meddling).write_text("busy/x.md", "x")
+    assert Workspace(folder, opening).write_text("busy/x.md", "x").bytes == 1
 
 
 def test_agents_have_their_share_and_no_more(folder: Path, opening: Opening) -> None:
@@ -599,8 +593,15 @@ def test_upper_and_lower_case_share_a_lock_where_they_are_one_file(tmp_path: Pat
     assert blind.lock("Notes/A.md") is blind.lock("notes/a.md")
 
 
-def test_names_nobody_could_type_are_not_listed(workspace: Workspace, folder: Path) -> None:
-    """Bytes that are no text, line feeds and control sequences in names reach no model and no terminal."""
-    for name in (b"bad\xff.md", b"a\nb.md", b"\x1b[2J.md", "\u202etxt.md".encode(), b"back\\slash.md"):
+def test_names_that_are_no_agents_are_not_listed(workspace: Workspace, folder: Path) -> None:
+    """Neither names that are no plain text, for the sake of models and terminals, nor files that are being written."""
+    for name in (
+        b".b.md.17230-d45dd3c0.tmp",
+        b"bad\xff.md",
+        b"a\nb.md",
+        b"\x1b[2J.md",
+        "\u202etxt.md".encode(),
+        b"back\\slash.md",
+    ):
         (Path(os.fsdecode(os.fsencode(folder) + b"/" + name))).write_text("x")
     assert [info.path for info in workspace.files()] == ["notes/a.md"]

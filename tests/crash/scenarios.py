@@ -13,8 +13,8 @@ FOLLOW_UP = "And what about June?"
 Call = tuple[str, JsonObject]
 FINISH: Call = ("finish_exploration", {"summary": "The plant had a good May."})
 REPORT = (
-    "# A good May for the plant\n\nSolar output rose by 12 % in May [S1], before the battery was replaced on 3 June "
-    "[S2]. Both come from the plant's own logs and from nowhere else.\n"
+    "# A good May for the plant\n\nSolar output rose by 12 % in May [S1, S2], before the battery was replaced on 3 June "
+    "[S1, S2]. Both come from the plant's own logs and from nowhere else.\n"
 )
 INPUTS = {
     "may.md": "Solar output rose by 12 % in May, says the plant's log.\n",
@@ -150,7 +150,7 @@ def follow_up() -> Scenario:
         says("Written."),
         says("", _edit("report.md", "from nowhere else", "from no one else")),
         says("Mended."),
-        says("", _edit("report.md", "3 June [S2]", "3 June [S2], as everybody knows")),
+        says("", _edit("report.md", "3 June [S1, S2]", "3 June [S1, S2], as everybody knows")),
         says("June is added."),
     ]
     return Scenario("follow_up", {"orchestrator": lead, "writer": writer}, INPUTS, FOLLOW_UP)

@@ -247,7 +247,7 @@ def extras(watch_s: float = WATCH_S, seconds_per_second: float = SECONDS_PER_SEC
 
 def only_run(folder: Path) -> Path:
     """The folder of the one run under a test's folder."""
-    (run,) = (folder / "workspace").iterdir()
+    (run,) = (folder / "workspace").glob("[!.]*")
     return run
 
 

@@ -1,6 +1,5 @@
 """What the tests with hostile texts share."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,8 +24,7 @@ async def memory(attestations: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _variables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Six variables of the environment hold a secret."""
     for name in VARIABLES:
         monkeypatch.setenv(name, SECRETS["env"])
-    yield

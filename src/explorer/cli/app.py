@@ -24,6 +24,7 @@ LAZY_COMMANDS = {
     "show": "past_runs:show",
     "diff": "diff_command:diff",
     "grep": "grep_command:grep",
+    "verify": "verify_command:verify",
     "demo": "asking:demo",
     "tools": "catalogue:tools",
     "agents": "catalogue:agents",

@@ -14,6 +14,7 @@ COMMANDS = (
     "show",
     "diff",
     "report",
+    "verify",
     "grep",
     "demo",
     "tools",
@@ -52,6 +53,7 @@ Commands:
   diff RUN_A RUN_B         what is new, gone, changed (exit code 1: something)
   report [RUN]             print a run's report
   report list, show NAME   the library of reports, which agents keep over runs
+  verify [RUN]             look quotes and figures up in the sources cited
   grep PATTERN [RUN]       find lines in runs' reports, findings, sources
   demo                     explore the bundled sample day, offline
   tools                    what agents can do, and which roles may

@@ -8,13 +8,20 @@ from explorer.cli.options import AskOptions, CommonOptions, ModelOptions, RunOpt
 from explorer.cli.secrecy import keep_secret
 from explorer.cli.setting_table import ROLE
 from explorer.errors import ConfigError
+from explorer.runs import journal_path
 
 
 def configured(options: CommonOptions) -> Configuration:
     """The settings after the flags of a command, the environment and the files."""
-    configuration = read_configuration(flags_of(options), os.environ, Path.cwd())
+    configuration = read_configuration(flags_of(options), os.environ, settings_folder(Path.cwd()))
     keep_secret(configuration.settings.secrets, os.environ)
     return configuration
+
+
+def settings_folder(here: Path) -> Path:
+    """Where `.env` and `explorer.toml` are looked for: here, but above a run, in whose folder agents can write."""
+    runs = [folder for folder in (here, *here.parents) if journal_path(folder).exists()]
+    return runs[-1].parent if runs else here
 
 
 def _shell(options: RunOptions) -> str | None:

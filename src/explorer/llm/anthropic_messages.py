@@ -34,7 +34,7 @@ class AnthropicClient:
             api_key=key_text(options.key, self._place.key_setting),
             base_url=base_url,
             max_retries=0,
-            http_client=http_client(base_url, options.timeouts),
+            http_client=http_client(base_url, options.timeouts, anthropic.DefaultAioHttpClient),
         )
         self._stream_class = anthropic.AsyncStream[Any]
         self._status_error = anthropic.APIStatusError

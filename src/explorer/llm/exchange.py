@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from importlib.util import find_spec
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -16,7 +17,11 @@ from explorer.llm.sse import EventTooLargeError, ServerEvent, read_events
 DRAIN_S = 0.5
 """Given to a complete stream to end by itself, so that its connection can be used again."""
 
-MAX_CONNECTIONS = 200
+MAX_CONNECTIONS = 1_000
+"""As many as the SDKs' own default: one for each of many helpers that ask at once."""
+
+KEEP_ALIVE_S = 30.0
+"""An agent asks again when its tools have answered, often after more than the usual 5 s."""
 
 Post = Callable[[bytes], Awaitable[httpx2.Response]]
 """Sends a body through an SDK and returns the raw response, still open; its errors are `ModelError`."""
@@ -37,15 +42,28 @@ class Reply(Protocol):
         ...
 
 
-def http_client(base_url: str, timeouts: Timeouts) -> httpx2.AsyncClient:
+def http_client(
+    base_url: str, timeouts: Timeouts, over_aiohttp: type[httpx2.AsyncClient]
+) -> httpx2.AsyncClient:
     """Make the connection pool for an SDK.
 
     Reading has no timeout here because `converse` watches over content. Proxies of the environment are used,
     except for servers on this machine, which a proxy would not find.
+
+    Args:
+        base_url: Where requests go.
+        timeouts: Only the one for connecting is used here.
+        over_aiohttp: The SDK's client over aiohttp, which opens a fifth of the connections when hundreds of agents
+            ask at once, and costs half the CPU; httpx2's own pool stands in where aiohttp is not installed.
     """
-    return httpx2.AsyncClient(
+    kind = over_aiohttp if find_spec("aiohttp") else httpx2.AsyncClient
+    return kind(
         timeout=httpx2.Timeout(None, connect=timeouts.connect_s),
-        limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=20),
+        limits=httpx2.Limits(
+            max_connections=MAX_CONNECTIONS,
+            max_keepalive_connections=MAX_CONNECTIONS,
+            keepalive_expiry=KEEP_ALIVE_S,
+        ),
         follow_redirects=True,
         trust_env=not is_loopback(base_url),
     )

@@ -35,7 +35,7 @@ class OpenAIClient:
             api_key=key_text(options.key, self._place.key_setting),
             base_url=base_url,
             max_retries=0,
-            http_client=http_client(base_url, options.timeouts),
+            http_client=http_client(base_url, options.timeouts, openai.DefaultAioHttpClient),
         )
         if not self._is_official:
             # The SDK reads these from the environment; another server has no business knowing them.

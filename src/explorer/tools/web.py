@@ -1,6 +1,6 @@
 """The tool that reads a web page."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar
@@ -16,6 +16,15 @@ from explorer.tool import Arguments, Tool, ToolResult
 PAGE_CHARS = 20_000
 """Of a page's text per call."""
 TITLE_CHARS = 300
+
+
+CheckAddress = Callable[[str], Awaitable[str]]
+"""The address to be read for the one asked for; raises ToolError when it may not be."""
+
+
+async def as_asked(url: str) -> str:
+    """Read whatever is asked for."""
+    return url
 
 
 class ReadWebpageArguments(Arguments):
@@ -36,15 +45,19 @@ class ReadWebpageTool(Tool):
     )
     arguments: ClassVar[type[Arguments]] = ReadWebpageArguments
 
-    def __init__(self, client: PageReader, store: Store, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, client: PageReader, store: Store, now: Callable[[], datetime], check: CheckAddress = as_asked
+    ) -> None:
         self._client = client
         self._store = store
         self._now = now
+        self._check = check
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """Read one stretch of the page."""
         asked = ReadWebpageArguments(**arguments)
-        page = _dated(await self._client.read(asked.url), self._now())
+        address = await self._check(asked.url)
+        page = _dated(await self._client.read(address), self._now())
         text = visible(page.text)
         if asked.offset and asked.offset >= len(text):
             raise ToolError(f"offset={asked.offset} is behind the end: {page.url} has {len(text)} characters.")

@@ -14,7 +14,8 @@ from explorer.verify.units import MEASURES
 
 OWN_COUNT = "a count of the writer's own"
 OF_READ = "a count of what was read"
-COUNTED = (OWN_COUNT, OF_READ)
+OF_TEXT = "a counter of the text"
+COUNTED = (OWN_COUNT, OF_READ, OF_TEXT)
 """Found only where the source counts the same things; a number that happens to be there proves nothing."""
 FEW_COUNTED = 12
 MANY_LISTED = 500
@@ -44,13 +45,15 @@ OF_A_CHINESE_LIST = re.compile(
     r"|另有 ?\d{1,3} ?(?:篇|条|个|则|项)"
 )
 RANK_BEFORE = re.compile(
-    r"(?:\b(?:top|rank(?:ed|s|ing)?(?: at)?|no\.?|nr\.?|place|position|part|step|point|item|section|reason|front[- ]page)"
+    r"(?:\b(?:top|rank(?:ed|s|ing)?(?: at)?|no\.?|nr\.?|place|position|part|step|point|item|section|reason"
+    r"|front[- ]page)"
     r"|#|№|第|排名(?:第)?|前) ?$",
     re.IGNORECASE,
 )
 ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
 DECADE = re.compile(r"s\b")
 COUNTER = re.compile(r"\(\d{1,2}\)")
+COUNTER_BEHIND = re.compile(r"\)\s")
 AGE = re.compile(
     r" ?(?:old\b|ago\b|after (?:posting|it was posted|publication|submission|going up)|since (?:posting|it was posted)"
     r"|前|后|之前|以前)",
@@ -61,14 +64,15 @@ POSTS = frozenset(["story", "comments", "post", "comment", "poll", "job", "threa
 SLACK_H = Fraction(1, 10)
 RATE_SHARE = Fraction(3, 100)
 TIED = Fraction(1, 2)
+PAIR = 2
 
 
 def own_count(one: Quantity, text: str) -> str:
     """Why a number is the writer's own counting; empty when that is not plain."""
     value = max(one.values)
     before, behind = text[max(0, one.start - 24) : one.start], text[one.end : one.end + 60]
-    if COUNTER.fullmatch(text[max(0, one.start - 1) : one.end + 1]):
-        return "a counter of the text"
+    if COUNTER.fullmatch(text[max(0, one.start - 1) : one.end + 1]) or _is_counter(one, text):
+        return OF_TEXT
     if ORDINAL.match(behind) or (DECADE.match(behind) and value >= FEW_COUNTED):
         return "an ordinal"
     if value <= MANY_LISTED and RANK_BEFORE.search(before):
@@ -85,29 +89,59 @@ def own_count(one: Quantity, text: str) -> str:
     return OWN_COUNT if is_counted else ""
 
 
+def _is_counter(one: Quantity, text: str) -> bool:
+    """Whether it stands as `2)`, which no bracket opens."""
+    before = text[: one.start]
+    return COUNTER_BEHIND.match(text, one.end) is not None and before.count("(") == before.count(")")
+
+
 def _listed(text: str, start: int) -> list["re.Match[str]"]:
     part = max(0, start - 40)
     found = [pattern.finditer(text, part, start + 80) for pattern in (OF_A_LIST, OF_A_CHINESE_LIST)]
     return [one for matches in found for one in matches]
 
 
-def worked_out(one: Quantity, beside: Sequence[Quantity]) -> str:
-    """How a number follows from exactly two others of its sentence that are in the source; empty when it does not."""
-    if len(beside) != 2:  # noqa: PLR2004 - with more, something fits by chance
+def worked_out(one: Quantity, beside: Sequence[Quantity], clocks: Sequence[str] = ()) -> str:
+    """How a number follows from exactly two others of its sentence that are in the source; empty when it does not.
+
+    With more than two, something would fit by chance.
+    """
+    if len(clocks) == PAIR and _minutes_between(*clocks) == _minutes(one):
+        return f"worked out from {clocks[0]} and {clocks[1]}"
+    if len(beside) != PAIR or beside[0].unit.split("|")[0] != beside[1].unit.split("|")[0]:
         return ""
     first, second = (max(quantity.values) for quantity in beside)
-    if not first or not second or beside[0].unit.split("|")[0] != beside[1].unit.split("|")[0]:
-        return ""
-    shown = f"{beside[0].text} and {beside[1].text}"
+    is_so = bool(first and second) and _follows(one, first, second, beside[0].unit)
+    return f"worked out from {beside[0].text} and {beside[1].text}" if is_so else ""
+
+
+def _follows(one: Quantity, first: Fraction, second: Fraction, unit: str) -> bool:
+    """Whether a number is the sum, the difference, the change or the ratio of two."""
     value = max(one.values)
-    if one.unit == "%":
-        change, share = abs(second - first) / first * 100, first / second * 100
-        return f"worked out from {shown}" if any(_equals(value, known, one) for known in (change, share)) else ""
-    if one.unit in MEASURES and MEASURES[one.unit].of == "times":
-        ratio = max(first, second) / min(first, second)
-        return f"worked out from {shown}" if _equals(value, ratio, one) else ""
-    is_same = one.unit == beside[0].unit
-    return f"worked out from {shown}" if is_same and value in {first + second, abs(first - second)} else ""
+    is_ratio = MEASURES.get(one.unit, MEASURES["s"]).of == "times"
+    if one.unit == "%" and any(_equals(value, known, one) for known in (_change(first, second), first / second * 100)):
+        return True
+    if is_ratio and _equals(value, max(first, second) / min(first, second), one):
+        return True
+    is_same = one.unit == unit or (unit == "%" and one.unit in {"pp", "points", "point"})
+    # The difference of two percentages is told in points, and is no percentage.
+    return is_same and (one.unit != "%") and value in {first + second, abs(first - second)}
+
+
+def _change(first: Fraction, second: Fraction) -> Fraction:
+    return abs(second - first) / first * 100
+
+
+def _minutes(one: Quantity) -> Fraction | None:
+    measure = MEASURES.get(one.unit)
+    is_time = measure is not None and measure.of == "time"
+    return hours(one) * 60 if is_time else None
+
+
+def _minutes_between(begin: str, end: str) -> Fraction | None:
+    parts = [clock.split(":") for clock in (begin, end)]
+    first, second = (int(hour) * 60 + int(minute) for hour, minute in parts)
+    return Fraction((second - first) % (24 * 60))
 
 
 def _equals(value: Fraction, known: Fraction, one: Quantity) -> bool:

@@ -127,7 +127,7 @@ def _amounts(part: Part, cited: Cited) -> list[Look]:
 
 def _absent(one: Quantity, part: Part, cited: Cited, known: Sequence[Quantity]) -> Look:
     """What to say of a number that no source has."""
-    why = own_count(one, part.text) or worked_out(one, known)
+    why = own_count(one, part.text) or worked_out(one, known, [clock for _, clock in part.figures.times])
     if why:
         return unchecked(one.kind, one.text, why, is_own=True)
     for hay in (*cited.hays, *cited.kin):

@@ -14,6 +14,7 @@ FIGURES = re.compile(
     r"|\d+(?:\.\d+)*(?:,\d{1,2}(?![\d,]))?"  # 12, 12.5, 3.12.4, 12,5 and 1.234.567,89
     r")"
 )
+PARTS = {"half": Fraction(1, 2), "quarter": Fraction(1, 4)}
 MAX_DIGITS = 40
 """Longer ones are no numbers of a report; they are compared as 0, which nothing claims."""
 POWER = re.compile(r"\^([+-]?\d{1,2})(?!\d)")
@@ -24,7 +25,7 @@ _SCALE_WORDS = "hundred|thousand|million|billion|trillion|dozen"
 WORDS = re.compile(
     rf"\b(?:(?:(?:{_TEN_WORDS})(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?|(?:{_UNIT_WORDS}))\b"
     rf"(?:[- ](?:{_SCALE_WORDS})\b(?: and)?(?: (?:(?:{_TEN_WORDS})(?:-[a-z]+)?|(?:{_UNIT_WORDS}))\b)?)*"
-    rf"|(?:half )?an? (?:{_SCALE_WORDS})\b)",
+    rf"|(?:(?:half|quarter of) )?an? (?:{_SCALE_WORDS})\b)",
     re.IGNORECASE,
 )
 CHINESE = re.compile(r"[零〇一二两兩三四五六七八九十百千万萬亿億]+")
@@ -69,8 +70,8 @@ def word_value(words: str) -> Fraction:
             current += SMALL_NUMBERS.get(word, 0) + TENS.get(word, 0)
         elif word in {"a", "an"}:
             current = current or Fraction(1)
-        elif word == "half":
-            current = Fraction(1, 2)
+        elif word in PARTS:
+            current = PARTS[word]
         elif word in SCALES:
             current = (current or Fraction(1)) * SCALES[word]
             if word != "hundred":
@@ -84,7 +85,7 @@ def chinese_numbers(text: str) -> Iterator[tuple[int, int, Fraction]]:
         numeral = found[0]
         before = text[max(0, found.start() - 1) : found.start()]
         is_long = len(numeral) > 2 and any(c in numeral for c in "十百千")  # noqa: PLR2004 - 二十四
-        if numeral in CHINESE_WORDS or NOT_COUNTED.search(before) or before.isdigit():
+        if numeral in CHINESE_WORDS or len(numeral) > MAX_DIGITS or NOT_COUNTED.search(before) or before.isdigit():
             continue
         if is_long or CHINESE_BEHIND.match(text, found.end()):
             yield found.start(), found.end(), chinese_value(numeral)

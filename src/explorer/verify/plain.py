@@ -12,7 +12,7 @@ THIN_GROUP = re.compile("(?<=\\d)[\u00a0\u2009\u202f\u2007](?=\\d{3}(?!\\d))")
 RAISED = re.compile("[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+")
 EN_DASH_RANGE = re.compile("(?<=[\\d%])\\s?[\u2013\u2012\u301c\uff5e~]\\s?(?=[$€£¥]?\\d)")
 HALVES = {"\u00bd": ".5", "\u00bc": ".25", "\u00be": ".75"}
-HALF = re.compile("(\\d*)\\s?([\u00bd\u00bc\u00be])")
+HALF = re.compile("(?:(?<=\\d)\\s?)?([\u00bd\u00bc\u00be])")
 SAME = str.maketrans(
     {
         **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f\u301d\u301e\uff02", '"'),
@@ -64,10 +64,15 @@ def _figures(text: str) -> str:
         return text
     text = WIDE_COMMA.sub(_wide_comma, text)
     text = RAISED.sub(lambda found: "^" + unicodedata.normalize("NFKC", found[0]), text)
-    text = HALF.sub(lambda found: (found[1] or "0") + HALVES[found[2]], text)
+    text = HALF.sub(_half, text)
     text = CIRCLED.sub(" ", text)
     text = EN_DASH_RANGE.sub("-", text)
     return unicodedata.normalize("NFKC", text.translate(SAME)).translate(SAME)
+
+
+def _half(found: "re.Match[str]") -> str:
+    is_behind = found.string[max(0, found.start() - 1) : found.start()].isdigit()
+    return HALVES[found[1]] if is_behind else f"0{HALVES[found[1]]}"
 
 
 def _wide_comma(found: "re.Match[str]") -> str:

@@ -55,6 +55,8 @@ def _any_of(words: frozenset[str]) -> str:
 
 _SIGNS = "|".join(re.escape(sign) for sign in sorted(CURRENCY_SIGNS, key=len, reverse=True))
 _UNITS = frozenset(CURRENCY_WORDS) | frozenset(PERCENT_WORDS)
+CURRENCIES = frozenset(CURRENCY_WORDS.values())
+PERCENTS = frozenset(PERCENT_WORDS.values())
 SIGN = re.compile(rf"(?<![A-Za-z])({_SIGNS}) ?$")
 SCALE = re.compile(rf"[ -]?({_any_of(frozenset(SCALES))})", re.IGNORECASE)
 PREFIX = re.compile(r" ?兆[瓦赫字比位]")
@@ -147,9 +149,9 @@ def _unit(text: str, end: int) -> tuple[str, int]:
 
 
 def _kind(unit: str, *, is_money: bool) -> Kind:
-    if is_money or unit in CURRENCY_WORDS.values():
+    if is_money or unit in CURRENCIES:
         return "money"
-    return "percentage" if unit in PERCENT_WORDS.values() else "number"
+    return "percentage" if unit in PERCENTS else "number"
 
 
 def _words(text: str) -> Iterator[Quantity]:

@@ -21,7 +21,8 @@ AMBIGUOUS = frozenset("mbBT")
 CURRENCY_SIGNS: Mapping[str, str] = {
     "US$": "usd", "USD": "usd", "C$": "cad", "CA$": "cad", "CAD": "cad", "A$": "aud", "AU$": "aud", "AUD": "aud",
     "HK$": "hkd", "HKD": "hkd", "NT$": "twd", "S$": "sgd", "R$": "brl", "$": "usd", "€": "eur", "EUR": "eur",
-    "£": "gbp", "GBP": "gbp", "¥": "cny|jpy", "CNY": "cny", "RMB": "cny", "JPY": "jpy", "₹": "inr", "INR": "inr", "Rs": "inr",
+    "£": "gbp", "GBP": "gbp", "¥": "cny|jpy", "CNY": "cny", "RMB": "cny", "JPY": "jpy",
+    "₹": "inr", "INR": "inr", "Rs": "inr",
     "₩": "krw", "KRW": "krw", "CHF": "chf", "₽": "rub", "₿": "btc", "BTC": "btc",
 }  # fmt: skip
 CURRENCY_WORDS: Mapping[str, str] = {

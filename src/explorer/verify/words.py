@@ -11,7 +11,8 @@ INTRODUCTION = (
 ADVICE = (
     "For each: read the cited source, then correct the sentence to what it says, cite the source that does say it, or "
     "take the statement out. Quote word for word, in the source's language. Give numbers with the unit and the date "
-    "the source gives; write `about` before a number you rounded, and name both numbers from which you worked out a third. "
+    "the source gives; write `about` before a number you rounded, and name both numbers from which you worked "
+    "out a third. "
     "Leave all other sentences as they are."
 )
 NOTES = {
