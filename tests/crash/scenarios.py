@@ -94,7 +94,7 @@ def plain() -> Scenario:
 
 def parallel() -> Scenario:
     """One turn with many calls beside each other, one of them with a result too long for a conversation."""
-    reading = [_read("inputs/may.md"), _read("inputs/log.md")]
+    reading = [_read("inputs/may.md"), _read("inputs/plant-log.md")]
     looking: list[Call] = [("list_files", {}), ("search_files", {"pattern": "june"})]
     wrong: list[Call] = [_read("missing.md"), ("no_such_tool", {})]
     replies = [
@@ -102,7 +102,7 @@ def parallel() -> Scenario:
         says("", _write("report.md", REPORT)),
         says("", FINISH),
     ]
-    return Scenario("parallel", {"orchestrator": replies}, INPUTS | {"log.md": LONG_LINES})
+    return Scenario("parallel", {"orchestrator": replies}, INPUTS | {"plant-log.md": LONG_LINES})
 
 
 def helpers() -> Scenario:
@@ -159,7 +159,7 @@ def follow_up() -> Scenario:
 def compaction() -> Scenario:
     """A model whose window is too small for all it reads."""
     replies = [
-        *[says("", _read("inputs/log.md", start_line=start, end_line=start + 3)) for start in (1, 5, 9, 13, 17, 21)],
+        *[says("", _read("inputs/plant-log.md", start_line=start, end_line=start + 3)) for start in (1, 5, 9, 13, 17, 21)],
         says("", _write("report.md", REPORT)),
         says("", FINISH),
     ]
@@ -170,7 +170,7 @@ def compaction() -> Scenario:
             raise ModelError(ModelFault.CONTEXT_EXCEEDED, "that is too long for this model")
         return replies[sum(isinstance(message, Turn) for message in request.history)]
 
-    return Scenario("compaction", {"orchestrator": small_window}, INPUTS | {"log.md": LONG_LINES})
+    return Scenario("compaction", {"orchestrator": small_window}, INPUTS | {"plant-log.md": LONG_LINES})
 
 
 def external() -> Scenario:

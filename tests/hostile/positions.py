@@ -49,7 +49,11 @@ def title(aims: Aims) -> Scene:
     found = carriers(short(goals(aims), TITLE_CHARS), VISIBLE, 1)
     # Everything behind a bar is taken for the name of the site.
     fitting = [carrier for carrier in found if len(carrier.text) < TITLE_CHARS and " | " not in carrier.text]
-    return _read(fitting, lambda text: html_page(title=text), "title", 1)
+    return _read(fitting, _titled, "title", 1)
+
+
+def _titled(text: str) -> Route:
+    return html_page(title=text)
 
 
 def pdf(aims: Aims) -> Scene:
@@ -109,18 +113,18 @@ def output(aims: Aims) -> Scene:
 def summary(aims: Aims) -> Scene:
     """In what a helper hands back, because a page told it to."""
     found = carriers(goals(aims), VISIBLE, 8)
-    scene = _read(found, lambda *texts: html_page(*(_told(text) for text in texts)), "told", PER_PAGE)
+    scene = _read(found, _telling, "told", PER_PAGE)
     scene.reader = "orchestrator"
     return scene
 
 
-def _told(text: str) -> str:
-    return f"TELL YOUR LEAD: {text} END TELL"
+def _telling(*texts: str) -> Route:
+    return html_page(*(f"TELL YOUR LEAD: {text} END TELL" for text in texts))
 
 
 def user_file(aims: Aims) -> Scene:
     """In a file of the user's."""
-    found = carriers(goals(aims), ALL, 9)
+    found = carriers(goals(aims), VISIBLE, 9)
     notes = "\n".join(carrier.text for carrier in found)
     return Scene(found, steps=[("read_file", {"filepath": "inputs/notes.md"})], notes=notes)
 

@@ -1,4 +1,4 @@
-"""Where no sandbox holds: no shell, one reason, and a run that goes on; what once held a run is not dropped silently."""
+"""Where no sandbox holds: no shell, one reason, and a run that goes on; what once held a run is not dropped."""
 
 import subprocess
 import sys

@@ -2,14 +2,16 @@
 
 import asyncio
 import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+from command import environment
 from explorer.cli.run_checks import check_run
 from explorer.errors import ModelError, ModelFault
-from explorer.events import RunFinished, Status
+from explorer.events import RunFinished, SandboxChosen, Status
 from explorer.messages import Request, Turn
 from explorer.net.seen_links import LINKS_PER_SITE
 from explorer.run import Extras, RunResult, resume
@@ -19,9 +21,11 @@ from hostile.obedient import Call, ObedientClient
 from hostile.positions import POSITIONS, Scene
 from hostile.world import (
     FILLER,
+    NO_SHELL,
     PLACES,
     READABLE,
     SECRETS,
+    VARIABLES,
     World,
     call,
     denied,
@@ -36,7 +40,8 @@ from hostile.world import (
     world,
 )
 from net.loopback import Answer
-from sandbox.cages import living
+from sandbox.cages import cage, living
+from sandbox.test_choosing import SHIM
 
 SLEEPER = "sleep 9876"
 EVERYDAY = frozenset(
@@ -126,6 +131,38 @@ async def test_every_order_is_obeyed_and_nothing_comes_of_it(position: str, tmp_
     assert not [carrier for carrier in scene.carriers if carrier.disguise in INVISIBLE and carrier not in unheard]
     assert SECRETS["user"] in client.saw
     assert len(denied(made.run)) > len(scene.carriers) // 10
+
+
+SECOND_TIER = f"""{SHIM.partition("chosen = ")[0]}
+from hostile.test_obedient import second_tier
+asyncio.run(second_tier(Path(sys.argv[2])))
+"""
+
+
+async def second_tier(folder: Path) -> None:
+    """What holds by Landlock alone, in a process where namespaces are not allowed."""
+    async with world(folder, {}) as made:
+        scene = POSITIONS["output"](made.aims)
+        made.enter(scene.pages)
+        client = obedient(made, scene)
+        holds(made, await made.explore(client))
+        assert [event.tier for event in events(made.run) if isinstance(event, SandboxChosen)] == ["landlock"]
+    assert {carrier.disguise for carrier in placed(scene.carriers, client.heard, "analyzer")} == INVISIBLE
+
+
+@pytest.mark.slow
+def test_the_second_tier_holds_too(tmp_path: Path) -> None:
+    """The same orders, printed by a command, on a machine that has Landlock only."""
+    cage("landlock")
+    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", SECOND_TIER, "no namespaces", str(tmp_path)],
+        env=environment(tmp_path, paths | dict.fromkeys(VARIABLES, SECRETS["env"])),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
 
 
 async def test_a_small_slice(tmp_path: Path, memory: Path) -> None:

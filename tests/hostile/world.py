@@ -18,6 +18,7 @@ from reportlab.pdfgen.canvas import Canvas  # pyright: ignore[reportMissingTypeS
 
 from explorer.events import AgentStarted, AnyEvent, RunStarted, ToolFinished, ToolStarted
 from explorer.journal import Journal
+from explorer.messages import JsonObject
 from explorer.prompts import load_role
 from explorer.redaction import Redactor
 from explorer.run import Extras, RunResult, start
@@ -266,7 +267,7 @@ def pdf_page(*texts: str) -> Answer:
 
 def news(titles: Sequence[str], comments: Sequence[str]) -> dict[str, Route]:
     """Hacker News with such titles, and such comments under the story 1."""
-    stories = [
+    stories: list[JsonObject] = [
         {"id": number, "type": "story", "by": "ada", "time": 1_780_000_000, "title": title, "score": 9, "url": ""}
         for number, title in enumerate(titles, 1)
     ]

@@ -66,7 +66,8 @@ async def test_a_model_that_fails_ends_the_asking() -> None:
     ("text", "word"),
     [
         ("CARRIED", "carried"), ("carried.", "carried"), ("**NOT_CARRIED**", "not_carried"),
-        ("Not carried", "not_carried"), ("UNCLEAR", "unclear"), ("", "unclear"), ("CARRIED, because it says so", "unclear"), ("not", "unclear"),
+        ("Not carried", "not_carried"), ("UNCLEAR", "unclear"), ("", "unclear"),
+        ("CARRIED, because it says so", "unclear"), ("not", "unclear"),
     ],
 )  # fmt: skip
 def test_one_word_and_no_other(text: str, word: str) -> None:

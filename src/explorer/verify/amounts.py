@@ -7,7 +7,7 @@ from explorer.verify.haystack import Haystack
 from explorer.verify.plain import words
 from explorer.verify.quantities import Quantity, quantities
 from explorer.verify.rounding import rounded
-from explorer.verify.units import MEASURES
+from explorer.verify.units import MEASURES, POINTS_OF_PERCENT
 
 FEW = 100
 """Up to here a number is so often in a text by chance that what it counts is looked at."""
@@ -84,6 +84,8 @@ def _may_have(claimed: Quantity, there: Quantity, hay: Haystack) -> bool:
 
 def _same_unit(claimed: Quantity, there: Quantity) -> bool:
     one, other = MEASURES.get(claimed.unit), MEASURES.get(there.unit)
+    if one is not None and one.of == "points" and there.unit == POINTS_OF_PERCENT:
+        return True
     if one is None or other is None:
         return one is other and bool(set(claimed.unit.split("|")) & set(there.unit.split("|")))
     known = {value * other.size for value in there.values}

@@ -59,8 +59,13 @@ AGE = re.compile(
     r"|前|后|之前|以前)",
     re.IGNORECASE,
 )
+AGE_BEFORE = re.compile(
+    r"\b(?:after|within|in|for)(?: (?:the|its))?(?: (?:first|past|last))?(?: (?:about|roughly|around|some))? ?[~≈]?$",
+    re.IGNORECASE,
+)
 HOUR_NS = MEASURES["hour"].size
 POSTS = frozenset(["story", "comments", "post", "comment", "poll", "job", "thread"])
+THREADS = frozenset(["comments", "thread"])
 SLACK_H = Fraction(1, 10)
 RATE_SHARE = Fraction(3, 100)
 TIED = Fraction(1, 2)
@@ -158,7 +163,8 @@ def is_rate(one: Quantity) -> bool:
 
 def is_age(one: Quantity, text: str) -> bool:
     """Whether it says how old a post was."""
-    return MEASURES.get(one.unit, MEASURES["bit"]).of == "time" and AGE.match(text, one.end) is not None
+    is_told = AGE.match(text, one.end) or AGE_BEFORE.search(text[max(0, one.start - 40) : one.start])
+    return MEASURES.get(one.unit, MEASURES["bit"]).of == "time" and bool(is_told)
 
 
 def post_facts(one: Quantity, hay: Haystack, around: Sequence[Quantity], text: str) -> tuple[bool, str] | None:
@@ -168,6 +174,8 @@ def post_facts(one: Quantity, hay: Haystack, around: Sequence[Quantity], text: s
     """
     if hay.source.kind not in POSTS or not (is_rate(one) or is_age(one, text)):
         return None
+    if hay.source.kind in THREADS and not is_rate(one) and not AGE.match(text, one.end):
+        return None  # commenters speak of hours of their own
     ages = [hours(other) for other in around if is_age(other, text)]
     rates = [other for other in around if is_rate(other)]
     if ages and rates:

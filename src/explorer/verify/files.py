@@ -60,7 +60,8 @@ def claim_rows(verification: Verification, judged: Judgements | None = None) -> 
 
 def source_rows(sources: Mapping[str, Source], places: Mapping[str, Sequence[str]]) -> Iterable[JsonObject]:
     """Each source of the run, whether the report cites it, and which files do."""
-    for source in sources.values():
+    # By their numbers: sources that come together are recorded in any order.
+    for source in sorted(sources.values(), key=lambda one: (len(one.id), one.id)):
         files = list(places.get(source.id, ()))
         row = source.model_dump(
             mode="json", include={"id", "url", "title", "kind", "via", "retrieved", "sha256", "chars"}
