@@ -84,9 +84,7 @@ class PlainSDK(Asker):
                     heard.pieces[-1].append(call.function.arguments)
         return heard.message(), heard.calls
 
-    async def _ask_anthropic(
-        self, system: str, tools: list[JsonObject], messages: list[Any]
-    ) -> tuple[Any, list[Call]]:
+    async def _ask_anthropic(self, system: str, tools: list[JsonObject], messages: list[Any]) -> tuple[Any, list[Call]]:
         asked = self._client.messages.stream(
             model=MODEL, max_tokens=MAX_TOKENS, system=system, tools=tools, messages=messages
         )

@@ -156,7 +156,9 @@ def main() -> None:
         except ModelError:
             assert client.cpu is not None
             cpu = round(client.cpu - began, 3)
-            print(json.dumps({"events": len(records), "cpu_s": cpu, "ms_an_event": round(1000 * cpu / len(records), 3)}))
+            print(
+                json.dumps({"events": len(records), "cpu_s": cpu, "ms_an_event": round(1000 * cpu / len(records), 3)})
+            )
 
 
 if __name__ == "__main__":

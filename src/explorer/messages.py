@@ -150,6 +150,8 @@ class Request(Frozen):
     tools: tuple[ToolSchema, ...]
     history: tuple[Message, ...]
     max_output_tokens: int
+    run: str = ""
+    """The run's id, as a key for the provider's cache; empty: no key."""
 
 
 class LLMClient(Protocol):

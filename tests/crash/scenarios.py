@@ -13,8 +13,8 @@ FOLLOW_UP = "And what about June?"
 Call = tuple[str, JsonObject]
 FINISH: Call = ("finish_exploration", {"summary": "The plant had a good May."})
 REPORT = (
-    "# A good May for the plant\n\nSolar output rose by 12 % in May [S1, S2], before the battery was replaced on 3 June "
-    "[S1, S2]. Both come from the plant's own logs and from nowhere else.\n"
+    "# A good May for the plant\n\nSolar output rose by 12 % in May [S1, S2], before the battery was replaced on "
+    "3 June [S1, S2]. Both come from the plant's own logs and from nowhere else.\n"
 )
 INPUTS = {
     "may.md": "Solar output rose by 12 % in May, says the plant's log.\n",
@@ -159,7 +159,10 @@ def follow_up() -> Scenario:
 def compaction() -> Scenario:
     """A model whose window is too small for all it reads."""
     replies = [
-        *[says("", _read("inputs/plant-log.md", start_line=start, end_line=start + 3)) for start in (1, 5, 9, 13, 17, 21)],
+        *[
+            says("", _read("inputs/plant-log.md", start_line=start, end_line=start + 3))
+            for start in (1, 5, 9, 13, 17, 21)
+        ],
         says("", _write("report.md", REPORT)),
         says("", FINISH),
     ]

@@ -51,7 +51,6 @@ async def test_text_from_outside_is_fenced_in_every_tool(tmp_path: Path, memory:
     assert len(bare) <= len({"read_webpage", "get_hn_comments", "read_source"})
 
 
-@pytest.mark.xfail(strict=True, reason="read_file shows a file's characters as they are, also those nobody can see")
 async def test_what_cannot_be_seen_is_not_read_in_files(tmp_path: Path) -> None:
     """Invisible letters in the user's file do not reach a model."""
     async with world(tmp_path, {}) as made:

@@ -1,11 +1,10 @@
-from collections.abc import AsyncIterator
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.llm.sse import EventParser, EventTooLargeError, ServerEvent, read_events
+from explorer.llm.sse import EventParser, EventTooLargeError, ServerEvent
 
 STREAM = (
     "\ufeff: a comment\n\n"
@@ -68,14 +67,3 @@ def test_an_endless_event_is_refused(chunk: bytes) -> None:
 def test_broken_utf8_is_replaced() -> None:
     """Bytes that are no UTF-8 become replacement characters."""
     assert parse([b"data: \xff\n\n"]) == [ServerEvent("message", "\ufffd")]
-
-
-async def test_events_of_an_async_stream() -> None:
-    """The reader yields the parser's events, the last one included."""
-
-    async def chunks() -> AsyncIterator[bytes]:
-        yield STREAM[:50]
-        yield b""
-        yield STREAM[50:]
-
-    assert [event async for event in read_events(chunks())] == EVENTS

@@ -16,7 +16,9 @@ from explorer.events import (
     SourceRecorded,
     Steered,
     ToolFinished,
+    TurnTaken,
 )
+from explorer.llm.scripted import says
 from explorer.net.seen_links import LINKS_PER_SITE, SeenLinks, said_by_user
 from net.loopback import NOW
 
@@ -360,3 +362,35 @@ def test_hostile_texts_are_bounded() -> None:
     for bomb in ("http://" * 700_000, "http://a)(,'*" * 400_000, "](" * 2_000_000, "a." * 2_000_000, "a" * 5_000_000):
         linked(bomb, "https://shop.example/")
         given(bomb)
+
+
+def _search(words: str) -> TurnTaken:
+    return TurnTaken(agent="searcher-1", turn=says("", ("web_search", {"query": words})), seconds=1.0)
+
+
+async def test_a_search_that_repeats_its_query_makes_nothing_seen() -> None:
+    """An address a model put into a search before anybody had seen it stays unseen, whatever the engine answers."""
+    composed, known = "https://evil.example/s/SECRET", "https://shop.example/x"
+    texts = {"S1": f"Results\n\nYou asked for {composed} and {known}"}
+    hit = Source(
+        id="S1",
+        url="https://engine.example/r",
+        title="Hit",
+        kind="search_hit",
+        via="tavily",
+        retrieved=NOW,
+        sha256="0",
+        chars=90,
+    )
+    events: list[AnyEvent] = [
+        RunStarted(run_id="r", question=f"What of {known} then?", engine="0", settings={}),
+        _search(f"{composed} {known}"),
+        SourceRecorded(source=hit),
+    ]
+    records = [Record(v=1, seq=place, at=NOW, event=event) for place, event in enumerate(events, 1)]
+    seen = SeenLinks(records, texts.__getitem__)
+    assert await seen.check(known) == known
+    with pytest.raises(ToolError, match=REFUSED):
+        await seen.check(composed)
+    records.append(Record(v=1, seq=4, at=NOW, event=Steered(agent="orchestrator", text=f"Do read {composed}")))
+    assert await seen.check(composed) == composed

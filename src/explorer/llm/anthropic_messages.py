@@ -5,12 +5,12 @@ from typing import Any, Self, cast
 import httpx2
 
 from explorer.llm.anthropic_reply import AnthropicReply
-from explorer.llm.anthropic_request import PROVIDER, to_body
+from explorer.llm.anthropic_request import PROVIDER, to_head, to_messages, to_rest
 from explorer.llm.exchange import converse, http_client
 from explorer.llm.faults import model_error, read_refusal, unreachable
+from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.options import ClientOptions, Place, key_text
 from explorer.llm.prices import cost_usd
-from explorer.llm.wire_json import encode
 from explorer.messages import Request, Turn
 
 DEFAULT_URL = "https://api.anthropic.com"
@@ -28,6 +28,7 @@ class AnthropicClient:
 
         base_url = options.base_url or DEFAULT_URL
         self._options = options
+        self._heads = FrozenHeads(to_head)
         self._place = Place("Anthropic", base_url, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", options.key)
         # Key and URL are always given, or the SDK would look for its own in the environment and on disk.
         self._sdk = anthropic.AsyncAnthropic(
@@ -59,11 +60,11 @@ class AnthropicClient:
             ModelError: No turn came; nothing of the attempt may be used.
         """
         reply = AnthropicReply(self._place)
-        body = encode(to_body(request))
+        body = self._heads.body(request, to_messages(request), to_rest(request))
         await converse(self._post, body, reply, self._place, self._options.timeouts)
         turn = reply.turn(request.model)
         cost = cost_usd(request.model, PROVIDER, turn.usage, self._options.price)
-        return turn.model_copy(update={"cost_usd": cost})
+        return turn if cost is None else turn.model_copy(update={"cost_usd": cost})
 
     async def _post(self, body: bytes) -> httpx2.Response:
         """Send a body as it is; `cast_to` a raw response makes the SDK hand it over unread."""

@@ -43,8 +43,8 @@ class AnthropicReply:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._blocks: dict[int, JsonObject] = {}
-        self._pieces: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
-        """Text by block and field, joined once at the end."""
+        self._pieces: defaultdict[int, dict[str, list[str]]] = defaultdict(dict)
+        """Text by block and by field, joined once at the end."""
         self._delta: JsonObject = {}
         """The message's own changes: why it stopped."""
         self._usage: JsonObject = {}
@@ -117,7 +117,7 @@ class AnthropicReply:
             if field == "type":
                 continue
             if isinstance(value, str):
-                self._pieces[index, field].append(value)
+                self._pieces[index].setdefault(field, []).append(value)
             elif field == "citation":
                 block["citations"] = [*(block.get("citations") or []), value]
             else:
@@ -156,9 +156,8 @@ class AnthropicReply:
 
     def _joined(self, index: int) -> JsonObject:
         block = dict(self._blocks[index])
-        for (owner, field), pieces in self._pieces.items():
-            if owner == index:
-                block[field] = as_text(block.get(field)) + "".join(pieces)
+        for field, pieces in self._pieces[index].items():
+            block[field] = as_text(block.get(field)) + "".join(pieces)
         return block
 
 

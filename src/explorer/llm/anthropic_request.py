@@ -9,39 +9,77 @@ PROVIDER = "anthropic"
 
 CACHE_MARK: Mapping[str, str] = {"type": "ephemeral"}
 
+LONG_TURN_BLOCKS = 15
+"""A turn that adds more gets a mark in its middle, too."""
+
+NEVER_MARKED = frozenset({"thinking", "redacted_thinking"})
+"""The API refuses a mark on these."""
+
 
 def to_body(request: Request) -> JsonObject:
     """Write the request as the body of `POST /v1/messages`."""
-    body: JsonObject = {"model": request.model, "max_tokens": request.max_output_tokens, "stream": True}
-    if request.system.strip():
-        body["system"] = [_text(request.system)]
+    return {**to_head(request), "messages": to_messages(request), **to_rest(request)}
+
+
+def to_head(request: Request) -> JsonObject:
+    """Write what stays the same for all requests of a role; its end is marked to be cached."""
+    body: JsonObject = {"model": request.model, "stream": True}
     if request.tools:
         body["tools"] = [
             {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
             for tool in request.tools
         ]
-    body["messages"] = _messages(request)
-    return with_cache_marks(body)
+    if request.system.strip():
+        # Tools stand before the system text and are covered by its mark.
+        body["system"] = [_marked(_text(request.system))]
+    elif request.tools:
+        body["tools"][-1] = _marked(body["tools"][-1])
+    body["messages"] = []
+    return body
 
 
-def with_cache_marks(body: JsonObject) -> JsonObject:
-    """Mark the end of the head and the last words to the model, so that all before them is read from cache.
+def to_rest(request: Request) -> JsonObject:
+    """Write what may differ each time."""
+    return {"max_tokens": request.max_output_tokens}
 
-    Two of the four marks the API allows; tools stand before the system text and are covered by its mark.
+
+def to_messages(request: Request) -> list[JsonObject]:
+    """Write the history, marked for the cache; but for the marks it is only ever added to."""
+    return with_cache_marks(_messages(request))
+
+
+def with_cache_marks(messages: list[JsonObject]) -> list[JsonObject]:
+    """Mark the last words to the model, and those of the request before, whose entry is then found at once.
+
+    With the mark at the end of the head that is three of the four that the API allows. The fourth stands amid a turn
+    that adds many blocks: an entry is looked for at most 20 blocks before a mark.
     """
-    marked = dict(body)
-    if "system" in body:
-        marked["system"] = _marked_last(body["system"])
-    messages: list[JsonObject] = list(body["messages"])
-    for index in range(len(messages) - 1, -1, -1):
-        if messages[index]["role"] == "user":
-            messages[index] = {**messages[index], "content": _marked_last(messages[index]["content"])}
-            break
-    return {**marked, "messages": messages}
+    said = [index for index in range(len(messages) - 1, -1, -1) if messages[index]["role"] == "user"][:2]
+    tails = [(index, len(messages[index]["content"]) - 1) for index in said]
+    for index, block in [*tails, *_middle(messages, said)]:
+        content = list(messages[index]["content"])
+        content[block] = _marked(content[block])
+        messages[index] = {**messages[index], "content": content}
+    return messages
 
 
-def _marked_last(blocks: list[JsonObject]) -> list[JsonObject]:
-    return [*blocks[:-1], {**blocks[-1], "cache_control": dict(CACHE_MARK)}]
+def _middle(messages: list[JsonObject], said: list[int]) -> list[tuple[int, int]]:
+    """The block in the middle of what a long turn adds, its last block left out; none when the turn is short."""
+    since = said[1] + 1 if len(said) > 1 else 0
+    added = [(index, block) for index in range(since, len(messages)) for block in range(len(messages[index]["content"]))]
+    if len(added) <= LONG_TURN_BLOCKS:
+        return []
+    half = len(added) // 2
+    near = sorted(range(len(added) - 1), key=lambda place: abs(place - half))
+    return [added[place] for place in near if _may_be_marked(messages, added[place])][:1]
+
+
+def _may_be_marked(messages: list[JsonObject], place: tuple[int, int]) -> bool:
+    return messages[place[0]]["content"][place[1]].get("type") not in NEVER_MARKED
+
+
+def _marked(block: JsonObject) -> JsonObject:
+    return {**block, "cache_control": dict(CACHE_MARK)}
 
 
 def _messages(request: Request) -> list[JsonObject]:
@@ -57,7 +95,7 @@ def _messages(request: Request) -> list[JsonObject]:
         else:
             _append(messages, "user", _user_blocks(message, ids))
     for message in messages:
-        if message["role"] == "user":
+        if message["role"] == "user" and len(message["content"]) > 1:
             message["content"].sort(key=_is_text)
     return messages
 

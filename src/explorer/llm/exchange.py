@@ -1,7 +1,7 @@
 """One request and its streamed reply: the part that does not depend on a vendor's words."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from importlib.util import find_spec
 from typing import Protocol
@@ -12,7 +12,7 @@ import httpx2
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.faults import unreachable
 from explorer.llm.options import Place, Timeouts
-from explorer.llm.sse import EventTooLargeError, ServerEvent, read_events
+from explorer.llm.sse import EventParser, EventTooLargeError, ServerEvent
 
 DRAIN_S = 0.5
 """Given to a complete stream to end by itself, so that its connection can be used again."""
@@ -42,9 +42,7 @@ class Reply(Protocol):
         ...
 
 
-def http_client(
-    base_url: str, timeouts: Timeouts, over_aiohttp: type[httpx2.AsyncClient]
-) -> httpx2.AsyncClient:
+def http_client(base_url: str, timeouts: Timeouts, over_aiohttp: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
     """Make the connection pool for an SDK.
 
     Reading has no timeout here because `converse` watches over content. Proxies of the environment are used,
@@ -119,14 +117,25 @@ async def _collect(response: httpx2.Response, reply: Reply, watch: _Watch) -> No
         # A server that does not stream, or an error under a status of 200.
         reply.take(ServerEvent("message", (await response.aread()).decode("utf-8", "replace")))
         return
-    async with aclosing(response.aiter_bytes()) as chunks, aclosing(read_events(chunks)) as events:
-        async for event in events:
-            if reply.is_complete:
-                continue
-            if reply.take(event):
-                watch.content_came()
-            if reply.is_complete:
-                watch.reply_is_complete()
+    parser = EventParser()
+    async with aclosing(response.aiter_bytes()) as chunks:
+        async for chunk in chunks:
+            _hand_over(parser.feed(chunk), reply, watch)
+    _hand_over(parser.close(), reply, watch)
+
+
+def _hand_over(events: Iterable[ServerEvent], reply: Reply, watch: _Watch) -> None:
+    """Give a chunk's events to the reply, and look at the clock once for all of them."""
+    has_content = False
+    for event in events:
+        if reply.is_complete:
+            return
+        has_content = reply.take(event) or has_content
+        if reply.is_complete:
+            watch.reply_is_complete()
+            return
+    if has_content:
+        watch.content_came()
 
 
 def _stalled(place: Place, timeouts: Timeouts) -> ModelError:

@@ -12,7 +12,6 @@ from explorer.messages import JsonObject, ToolCall
 class _StreamedCall:
     """One call while it comes in."""
 
-    index: int | None
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list[str])
@@ -33,6 +32,8 @@ class StreamedCalls:
 
     def __init__(self) -> None:
         self._calls: list[_StreamedCall] = []
+        self._latest: dict[int, _StreamedCall] = {}
+        """By index, the call that its next piece belongs to; found at once among hundreds."""
 
     def __bool__(self) -> bool:
         """Say whether any call came."""
@@ -43,9 +44,11 @@ class StreamedCalls:
         function = as_object(entry.get("function"))
         call = self._open_call(entry, function)
         if call is None:
-            index = entry.get("index")
-            call = _StreamedCall(index=index if isinstance(index, int) else None)
+            call = _StreamedCall()
             self._calls.append(call)
+            index = entry.get("index")
+            if isinstance(index, int):
+                self._latest[index] = call
         call.take(entry, function)
 
     def finish(self, *, is_cut: bool) -> tuple[list[JsonObject], tuple[ToolCall, ...]]:
@@ -81,10 +84,9 @@ class StreamedCalls:
         """
         index, call_id, name = entry.get("index"), as_text(entry.get("id")), as_text(function.get("name"))
         is_numbered = isinstance(index, int)
-        candidates = [call for call in self._calls if call.index == index] if is_numbered else self._calls
-        if not candidates:
+        latest = self._latest.get(index) if is_numbered else (self._calls[-1] if self._calls else None)
+        if latest is None:
             return None
-        latest = candidates[-1]
         is_other = bool(call_id and latest.id and call_id != latest.id)
         if name and (is_other or not is_numbered):
             return None

@@ -1,16 +1,17 @@
 """The adapter for Chat Completions of OpenAI and every compatible server, on the official SDK's transport."""
 
+from functools import partial
 from typing import Any, Self, cast
 
 import httpx2
 
 from explorer.llm.exchange import converse, http_client
 from explorer.llm.faults import model_error, read_refusal, unreachable
+from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.openai_reply import OpenAIReply
-from explorer.llm.openai_request import is_official, to_body
+from explorer.llm.openai_request import is_official, to_head, to_messages, to_rest
 from explorer.llm.options import ClientOptions, Place, key_text
 from explorer.llm.prices import cost_usd
-from explorer.llm.wire_json import encode
 from explorer.messages import Request, Turn
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -28,6 +29,7 @@ class OpenAIClient:
         base_url = options.base_url or DEFAULT_URL
         self._options = options
         self._is_official = is_official(base_url)
+        self._heads = FrozenHeads(partial(to_head, official=self._is_official))
         name = "OpenAI" if self._is_official else "the OpenAI-compatible server"
         self._place = Place(name, base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", options.key)
         # Key and URL are always given, or the SDK would look for its own in the environment.
@@ -64,13 +66,13 @@ class OpenAIClient:
             ModelError: No turn came; nothing of the attempt may be used.
         """
         reply = OpenAIReply(self._place, [tool.name for tool in request.tools])
-        body = encode(to_body(request, official=self._is_official))
+        body = self._heads.body(request, to_messages(request), to_rest(request, official=self._is_official))
         await converse(self._post, body, reply, self._place, self._options.timeouts)
         turn = reply.turn(request.model)
         # Another server sets its own prices, whatever its models are called.
         priced_as = "openai" if self._is_official else "other"
         cost = cost_usd(request.model, priced_as, turn.usage, self._options.price)
-        return turn.model_copy(update={"cost_usd": cost})
+        return turn if cost is None else turn.model_copy(update={"cost_usd": cost})
 
     async def _post(self, body: bytes) -> httpx2.Response:
         """Send a body as it is; `cast_to` a raw response makes the SDK hand it over unread."""

@@ -10,6 +10,8 @@ PROVIDER = "openai-chat"
 
 OFFICIAL_HOST = "api.openai.com"
 
+MAX_CACHE_KEY_CHARS = 64
+
 
 def is_official(base_url: str) -> bool:
     """Say whether a URL is OpenAI's own; regional hosts end the same."""
@@ -21,13 +23,17 @@ def is_official(base_url: str) -> bool:
 
 
 def to_body(request: Request, *, official: bool) -> JsonObject:
-    """Write the request as the body of `POST /chat/completions`.
+    """Write the request as the body of `POST /chat/completions`."""
+    head = to_head(request, official=official)
+    return {**head, "messages": [*head["messages"], *to_messages(request)], **to_rest(request, official=official)}
 
-    OpenAI's models reject the older name of the output limit, most other servers know only that.
-    """
-    limit = "max_completion_tokens" if official else "max_tokens"
-    body: JsonObject = {"model": request.model, limit: request.max_output_tokens, "stream": True}
-    body["stream_options"] = {"include_usage": True}
+
+def to_head(request: Request, *, official: bool) -> JsonObject:
+    """Write what stays the same for all requests of a role in a run: all but the history and the limit."""
+    body: JsonObject = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
+    if official and request.run:
+        # Requests with one key are sent to the machine whose cache holds their beginning.
+        body["prompt_cache_key"] = f"{request.run}:{request.role}"[-MAX_CACHE_KEY_CHARS:]
     if request.tools:
         body["tools"] = [
             {
@@ -40,14 +46,18 @@ def to_body(request: Request, *, official: bool) -> JsonObject:
             }
             for tool in request.tools
         ]
-    body["messages"] = _messages(request)
+    body["messages"] = [{"role": "system", "content": request.system}] if request.system.strip() else []
     return body
 
 
-def _messages(request: Request) -> list[JsonObject]:
+def to_rest(request: Request, *, official: bool) -> JsonObject:
+    """Write what may differ each time. OpenAI's models reject the older name of the limit, most others know no other."""
+    return {"max_completion_tokens" if official else "max_tokens": request.max_output_tokens}
+
+
+def to_messages(request: Request) -> list[JsonObject]:
+    """Write the history; it is only ever added to."""
     messages: list[JsonObject] = []
-    if request.system.strip():
-        messages.append({"role": "system", "content": request.system})
     ids: Mapping[str, str] = {}
     for position, message in enumerate(request.history):
         if isinstance(message, Turn):

@@ -4,6 +4,8 @@ import json
 import math
 from typing import Any, NamedTuple, cast
 
+from pydantic_core import to_json
+
 from explorer.errors import ModelError, ModelFault
 from explorer.messages import JsonObject, mend_text
 
@@ -18,16 +20,21 @@ class Arguments(NamedTuple):
     problem: str
 
 
-def encode(body: JsonObject) -> bytes:
-    """Turn a request into bytes in one call; half surrogate pairs, which no server accepts, are replaced."""
-    return mend_text(json.dumps(body, ensure_ascii=False, separators=(",", ":"))).encode()
+def encode(value: object) -> bytes:
+    """Turn JSON into bytes in one call; half surrogate pairs, which no server accepts, are replaced."""
+    try:
+        return to_json(value)
+    except ValueError:
+        return mend_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
 def mend_object(value: JsonObject) -> JsonObject:
     """Mend every text within a JSON object, keys included."""
-    text = json.dumps(value, ensure_ascii=False)
-    mended = mend_text(text)
-    return value if mended is text else as_object(json.loads(mended))
+    try:
+        to_json(value)
+    except ValueError:
+        return as_object(json.loads(mend_text(json.dumps(value, ensure_ascii=False))))
+    return value
 
 
 def parse_payload(data: str) -> JsonObject:
@@ -37,7 +44,7 @@ def parse_payload(data: str) -> JsonObject:
         ModelError: It is not a JSON object, so the stream cannot be trusted (transport).
     """
     try:
-        payload: object = json.loads(data, parse_constant=_refuse, parse_float=_finite)
+        payload: object = _STRICT.decode(data)
     except (ValueError, RecursionError) as error:
         message = f"the stream holds broken JSON ({error}): {_excerpt(data, 0)}"
         raise ModelError(ModelFault.TRANSPORT, message) from error
@@ -54,7 +61,7 @@ def parse_arguments(raw: str) -> Arguments:
     if not raw.strip():
         return Arguments({}, "")
     try:
-        value: object = json.loads(raw, parse_constant=_refuse, parse_float=_finite)
+        value: object = _STRICT.decode(raw)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno} (character {error.pos} of {len(raw)})"
         problem = f"{error.msg} at {where}, near {_excerpt(raw, error.pos)}"
@@ -129,3 +136,7 @@ def _finite(number: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{number} is too large a number")
     return value
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+"""Made once: `json.loads` would make one for each event."""

@@ -7,11 +7,22 @@ link for each letter can be told a word by which of them are read, so links of p
 """
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Collection, Sequence
 
 from explorer.errors import ExplorerError, ToolError
-from explorer.events import AgentContinued, AnyEvent, Record, RunStarted, Source, SourceRecorded, Steered, ToolFinished
+from explorer.events import (
+    AgentContinued,
+    AnyEvent,
+    Record,
+    RunStarted,
+    Source,
+    SourceRecorded,
+    Steered,
+    ToolFinished,
+    TurnTaken,
+)
 from explorer.evidence import stored_text
 from explorer.net.addresses import addresses_in, host_of, key_of, naked_addresses_in, shown, site_of
 
@@ -28,6 +39,8 @@ OWN_VIA = "file"
 FILE = "file"
 CORPUS_VIA = "corpus"
 """Files of a folder of the user's, which agents cannot write; all other files but the inputs can be theirs."""
+SEARCHES = frozenset({"web_search", "search_hn", "get_reddit_posts", "search_corpus", "search_runs"})
+"""Tools whose answers can repeat what they were asked for."""
 STORY = "story"
 """A post of a service, whose second line is what it links to."""
 
@@ -59,6 +72,8 @@ class SeenLinks:
         self._sources: list[Source] = []
         self._searched: set[str] = set()
         """Sources whose links are known."""
+        self._composed: set[str] = set()
+        """Put into a search by a model before they were seen: no answer makes them seen."""
         self._looked_for: dict[str, int] = {}
         """How many sources were searched for the name of a host."""
         self._listen()
@@ -96,7 +111,7 @@ class SeenLinks:
         self._listen()
         asked = shown(url).strip()
         key = key_of(asked if "://" in asked else f"//{asked}")
-        if not key or not (await self._is_given(key) or key in self._linked):
+        if not key or key in self._composed or not (await self._is_given(key) or key in self._linked):
             raise ToolError(
                 f"{url[:300]} was not in the question, in a search result or on a page read; search for it, "
                 "or read a page that links to it."
@@ -136,8 +151,24 @@ class SeenLinks:
                 self._saw_source(event.source)
             elif isinstance(event, ToolFinished) and event.name in self._other_tools:
                 self.saw(event.content, is_page=True)
-            else:
-                self.saw(said_by_user(event))
+            elif isinstance(event, TurnTaken):
+                self._searched_for(event)
+            elif words := said_by_user(event):
+                self.saw(words)
+                self._composed -= {key_of(shown(url)) for url in addresses_in(words, "")}
+
+    def _searched_for(self, event: TurnTaken) -> None:
+        """Note addresses that a model put into a search before anybody had seen them.
+
+        An engine that repeats the words it was asked for would otherwise make them seen.
+        """
+        for call in event.turn.calls:
+            words = json.dumps(call.arguments, ensure_ascii=False) if call.name in SEARCHES else ""
+            for key in {key_of(shown(url)) for url in addresses_in(words, "")} - {""}:
+                if key not in self._given and key not in self._linked:
+                    self._search_texts(host_of(key))
+                if key not in self._given and key not in self._linked:
+                    self._composed.add(key)
 
     def _saw_source(self, source: Source) -> None:
         is_page = source.via in PAGE_VIAS

@@ -7,13 +7,15 @@ from pathlib import Path
 
 from explorer.sandbox.attest import Attestation, attest, fingerprint, remember, remembered
 from explorer.sandbox.bubblewrap import Bubblewrap
-from explorer.sandbox.confinement import Confinement
+from explorer.sandbox.confinement import Confinement, Tier
 from explorer.sandbox.landlock import Landlock, is_offered
 from explorer.sandbox.seatbelt import Seatbelt
 from explorer.sandbox.seccomp import supported
 from explorer.sandbox.unconfined import Unconfined
 
 GET_IT = "install bubblewrap (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)"
+
+ALLOW_IT = "allow bubblewrap to make user namespaces (in a container: its security profile forbids them)"
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ async def choose_sandbox(memory: Path | None, *, unsafe: bool = False) -> Sandbo
         if attestation.holds:
             return Sandbox(confinement, attestation.words, tuple(tried))
     reasons = "; ".join(attestation.words for attestation in tried) or "this machine has no sandbox"
-    return Sandbox(None, f"{reasons}. To have a shell, {GET_IT}", tuple(tried))
+    is_installed = any(attestation.tier is Tier.BUBBLEWRAP for attestation in tried)
+    return Sandbox(None, f"{reasons}. To have a shell, {ALLOW_IT if is_installed else GET_IT}", tuple(tried))
 
 
 def python_folders() -> tuple[Path, ...]:

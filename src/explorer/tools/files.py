@@ -12,6 +12,7 @@ from pydantic import Field
 
 from explorer.errors import ToolError
 from explorer.events import FileChange, WrittenFile
+from explorer.evidence import visible
 from explorer.file_content import Passage, describe
 from explorer.tool import FORESEEN, Arguments, Effect, Tool, ToolResult
 from explorer.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
@@ -72,7 +73,7 @@ def _numbered(path: str, start: int, found: Passage) -> list[str]:
         return [f"{path} is empty"]
     last = start + len(found.lines) - 1
     of = "of" if found.is_whole else "of more than"
-    shown = [f"{number:>6}\t{_clip(line)}" for number, line in enumerate(found.lines, start)]
+    shown = [f"{number:>6}\t{_clip(visible(line))}" for number, line in enumerate(found.lines, start)]
     rest = found.total - last
     beyond = [] if found.is_whole else ["(what follows is too far in to be read here)"]
     tail = [f"({rest} more lines; read on with start_line={last + 1})"] if rest > 0 else beyond
