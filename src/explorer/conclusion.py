@@ -25,6 +25,7 @@ from explorer.verify.check import check
 from explorer.verify.claims import Verification
 from explorer.verify.drafts import DRAFT, REPORT, draft_of, unrendered
 from explorer.verify.files import text_reader, write_results
+from explorer.verify.judge import Judgements
 from explorer.verify.words import note, words_for_writer
 from explorer.workspace import Workspace, sha256
 
@@ -53,7 +54,19 @@ class Conclusion:
     verification: Verification
 
 
-def conclude(fold: Fold, workspace: Workspace, ended: AgentFinished | None, cut: str, language: str) -> Conclusion:
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be in the report besides the writer's words."""
+
+    language: str = ""
+    """Of its fixed words; empty for that of the question."""
+    judged: Judgements | None = None
+    """What a model said of its citations."""
+
+
+def conclude(
+    fold: Fold, workspace: Workspace, ended: AgentFinished | None, cut: str, wanted: Wanted = Wanted()
+) -> Conclusion:
     """Write the final report.md of a run.
 
     Args:
@@ -61,8 +74,9 @@ def conclude(fold: Fold, workspace: Workspace, ended: AgentFinished | None, cut:
         workspace: Its folder.
         ended: The orchestrator's end; None when it was cut off.
         cut: Why it was cut off, or is known to be incomplete; empty otherwise.
-        language: Of the report's fixed words; empty for that of the question.
+        wanted: What else is to be in it.
     """
+    language = wanted.language
     draft = _draft(fold, workspace)
     answer = ended.summary if ended is not None else ""
     status, reason = _status(ended, cut)
@@ -80,7 +94,7 @@ def conclude(fold: Fold, workspace: Workspace, ended: AgentFinished | None, cut:
     fields = _fields(fold, status, reason, language or language_of(draft))
     text, verification = _verified(fields, rendered, fold, workspace, words)
     workspace.write_own(REPORT, text)
-    write_results(workspace, draft_of(workspace), fold.sources, verification)
+    write_results(workspace, draft_of(workspace), fold.sources, verification, wanted.judged)
     return Conclusion(status, reason, text, rendered.citations, verification)
 
 
@@ -94,12 +108,27 @@ def _verified(
         counts = {name: number for name, number in verification.counts.items() if name != "total"}
         remark = note(verification, language)
         body = f"> {remark}\n\n{rendered.text}" if remark else rendered.text
-        return with_frontmatter(fields | {"citations": marks | counts}, body)
+        return with_frontmatter(fields | {"citations": marks | counts | _opinions(fold)}, body)
 
     # Checked as its reader has it, so that the lines are right: the counts of nothing take up as many.
     draft = unrendered(text(Verification(claims=())))
     verification = check(draft, fold.sources, text_reader(workspace))
     return text(verification), verification
+
+
+def _opinions(fold: Fold) -> dict[str, object]:
+    """What a model said of the citations, apart from what was looked up; nothing where none was asked."""
+    if not fold.judged:
+        return {}
+    latest = fold.judged[-1]
+    said = {"carried": latest.carried, "not_carried": latest.not_carried, "unclear": latest.unclear}
+    return {"judged": {"model": latest.model, **said}}
+
+
+def checked_draft(fold: Fold, workspace: Workspace) -> Verification:
+    """What can be looked up of the draft as it stands; nothing where there is none."""
+    draft = _draft(fold, workspace)
+    return check(draft, fold.sources, text_reader(workspace))
 
 
 def restore_draft(fold: Fold, workspace: Workspace) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from explorer.messages import Frozen, JsonObject, ToolSchema, Turn
+from explorer.messages import Frozen, JsonObject, ToolSchema, Turn, Usage
 
 JOURNAL_VERSION = 1
 """Raised when a record's meaning changes; older versions are read through pure upcasters in `journal.py`."""
@@ -205,6 +205,21 @@ class SandboxChosen(Event):
     why: str
 
 
+class CitationsJudged(Event):
+    """A model was asked, besides the check, whether sources carry the cited sentences."""
+
+    type: Literal["citations_judged"] = "citations_judged"
+    model: str
+    asked: int
+    carried: int
+    not_carried: int
+    unclear: int
+    problem: str = ""
+    """Why asking ended early; empty when it did not."""
+    usage: Usage
+    cost_usd: float | None
+
+
 class StopAsked(Event):
     """Someone outside asked the run to write up and stop."""
 
@@ -270,6 +285,7 @@ AnyEvent = Annotated[
     | ToolFinished
     | SourceRecorded
     | SandboxChosen
+    | CitationsJudged
     | AgentFinished
     | RunFinished
     | RunForked

@@ -7,6 +7,7 @@ from explorer.events import (
     AgentContinued,
     AgentStarted,
     AnyEvent,
+    CitationsJudged,
     RoleLoaded,
     RunFinished,
     RunForked,
@@ -52,6 +53,8 @@ class Fold:
     """Tool calls begun by all agents together."""
     paid_before: Spent = field(default_factory=lambda: Spent(0, 0, 0.0))
     """What was used up before the latest question or follow-up; limits count from there."""
+    judged: list[CitationsJudged] = field(default_factory=list["CitationsJudged"])
+    """Each time a model was asked about the citations."""
     sandbox: str | None = None
     """What held the commands of the latest life; empty when there was no shell, None before the first."""
     orders: set[str] = field(default_factory=set[str])
@@ -76,14 +79,20 @@ class Fold:
                 self.heads[event.role] = event
             case SourceRecorded():
                 self.sources[event.source.id] = event.source
-            case SandboxChosen():
-                self.sandbox = event.tier
-            case StopAsked():
-                self.orders.add(event.order)
+            case CitationsJudged():
+                self.judged.append(event)
             case RunForked() if self.started is not None:
                 self.started = self.started.model_copy(update={"run_id": event.run_id})
+            case SandboxChosen() | StopAsked():
+                self._apply_to_run(event)
             case _:
                 self._apply_to_agent(event)
+
+    def _apply_to_run(self, event: SandboxChosen | StopAsked) -> None:
+        if isinstance(event, StopAsked):
+            self.orders.add(event.order)
+        else:
+            self.sandbox = event.tier
 
     def _apply_to_agent(self, event: AnyEvent) -> None:
         if isinstance(event, AgentStarted):
@@ -109,20 +118,24 @@ class Fold:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all agents together."""
-        return sum((state.usage for state in self.agents.values()), Usage())
+        """Tokens of all agents together, and of the judge."""
+        used = [*(state.usage for state in self.agents.values()), *(one.usage for one in self.judged)]
+        return sum(used, Usage())
 
     @property
     def cost_usd(self) -> float | None:
         """Of all turns together; None when any turn's price is not known."""
         if any(state.unpriced_turns for state in self.agents.values()):
             return None
+        if any(one.cost_usd is None for one in self.judged):
+            return None
         return self.known_cost_usd
 
     @property
     def known_cost_usd(self) -> float:
         """Of all turns whose price is known."""
-        return sum(state.cost_usd for state in self.agents.values())
+        judged = sum(one.cost_usd or 0.0 for one in self.judged)
+        return sum(state.cost_usd for state in self.agents.values()) + judged
 
     @property
     def steps(self) -> int:

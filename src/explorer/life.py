@@ -8,16 +8,17 @@ from pathlib import Path
 
 from explorer.budget import Amount, Budget
 from explorer.calls import Record
-from explorer.conclusion import Conclusion, conclude, draft_problem, restore_draft
+from explorer.conclusion import Conclusion, Wanted, checked_draft, conclude, draft_problem, restore_draft
 from explorer.corpus.inputs import input_drafts
 from explorer.equipment import Equipment
 from explorer.errors import ConfigError, ModelError
-from explorer.events import AgentFinished, RunFinished, Source, Status, Steered, TurnFailed
+from explorer.events import AgentFinished, CitationsJudged, RunFinished, Source, Status, Steered, TurnFailed
 from explorer.events import Record as RunRecord
 from explorer.evidence import Evidence, stored_at
 from explorer.fold import Fold
 from explorer.history import AgentState
 from explorer.inbox import Inbox
+from explorer.judging import as_event, ask_judge
 from explorer.library import Library
 from explorer.messages import Request
 from explorer.net.seen_links import SeenLinks
@@ -34,6 +35,8 @@ from explorer.tools.finish import FinishTool
 from explorer.tools.library import Desk, library_tools
 from explorer.tools.past_runs import Past, SearchRunsTool
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool, WithRemarks
+from explorer.verify.files import text_reader
+from explorer.verify.judge import Judgements
 from explorer.workspace import Workspace
 
 GO_ON = "Go on where you stopped. Finish what is worth finishing, then the report."
@@ -79,12 +82,26 @@ class Life:
                 raise
             cut = "time limit"
         except ModelError as error:
-            conclude(self.fold, workspace, None, error.message, self.settings.language)
+            conclude(self.fold, workspace, None, error.message, Wanted(self.settings.language))
             raise
-        conclusion = conclude(self.fold, workspace, ended, cut or budget.winding_down, self.settings.language)
+        judged = await self._judge(equipment, budget, workspace)
+        wanted = Wanted(self.settings.language, judged)
+        conclusion = conclude(self.fold, workspace, ended, cut or budget.winding_down, wanted)
         self._account_for(workspace, conclusion)
         await self.record(RunFinished(status=conclusion.status, reason=conclusion.reason))
         return conclusion
+
+    async def _judge(self, equipment: Equipment, budget: Budget, workspace: Workspace) -> Judgements | None:
+        """With `--judge`, a model's opinion of the citations; none once the run winds down, or a second time."""
+        was_asked = bool(self.records) and isinstance(self.records[-1].event, CitationsJudged)
+        if not self.settings.judge or budget.winding_down or was_asked:
+            return None
+        verification, text_of = checked_draft(self.fold, workspace), text_reader(workspace)
+        if not verification.claims:
+            return None
+        judged = await ask_judge(equipment, budget.root, verification, text_of, self._failed)
+        await self.record(as_event(judged))
+        return judged
 
     def _account_for(self, workspace: Workspace, conclusion: Conclusion) -> None:
         """Write down where each file comes from, and what changed since an earlier run."""

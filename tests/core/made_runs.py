@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from explorer.conclusion import conclude
+from explorer.conclusion import Wanted, conclude
 from explorer.events import (
     AgentFinished,
     AgentStarted,
@@ -70,7 +70,7 @@ async def make_run(
     )
     ended = AgentFinished(agent=lead, status=Status.COMPLETE, reason="answered", summary="Done.")
     await record(ended)
-    conclusion = conclude(fold, room, ended, "", "en")
+    conclusion = conclude(fold, room, ended, "", Wanted("en"))
     await record(RunFinished(status=conclusion.status, reason=conclusion.reason))
     journal.close()
     return folder

@@ -17,6 +17,7 @@ from explorer.events import (
     AgentFinished,
     AgentStarted,
     AnyEvent,
+    CitationsJudged,
     Compacted,
     FileChange,
     NoteAdded,
@@ -40,7 +41,7 @@ from explorer.events import (
 from explorer.fold import Fold
 from explorer.history import AgentState
 from explorer.llm.scripted import says
-from explorer.messages import LLMClient, ToolSchema
+from explorer.messages import LLMClient, ToolSchema, Usage
 from explorer.pacing import Ending, refuse_repetition
 from explorer.settings import Limits
 from explorer.tool import Arguments, Effect, Tool, ToolResult
@@ -126,6 +127,15 @@ def one_of_each() -> list[AnyEvent]:
         Repaired(cut_bytes=7),
         RunForked(run_id="20260811-120000-q-0002", of="20260810-120000-q-0001", shared=21),
         StopAsked(order="00000000001786363200-abcdef", reason="stopped by you"),
+        CitationsJudged(
+            model="m",
+            asked=3,
+            carried=1,
+            not_carried=1,
+            unclear=1,
+            usage=Usage(input_tokens=7, output_tokens=1),
+            cost_usd=0.0,
+        ),
         SandboxChosen(tier="landlock", why="landlock: stopped all of 11 attacks"),
         AgentContinued(agent="orchestrator", task="Go on.", max_steps=60),
     ]

@@ -9,7 +9,16 @@ import pytest
 import yaml
 
 from core.stage import source
-from explorer.conclusion import NOT_YET, Conclusion, conclude, created_at, draft_problem, report_path, restore_draft
+from explorer.conclusion import (
+    NOT_YET,
+    Conclusion,
+    Wanted,
+    conclude,
+    created_at,
+    draft_problem,
+    report_path,
+    restore_draft,
+)
 from explorer.events import (
     AgentFinished,
     AgentStarted,
@@ -93,7 +102,7 @@ class Ending:
 
     def end(self, ended: AgentFinished | None = DONE, cut: str = "", language: str = "") -> Conclusion:
         """Conclude, and see that what was said is what is on disk."""
-        conclusion = conclude(self.fold, self.workspace, ended, cut, language)
+        conclusion = conclude(self.fold, self.workspace, ended, cut, Wanted(language))
         assert (self.folder / "report.md").read_text() == conclusion.report
         assert report_path(self.folder) == self.folder / "report.md"
         return conclusion

@@ -454,7 +454,7 @@ def test_the_golden_journal_of_version_1_still_folds(request: pytest.FixtureRequ
     assert [type(message).__name__ for message in lead.messages] == [
         "UserText", "Turn", "Results", "UserText", "Turn", "UserText",
     ]  # fmt: skip
-    assert (fold.cost_usd, fold.usage.total_tokens, list(fold.sources)) == (0.25, 480, ["S1"])
+    assert (fold.cost_usd, fold.usage.total_tokens, list(fold.sources)) == (0.25, 488, ["S1"])
     assert fold.agents["searcher-1"].messages[1] == one_of_each()[8].turn  # type: ignore[union-attr]
 
 

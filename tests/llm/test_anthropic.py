@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.anthropic_messages import AnthropicClient
 from explorer.llm.anthropic_reply import STOPS, AnthropicReply
-from explorer.llm.anthropic_request import to_body, with_cache_marks
+from explorer.llm.anthropic_request import to_body
 from explorer.llm.options import ClientOptions, Place
 from explorer.llm.sse import ServerEvent
 from explorer.messages import (
@@ -71,7 +71,8 @@ def test_a_foreign_turn_is_rebuilt() -> None:
         {"type": "text", "text": "Look."},
         {"type": "tool_use", "id": "call_1_0", "name": "read_file_", "input": {"n": 1}},
     ]
-    assert messages[2]["content"] == [{"type": "tool_result", "tool_use_id": "call_1_0"}]
+    mark = {"type": "ephemeral"}
+    assert messages[2]["content"] == [{"type": "tool_result", "tool_use_id": "call_1_0", "cache_control": mark}]
     assert messages[3]["content"][1]["id"] == "call_3_0"
     assert messages[4]["content"][0]["tool_use_id"] == "call_3_0"
 
@@ -102,20 +103,66 @@ def test_empty_texts_are_never_sent() -> None:
     ]
 
 
-def test_cache_marks_are_few_and_never_on_thinking() -> None:
-    """Two marks: the end of the system text, and the last block of the last message of the user."""
-    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
-    messages: list[dict[str, Any]] = [
-        {"role": "user", "content": [{"type": "text", "text": "a"}]},
-        {"role": "assistant", "content": [thinking]},
+def marked_places(request: Request) -> list[tuple[str, int, int]]:
+    """Where a request's marks stand: `system`, or a message and a block of it."""
+    body = to_body(request)
+    places = [("tools", 0, at) for at, tool in enumerate(body.get("tools", ())) if "cache_control" in tool]
+    places += [("system", 0, at) for at, block in enumerate(body.get("system", ())) if "cache_control" in block]
+    return places + [
+        (message["role"], number, at)
+        for number, message in enumerate(body["messages"])
+        for at, block in enumerate(message["content"])
+        if "cache_control" in block
     ]
-    body: dict[str, Any] = {"system": [{"type": "text", "text": "s"}], "messages": messages}
-    marked = with_cache_marks(body)
-    mark = {"type": "ephemeral"}
-    assert marked["system"][-1]["cache_control"] == mark
-    assert marked["messages"][0]["content"][-1]["cache_control"] == mark
-    assert json.dumps(marked).count("cache_control") == 2
-    assert "cache_control" not in json.dumps(body)
+
+
+def busy_turn(calls: int, *, thinks: bool = True) -> tuple[Turn, Results]:
+    """A turn of so many calls, and its results."""
+    thinking = [{"type": "thinking", "thinking": "Hm.", "signature": "s"}] * (2 * calls if thinks else 0)
+    ids = [f"toolu_{number}" for number in range(calls)]
+    used = [{"type": "tool_use", "id": one, "name": "read_file", "input": {}} for one in ids]
+    turn = Turn(
+        provider="anthropic",
+        model="claude-opus-5-5",
+        blocks=(*thinking, *used),
+        calls=tuple(ToolCall(id=one, name="read_file", arguments={}) for one in ids),
+        stop=StopKind.TOOL_USE,
+    )
+    return turn, Results(results=tuple(CallResult(id=one, name="read_file", content="x") for one in ids))
+
+
+def test_cache_marks_stand_at_the_head_and_at_the_last_two_tails() -> None:
+    """The end of the system text, what was said last, and what was said last in the request before."""
+    first, second = busy_turn(1), busy_turn(2)
+    assert marked_places(request_for(UserText(text="Go."))) == [("system", 0, 0), ("user", 0, 0)]
+    assert marked_places(request_for(UserText(text="Go."), *first, *second, UserText(text="Note."))) == [
+        ("system", 0, 0),
+        ("user", 2, 0),
+        ("user", 4, 2),
+    ]
+
+
+def test_without_system_text_the_tools_are_marked() -> None:
+    """The head has its mark, whatever it consists of."""
+    assert marked_places(request_for(UserText(text="Go."), system=" ")) == [("tools", 0, 0), ("user", 0, 0)]
+
+
+@pytest.mark.parametrize(("calls", "marks"), [(3, 3), (7, 4), (60, 4)])
+def test_a_long_turn_is_marked_in_its_middle(calls: int, marks: int) -> None:
+    """At most four marks, and none on thinking, however many blocks a turn adds."""
+    request = request_for(UserText(text="Go."), *busy_turn(calls))
+    places = marked_places(request)
+    assert len(places) == marks
+    messages = to_body(request)["messages"]
+    blocks = [messages[number]["content"][at] for role, number, at in places if role in {"user", "assistant"}]
+    assert all(block["type"] != "thinking" for block in blocks)
+
+
+def test_marking_leaves_the_turns_blocks_alone() -> None:
+    """A mark is put on a copy: the blocks of a turn go back as they came in every later request."""
+    turn, results = busy_turn(20, thinks=False)
+    to_body(request_for(UserText(text="Go."), turn, results))
+    assert "cache_control" not in turn.model_dump_json()
 
 
 def collect(*payloads: dict[str, Any]) -> Turn:

@@ -136,6 +136,7 @@ async def test_a_storm_is_calmed() -> None:
     """64 agents that are all throttled end up asking one after another, and all get their turn."""
     time = FakeTime()
     gate = RateGate(64, time.timing)
+    gate.speed_up()
     running, most_after_storm, throttled = 0, 0, 64
 
     class Storm:
@@ -174,6 +175,47 @@ def test_the_limit_halves_and_grows_back() -> None:
     for _ in range(100):
         gate.speed_up()
     assert gate.parallel == 8
+
+
+async def test_only_a_few_go_before_the_first_success() -> None:
+    """At a run's start eight ask at once, and as many as are allowed as soon as one has had its reply."""
+    gate = RateGate(64)
+    inside, leave = 0, asyncio.Event()
+
+    async def pass_through() -> None:
+        nonlocal inside
+        async with gate.slot():
+            inside += 1
+            await leave.wait()
+
+    async def turns_of_the_loop() -> int:
+        for _ in range(200):
+            await asyncio.sleep(0)
+        return inside
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(64):
+            group.create_task(pass_through())
+        assert await turns_of_the_loop() == 8
+        gate.speed_up()
+        assert await turns_of_the_loop() == 64
+        leave.set()
+
+
+async def test_who_waits_longest_goes_first() -> None:
+    """The gate keeps the order of coming, so that no agent of hundreds is left behind."""
+    gate = RateGate(1)
+    order: list[int] = []
+
+    async def pass_through(number: int) -> None:
+        async with gate.slot():
+            await asyncio.sleep(0)
+            order.append(number)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(50):
+            group.create_task(pass_through(number))
+    assert order == list(range(50))
 
 
 async def test_a_full_gate_lets_the_next_in_when_one_leaves() -> None:

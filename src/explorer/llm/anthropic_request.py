@@ -66,7 +66,9 @@ def with_cache_marks(messages: list[JsonObject]) -> list[JsonObject]:
 def _middle(messages: list[JsonObject], said: list[int]) -> list[tuple[int, int]]:
     """The block in the middle of what a long turn adds, its last block left out; none when the turn is short."""
     since = said[1] + 1 if len(said) > 1 else 0
-    added = [(index, block) for index in range(since, len(messages)) for block in range(len(messages[index]["content"]))]
+    added = [
+        (index, block) for index in range(since, len(messages)) for block in range(len(messages[index]["content"]))
+    ]
     if len(added) <= LONG_TURN_BLOCKS:
         return []
     half = len(added) // 2

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
+from contextvars import ContextVar
 from importlib.util import find_spec
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -22,6 +23,9 @@ MAX_CONNECTIONS = 1_000
 
 KEEP_ALIVE_S = 30.0
 """An agent asks again when its tools have answered, often after more than the usual 5 s."""
+
+FIRST_CONTENT: ContextVar[Callable[[], None] | None] = ContextVar("FIRST_CONTENT", default=None)
+"""Called when the first content of the reply to the request being made has come."""
 
 Post = Callable[[bytes], Awaitable[httpx2.Response]]
 """Sends a body through an SDK and returns the raw response, still open; its errors are `ModelError`."""
@@ -104,8 +108,12 @@ class _Watch:
         self._idle_s = timeouts.idle_s
         self._now = asyncio.get_running_loop().time
         self._ends_at = self._now() + timeouts.total_s
+        self._tell_of_first = FIRST_CONTENT.get()
 
     def content_came(self) -> None:
+        if self._tell_of_first is not None:
+            self._tell_of_first()
+            self._tell_of_first = None
         self._alarm.reschedule(min(self._now() + self._idle_s, self._ends_at))
 
     def reply_is_complete(self) -> None:
@@ -126,16 +134,17 @@ async def _collect(response: httpx2.Response, reply: Reply, watch: _Watch) -> No
 
 def _hand_over(events: Iterable[ServerEvent], reply: Reply, watch: _Watch) -> None:
     """Give a chunk's events to the reply, and look at the clock once for all of them."""
+    if reply.is_complete:
+        return
     has_content = False
     for event in events:
-        if reply.is_complete:
-            return
         has_content = reply.take(event) or has_content
         if reply.is_complete:
-            watch.reply_is_complete()
-            return
+            break
     if has_content:
         watch.content_came()
+    if reply.is_complete:
+        watch.reply_is_complete()
 
 
 def _stalled(place: Place, timeouts: Timeouts) -> ModelError:

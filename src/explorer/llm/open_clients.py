@@ -11,6 +11,7 @@ from explorer.llm.openai_chat import OpenAIClient
 from explorer.llm.openai_request import is_official
 from explorer.llm.options import ClientOptions, Timeouts, check_url
 from explorer.llm.retry import RateGate, Timing
+from explorer.llm.warming import WarmingClient
 from explorer.messages import LLMClient
 from explorer.settings import Settings
 
@@ -90,16 +91,17 @@ class Clients:
         secrets = self._settings.secrets
         if model.provider == ANTHROPIC:
             options = self._options(self._settings.services.anthropic_url, "ANTHROPIC_BASE_URL")
-            client = AnthropicClient(replace(options, key=secrets.anthropic_key))
+            client, has_cache = AnthropicClient(replace(options, key=secrets.anthropic_key)), True
         elif model.provider == OPENAI:
             options = self._options(self._openai_url, "OPENAI_BASE_URL")
             client = OpenAIClient(replace(options, key=secrets.openai_key))
+            has_cache = not self._openai_url or is_official(self._openai_url)
         elif self._offline is not None and model.provider == OFFLINE:
             return self._offline
         else:
             raise ConfigError(f"no adapter for the model {model}", hint="see `explorer models`")
         self._stack.push_async_exit(client)
-        return client
+        return WarmingClient(client, self.timing.clock) if has_cache else client
 
     def _options(self, base_url: str, setting: str) -> ClientOptions:
         if base_url:

@@ -18,6 +18,9 @@ MAX_WAITED_S = 600.0
 FIRST_WAIT_S = 1.0
 """The upper end of the first wait; it doubles with every attempt."""
 
+FIRST_PARALLEL = 8
+"""How many requests go at once before one has succeeded."""
+
 THROTTLING_FAULTS = frozenset({ModelFault.RATE_LIMITED, ModelFault.OVERLOADED})
 """Faults that are everyone's business, not only the failed request's."""
 
@@ -36,20 +39,25 @@ class Timing:
 
 
 class RateGate:
-    """What all requests with one key for one model pass through.
+    """What all requests with one key for one model pass through, in the order they came.
 
     A provider that throttles one request throttles them all: everyone waits until the same instant, and fewer
-    go at once afterwards (halved, then one more per round of successes, as TCP does it).
+    go at once afterwards (halved, then one more per round of successes, as TCP does it). Until the first success
+    only a few go at once: a wrong key or a server that is down is then met by few, and not by hundreds.
     """
 
     def __init__(self, max_parallel: int, timing: Timing | None = None) -> None:
         self._timing = timing or Timing()
         self._max_parallel = max_parallel
-        self._limit = float(max_parallel)
+        self._limit = float(min(max_parallel, FIRST_PARALLEL))
+        self._is_tried = False
+        """Whether the provider has answered yet, be it with a turn or by throttling."""
         self._running = 0
         self._opens_at = 0.0
         self._throttled_at: float | None = None
         self._changed = asyncio.Event()
+        self._first = asyncio.Lock()
+        """Held by whoever is next; the others wait behind it in the order they came."""
 
     @property
     def parallel(self) -> int:
@@ -64,14 +72,15 @@ class RateGate:
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None]:
         """Wait until a request may go, and count it while it runs."""
-        while not self._is_open():
-            await self._wait()
-        self._running += 1
+        async with self._first:
+            while not self._is_open():
+                await self._wait()
+            self._running += 1
         try:
             yield
         finally:
             self._running -= 1
-            self._tell()
+            self._changed.set()
 
     def slow_down(self, wait_s: float) -> None:
         """Let nobody go for some seconds, and half as many at once from then on."""
@@ -80,12 +89,15 @@ class RateGate:
             self._throttled_at = now
         self._opens_at = max(self._opens_at, now + wait_s)
         self._limit = max(1.0, self._limit / 2)
+        self._is_tried = True
 
     def speed_up(self) -> None:
         """Take note of a success: the limit grows by one when a whole round of requests has succeeded."""
         self._throttled_at = None
-        self._limit = min(float(self._max_parallel), self._limit + 1 / self._limit)
-        self._tell()
+        grown = self._limit + 1 / self._limit if self._is_tried else float(self._max_parallel)
+        self._is_tried = True
+        self._limit = min(float(self._max_parallel), grown)
+        self._changed.set()
 
     def _is_open(self) -> bool:
         return self._running < self.parallel and self._timing.clock() >= self._opens_at
@@ -95,11 +107,8 @@ class RateGate:
         if closed_s > 0:
             await self._timing.sleep(closed_s)
         else:
+            self._changed.clear()
             await self._changed.wait()
-
-    def _tell(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
 
 
 class RetryingClient:
