@@ -39,11 +39,12 @@ def shares(recorded: Sequence[Recorded]) -> dict[str, float]:
     resent = shared = 0
     for one in recorded:
         body = one.body.replace(MARK, b"")
+        # Up to the end of the messages: what closes a body is where the next one goes on.
+        body = body[: body.rfind(b"]")]
         last = before.get(one.agent)
         if last is not None:
-            # What closes a body (`]}`) is where the next one goes on.
-            resent += min(len(last), len(body)) - 2
-            shared += min(common_prefix(last, body), min(len(last), len(body)) - 2)
+            resent += min(len(last), len(body))
+            shared += common_prefix(last, body)
         before[one.agent] = body
     head = _head_bytes(before)
     return {"prefix_share": round(shared / resent, 4) if resent else 1.0, "helper_head_bytes": head}

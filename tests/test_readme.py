@@ -139,6 +139,8 @@ def _reads_the_world(line: Line, code: int) -> bool:
 def test_every_command_runs(tmp_path: Path) -> None:
     """In the README's order and one folder, each command ends as documented; without a key, where one is needed."""
     (tmp_path / "notes.md").write_text(NOTES, encoding="utf-8")
+    (tmp_path / "my-notes").mkdir()
+    (tmp_path / "my-notes" / "ropes.md").write_text(NOTES, encoding="utf-8")
     (tmp_path / "my-roles").mkdir()
     (tmp_path / "my-roles" / "skeptic.md").write_text(_blocks("markdown")[0], encoding="utf-8")
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -111,3 +111,15 @@ def test_a_link_to_a_run_is_removed_and_the_run_is_not(kept_run: Path, tmp_path:
     remove(link)
     assert not os.path.lexists(link)
     assert kept_run.is_dir()
+
+
+def test_the_cache_of_pages_is_dropped_when_asked(kept_run: Path, here: Explorer) -> None:
+    """`--cache` throws fetched pages away and says how much that was; runs stay."""
+    page = kept_run.parent / ".cache" / "pages" / "ab" / "abcdef"
+    page.parent.mkdir(parents=True)
+    page.write_bytes(b"x" * 5_000)
+    assert here("runs", "gc", "--cache", "--dry-run").returncode == 0
+    assert page.exists()
+    done = here("runs", "gc", "--cache")
+    assert (done.returncode, page.exists(), kept_run.exists()) == (0, False, True)
+    assert "of fetched pages" in done.stderr

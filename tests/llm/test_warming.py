@@ -1,7 +1,5 @@
 import asyncio
 
-import pytest
-
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.exchange import FIRST_CONTENT
 from explorer.llm.open_clients import Clients
@@ -104,11 +102,10 @@ async def test_a_cancelled_first_one_lets_the_next_go() -> None:
     assert await second == TURN
 
 
-async def test_nobody_is_held_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_is_held_for_long() -> None:
     """A provider that is silent delays the others by a bounded time only."""
-    monkeypatch.setattr("explorer.llm.warming.HOLD_S", 0.05)
     provider = Provider()
-    client = WarmingClient(provider)
+    client = WarmingClient(provider, hold_s=0.05)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(client.generate(asked(f"searcher-{number}"))) for number in range(3)]
         async with asyncio.timeout(HOLD_S):

@@ -45,6 +45,7 @@ COMMANDS_OF_RUNS = {
         (
             "Remove old runs; never one that is running or damaged, nor an unfinished one unless asked for.\n\n"
             "With `--keep` alone, age does not matter.\n\n"
+            "Fetched pages are kept for a day at most; `--cache` drops them at once.\n\n"
             "Example: `explorer runs gc --older-than 30d --keep 10 --dry-run`"
         ),
     ),

@@ -17,6 +17,7 @@ from explorer.cli.reading import configured
 from explorer.cli.screen import say
 from explorer.cli.table import aligned
 from explorer.errors import ConfigError
+from explorer.net.disk_cache import clear
 from explorer.runs import DAMAGED, RUNNING, UNFINISHED, RunOverview, find_run, is_running, list_runs, overview
 
 AGE = re.compile(r"(\d+)([hdw])")
@@ -36,6 +37,9 @@ class OldOptions(CommonOptions):
     keep: Annotated[int | None, Parameter(name="--keep", help="Keep the newest N, whatever their age.")] = None
     unfinished: Annotated[
         bool, Parameter(name="--unfinished", negative="", help="Also runs that could be resumed.")
+    ] = False
+    cache: Annotated[
+        bool, Parameter(name="--cache", negative="", help="Also drop the cache of fetched pages, whatever its age.")
     ] = False
 
 
@@ -72,6 +76,8 @@ def gc(
 ) -> int:
     """Remove old runs; never one that is running or damaged, nor an unfinished one unless asked for."""
     doomed = _old_runs(options)
+    if options.cache and not dry_run:
+        say(f"dropped {size(clear(configured(options).settings.workspace))} of fetched pages")
     if dry_run or not doomed:
         return _tell(doomed, options, removed=False)
     return _remove(doomed, options, is_sure=yes)

@@ -13,7 +13,6 @@ from explorer.llm.exchange import FIRST_CONTENT
 from explorer.messages import LLMClient, Request, Turn
 
 HOLD_S = 10.0
-"""The longest that a request is held back; after that it goes, warm or not."""
 STAYS_WARM_S = 240.0
 """An entry lives for five minutes after its last use; the other minute is the request's way."""
 MIN_HEAD_CHARS = 3_000
@@ -35,11 +34,13 @@ class WarmingClient:
     Args:
         client: Asks the provider; an adapter that tells of the first content through `FIRST_CONTENT`.
         clock: Seconds.
+        hold_s: The longest that a request is held back; after that it goes, warm or not.
     """
 
-    def __init__(self, client: LLMClient, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: LLMClient, clock: Callable[[], float] = time.monotonic, hold_s: float = HOLD_S) -> None:
         self._client = client
         self._clock = clock
+        self._hold_s = hold_s
         self._heads: dict[tuple[str, str], _Head] = {}
 
     async def generate(self, request: Request) -> Turn:
@@ -62,7 +63,7 @@ class WarmingClient:
 
     async def _is_warm(self, head: _Head) -> bool:
         """Whether a request may go with the others; False when it is to go ahead of them. Waits while another does."""
-        held_until = self._clock() + HOLD_S
+        held_until = self._clock() + self._hold_s
         while self._clock() >= head.warm_until:
             leader, left_s = head.leader, held_until - self._clock()
             if leader is None:
