@@ -82,6 +82,7 @@ async def open_equipment(
     extra_tools: Sequence[Tool] = (),
     own_client: LLMClient | None = None,
     patience: Patience | None = None,
+    progress: Callable[[str], None] = lambda _words: None,
 ) -> AsyncGenerator[Equipment]:
     """Choose the models and open what reaches outside.
 
@@ -95,7 +96,7 @@ async def open_equipment(
     for ref in choice.models.values():
         worst_cost(ref, settings)
     async with AsyncExitStack() as stack:
-        outside = await stack.enter_async_context(Outside.open(settings))
+        outside = await stack.enter_async_context(Outside.open(settings, progress))
         clients = await stack.enter_async_context(
             Clients(settings, openai_url=choice.openai_url, offline=OfflineClient(), patience=patience)
         )

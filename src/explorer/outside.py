@@ -56,8 +56,12 @@ class Outside:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, settings: Settings) -> AsyncGenerator[Self]:
+    async def open(
+        cls, settings: Settings, progress: Callable[[str], None] = lambda _words: None
+    ) -> AsyncGenerator[Self]:
         """Open them; on the sample day, files stand in for the network and its clock stands still.
+
+        `progress` is told how far the indexing of the user's folder is.
 
         Raises:
             ConfigError: A folder or a service cannot be used as it is set.
@@ -71,7 +75,7 @@ class Outside:
                 Web(Guard(services.allow_hosts), transport=transport, habits=Habits(disk=disk))
             )
             parser = await stack.enter_async_context(Parser())
-            corpus = corpus_of(settings, parser)
+            corpus = corpus_of(settings, parser, lambda indexed: progress(indexed.words))
             hackernews = HackerNews(web, services.hn_api_url, services.hn_search_url)
             reddit = await stack.enter_async_context(Reddit.open(web, _access(settings), now))
             yield cls(

@@ -97,6 +97,8 @@ class Extras:
     clock: Callable[[], float] = time.monotonic
     patience: Patience | None = None
     """With the models chosen by the settings: timeouts, and the clock of the waits between attempts."""
+    progress: Callable[[str], None] = lambda _words: None
+    """Told how far a long preparation is, such as indexing the user's folder."""
     run_id: str = ""
     """Of a new run; made from time and question when empty."""
     reach: Callable[[str], None] | None = None
@@ -115,7 +117,7 @@ async def start(question: str, settings: Settings, extras: Extras | None = None)
     question = checked_question(question)
     inputs = read_inputs(settings.files)
     run_id = extras.run_id or free_run_id(settings.workspace, question, extras.now())
-    async with open_equipment(settings, extras.tools, extras.client, extras.patience) as equipment:
+    async with open_equipment(settings, extras.tools, extras.client, extras.patience, extras.progress) as equipment:
         texts = await parsed_texts(inputs, equipment.outside.parser)
         folder = _make_folder(settings.workspace, run_id)
         _keep_inputs(folder, inputs, texts)
@@ -142,7 +144,7 @@ async def resume(folder: Path, settings: Settings, message: str = "", extras: Ex
         )
     extras = extras or Extras()
     resumed = as_started(settings, fold)
-    async with open_equipment(resumed, extras.tools, extras.client, extras.patience) as equipment:
+    async with open_equipment(resumed, extras.tools, extras.client, extras.patience, extras.progress) as equipment:
         return await _live(folder, equipment, extras, message.strip())
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from explorer.run import Extras, RunResult, StopSignal
 
 WIND_DOWN_REASON = "interrupted by the user"
 WIND_DOWN_WORDS = "stopping: writing up what there is; press Ctrl-C again to stop at once"
+
+PROGRESS_S = 2.0
+"""Between two words about one preparation."""
 
 Work = Callable[[Extras], Awaitable[RunResult]]
 
@@ -43,6 +47,8 @@ class Session:
     stop: StopSignal = field(default_factory=StopSignal)
     interrupts: int = 0
     code: int | None = None
+    told_at: float = 0.0
+    """When progress was last told."""
 
     def catch_up(self, records: Iterable[Record]) -> None:
         """Know what happened in earlier lives of the run."""
@@ -63,13 +69,22 @@ class Session:
         async with asyncio.TaskGroup() as group:
             ticker = group.create_task(self.screen.keep_fresh())
             try:
-                extras = Extras(observe=self._observe, stop=self.stop, reach=_crash_point())
+                extras = Extras(
+                    observe=self._observe, stop=self.stop, reach=_crash_point(), progress=self._tell_progress
+                )
                 return Ending(self.view, result=await work(extras))
             except ExplorerError as error:
                 # Inside the group: leaving it, the error would come out wrapped.
                 return Ending(self.view, error=error)
             finally:
                 ticker.cancel()
+
+    def _tell_progress(self, words: str) -> None:
+        """Long preparations say now and then how far they are."""
+        now = time.monotonic()
+        if now - self.told_at >= PROGRESS_S:
+            self.told_at = now
+            self.screen.say(words)
 
     def _observe(self, record: Record) -> None:
         if record.seq > self.view.seq:

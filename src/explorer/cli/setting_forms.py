@@ -49,6 +49,11 @@ def folder(raw: str) -> Path:
     return Path(raw).expanduser()
 
 
+def absolute_folder(raw: str) -> Path:
+    """The same from the root: a run that is resumed elsewhere means the same folder."""
+    return folder(raw).absolute()
+
+
 def whole(raw: str) -> int:
     """A whole number; `_` may part its digits."""
     if re.fullmatch(r"[0-9][0-9_]*", raw) is None:

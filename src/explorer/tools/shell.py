@@ -1,7 +1,9 @@
 """A shell for agents: commands in a sandbox, in the foreground or as background jobs."""
 
 import asyncio
+import re
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -9,6 +11,7 @@ from pydantic import Field
 from explorer.errors import ToolError
 from explorer.events import WrittenFile
 from explorer.evidence import fence
+from explorer.file_content import HEAD_BYTES, kind_of
 from explorer.sandbox.jobs import OUTPUTS, Job, Jobs, output_path
 from explorer.sandbox.running import STOPPED, TIMED_OUT, Shell
 from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
@@ -21,6 +24,10 @@ MAX_READ_BYTES = 64_000
 MAX_FILES = 200
 """Files of one command that are taken into the index."""
 SHOWN_FILES = 20
+LIBRARIES = ("numpy", "pandas", "matplotlib", "altair")
+"""For figures and charts: commands have those that the engine's Python has."""
+SVG = re.compile(r"\A\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!DOCTYPE[^>]*>\s*){0,9}<svg\b", re.DOTALL)
+SVG_TITLE = re.compile(r"<title>\s*([^<]{1,100}?)\s*</title>")
 BLOCK_S = 300.0
 MAX_TIMEOUT_S = 600
 
@@ -46,10 +53,11 @@ class ExecuteShellTool(Tool):
         self._shell = shell
         self._jobs = jobs
         self._workspace = workspace
+        network = "whose only network is a proxy to a few hosts" if shell.place.proxy else "without network"
         self.description = (
-            "Run a command with bash in a sandbox without network, starting in this run's folder. Writable: "
-            f"{shell.confinement.writable}. python is there: compute with it rather than in your head, and save charts "
-            "as PNG or SVG. Output goes to a file; you get its beginning and end. What it leaves running is ended."
+            f"Run a command with bash in a sandbox {network}, starting in this run's folder. Writable: "
+            f"{shell.confinement.writable}. {_python()}: compute with it rather than in your head. "
+            "Output goes to a file; you get its beginning and end. What it leaves running is ended."
         )
 
     async def execute(self, **arguments: Any) -> ToolResult:
@@ -127,6 +135,14 @@ def shell_tools(shell: Shell, jobs: Jobs, workspace: Workspace) -> list[Tool]:
     ]
 
 
+def _python() -> str:
+    """What there is to compute with, in words for the model."""
+    there = [name for name in LIBRARIES if find_spec(name) is not None]
+    known = f"python is there, with {', '.join(there)}" if there else "python is there, with its standard library"
+    charts = "save charts as PNG or SVG" if "matplotlib" in there else "write charts as SVG"
+    return f"{known} ({charts})"
+
+
 def state_of(job: Job) -> str:
     """How a job stands, in words."""
     if job.reason:
@@ -144,16 +160,26 @@ def _why(reason: str, timeout: int) -> str:
 async def _told(workspace: Workspace, head: str, output: str, paths: Sequence[str]) -> ToolResult:
     """What the model reads, and the files for the index."""
     text, size = await asyncio.to_thread(_ends_of, workspace, output)
-    files = [await asyncio.to_thread(_described, workspace, path) for path in paths[:MAX_FILES]]
-    written = [file for file in files if file is not None]
+    findings = [path for path in paths if is_finding(path)]
+    written = await asyncio.to_thread(_all_described, workspace, findings[:MAX_FILES])
     lines = [f"{head}; {size} bytes of output" + (f", all of it in {output}" if size > len(text) else "")]
-    if paths:
-        names = [f"{file.path} ({file.bytes} bytes)" for file in written[:SHOWN_FILES]]
-        more = f" and {len(paths) - len(names)} more" if len(paths) > len(names) else ""
-        lines.append(f"files written: {', '.join(names)}{more}")
+    if findings:
+        lines.append(f"files written: {_named(written, findings)}")
     if text:
         lines.append(fence(text))
-    return ToolResult(success=True, content="\n".join(lines), metadata={"files": written})
+    return ToolResult(success=True, content="\n".join(lines), metadata={"files": list(written.values())})
+
+
+def is_finding(path: str) -> bool:
+    """Whether a written file belongs in the index: what programs hide or cache for themselves does not."""
+    return not any(part.startswith(".") or part == "__pycache__" for part in path.split("/"))
+
+
+def _named(written: dict[str, WrittenFile], paths: Sequence[str]) -> str:
+    names = [f"{file.path} ({file.bytes} bytes)" for file in list(written.values())[:SHOWN_FILES]]
+    more = len(paths) - len(names)
+    rest = f"{more} more" if len(written) > len(names) else f"{more} that cannot be listed (too big, or gone again)"
+    return " and ".join([*([", ".join(names)] if names else []), *([rest] if more else [])])
 
 
 def _ends_of(workspace: Workspace, output: str) -> tuple[str, int]:
@@ -174,12 +200,25 @@ def _ends_of(workspace: Workspace, output: str) -> tuple[str, int]:
     return f"{text[:HEAD_CHARS]}\n[{cut} bytes cut]\n{text[-TAIL_CHARS:].rstrip()}", size
 
 
+def _all_described(workspace: Workspace, paths: Sequence[str]) -> dict[str, WrittenFile]:
+    """Files for the index, by path; without those that cannot be named or read, or are gone again."""
+    found = {path: _described(workspace, path) for path in paths}
+    return {path: file for path, file in found.items() if file is not None}
+
+
 def _described(workspace: Workspace, path: str) -> WrittenFile | None:
-    """A file for the index; None for one that cannot be named or read, or is gone again."""
     try:
         content = workspace.read_bytes(path)
     except ToolError:
         return None
-    if b"\0" not in content[:8192]:
-        return describe(path, content.decode("utf-8", "replace")).model_copy(update={"sha256": sha256(content)})
-    return WrittenFile(path=path, title=path.rpartition("/")[2], lines=0, bytes=len(content), sha256=sha256(content))
+    kind, digest = kind_of(content[:HEAD_BYTES]), sha256(content)
+    if kind:
+        return WrittenFile(path=path, title=kind, lines=0, bytes=len(content), sha256=digest)
+    text = content.decode("utf-8", "replace")
+    changes = {"sha256": digest, "bytes": len(content)} | ({"title": _svg_title(text)} if SVG.match(text) else {})
+    return describe(path, text).model_copy(update=changes)
+
+
+def _svg_title(text: str) -> str:
+    found = SVG_TITLE.search(text)
+    return f"an SVG image: {found[1]}" if found else "an SVG image"
