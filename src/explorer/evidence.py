@@ -9,6 +9,7 @@ from datetime import datetime
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import yaml
+from pydantic import AwareDatetime
 
 from explorer.errors import StorageError, ToolError
 from explorer.events import AnyEvent, Source, SourceRecorded
@@ -35,6 +36,8 @@ class SourceDraft(Frozen):
     author: str = ""
     published: str = ""
     language: str = ""
+    retrieved: AwareDatetime | None = None
+    """When it was fetched, where that was not just now."""
     flags: tuple[str, ...] = ()
 
 
@@ -137,7 +140,7 @@ class Evidence:
             author=visible(draft.author),
             published=draft.published,
             language=draft.language,
-            retrieved=self._now(),
+            retrieved=draft.retrieved or self._now(),
             sha256=digest,
             chars=len(text),
             flags=draft.flags,

@@ -18,6 +18,9 @@ from explorer.net.cache import ResponseCache
 from explorer.net.disk_cache import CACHE_FOLDER, CacheKey, DiskCache, clear
 from explorer.net.fetch import Habits, Web
 from explorer.net.guard import Guard, UrlRefusedError
+from explorer.net.page import Page
+from explorer.net.pages import PageReader
+from explorer.parsing.parser import TrustingParser
 from net.loopback import NOW, Answer, Handler, Route, Site, free_port, no_pause, open_web, serving
 
 PAGE = Answer(b"<p>hello</p>")
@@ -385,3 +388,14 @@ async def test_a_site_that_failed_is_asked_again(folder: Path, wall: Wall) -> No
         with pytest.raises(ToolError):
             await web.get(f"http://127.0.0.1:{free_port()}/x")
     assert _files(folder, "entries") == []
+
+
+async def test_a_kept_page_is_as_old_as_its_fetching(folder: Path, wall: Wall) -> None:
+    """A source made of a page out of the cache says when it was fetched, not when it was looked at again."""
+    pages: list[Page] = []
+    with serving({"/x": Answer(b"<p>" + b"A page with words. " * 30 + b"</p>")}) as site:
+        for _ in range(2):
+            async with web_of(folder, wall) as web:
+                pages.append(await PageReader(web, TrustingParser()).read(f"{site.url}/x"))
+            wall.now += timedelta(hours=1)
+    assert [page.kept_since for page in pages] == [None, NOW]

@@ -64,6 +64,11 @@ class Fetched:
     """Seconds for which the server lets it be kept, within the limits; 0: not on disk."""
 
     @property
+    def kept_since(self) -> datetime | None:
+        """When it was fetched, if it is out of a cache; None for an answer that just came."""
+        return self.fetched_at if self.from_cache else None
+
+    @property
     def problem(self) -> str:
         """What the status says went wrong, in words; empty below 400."""
         if self.status < httpx2.codes.BAD_REQUEST:

@@ -30,6 +30,8 @@ class Page:
     """Of a PDF."""
     kind: str = "page"
     """What it is stored as: `page` or `comments`."""
+    kept_since: datetime | None = None
+    """When it was fetched, if it is out of a cache; None: just now."""
     notes: tuple[str, ...] = ()
     """Lines of ours for the model: what is left out, and how to read it."""
 

@@ -116,6 +116,7 @@ class PageReader:
             flags=(*cut, *document.flags),
             language=document.language,
             pages=document.pages,
+            kept_since=fetched.kept_since,
         )
 
 

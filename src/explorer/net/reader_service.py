@@ -116,6 +116,7 @@ def _page(url: str, facts: dict[str, str], text: str, fetched: Fetched) -> Page:
         via="reader",
         published=facts.get("Published Time", ""),
         language=language_of("", text),
+        kept_since=fetched.kept_since,
         flags=(
             *((TRUNCATED,) if fetched.is_truncated else ()),
             *((f"http_{failed[1]}",) if failed else ()),

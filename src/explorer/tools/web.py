@@ -70,6 +70,7 @@ class ReadWebpageTool(Tool):
             published=page.published,
             language=page.language,
             text=text,
+            retrieved=page.kept_since,
             flags=page.flags,
         )
         (source,) = await self._store([draft])
