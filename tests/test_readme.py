@@ -135,6 +135,7 @@ def _reads_the_world(line: Line, code: int) -> bool:
     return code == 0 and any(word.startswith("What was notable on Hacker News") for word in line.words)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_every_command_runs(tmp_path: Path) -> None:
     """In the README's order and one folder, each command ends as documented; without a key, where one is needed."""

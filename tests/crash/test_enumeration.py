@@ -16,7 +16,7 @@ ENUMERATE = Path(__file__).with_name("enumerate.py")
 SCENARIOS = ("plain", "truncation", "parallel", "helpers", "follow_up", "compaction", "external")
 AGENTS_AT_ONCE = {"helpers": 3}
 """By scenario, where it is more than one: an orchestrator that waits for its helpers asks nothing."""
-SAMPLE = 6
+SAMPLE = 3
 SAMPLE_SECONDS = 180
 """Far more than it takes, for a machine that has other things to do."""
 ALL_SECONDS = 3_600
@@ -66,8 +66,8 @@ def test_a_run_that_was_cut_off_ends_as_if_it_had_not_been(scenario: str, sample
     ("journal", "scenario", "sample", "broken"),
     [
         pytest.param("careless", "external", 60, {"journal", "requests", "effects"}, marks=pytest.mark.slow),
-        ("careless", "plain", 16, {"journal", "requests", "files"}),
-        ("unsynced", "external", 24, {"journal", "requests", "effects"}),
+        pytest.param("careless", "plain", 16, {"journal", "requests", "files"}, marks=pytest.mark.slow),
+        pytest.param("unsynced", "external", 24, {"journal", "requests", "effects"}, marks=pytest.mark.slow),
     ],
 )
 def test_a_journal_without_barriers_is_noticed(

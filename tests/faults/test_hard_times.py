@@ -72,7 +72,10 @@ class Storm:
 
 @pytest.mark.parametrize(
     ("wire", "retry_after", "asked_s", "scale"),
-    [("anthropic", "1", 1, 0.3), pytest.param("openai", "86400", 60, 0.02, marks=pytest.mark.slow)],
+    [
+        pytest.param("anthropic", "1", 1, 0.3, marks=pytest.mark.slow),
+        pytest.param("openai", "86400", 60, 0.02, marks=pytest.mark.slow),
+    ],
 )
 async def test_a_storm_of_64_throttled_agents_is_waited_out_together(
     wire: str, retry_after: str, asked_s: float, scale: float, tmp_path: Path

@@ -2,8 +2,8 @@ import asyncio
 
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.exchange import FIRST_CONTENT
-from explorer.llm.open_clients import Clients
 from explorer.llm.models import ModelRef
+from explorer.llm.open_clients import Clients
 from explorer.llm.warming import HOLD_S, STAYS_WARM_S, WarmingClient
 from explorer.messages import Request, StopKind, Turn
 from explorer.settings import Services, Settings
@@ -23,10 +23,14 @@ class Provider:
         self.begins = asyncio.Event()
         self.ends = asyncio.Event()
         self.failing: set[str] = set()
+        self.all_asked = asyncio.Event()
+        """Three requests have come."""
 
     async def generate(self, request: Request) -> Turn:
         """Begin, tell of the first content, end."""
         self.asked.append(request.agent)
+        if len(self.asked) == 3:
+            self.all_asked.set()
         tell = FIRST_CONTENT.get()
         assert tell is not None
         await self.begins.wait()
@@ -108,9 +112,7 @@ async def test_nobody_is_held_for_long() -> None:
     client = WarmingClient(provider, hold_s=0.05)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(client.generate(asked(f"searcher-{number}"))) for number in range(3)]
-        async with asyncio.timeout(HOLD_S):
-            while len(provider.asked) < 3:
-                await asyncio.sleep(0.01)
+        await asyncio.wait_for(provider.all_asked.wait(), HOLD_S)
         provider.begins.set()
         provider.ends.set()
     assert all(task.result() is TURN for task in tasks)

@@ -73,7 +73,7 @@ def _wait_until_two_searchers_ended(folder: Path, seconds: float = 30) -> None:
     raise AssertionError("two searchers never ended")
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ["anthropic", pytest.param("openai", marks=pytest.mark.slow)])
 def test_kill_in_the_middle_of_a_fan_out_then_resume(wire: str, tmp_path: Path, notes: Path) -> None:
     """After kill -9, what was finished is not asked again, and the report equals that of an undisturbed run."""
     server_class, variable = WIRES[wire]

@@ -135,6 +135,7 @@ def _write(asked: Asked) -> Reply:
     return Reply(text="The report names the top five.\nNot known: the rest of the list.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_the_same_question_over_each_wire(wire: str, tmp_path: Path, services: dict[str, str]) -> None:
     """Scripted models, the vendors' SDKs and the real day make a cited report, driven by base URL alone."""

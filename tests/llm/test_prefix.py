@@ -1,0 +1,184 @@
+"""What a provider's cache rests on: each request of an agent begins with all of its request before."""
+
+import asyncio
+import json
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from explorer.errors import ExplorerError
+from explorer.events import Status
+from explorer.inbox import Inbox, OrderKind
+from explorer.llm.open_clients import Patience
+from explorer.llm.options import Timeouts
+from explorer.llm.retry import Timing
+from explorer.run import Extras, resume, start
+from explorer.settings import Secrets, Services, Settings
+from model_servers import AnthropicServer, Asked, ModelServer, OpenAIServer, Reply
+from team_script import NOTES, role_of, team
+
+JsonObject = dict[str, Any]
+
+QUESTION = "How was May for the plant?"
+FOLLOW_UP = "And what of the battery?"
+RUN = "run"
+LIVES = 20
+KEY_CHARS = 28
+"""Of an agent's first words: enough to tell agents apart, and before anything that is added to them."""
+LEADING_RESULTS = 8
+"""That the orchestrator has when its work is done; what is said to it after that, it answers at once."""
+TROUBLES = ("empty", "cut", "overloaded", "steer", "down", "broken")
+WIRES: Mapping[str, type[ModelServer]] = {"anthropic": AnthropicServer, "openai": OpenAIServer}
+
+
+class Troubled:
+    """The team's script, with something amiss before the n-th reply to a role."""
+
+    def __init__(self, troubles: Mapping[tuple[str, int], str], folder: Path) -> None:
+        self._troubles = dict(troubles)
+        self._folder = folder
+        self._asked: defaultdict[str, int] = defaultdict(int)
+        self._lock = threading.Lock()
+
+    def reply(self, asked: Asked) -> Reply:
+        """The trouble whose time has come, else what the team says."""
+        role = role_of(asked)
+        with self._lock:
+            self._asked[role] += 1
+            trouble = self._troubles.pop((role, self._asked[role]), "")
+        if trouble == "steer":
+            Inbox(self._folder / ".explorer").leave(OrderKind.STEER, "Mind the battery, too.", time.time_ns)
+        if trouble in REPLIES:
+            return REPLIES[trouble]
+        if role == "orchestrator" and len(asked.results) >= LEADING_RESULTS:
+            return Reply(calls=[("finish_exploration", {"summary": "It was replaced."})])
+        return team(asked)
+
+
+REPLIES = {
+    "empty": Reply(),
+    "cut": Reply(text="The plant had a", stop="max_tokens"),
+    "overloaded": Reply(status=529, error="overloaded"),
+    "broken": Reply(text="The plant had a good month.", cut="text"),
+    "down": Reply(status=401, error="bad_key"),
+}
+
+
+async def whole_run(server: ModelServer, wire: str, folder: Path) -> None:
+    """A question, as many lives as it takes, and a follow-up."""
+    inputs = folder / "notes.md"
+    inputs.write_text(NOTES)
+    here = Settings(  # noqa: S604 - `shell` is a setting, and no command
+        workspace=folder / "workspace",
+        reports_dir=folder / "reports",
+        model=f"{wire}:model-a",
+        files=(inputs,),
+        services=Services(**{f"{wire}_url": server.url}),
+        secrets=Secrets(anthropic_key=SecretStr("key"), openai_key=SecretStr("key")),
+        shell="off",
+    )
+    extras = Extras(run_id=RUN, patience=Patience(Timeouts(), Timing(sleep=lambda _seconds: asyncio.sleep(0))))
+    run = here.workspace / RUN
+    for life in range(LIVES):
+        try:
+            result = await (resume(run, here, extras=extras) if life else start(QUESTION, here, extras))
+        except ExplorerError:
+            continue
+        assert result.status is Status.COMPLETE, result.reason
+        break
+    else:
+        raise AssertionError("the run never ended")
+    assert (await resume(run, here, FOLLOW_UP, extras)).status is Status.COMPLETE
+
+
+def breaks(bodies: list[JsonObject]) -> list[tuple[str, str]]:
+    """Where an agent's request does not begin with its request before: the two texts from there on."""
+    before: dict[str, str] = {}
+    found: list[tuple[str, str]] = []
+    for body in bodies:
+        text = _text(body)
+        agent = _agent(body)
+        # A further word of the user's is added to the last one where a wire wants one message of each role.
+        last = before.get(agent, "").removesuffix("]").removesuffix("}").removesuffix('"')
+        if not text.startswith(last):
+            at = next(index for index, (one, other) in enumerate(zip(last, text, strict=False)) if one != other)
+            found.append((last[at : at + 80], text[at : at + 80]))
+        before[agent] = text
+    return found
+
+
+def _text(body: JsonObject) -> str:
+    """What a provider compares: the body up to the end of the messages, without marks."""
+    kept = {name: value for name, value in body.items() if not name.startswith("max_")}
+    assert list(kept)[-1] == "messages", "something that may change stands before the history"
+    text = json.dumps(kept, separators=(",", ":"))
+    return text.replace(',"cache_control":{"type":"ephemeral"}', "").removesuffix("}")
+
+
+def _agent(body: JsonObject) -> str:
+    said = next(message["content"] for message in body["messages"] if message["role"] == "user")
+    first = said if isinstance(said, str) else said[0]["text"]
+    return first[:KEY_CHARS]
+
+
+def requests_of(wire: str, troubles: Mapping[tuple[str, int], str]) -> list[JsonObject]:
+    """Play a whole run with its troubles; what was asked."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        script = Troubled(troubles, folder / "workspace" / RUN)
+        with WIRES[wire](script.reply) as server:
+            asyncio.run(whole_run(server, wire, folder))
+    assert len({_agent(body) for body in server.requests}) == 6
+    return server.requests
+
+
+EVERYDAY = {
+    ("orchestrator", 1): "empty",
+    ("orchestrator", 3): "steer",
+    ("orchestrator", 5): "down",
+    ("searcher", 2): "overloaded",
+    ("searcher", 5): "empty",
+    ("analyzer", 2): "cut",
+    ("writer", 2): "broken",
+    ("writer", 3): "cut",
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_every_request_begins_with_the_one_before(wire: str) -> None:
+    """For every role, over a whole run: with notes, steering, retries, a life that was cut off, and a follow-up."""
+    requests = requests_of(wire, EVERYDAY)
+    assert breaks(requests) == []
+    heads = defaultdict[str, set[str]](set)
+    for body in requests:
+        heads[_agent(body)].add(json.dumps([body["tools"], body.get("system") or body["messages"][0]]))
+    assert {len(head) for head in heads.values()} == {1}
+    # A changed word in an old message is seen, or the test could not fail.
+    changed = json.loads(json.dumps(requests[-1]).replace(", started ", ", begun ", 1))
+    assert len(breaks([*requests, changed | {"messages": [*changed["messages"], changed["messages"][-1]]}])) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wire", WIRES)
+@settings(max_examples=20, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from(["orchestrator", "searcher", "analyzer", "writer"]), st.integers(1, 8)),
+        st.sampled_from(TROUBLES),
+        max_size=12,
+    )
+)
+def test_whatever_is_amiss_requests_begin_with_those_before(wire: str, troubles: dict[tuple[str, int], str]) -> None:
+    """Notes, steering, retries and resumed lives in any order change no byte of what was sent before."""
+    downs = [place for place, trouble in troubles.items() if trouble == "down"]
+    bounded = {place: trouble for place, trouble in troubles.items() if place not in downs[len(TROUBLES) :]}
+    assert breaks(requests_of(wire, bounded)) == []
