@@ -18,6 +18,8 @@ from explorer.near_duplicates import PRIMARY_OF, SketchIndex, Text, flags_betwee
 
 TRACKING_PARAMETERS = re.compile(r"^(utm_\w+|fbclid|gclid|ref_src)$")
 TITLE_CHARS = 300
+FENCE_MARK_DIGITS = 16
+"""Hexadecimal digits of a fence's mark: a text that holds its own would take 2^64 tries to find."""
 SOURCES = ".explorer/sources"
 BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]")
 """Letters and marks that show nothing: fillers, and variation selectors, of which whole messages can be made."""
@@ -263,5 +265,5 @@ def fence(text: str) -> str:
     The mark is a hash of the text itself, so the text cannot contain its own closing mark.
     """
     clean = visible(text)
-    mark = hashlib.sha256(clean.encode()).hexdigest()[:12]
+    mark = hashlib.sha256(clean.encode()).hexdigest()[:FENCE_MARK_DIGITS]
     return f"<<untrusted {mark}>>\n{clean}\n<<end {mark}>>"

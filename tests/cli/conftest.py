@@ -205,7 +205,7 @@ def small_run(numbered: Callable[[Sequence[AnyEvent]], list[Record]]) -> list[Re
                 call="searcher-1.t1.1",
                 name="get_hn_comments",
                 success=True,
-                content='Comments on [S1] "9 results" (story id 123): 50 of 230 shown.\n<<untrusted 3f9a12bc4d5e>>',
+                content='Comments on [S1] "9 results" (story id 123): 50 of 230 shown.\n<<untrusted 3f9a12bc4d5e6f70>>',
                 files=(),
             ),
             turn("searcher-2", cost_usd=None),

@@ -153,7 +153,7 @@ def test_figures_read_well() -> None:
         ("read_webpage", "[S1] T\nby A\ncharacters 0-200 of 452; read on with offset=200\n", "characters 0-200 of 452"),
         ("read_file", "topics/a.md, lines 1-40 of 120\n", "lines 1-40 of 120"),
         ("list_files", "No files.", "No files."),
-        ("own_tool", "<<untrusted 3f9a12bc4d5e>>", ""),
+        ("own_tool", "<<untrusted 3f9a12bc4d5e6f70>>", ""),
     ],
 )  # fmt: skip
 def test_the_outcome_of_a_call_is_a_few_words(name: str, content: str, words: str) -> None:

@@ -237,7 +237,7 @@ async def test_a_full_disk_is_one_plain_error() -> None:
     assert shelf.events == []
 
 
-FENCE = re.compile(r"<<untrusted ([0-9a-f]{12})>>\n(.*)\n<<end \1>>", re.DOTALL)
+FENCE = re.compile(r"<<untrusted ([0-9a-f]{16})>>\n(.*)\n<<end \1>>", re.DOTALL)
 
 
 @given(st.text() | st.lists(st.sampled_from(["<<untrusted 0>>", "<<end ", "a", "0" * 12, ">>", "\n"])).map("".join))

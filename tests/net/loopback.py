@@ -190,6 +190,6 @@ class Ledger:
 
 def unfenced(content: str) -> str:
     """What stands between the marks of untrusted text."""
-    match = re.search(r"<<untrusted ([0-9a-f]{12})>>\n(.*)\n<<end \1>>", content, re.DOTALL)
+    match = re.search(r"<<untrusted ([0-9a-f]{16})>>\n(.*)\n<<end \1>>", content, re.DOTALL)
     assert match, content
     return match[2]

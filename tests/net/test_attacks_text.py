@@ -67,7 +67,7 @@ HIDDEN = re.compile(
 
 def closes_once(content: str) -> bool:
     """Whether a text's mark stands once before it and once behind it, on lines of their own."""
-    marks = re.findall(r"^<<untrusted ([0-9a-f]{12})>>$", content, re.MULTILINE)
+    marks = re.findall(r"^<<untrusted ([0-9a-f]{16})>>$", content, re.MULTILINE)
     if not marks:
         return False
     lines = content.splitlines()

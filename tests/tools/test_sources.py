@@ -118,7 +118,7 @@ async def test_a_source_is_read_word_for_word_and_paged(ledger: Ledger) -> None:
 
 
 def _inside(told: str) -> str:
-    return re.split(r"<<untrusted [0-9a-f]{12}>>\n", told, maxsplit=1)[1].rsplit("\n<<end", 1)[0]
+    return re.split(r"<<untrusted [0-9a-f]{16}>>\n", told, maxsplit=1)[1].rsplit("\n<<end", 1)[0]
 
 
 async def test_files_are_read_like_pages(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ from explorer.events import ToolFinished
 from explorer.messages import JsonObject, ToolCall
 
 DOING_CHARS = 60
-FENCE = re.compile(r"<<(untrusted|end) [0-9a-f]{12}>>")
+FENCE = re.compile(r"<<(untrusted|end) [0-9a-f]{16}>>")
 COUNTS = re.compile(r"(\d[\d,]*) (?:of [\d,]+ )?(shown|hit|result)s?\b")
 STORIES = re.compile(r"stories, (\d+)-(\d+) of")
 READ = re.compile(r"^(characters|.*, lines) (\d+-\d+ of \d+)", re.MULTILINE)

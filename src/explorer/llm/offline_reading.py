@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-FENCE_START = re.compile(r"^<<untrusted ([0-9a-f]{12})>>$")
+FENCE_START = re.compile(r"^<<untrusted ([0-9a-f]{16})>>$")
 LEFT_OUT = re.compile(r"^\[\d+ of \d+ characters are left out here;")
 """Behind this line a long reply goes on in the middle of something."""
 STORY_HEAD = re.compile(r"^(\d+)\. \[(S\d+)\] (.+)$")
