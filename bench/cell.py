@@ -1,4 +1,6 @@
-"""One measurement in a process of its own: `python bench/cell.py CONTESTANT SCENARIO WIRE URL`, JSON on standard output.
+"""One measurement in a process of its own, written to standard output as JSON.
+
+    python bench/cell.py CONTESTANT SCENARIO WIRE URL [--uvloop]
 
 CPU is this process's own, user and system. Imports and a first tiny conversation come before the clock starts.
 """
@@ -11,13 +13,13 @@ import sys
 import tempfile
 import time
 from http.client import HTTPConnection
+from itertools import pairwise
 from pathlib import Path
 
-from contestant import play
+from contestant import Variant, play
 from floors import FLOORS, open_floor
 from scenarios import JsonObject, Scenario, scenario_named
 
-ENGINE, WITHOUT_JOURNAL = "engine", "engine-no-journal"
 SAMPLE = 10
 """Turns at either end of a long run whose cost is compared."""
 
@@ -28,7 +30,7 @@ async def played(contestant: str, scenario: Scenario, wire: str, url: str, folde
         async with open_floor(contestant, scenario, wire, url, folder) as floor:
             await floor.play()
         return {"turns": scenario.turns, "lead_cpu": floor.lead_cpu}
-    return await play(scenario, wire, url, folder, has_journal=contestant != WITHOUT_JOURNAL)
+    return await play(scenario, wire, url, folder, Variant(contestant))
 
 
 def peak_mb() -> float:
@@ -41,7 +43,7 @@ def peak_mb() -> float:
 
 def growth(lead_cpu: list[float]) -> JsonObject:
     """How the CPU of a turn grows along one conversation, in milliseconds."""
-    steps = [1000 * (later - earlier) for earlier, later in zip(lead_cpu, lead_cpu[1:], strict=False)]
+    steps = [1000 * (later - earlier) for earlier, later in pairwise(lead_cpu)]
     if len(steps) < 4 * SAMPLE:
         return {}
     early, late = (statistics.mean(part) for part in (steps[SAMPLE // 2 : SAMPLE * 3 // 2], steps[-SAMPLE - 2 : -2]))

@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,23 @@ import yaml
 from pydantic import Field, SecretStr
 
 from explorer.budget import Budget
-from explorer.equipment import open_equipment
-from explorer.events import JOURNAL_VERSION, AnyEvent, Record, RunStarted, Status, ToolFinished, TurnTaken
+from explorer.equipment import Equipment, open_equipment
+from explorer.events import JOURNAL_VERSION, AnyEvent, Record, RoleLoaded, RunStarted, Status, ToolFinished, TurnTaken
 from explorer.fold import Fold
+from explorer.journal import Journal
 from explorer.life import Life
+from explorer.llm.retry import OnFailure
 from explorer.messages import JsonObject
 from explorer.prompts import ORCHESTRATOR, built_in_roles
 from explorer.run import Extras, start
 from explorer.settings import Limits, Secrets, Services, Settings
+from explorer.team import Model
 from explorer.tool import Arguments, Tool, ToolResult
 from scenarios import HELPER, LEAD, Scenario, prose, tool_text
-from wires import ANTHROPIC
+from wires import ANTHROPIC, OPENAI
 
-MODEL = "bench"
+MODELS = {OPENAI: "bench", ANTHROPIC: "claude-sonnet-5-5"}
+"""Anthropic's has a price, which is worked out for every turn; nobody knows what another server asks."""
 
 
 class ReadArguments(Arguments):
@@ -80,6 +85,7 @@ class BenchPage(_TextTool):
     arguments = PageArguments
 
 
+RUN = "run"
 TOOLS = (BenchRead(), BenchSearch(), BenchPage())
 
 
@@ -90,7 +96,7 @@ class Watch:
     lead_cpu: list[float] = field(default_factory=list[float])
     turns: int = 0
     journal_text: int = 0
-    """Bytes of what tools and models said."""
+    """Bytes of what tools and models said, and of the roles' heads."""
     failed: int = 0
     """Calls without success."""
 
@@ -103,6 +109,8 @@ class Watch:
             self.journal_text += len(event.turn.text) + calls
             if event.agent == ORCHESTRATOR:
                 self.lead_cpu.append(time.process_time())
+        elif isinstance(event, RoleLoaded):
+            self.journal_text += len(event.system) + sum(len(tool.model_dump_json()) for tool in event.tools)
         elif isinstance(event, ToolFinished):
             self.journal_text += len(event.content)
             self.failed += not event.success
@@ -112,10 +120,10 @@ def settings_for(scenario: Scenario, wire: str, url: str, folder: Path) -> Setti
     """High limits, no shell, nothing outside but the model server."""
     limits = Limits(max_steps=None, max_time_s=None, max_agents=1_000, max_parallel_agents=1_000)
     is_anthropic = wire == ANTHROPIC
-    return Settings(
+    return Settings(  # noqa: S604 - `shell` is a setting, and no command
         workspace=folder / "workspace",
         reports_dir=folder / "reports",
-        model=f"{wire}:{MODEL}",
+        model=f"{wire}:{MODELS[wire]}",
         roles_dir=write_roles(folder / "roles", scenario),
         limits=limits,
         services=Services(anthropic_url=url if is_anthropic else "", openai_url="" if is_anthropic else f"{url}/v1"),
@@ -145,7 +153,18 @@ def _role_text(role: str, scenario: Scenario) -> str:
     return f"---\n{yaml.safe_dump(fields)}---\n{prose(3, 1_500)}\n"
 
 
-async def play(scenario: Scenario, wire: str, url: str, folder: Path, *, has_journal: bool = True) -> JsonObject:
+class Variant(StrEnum):
+    """How the engine runs."""
+
+    WHOLE = "engine"
+    """As it comes."""
+    NO_JOURNAL = "engine-no-journal"
+    """Records are folded and not kept: what the journal costs is the difference."""
+    NO_COMPACTION = "engine-no-compaction"
+    """Every request has the whole history, as the loops it is compared with send it."""
+
+
+async def play(scenario: Scenario, wire: str, url: str, folder: Path, variant: Variant = Variant.WHOLE) -> JsonObject:
     """One whole run; returns what its records told.
 
     Raises:
@@ -154,35 +173,56 @@ async def play(scenario: Scenario, wire: str, url: str, folder: Path, *, has_jou
     watch = Watch()
     settings = settings_for(scenario, wire, url, folder)
     question = scenario.opening(LEAD, 0)
-    if has_journal:
-        result = await start(question, settings, Extras(tools=TOOLS, observe=watch.see))
-        status, journal = result.status, result.folder / ".explorer" / "journal.jsonl"
-        disk = journal.stat().st_size
+    if variant is Variant.WHOLE:
+        status = (await start(question, settings, Extras(tools=TOOLS, observe=watch.see, run_id=RUN))).status
     else:
-        status, disk = await _without_journal(question, settings, watch.see), 0
+        status = await _lived(question, settings, watch.see, variant)
     assert status is Status.COMPLETE, f"the run ended {status}"
     assert not watch.failed, f"{watch.failed} calls failed"
+    journal = settings.workspace / RUN / ".explorer" / "journal.jsonl"
+    beyond = journal.stat().st_size - watch.journal_text if journal.exists() else None
     return {
         "turns": watch.turns,
         "lead_cpu": watch.lead_cpu,
-        "journal_bytes_a_turn": round((disk - watch.journal_text) / watch.turns) if disk else None,
+        "journal_bytes_a_turn": None if beyond is None else round(beyond / watch.turns),
     }
 
 
-async def _without_journal(question: str, settings: Settings, observe: Callable[[Record], None]) -> Status:
-    """The same life of a run whose records are folded and not kept: what the journal costs is the difference."""
-    folder = settings.workspace / "run"
+class WholeHistory(Equipment):
+    """Equipment whose models need everything they were told."""
+
+    def model_of(self, role: str, on_failure: OnFailure, seconds_left: Callable[[], float | None]) -> Model:
+        """The model of a role, with no window."""
+        return replace(super().model_of(role, on_failure, seconds_left), window_tokens=None)
+
+
+async def _lived(question: str, settings: Settings, observe: Callable[[Record], None], variant: Variant) -> Status:
+    """A life of a run put together by hand, as `explorer.run` does it, with one part left out."""
+    folder = settings.workspace / RUN
     (folder / ".explorer").mkdir(parents=True)
     fold, records = Fold(), list[Record]()
+    has_journal = variant is not Variant.NO_JOURNAL
+    journal = Journal.open(folder / ".explorer", _now, [observe]) if has_journal else None
 
     async def record(event: AnyEvent) -> None:
-        kept = Record(v=JOURNAL_VERSION, seq=len(records) + 1, at=datetime.now(UTC), event=event)
+        if journal is not None:
+            kept = await journal.append(event)
+        else:
+            kept = Record(v=JOURNAL_VERSION, seq=len(records) + 1, at=_now(), event=event)
+            observe(kept)
+            await asyncio.sleep(0)
         records.append(kept)
-        fold.apply(event)
-        observe(kept)
-        await asyncio.sleep(0)
+        fold.apply(kept.event)
 
-    async with open_equipment(settings, TOOLS) as equipment:
-        await record(RunStarted(run_id="run", question=question, engine="bench", settings=settings.public()))
-        life = Life(folder, settings, lambda: datetime.now(UTC), time.monotonic, fold, record, records)
-        return (await life.lead(equipment, Budget(settings.limits, time.monotonic), "")).status
+    async with open_equipment(settings, TOOLS) as opened:
+        equipment = WholeHistory(**vars(opened)) if variant is Variant.NO_COMPACTION else opened
+        await record(RunStarted(run_id=RUN, question=question, engine="bench", settings=settings.public()))
+        life = Life(folder, settings, _now, time.monotonic, fold, record, records)
+        conclusion = await life.lead(equipment, Budget(settings.limits, time.monotonic), "")
+    if journal is not None:
+        journal.close()
+    return conclusion.status
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,7 +1,7 @@
-"""What the engine is compared with: the same conversations as plain loops, without a journal, limits or a second thought.
+"""What the engine is compared with: the same conversations as plain loops, without journal, limits or second thoughts.
 
-`plain-sdk` is the loop of the SDKs' own documentation; `lean-sdk` hands the SDK ready bytes and reads the stream itself;
-`bare-http` does without the SDK: a socket for each agent.
+`plain-sdk` is the loop of the SDKs' own documentation; `lean-sdk` hands the SDK ready bytes and reads the stream
+itself; `bare-http` does without the SDK: a socket for each agent.
 """
 
 import asyncio

@@ -2,8 +2,8 @@
 
     python bench/model_server.py [--latency SECONDS]
 
-It prints its port, answers until its standard input ends, and tells what came at `GET /stats`. It keeps no state that an
-answer depends on: who asks, and after how many turns, is read off the request's own bytes.
+It prints its port, answers until its standard input ends, and tells what came at `GET /stats`. It keeps no state that
+an answer depends on: who asks, and after how many turns, is read off the request's own bytes.
 """
 
 import argparse

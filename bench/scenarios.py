@@ -23,7 +23,7 @@ HELPER_TURNS = 9
 """Turns of a fan-out's helper that read; one more answers."""
 RESEARCH_TURNS = 6
 """Of each helper of `research-small`."""
-WORDS = "the plant fed more into the grid in May than in any month before and its log says when and how much".split()
+SENTENCE = "the plant fed more into the grid in May than in any month before and its log says when and how much"
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Scenario:
 
 def prose(seed: int, chars: int) -> str:
     """So many characters of words, different for each seed."""
-    start = seed % len(WORDS)
-    words = f"{seed} " + " ".join([*WORDS[start:], *WORDS[:start]]) + ". "
+    start = seed % len(SENTENCE)
+    words = f"{seed} {SENTENCE[start:]} {SENTENCE[:start]}. "
     return (words * (chars // len(words) + 1))[: chars - 1] + "."
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -52,7 +51,7 @@ def start_rows(wires: Sequence[str]) -> list[JsonObject]:
 def cpu_of(words: Sequence[str]) -> float:
     """User and system seconds of a Python process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *words], stdout=subprocess.DEVNULL, check=True, env=dict(os.environ))
+    subprocess.run([sys.executable, *words], stdout=subprocess.DEVNULL, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return round(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, 3)
 
@@ -76,7 +75,7 @@ class FirstRequest:
             ModelError: Always.
         """
         self.cpu = self.cpu or time.process_time()
-        raise ModelError(ModelFault.UNAVAILABLE, f"{request.agent} was asked")
+        raise ModelError(ModelFault.CREDENTIALS, f"{request.agent} was asked")
 
 
 def journal_of(count: int, settings: Settings) -> list[Record]:
@@ -90,8 +89,10 @@ def journal_of(count: int, settings: Settings) -> list[Record]:
 
 def _events(count: int, settings: JsonObject) -> list[AnyEvent]:
     events: list[AnyEvent] = [RunStarted(run_id="run", question=QUESTION, engine="bench", settings=settings)]
-    for role in (ORCHESTRATOR, "searcher"):
-        events.append(RoleLoaded(role=role, model="own", system=prose(3, 3_000), tools=(), max_steps=1_000))
+    events += [
+        RoleLoaded(role=role, model="own", system=prose(3, 3_000), tools=(), max_steps=1_000)
+        for role in (ORCHESTRATOR, "searcher")
+    ]
     events.append(AgentStarted(agent=ORCHESTRATOR, role=ORCHESTRATOR, task=QUESTION, max_steps=1_000))
     number = 0
     while len(events) < count:
@@ -144,7 +145,7 @@ def main() -> None:
     """Write a journal of so many events, resume it, and print the CPU until the first request."""
     with tempfile.TemporaryDirectory(prefix="explorer-bench-") as temporary:
         limits = Limits(max_steps=None, max_time_s=None, max_agents=10_000)
-        settings = Settings(workspace=Path(temporary), shell="off", limits=limits)
+        settings = Settings(workspace=Path(temporary), shell="off", limits=limits)  # noqa: S604 - a setting
         folder = settings.workspace / "run"
         (folder / ".explorer").mkdir(parents=True)
         records = journal_of(int(sys.argv[1]), settings)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import environment
+from explorer.sandbox.choosing import candidates
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -75,6 +76,18 @@ def test_custom_tool_and_role(tmp_path: Path) -> None:
     assert '"agent_id": "gardener-1", "status": "complete"' in said
     assert '"path": "garden/beds.md"' in said
     assert "complete: 2 agents, 6 steps" in said
+
+
+def test_analysis_with_charts(tmp_path: Path) -> None:
+    """A helper computes and draws in the sandbox, the chart gets into the index, and the report shows it."""
+    if not candidates():
+        pytest.skip("this machine has no sandbox")
+    said = _run("analysis_with_charts.py", tmp_path)
+    assert "84 kilos in all, most in July" in said
+    assert "In the index: scratch/harvest.svg, an SVG image: Kilos by month" in said
+    assert "the table has 31 for it [1]." in said
+    assert "![Kilos by month](scratch/harvest.svg)" in said
+    assert "complete; the chart is there" in said
 
 
 def test_every_example_is_tested() -> None:

@@ -6,14 +6,17 @@ agent's state, which is a fold of events on disk. So starting and resuming are t
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from explorer.budget import Account, Amount, Hold, WorstCost
 from explorer.calls import CallRoom, answer
-from explorer.errors import ModelError
+from explorer.context import DEFAULT_WINDOW_TOKENS, after_refusal, make_room, summary
+from explorer.decision import Decision, Ending
+from explorer.errors import ModelError, ModelFault
 from explorer.events import AgentFinished, TurnTaken
 from explorer.history import AgentState
 from explorer.messages import LLMClient, Request, StopKind, ToolSchema, Turn
-from explorer.pacing import Decision, Ending, after_fault, after_turn, before_asking, reply_tokens
+from explorer.pacing import after_fault, after_turn, before_asking, reply_tokens
 
 RUNNABLE_STOPS = frozenset({StopKind.TOOL_USE, StopKind.END, StopKind.PAUSE})
 """A turn that stopped otherwise may have been cut in the middle of a call."""
@@ -26,6 +29,11 @@ class Head:
     model: str
     system: str
     tools: tuple[ToolSchema, ...]
+
+    @cached_property
+    def bytes(self) -> int:
+        """About how many bytes stand before any history."""
+        return len(self.system.encode()) + sum(len(tool.model_dump_json().encode()) for tool in self.tools)
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,10 @@ class AgentRoom:
     clock: Callable[[], float]
     advise: Callable[[AgentState], Awaitable[Decision | None]]
     """What the run has to say before a request: budget notes, words from outside, an end."""
+    window_tokens: int | None = DEFAULT_WINDOW_TOKENS
+    """Of the model; None for one that needs everything it was told."""
+    standing: Callable[[AgentState], str] = lambda _state: ""
+    """What the run knows that an agent has to know when its old exchanges are left out."""
 
 
 async def run_agent(state: AgentState, room: AgentRoom) -> AgentFinished:
@@ -57,12 +69,21 @@ async def run_agent(state: AgentState, room: AgentRoom) -> AgentFinished:
         if state.open_turn is not None:
             await answer(state, room.calls)
         else:
-            decision = after_turn(state) or before_asking(state) or await room.advise(state)
+            decision = await _before_asking(state, room)
             if decision is not None:
                 await room.calls.record(decision.event(state.agent))
             else:
                 await _ask(state, room)
     return state.finished
+
+
+async def _before_asking(state: AgentState, room: AgentRoom) -> Decision | None:
+    """What is to be done instead of asking; None: ask."""
+    if state.summing_at is not None:
+        # Between the words that ask for a summary and the summary nothing else is said.
+        return None if state.last_turn is None else summary(state, room.window_tokens, room.standing(state))
+    decision = after_turn(state) or before_asking(state) or await room.advise(state)
+    return decision or make_room(state, room.head.bytes, room.window_tokens)
 
 
 async def _ask(state: AgentState, room: AgentRoom) -> None:
@@ -77,7 +98,7 @@ async def _ask(state: AgentState, room: AgentRoom) -> None:
         return
     used = Amount()
     try:
-        decision = await room.advise(state) if hold.has_waited else None
+        decision = await room.advise(state) if hold.has_waited and state.summing_at is None else None
         if decision is None:
             used = Amount(steps=1)
             taken = await _turn(state, room, hold)
@@ -86,7 +107,7 @@ async def _ask(state: AgentState, room: AgentRoom) -> None:
         else:
             event = decision.event(state.agent)
     except ModelError as error:
-        decision = after_fault(state, error)
+        decision = _after_fault(state, room, error)
         if decision is None:
             raise
         event = decision.event(state.agent)
@@ -95,14 +116,24 @@ async def _ask(state: AgentState, room: AgentRoom) -> None:
     await room.calls.record(event)
 
 
+def _after_fault(state: AgentState, room: AgentRoom, error: ModelError) -> Decision | None:
+    if error.fault is ModelFault.CONTEXT_EXCEEDED:
+        return after_refusal(state, room.head.bytes, room.window_tokens, room.standing(state))
+    return after_fault(state, error)
+
+
 async def _turn(state: AgentState, room: AgentRoom, hold: Hold) -> TurnTaken:
     started = room.clock()
     turn = await room.client.generate(_request(state, room.head, hold))
+    if state.summing_at is not None:
+        # It was asked for words. What it calls beside them is not run, and the turn is not sent again.
+        turn = turn.model_copy(update={"calls": ()})
     return TurnTaken(agent=state.agent, turn=_runnable(turn), seconds=round(room.clock() - started, 3))
 
 
 def _request(state: AgentState, head: Head, hold: Hold) -> Request:
-    return Request(
+    # Made of checked parts: checking a whole history again at each turn would cost more the longer it is.
+    return Request.model_construct(
         agent=state.agent,
         role=state.role,
         model=head.model,
@@ -130,14 +161,6 @@ BYTES_PER_TOKEN = 2
 
 def estimate_tokens(state: AgentState, head: Head) -> int:
     """At most how many input tokens the next request has: the last one's count, and what came since."""
-    turns = [index for index, message in enumerate(state.messages) if isinstance(message, Turn)]
-    known, fresh = 0, state.messages
-    if turns:
-        last = state.messages[turns[-1]]
-        assert isinstance(last, Turn)
-        if last.usage.input_tokens:
-            known, fresh = last.usage.total_tokens, state.messages[turns[-1] + 1 :]
-    size = sum(len(message.model_dump_json().encode()) for message in fresh)
-    if not known:
-        size += len(head.system.encode()) + sum(len(tool.model_dump_json().encode()) for tool in head.tools)
+    known, fresh_bytes = state.weight.counted(state.messages)
+    size = fresh_bytes if known else fresh_bytes + head.bytes
     return known + size // BYTES_PER_TOKEN

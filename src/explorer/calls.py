@@ -6,7 +6,7 @@ Here is the only broad `except` of the engine: a crash in a tool becomes its res
 import asyncio
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from loguru import logger
@@ -20,10 +20,15 @@ from explorer.tool import CURRENT_CALL, FORESEEN, Effect, Tool, ToolResult
 
 MAX_RESULT_CHARS = 40_000
 """A longer result is kept in a file, and the model gets its head and tail."""
+MAX_TURN_CHARS = 100_000
+"""Of all results of one turn, each with an equal share: two hundred calls at once must not fill a window."""
+MIN_RESULT_CHARS = 400
 MAX_SPILL_CHARS = 2_000_000
 """Of one file: in any script no more bytes than a file of a run may have."""
 HEAD_CHARS = 12_000
 TAIL_CHARS = 4_000
+MAX_NOTE_CHARS = 200
+"""Of the words between head and tail."""
 MAX_ERROR_CHARS = 6_500
 INTERRUPTED = "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you go on."
 CUT_OFF = "{name} was cut off before it had a result"
@@ -99,6 +104,8 @@ class CallRoom:
     digest: Callable[[str], str]
     """sha256 of a file of the run as it is now."""
     gate: Gate = lambda _agent, _call: ""
+    max_result_chars: int = MAX_RESULT_CHARS
+    """Of one result in the conversation."""
 
 
 async def answer(state: AgentState, room: CallRoom) -> None:
@@ -108,7 +115,9 @@ async def answer(state: AgentState, room: CallRoom) -> None:
         ExplorerError: Something no result can say (the disk, the provider); finished siblings are on disk.
     """
     batch: list[OpenCall] = []
-    for call in state.calls():
+    calls = state.calls()
+    room = replace(room, max_result_chars=_share(len(calls), room.max_result_chars))
+    for call in calls:
         if call.finished is not None:
             continue
         if _is_parallel(call, room.toolbox):
@@ -118,6 +127,11 @@ async def answer(state: AgentState, room: CallRoom) -> None:
         await _run_together(state.agent, [call], room)
         batch = []
     await _run_together(state.agent, batch, room)
+
+
+def _share(calls: int, most: int) -> int:
+    """How long each result of a turn may be; by the number of calls alone, so that a resumed turn has the same."""
+    return min(most, max(MIN_RESULT_CHARS, MAX_TURN_CHARS // max(1, calls)))
 
 
 def _is_parallel(call: OpenCall, toolbox: Toolbox) -> bool:
@@ -229,9 +243,9 @@ def _well_formed(result: ToolResult) -> ToolResult:
 
 
 async def _finished(agent: str, call: OpenCall, result: ToolResult, *, ends: bool, room: CallRoom) -> ToolFinished:
-    content = result.text if result.success else result.text[:MAX_ERROR_CHARS]
-    if len(content) > MAX_RESULT_CHARS:
-        content = await _shorten(content, call.key, room)
+    content = result.text if result.success else result.text[: min(MAX_ERROR_CHARS, room.max_result_chars)]
+    if len(content) > room.max_result_chars:
+        content = await _shorten(content, call, room)
     return ToolFinished(
         agent=agent,
         call=call.key,
@@ -244,14 +258,33 @@ async def _finished(agent: str, call: OpenCall, result: ToolResult, *, ends: boo
     )
 
 
-async def _shorten(content: str, key: str, room: CallRoom) -> str:
+async def _shorten(content: str, call: OpenCall, room: CallRoom) -> str:
+    """As much of a long result as a conversation takes; the rest is in a file, unless the tool can read on itself."""
+    if room.toolbox.find(call.call.name).pages_itself:
+        return _page(content, room.max_result_chars)
+    paths = await _spilled(content, call.key, room)
+    left = room.max_result_chars - MAX_NOTE_CHARS
+    if len(content) > MAX_RESULT_CHARS:
+        # So long a result is rather looked up in its file than read up to the limit.
+        left = min(left, HEAD_CHARS + TAIL_CHARS)
+    head, tail = left * 3 // 4, left // 4
+    return (
+        f"{content[:head]}\n\n[{len(content) - head - tail} of {len(content)} characters are left out here; "
+        f'all of it is in {", ".join(paths)}: read_file(filepath="{paths[0]}", start_line=...)]\n\n'
+        f"{content[-tail:]}"
+    )
+
+
+async def _spilled(content: str, key: str, room: CallRoom) -> list[str]:
+    """The files that now hold all of a result."""
     starts = range(0, len(content), MAX_SPILL_CHARS)
     keys = [key if start == 0 else f"{key}-{number}" for number, start in enumerate(starts, 1)]
     parts = [content[start : start + MAX_SPILL_CHARS] for start in starts]
-    paths = [await room.spill(key, part) for key, part in zip(keys, parts, strict=True)]
-    cut = len(content) - HEAD_CHARS - TAIL_CHARS
-    return (
-        f"{content[:HEAD_CHARS]}\n\n[{cut} of {len(content)} characters are left out here; "
-        f'all of it is in {", ".join(paths)}: read_file(filepath="{paths[0]}", start_line=...)]\n\n'
-        f"{content[-TAIL_CHARS:]}"
-    )
+    return [await room.spill(key, part) for key, part in zip(keys, parts, strict=True)]
+
+
+def _page(content: str, most: int) -> str:
+    """The beginning of a page, to a whole line: kept in a file it would be a copy of what was read."""
+    shown = content[: most - MAX_NOTE_CHARS]
+    shown = shown[: shown.rfind("\n") + 1] or shown
+    return f"{shown}[cut here, at {len(shown)} of {len(content)} characters: read on from here, in smaller parts]"

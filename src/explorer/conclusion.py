@@ -14,6 +14,7 @@ from explorer.report import (
     MIN_REPORT_WORDS,
     Rendered,
     count_words,
+    image_problem,
     language_of,
     problem_of,
     render,
@@ -87,7 +88,7 @@ def conclude(
         draft = unfinished_report(fold, workspace, reason)
     question = fold.started.question if fold.started is not None else ""
     words = language or language_of(question)
-    rendered = render(draft, fold.sources, words)
+    rendered = render(draft, fold.sources, words, workspace.exists)
     if rendered.dangling and status is Status.COMPLETE:
         status = Status.PARTIAL
         reason = f"the report cites sources that do not exist: {', '.join(rendered.dangling)}"
@@ -278,7 +279,8 @@ def draft_problem(fold: Fold, workspace: Workspace, *, has_time: bool = True) ->
     if not workspace.exists(REPORT):
         return "there is no report.md yet: have it written (a writer does it well), read it, then finish"
     draft = workspace.read_text(REPORT)
-    problem = problem_of(without_frontmatter(draft), fold.sources)
+    body = without_frontmatter(draft)
+    problem = problem_of(body, fold.sources) or image_problem(body, workspace.exists)
     if problem or not has_time or _was_told(fold):
         return problem
     words = words_for_writer(check(draft, fold.sources, text_reader(workspace)))

@@ -5,13 +5,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from explorer.budget import WorstCost
+from explorer.context import DEFAULT_WINDOW_TOKENS
 from explorer.errors import ConfigError
 from explorer.events import Source
 from explorer.evidence import SourceDraft, Store
 from explorer.llm.models import OFFLINE, Choice, ModelRef, choose
 from explorer.llm.offline import OfflineClient
 from explorer.llm.open_clients import Clients, Patience
-from explorer.llm.prices import cost_usd, max_cost_usd
+from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
 from explorer.llm.retry import OnFailure, RetryingClient
 from explorer.messages import LLMClient, Usage
 from explorer.outside import Outside
@@ -64,7 +65,8 @@ class Equipment:
         retrying = RetryingClient(
             client, self.clients.gate_for(ref), on_failure, seconds_left=seconds_left, timing=self.clients.timing
         )
-        return Model(str(ref), ref.name, retrying, worst_cost(ref, self.settings))
+        window = window_of(ref, self.settings)
+        return Model(str(ref), ref.name, retrying, worst_cost(ref, self.settings), window)
 
 
 def _labelled(store: Store) -> Store:
@@ -176,6 +178,13 @@ def list_price(ref: ModelRef, settings: Settings) -> Price | None:
         return None
     times = 1_000_000 / PRICED_TOKENS
     return Price(input_usd=round(inward * times, 6), output_usd=round(outward * times, 6))
+
+
+def window_of(ref: ModelRef, settings: Settings) -> int | None:
+    """How many tokens a model's conversations are kept under; None for the stand-in, which plans by all it was told."""
+    if ref.provider == OFFLINE:
+        return None
+    return window_tokens(ref.name, _vendor(ref, settings)) or DEFAULT_WINDOW_TOKENS
 
 
 def _vendor(ref: ModelRef, settings: Settings) -> str:

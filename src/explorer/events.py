@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from explorer.messages import Frozen, JsonObject, ToolSchema, Turn, Usage
+from explorer.stored import FileChange, Source, WrittenFile
 
 JOURNAL_VERSION = 1
 """Raised when a record's meaning changes; older versions are read through pure upcasters in `journal.py`."""
@@ -21,52 +22,6 @@ class Status(StrEnum):
     PARTIAL = "partial"
     """Stopped early, with something in hand."""
     FAILED = "failed"
-
-
-class WrittenFile(Frozen):
-    """One file an agent wrote, as it stood right after the write."""
-
-    path: str
-    """Relative to the run's folder."""
-    title: str
-    """Its first heading or first words."""
-    lines: int
-    bytes: int
-    sha256: str
-
-
-class Source(Frozen):
-    """One stored piece of evidence; its text is in `.explorer/sources/<id>.md`."""
-
-    id: str
-    """`S1`, `S2`, ... in the order of storing."""
-    url: str
-    """Where it can be looked up; `file:<path>` for a local file."""
-    title: str
-    kind: str
-    """`page`, `story`, `comments`, `search_hit`, `file`, ..."""
-    via: str
-    """What gave it: `hackernews`, `tavily-keyless`, `direct`, `reader`, `file`, ..."""
-    author: str = ""
-    published: str = ""
-    """ISO date or date-time, as far as the source tells it; empty when it does not."""
-    retrieved: AwareDatetime
-    sha256: str
-    """Of the stored text."""
-    chars: int
-    language: str = ""
-    """Of the text, a code like `en`, as far as it is known."""
-    flags: tuple[str, ...] = ()
-    """`truncated`, `paywall`, `challenge`, `script_shell`, `stale`, `sample`, ..."""
-
-
-class FileChange(Frozen):
-    """What a `checked` tool is about to do to a file, so that after a crash we compare and know."""
-
-    path: str
-    before: str
-    """sha256 of the file's bytes; empty when it does not exist."""
-    after: str
 
 
 class Event(Frozen):
@@ -228,12 +183,36 @@ class StopAsked(Event):
     reason: str
 
 
+class Clearing(StrEnum):
+    """Why old results were cleared."""
+
+    REFUSED = "refused"
+    """The provider said that the conversation no longer fits the model's window."""
+    FULL = "full"
+    """It came near the window's end."""
+    CARRIED = "carried"
+    """They had been sent again so often that keeping them cost more than making room."""
+
+
 class Compacted(Event):
-    """Old tool results of a conversation were cleared, because it no longer fitted the model's window."""
+    """Old tool results of a conversation were cleared, to make room."""
 
     type: Literal["compacted"] = "compacted"
     before: int
     """Results in the first so many messages of the history are shown as a short line from now on."""
+    why: Clearing = Clearing.REFUSED
+    tokens: int = 0
+    """About how many the conversation had; 0 when that was not known."""
+
+
+class Summarised(Event):
+    """Old exchanges of a conversation were left out: its model had written down what it needs of them."""
+
+    type: Literal["summarised"] = "summarised"
+    before: int
+    """The first so many messages of the history are left out, but for the tasks and the user's words."""
+    text: str
+    """What stands in their place: the model's words, and what is on record."""
 
 
 class AgentFinished(Event):
@@ -279,6 +258,7 @@ AnyEvent = Annotated[
     | Steered
     | StopAsked
     | Compacted
+    | Summarised
     | TurnTaken
     | TurnFailed
     | ToolStarted

@@ -59,6 +59,8 @@ class Fold:
     """What held the commands of the latest life; empty when there was no shell, None before the first."""
     orders: set[str] = field(default_factory=set[str])
     """Ids of the orders from outside that were applied."""
+    _asked_by: dict[str, str] = field(default_factory=dict[str, str])
+    """By `call_agent` call, the agent that works for it."""
 
     @classmethod
     def of(cls, events: Iterable[AnyEvent]) -> "Fold":
@@ -97,6 +99,8 @@ class Fold:
     def _apply_to_agent(self, event: AnyEvent) -> None:
         if isinstance(event, AgentStarted):
             self.agents[event.agent] = AgentState(event.agent)
+        if isinstance(event, AgentStarted | AgentContinued):
+            self._asked_by[event.parent_call] = event.agent
         if isinstance(event, Steered):
             self.orders.add(event.order)
         self.calls += isinstance(event, ToolStarted)
@@ -111,10 +115,7 @@ class Fold:
 
     def child_of(self, parent_call: str) -> AgentState | None:
         """The agent that a `call_agent` call started or continued."""
-        for state in self.agents.values():
-            if state.parent_call == parent_call:
-                return state
-        return None
+        return self.agents.get(self._asked_by.get(parent_call, ""))
 
     @property
     def usage(self) -> Usage:

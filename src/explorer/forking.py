@@ -102,7 +102,7 @@ def _bring_files(folder: Path, target: Path, kept: Sequence[Record], fold: Fold)
         if sha256(text.encode("utf-8", "replace")) == written.sha256:
             new.write_own(path, text)
         elif old.digest(path) == written.sha256:
-            new.write_own(path, old.read_text(path))
+            _copy(old, target, path)
         else:
             lost.append(path)
     calls = {record.event.call for record in kept if isinstance(record.event, ToolFinished)}
@@ -118,9 +118,14 @@ def _bring_files(folder: Path, target: Path, kept: Sequence[Record], fold: Fold)
 def _copy_inputs(old: Workspace, target: Path) -> None:
     """The user's files as they are: not all of them are texts."""
     for info in old.files(INPUTS):
-        path = target / info.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(old.read_bytes(info.path))
+        _copy(old, target, info.path)
+
+
+def _copy(old: Workspace, target: Path, name: str) -> None:
+    """A file as it is, whatever is in it."""
+    path = target / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(old.read_bytes(name))
 
 
 def rebuilt_files(records: Sequence[Record]) -> dict[str, str]:

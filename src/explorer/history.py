@@ -1,5 +1,7 @@
 """An agent's state: a fold over its events, and the question it answers: what is to be done next."""
 
+import json
+from collections import Counter
 from dataclasses import dataclass, field
 
 from explorer.events import (
@@ -7,18 +9,21 @@ from explorer.events import (
     AgentFinished,
     AgentStarted,
     AnyEvent,
+    Clearing,
     Compacted,
     NoteAdded,
     Steered,
+    Summarised,
     ToolFinished,
     ToolStarted,
     TurnTaken,
     WrittenFile,
 )
 from explorer.messages import CallResult, Message, Results, ToolCall, Turn, Usage, UserText
+from explorer.weight import Weight, cleared
 
-CLEARED_CHARS = 300
-"""Results up to this length are never cleared: the line that would stand for them is as long."""
+SUMMARISE = "summarise"
+"""The reason of the note that asks an agent to write down what it needs; its next turn is the answer to that."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,14 @@ class AgentState:
     unpriced_turns: int = 0
     """Turns of models whose price is not known."""
     finished: AgentFinished | None = None
-    compacted_at: int | None = None
-    """How many turns were taken when old results were last cleared."""
+    weight: Weight = field(default_factory=Weight)
+    """How large the conversation is."""
+    summing_at: int | None = None
+    """Where in the history it is asked to write down what it needs, until that is done."""
+    repeated: dict[str, int] = field(default_factory=dict[str, int])
+    """By call, how often it brought one and the same result, since the task or since old results were cleared."""
+    most_repeated: int = 0
+    """The most of them."""
     open_turn: Turn | None = None
     """The last turn while its calls are not all answered."""
     notes: dict[str, int] = field(default_factory=dict[str, int])
@@ -66,11 +77,16 @@ class AgentState:
     """What this agent wrote, by path, as it stood after the last write."""
     found_at: int = 0
     """After how many turns it last wrote a file or met a source for the first time."""
+    sources: set[str] = field(default_factory=set[str])
+    """Ids of the sources it met."""
     is_steered: bool = False
     """The user said something that no turn has answered yet."""
     ends: bool = False
     """A tool said that the work is done."""
-    _sources: set[str] = field(default_factory=set[str])
+    _asked: set[str] = field(default_factory=set[str])
+    """Tasks, and the user's words."""
+    _brought: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
+    """How often each call brought each result, that by its hash."""
     _started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
     _done: dict[str, ToolFinished] = field(default_factory=dict[str, ToolFinished])
     _held: list[UserText] = field(default_factory=list[UserText])
@@ -82,8 +98,8 @@ class AgentState:
                 self._begin(event)
             case NoteAdded() | Steered():
                 self._hear(event)
-            case Compacted():
-                self._compact(event.before)
+            case Compacted() | Summarised():
+                self._make_room(event)
             case TurnTaken():
                 self._take(event.turn)
             case ToolStarted():
@@ -99,6 +115,9 @@ class AgentState:
         if isinstance(event, AgentStarted):
             self.role, self.task, self.parent = event.role, event.task, event.parent
         self.finished, self.ends, self.notes, self.is_steered = None, False, {}, False
+        self.summing_at, self.weight.squeezes = None, 0
+        self._forget_calls()
+        self._asked.add(event.task)
         self.began_at = len(self.messages)
         self.parent_call = event.parent_call
         self.step_limit, self.found_at = self.steps + event.max_steps, self.steps
@@ -107,8 +126,11 @@ class AgentState:
     def _hear(self, event: NoteAdded | Steered) -> None:
         if isinstance(event, NoteAdded):
             self.notes[event.reason] = self.notes.get(event.reason, 0) + 1
+            if event.reason == SUMMARISE:
+                self.summing_at = len(self.messages)
         else:
             self.is_steered = True
+            self._asked.add(event.text)
         self._say(event.text)
 
     def _say(self, text: str) -> None:
@@ -120,11 +142,12 @@ class AgentState:
 
     def _take(self, turn: Turn) -> None:
         self.steps += 1
-        self.is_steered = False
+        self.is_steered = self.is_steered and self.summing_at is not None
         self.usage += turn.usage
         self.cost_usd += turn.cost_usd or 0.0
         self.unpriced_turns += turn.cost_usd is None
         self.messages.append(turn)
+        self.weight.take_turn(turn, len(self.messages))
         self._started, self._done = {}, {}
         if turn.calls:
             self.open_turn = turn
@@ -132,21 +155,69 @@ class AgentState:
     def _finish(self, event: ToolFinished) -> None:
         self._done[event.call] = event
         self.ends = self.ends or event.ends_agent
-        if event.files or not self._sources.issuperset(event.sources):
+        started = self._started.get(event.call)
+        is_helped = started is not None and started.effect == "child" and event.success
+        if event.files or is_helped or not self.sources.issuperset(event.sources):
             self.found_at = self.steps
-        self._sources.update(event.sources)
+        self.sources.update(event.sources)
         for written in event.files:
             self.files[written.path] = written
-        calls = self.calls()
-        if self.open_turn is not None and all(call.finished is not None for call in calls):
-            self.messages.append(Results(results=tuple(_result(call) for call in calls)))
-            self.messages += self._held
-            self._held, self.open_turn = [], None
+        if self.open_turn is not None and len(self._done) == len(self.open_turn.calls):
+            self._close(self.open_turn)
 
-    def _compact(self, before: int) -> None:
-        self.compacted_at = self.steps
-        old = [_cleared(message) if isinstance(message, Results) else message for message in self.messages[:before]]
-        self.messages[:before] = old
+    def _close(self, turn: Turn) -> None:
+        """All calls of the turn have their results."""
+        calls = self.calls()
+        results = Results(results=tuple(_result(call) for call in calls))
+        self.messages.append(results)
+        self.messages += self._held
+        self._held, self.open_turn = [], None
+        self.weight.take_results(results)
+        for call, result in zip(turn.calls, results.results, strict=True):
+            self._count_call(call_key(call), hash(result.content))
+
+    def _count_call(self, key: str, result: int) -> None:
+        self._brought[key, result] += 1
+        self.repeated[key] = max(self.repeated.get(key, 0), self._brought[key, result])
+        self.most_repeated = max(self.most_repeated, self.repeated[key])
+
+    def _forget_calls(self) -> None:
+        self._brought.clear()
+        self.repeated.clear()
+        self.most_repeated = 0
+
+    def _make_room(self, event: Compacted | Summarised) -> None:
+        if isinstance(event, Compacted):
+            self._clear(event)
+        else:
+            self._leave_out(event)
+        self.weight.change(self.messages)
+        # What a model no longer sees it may ask for again.
+        self._forget_calls()
+
+    def _clear(self, event: Compacted) -> None:
+        old = self.messages[: event.before]
+        self.messages[: event.before] = [cleared(one) if isinstance(one, Results) else one for one in old]
+        if event.why is Clearing.REFUSED and event.tokens:
+            self.weight.window_tokens = min(event.tokens, self.weight.window_tokens or event.tokens)
+        if event.why is not Clearing.CARRIED:
+            self.weight.squeeze(self.steps, self.found_at)
+
+    def _leave_out(self, event: Summarised) -> None:
+        old, new = self.messages[: event.before], self.messages[event.before :]
+        if self.summing_at is not None:
+            asked_at = self.summing_at - event.before
+            # What was said while the model wrote is still to be heard.
+            new = new[:asked_at] + [one for one in new[asked_at + 1 :] if isinstance(one, UserText)]
+        words = [one for one in old[1:] if isinstance(one, UserText) and one.text in self._asked]
+        if self.began_at >= event.before:
+            self.began_at += len(words) + 2 - event.before
+        elif self.began_at:
+            task = self.messages[self.began_at]
+            self.began_at = next((at for at, one in enumerate(words, 1) if one is task), 0)
+        self.messages = [old[0], *words, UserText(text=event.text), *new]
+        self.summing_at = None
+        self.weight.squeeze(self.steps, self.found_at)
 
     def calls(self) -> list[OpenCall]:
         """The calls of the last turn that has any unanswered, in order; empty when none is open."""
@@ -176,14 +247,6 @@ def _result(call: OpenCall) -> CallResult:
     return CallResult(id=call.call.id, name=call.call.name, content=done.content, is_error=not done.success)
 
 
-def _cleared(message: Results) -> Results:
-    """Results as a short line each; errors and short results stay as they are."""
-    return Results(results=tuple(_shortened(result) for result in message.results))
-
-
-def _shortened(result: CallResult) -> CallResult:
-    if len(result.content) <= CLEARED_CHARS:
-        return result
-    first = result.content[:CLEARED_CHARS].splitlines()[0]
-    text = f"{first}\n[cleared to save room: {len(result.content)} characters; call {result.name} again if needed]"
-    return result.model_copy(update={"content": text})
+def call_key(call: ToolCall) -> str:
+    """The same for calls that ask for the same."""
+    return f"{call.name} {json.dumps(call.arguments, sort_keys=True, ensure_ascii=False)}"

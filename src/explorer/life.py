@@ -163,6 +163,7 @@ class Life:
                 budget=budget,
                 inbox=Inbox(self.folder / ".explorer"),
                 news=shell.news,
+                jobs=shell.lines,
                 clock=self.clock,
                 max_output_tokens=self.settings.max_output_tokens,
             )

@@ -1,15 +1,12 @@
 """When an agent is told something, refused something, or done: rules over its state, beside the loop and not in it."""
 
-import json
-from collections import Counter
-from dataclasses import dataclass
-from itertools import pairwise
-
 from explorer.budget import NOTE_SHARES, Budget
+from explorer.context import after_refusal, last_words
+from explorer.decision import Decision, Ending, Note
 from explorer.errors import ModelError, ModelFault
-from explorer.events import AgentFinished, AnyEvent, Compacted, NoteAdded, Status
-from explorer.history import CLEARED_CHARS, AgentState
-from explorer.messages import CallResult, Results, StopKind, ToolCall, Turn
+from explorer.events import Status
+from explorer.history import AgentState, call_key
+from explorer.messages import Results, StopKind, ToolCall, Turn
 from explorer.prompts import ORCHESTRATOR
 
 MAX_PAUSES = 5
@@ -21,54 +18,10 @@ MAX_ERROR_TURNS = 3
 NOTE_IDLE_TURNS = 12
 """Turns of a helper without a new source or a written file."""
 MAX_IDLE_TURNS = 20
-KEPT_MESSAGES = 4
-"""The latest exchanges are never cleared."""
-MIN_STEPS_BETWEEN = 3
-"""Clearing again sooner would mean going round in circles."""
 WRITING_TOOLS = frozenset(
     {"read_file", "list_files", "search_files", "write_file", "edit_file", "finish_exploration", "call_agent"}
 )
 """What is left to the orchestrator once the run winds down; `call_agent` then only for the writer."""
-
-
-@dataclass(frozen=True)
-class Note:
-    """Words to add to a conversation."""
-
-    reason: str
-    text: str
-
-    def event(self, agent: str) -> AnyEvent:
-        """As it goes into the journal."""
-        return NoteAdded(agent=agent, text=self.text, reason=self.reason)
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How an agent ends."""
-
-    status: Status
-    reason: str
-    summary: str
-
-    def event(self, agent: str) -> AnyEvent:
-        """As it goes into the journal."""
-        return AgentFinished(agent=agent, status=self.status, reason=self.reason, summary=self.summary)
-
-
-@dataclass(frozen=True)
-class Compaction:
-    """Old results are to be cleared, up to a message."""
-
-    before: int
-
-    def event(self, agent: str) -> AnyEvent:
-        """As it goes into the journal."""
-        return Compacted(agent=agent, before=self.before)
-
-
-Decision = Note | Ending | Compaction
-"""What is to be done instead of asking; each is one event."""
 
 
 def after_turn(state: AgentState) -> Decision | None:
@@ -117,19 +70,17 @@ def _refused(state: AgentState, turn: Turn) -> Decision | None:
 
 
 def _window_full(state: AgentState, _turn: Turn) -> Decision | None:
-    if state.compacted_at == state.steps:
+    if state.weight.made_at == state.steps:
         return Note("room_made", "Older results were cleared to make room. Go on; write down what you need to keep.")
-    return make_room(state)
+    return after_refusal(state)
 
 
 def after_fault(state: AgentState, error: ModelError) -> Decision | None:
     """What a request that brought no turn means for its agent; None: it is not the agent's matter, the run stops."""
-    if error.fault is ModelFault.CONTEXT_EXCEEDED:
-        return make_room(state)
     if error.fault is ModelFault.REJECTED and _is_stretched(state):
         return Note("usual_length", "Your reply was cut at its length limit, which stays. Go on in smaller pieces.")
     if error.fault is ModelFault.REJECTED:
-        return Ending(Status.FAILED, error.message, _last_words(state))
+        return Ending(Status.FAILED, error.message, last_words(state))
     return None
 
 
@@ -139,21 +90,11 @@ def reply_tokens(state: AgentState, usual: int) -> int:
 
 
 def _is_stretched(state: AgentState) -> bool:
+    latest = next((message for message in reversed(state.messages) if isinstance(message, Turn)), None)
+    if latest is None or latest.stop is not StopKind.MAX_TOKENS or "usual_length" in state.notes:
+        return False
     turns = [message for message in state.messages[state.began_at :] if isinstance(message, Turn)]
-    cut = [turn for turn in turns if turn.stop is StopKind.MAX_TOKENS]
-    return len(cut) == 1 and cut[0] is turns[-1] and "usual_length" not in state.notes
-
-
-def make_room(state: AgentState) -> Decision:
-    """Clear old results once; an agent that does not fit even then ends with what it has."""
-    before = max(0, len(state.messages) - KEPT_MESSAGES)
-    has_more = any(
-        isinstance(message, Results) and any(len(result.content) > CLEARED_CHARS for result in message.results)
-        for message in state.messages[:before]
-    )
-    if not has_more or (state.compacted_at is not None and state.steps - state.compacted_at < MIN_STEPS_BETWEEN):
-        return Ending(Status.PARTIAL, "the conversation no longer fits the model's window", _last_words(state))
-    return Compaction(before)
+    return [turn.stop for turn in turns].count(StopKind.MAX_TOKENS) == 1 and turns[-1] is latest
 
 
 def _unknown(_state: AgentState, turn: Turn) -> Decision | None:
@@ -185,7 +126,7 @@ def _finishing_words(state: AgentState) -> str:
 def before_asking(state: AgentState) -> Decision | None:
     """Notes and ends that hold for every agent: its own turns, errors in a row, repetition, idleness."""
     if state.steps_left == 0:
-        return Ending(Status.PARTIAL, f"step limit of its role ({state.step_limit})", _last_words(state))
+        return Ending(Status.PARTIAL, f"step limit of its role ({state.step_limit})", last_words(state))
     if state.steps_left <= WRAP_UP_STEPS < state.step_limit and "wrap_up" not in state.notes:
         return Note(
             "wrap_up",
@@ -193,14 +134,13 @@ def before_asking(state: AgentState) -> Decision | None:
         )
     errors = errors_in_a_row(state)
     if errors >= 2 * MAX_ERROR_TURNS:
-        return Ending(Status.PARTIAL, "its calls kept failing", _last_words(state))
+        return Ending(Status.PARTIAL, "its calls kept failing", last_words(state))
     if errors >= MAX_ERROR_TURNS and "errors" not in state.notes:
         return Note(
             "errors",
             f"Your last {MAX_ERROR_TURNS} turns brought only errors. Do something else, or end with what you have.",
         )
-    repeated = max(repeats(state).values(), default=0)
-    if repeated >= NOTE_REPEATS and "repeating" not in state.notes:
+    if state.most_repeated >= NOTE_REPEATS and "repeating" not in state.notes:
         return Note("repeating", "You made the same call with the same result several times. Do something else.")
     return None if state.role == ORCHESTRATOR else _without_finding(state)
 
@@ -209,7 +149,7 @@ def _without_finding(state: AgentState) -> Decision | None:
     """For a helper that goes on without writing anything down or meeting a new source."""
     idle = state.steps - state.found_at
     if idle >= MAX_IDLE_TURNS:
-        return Ending(Status.PARTIAL, f"nothing new in {idle} turns", _last_words(state))
+        return Ending(Status.PARTIAL, f"nothing new in {idle} turns", last_words(state))
     if idle >= NOTE_IDLE_TURNS and "nothing_new" not in state.notes:
         return Note("nothing_new", f"Nothing new came of your last {idle} turns. Write down what you have, then end.")
     return None
@@ -235,21 +175,6 @@ def _later_notes(mark: float) -> list[str]:
     return [f"budget_{round(other * 100)}" for other in NOTE_SHARES if other >= mark] + ["winding_down"]
 
 
-def _last_words(state: AgentState) -> str:
-    texts = [message.text.strip() for message in state.messages[state.began_at :] if isinstance(message, Turn)]
-    return next((text for text in reversed(texts) if text), "")
-
-
-def exchanges(state: AgentState) -> list[tuple[ToolCall, CallResult]]:
-    """All calls since the agent's latest task, with their results."""
-    pairs: list[tuple[ToolCall, CallResult]] = []
-    messages = state.messages[state.began_at :]
-    for turn, results in pairwise(messages):
-        if isinstance(turn, Turn) and isinstance(results, Results):
-            pairs += zip(turn.calls, results.results, strict=True)
-    return pairs
-
-
 def errors_in_a_row(state: AgentState) -> int:
     """How many of the last turns with calls brought nothing but errors, since the agent's latest task."""
     count = 0
@@ -261,18 +186,8 @@ def errors_in_a_row(state: AgentState) -> int:
     return count
 
 
-def repeats(state: AgentState) -> Counter[str]:
-    """How often each call was made with one and the same result."""
-    return Counter(f"{_call_key(call)} {result.content}" for call, result in exchanges(state))
-
-
 def refuse_repetition(state: AgentState, call: ToolCall) -> str:
     """Why a call is refused that brought the same result too often; empty when it is not."""
-    key = _call_key(call) + " "
-    if any(count >= REFUSE_REPEATS and seen.startswith(key) for seen, count in repeats(state).items()):
+    if state.repeated.get(call_key(call), 0) >= REFUSE_REPEATS:
         return f"refused: this very call brought the same result {REFUSE_REPEATS} times. Do something else or finish."
     return ""
-
-
-def _call_key(call: ToolCall) -> str:
-    return f"{call.name} {json.dumps(call.arguments, sort_keys=True, ensure_ascii=False)}"

@@ -1,10 +1,10 @@
 """From a draft to the report: citations become numbered references, and a frontmatter tells how it was made."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import yaml
 
@@ -28,6 +28,24 @@ SAMPLE_FLAG = "sample"
 """Of sources that are bundled and invented: said once, above the references, not behind each."""
 SAMPLE_WORDS = {"en": "All sources are invented sample data.", "zh": "全部来源均为虚构的示例数据。"}
 CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
+IMAGE = (
+    r"!\[(?P<shows>(?:(?!!\[)(?:[^\[\]\\`<]|\\[^`<]|\[[^\[\]`<]*\]))*)\]"
+    r"\((?P<path><[^<>`]*>|[^()<>`\s]*)(?:[ \t]+\"[^\"`<]*\")?\)"
+    r"|(?P<bang>!)(?=\[)"
+)
+IMAGES = re.compile(IMAGE)
+RISKY = re.compile(
+    rf"\\.|{IMAGE}"
+    r"|<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\x00-\x20\x7f<>`\[]*|[\w.+-]+@[\w.-]+)>"
+    r"|(?<=[\w.,;:)])</?(?:br|sub|sup)\s*/?>"
+    r"|(?P<code>`[^`]+`)"
+    r"|(?P<tag><)(?=[A-Za-z/!?])"
+)
+"""In a line: what is escaped, images, addresses in angle brackets, small tags, what may be code, all other HTML."""
+LOADING_TAG = re.compile(r"<(?=[a-z][a-z0-9-]*[\s/]+[^\s/>]|(?:style|script)\b)", re.IGNORECASE)
+MAX_BLOCKS_CHARS = 300_000
+"""Of a report; in a longer one no block is taken for code, for telling them apart would take too long."""
+LOCAL = re.compile(r"(?!/)[\w./%+,@=~ -]+")
 
 
 @dataclass(frozen=True)
@@ -62,6 +80,19 @@ def problem_of(text: str, sources: Mapping[str, Source]) -> str:
     return ""
 
 
+def image_problem(text: str, has_file: Callable[[str], bool]) -> str:
+    """Why a draft's images cannot be handed over, in words for the model; empty when they can."""
+    lines = [line for line, is_code in _lines(without_frontmatter(text)) if not is_code]
+    paths = [path for line in lines for found in RISKY.finditer(line) if (path := _local(found))]
+    missing = [path for path in dict.fromkeys(paths) if not has_file(path)]
+    if not missing:
+        return ""
+    return (
+        f"report.md shows {', '.join(missing)}, which is no file of this run; "
+        "correct the path (list_files shows what is there) or take the image out"
+    )
+
+
 def count_words(text: str) -> int:
     """Words; a Chinese, Japanese or Korean character counts as one."""
     return len(re.findall(r"[^\W\u3400-\u9fff\uf900-\ufaff]+", text)) + len(CJK.findall(text))
@@ -84,9 +115,18 @@ def language_of(text: str) -> str:
     return "zh" if len(CJK.findall(text)) * 3 > len(re.findall(r"\w", text)) else "en"
 
 
-def render(draft: str, sources: Mapping[str, Source], language: str) -> Rendered:
-    """Number the citations in order of first use and append the references."""
-    body = without_frontmatter(draft).strip()
+def render(
+    draft: str, sources: Mapping[str, Source], language: str, has_file: Callable[[str], bool] = lambda _: True
+) -> Rendered:
+    """Number the citations in order of first use and append the references; nothing in it loads by itself.
+
+    Args:
+        draft: Markdown with `[S12]` citations.
+        sources: All of the run's, by id.
+        language: Of the fixed words.
+        has_file: Whether a path is a file of the run, so that its image can be shown.
+    """
+    body = without_network(without_frontmatter(draft).strip(), has_file)
     cited = list(dict.fromkeys(identifier for identifier in cited_ids(body) if identifier in sources))
     numbers = {identifier: number for number, identifier in enumerate(cited, 1)}
     dangling = sorted({identifier for identifier in cited_ids(body) if identifier not in sources})
@@ -100,11 +140,61 @@ def render(draft: str, sources: Mapping[str, Source], language: str) -> Rendered
     text = CITATION.sub(numbered, body)
     if cited:
         heading = HEADING_REFERENCES.get(language, HEADING_REFERENCES["en"])
-        lines = [f"{numbers[name]}. {reference(sources[name])}" for name in cited]
+        lines = [RISKY.sub(_tamed, f"{numbers[name]}. {reference(sources[name])}") for name in cited]
         is_sample = all(SAMPLE_FLAG in sources[name].flags for name in cited)
         said = [SAMPLE_WORDS.get(language, SAMPLE_WORDS["en"]), ""] if is_sample else []
         text = f"{text}\n\n## {heading}\n\n" + "\n".join([*said, *lines])
     return Rendered(text + "\n", tuple(cited), len(cited_ids(body)), tuple(dangling))
+
+
+def without_network(text: str, has_file: Callable[[str], bool] = lambda _: True) -> str:
+    """Markdown of which a viewer loads nothing from elsewhere: the address of an image could carry a secret out.
+
+    Images from elsewhere become links, HTML becomes its own text. One line does not tell for sure what is code within
+    it, so it is changed there too, if less: it may show a space too many.
+    """
+
+    def image(found: "re.Match[str]") -> str:
+        path = _local(found)
+        return f"(image missing: {found['shows'] or path})" if path and not has_file(path) else _tamed(found)
+
+    return "\n".join(line if is_code else RISKY.sub(image, line) for line, is_code in _lines(text))
+
+
+def _tamed(found: "re.Match[str]") -> str:
+    """What stands in the place of something risky in a line."""
+    shows = found["shows"]
+    if shows is not None and not _local(found):
+        gap = " " if found.start() and found.string[found.start() - 1] == "!" else ""
+        return f"{gap}[{shows or 'image'}{found[0][2 + len(shows) :]}"
+    if found["bang"]:
+        return "! "
+    kind = found.lastgroup
+    if kind == "code":
+        return LOADING_TAG.sub("< ", IMAGES.sub(_tamed, found[0]))
+    return "&lt;" if kind == "tag" else found[0]
+
+
+def _local(found: "re.Match[str]") -> str:
+    """The path of an image that is beneath the report's folder; empty for every other."""
+    address = (found["path"] or "").strip("<>")
+    path = unquote(address).removeprefix("./")
+    is_beneath = LOCAL.fullmatch(address) and LOCAL.fullmatch(path) and ".." not in path.split("/")
+    return path if is_beneath else ""
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """The lines of a text, each with whether it is in a fenced block of code.
+
+    HTML is no HTML here, since none is left when the report is shown: it would tell otherwise where a block ends.
+    """
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - only reports need it
+
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    reader = MarkdownIt("commonmark", {"html": False}).disable("inline")
+    blocks = reader.parse(plain) if len(plain) <= MAX_BLOCKS_CHARS else []
+    code = {number for block in blocks if block.type == "fence" and block.map for number in range(*block.map)}
+    return ((line, number in code) for number, line in enumerate(plain.split("\n")))
 
 
 def reference(source: Source) -> str:

@@ -1,5 +1,6 @@
 """All settings of a run, resolved and frozen. Reading them from flags, environment and files is the CLI's part."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 
@@ -61,6 +62,10 @@ class Services(BaseModel):
     """A Jina-style reader; pages are read through it when set, directly otherwise."""
     allow_hosts: tuple[str, ...] = ()
     """Hosts whose private or loopback addresses may be fetched."""
+    otlp_endpoint: str = ""
+    """An OpenTelemetry collector, without the path for spans; empty: none."""
+    otlp_traces_endpoint: str = ""
+    """The same with the whole path; it goes before the other."""
 
 
 class Secrets(BaseModel):
@@ -77,10 +82,15 @@ class Secrets(BaseModel):
     """For the reader."""
     reddit_id: SecretStr = SecretStr("")
     reddit_secret: SecretStr = SecretStr("")
+    otlp_headers: SecretStr = SecretStr("")
+    """For the OpenTelemetry collector: `name=value`, parted by commas."""
 
     def all(self) -> list[str]:
         """Every key that is set."""
         values = [getattr(self, name).get_secret_value() for name in type(self).model_fields]
+        # A header's name and scheme are no secret, and would be taken out of every text.
+        pairs = (pair.partition("=")[2] for pair in self.otlp_headers.get_secret_value().split(","))
+        values += [re.split(r"\s|%20", value)[-1] for value in pairs]
         return [value for value in values if value]
 
 

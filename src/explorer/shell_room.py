@@ -43,6 +43,11 @@ class ShellRoom:
                 return Note(reason, words)
         return None
 
+    def lines(self, agent: str) -> list[str]:
+        """An agent's background jobs, a line each."""
+        jobs = self.jobs.of(agent) if self.jobs else ()
+        return [f"- {job.id} ({job.command[:SHOWN_CHARS]}): {state_of(job)}" for job in jobs]
+
 
 @asynccontextmanager
 async def open_shell(
@@ -68,7 +73,9 @@ async def open_shell(
         return
     async with AsyncExitStack() as stack:
         proxy = await _way_out(equipment, chosen.confinement, stack)
-        shell = Shell(chosen.confinement, Place(workspace.folder, readable=python_folders(), proxy=proxy))
+        # Absolute: a command is started in the folder, where a relative path would mean another.
+        place = Place(workspace.folder.absolute(), readable=python_folders(), proxy=proxy)
+        shell = Shell(chosen.confinement, place)
         stack.push_async_callback(shell.aclose)
         jobs = await stack.enter_async_context(Jobs(shell))
         yield ShellRoom(tuple(shell_tools(shell, jobs, workspace)), jobs)

@@ -1,12 +1,13 @@
 """Roles become agents; and a helper becomes a tool, `call_agent`, made here, above the loop."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.agent import AgentRoom, Head, run_agent
 from explorer.budget import Account, Budget, WorstCost
 from explorer.calls import CallRoom, Record, Toolbox
+from explorer.context import DEFAULT_WINDOW_TOKENS
 from explorer.errors import ConfigError, ToolError
 from explorer.events import AgentContinued, AgentFinished, AgentStarted, RoleLoaded, Status, Steered, StopAsked
 from explorer.fold import Fold
@@ -15,6 +16,7 @@ from explorer.inbox import Inbox, Order, OrderKind
 from explorer.messages import LLMClient, ToolCall
 from explorer.pacing import WRITING_TOOLS, Decision, Ending, Note, budget_note, refuse_repetition
 from explorer.prompts import CALL_AGENT, ORCHESTRATOR, Role, check_roles, helper_lines
+from explorer.standing import standing
 from explorer.tool import Tool, ToolResult
 from explorer.tools.call_agent import CallAgentArguments, CallAgentTool, handed_back, index_line
 from explorer.workspace import Workspace, refuse_engine_folder
@@ -32,6 +34,8 @@ class Model:
     name: str
     client: LLMClient
     worst_cost: WorstCost
+    window_tokens: int | None = DEFAULT_WINDOW_TOKENS
+    """None: its conversations are never shortened."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class TeamParts:
     """What an agent is to be told of its background jobs."""
     clock: Callable[[], float]
     max_output_tokens: int
+    jobs: Callable[[str], Sequence[str]] = lambda _agent: ()
+    """By agent, a line on each of its background jobs."""
 
 
 class Team:
@@ -203,8 +209,13 @@ class Team:
             max_output_tokens=self._parts.max_output_tokens,
             clock=self._parts.clock,
             advise=self._advise,
+            window_tokens=model.window_tokens,
+            standing=self._standing,
         )
         return await run_agent(state, room)
+
+    def _standing(self, state: AgentState) -> str:
+        return standing(state, self._parts.fold, self._parts.workspace.read_text, self._parts.jobs)
 
     def _account(self, role: str) -> Account:
         budget = self._parts.budget

@@ -84,6 +84,9 @@ class Tool(ABC):
     ends_agent: ClassVar[bool] = False
     """Whether a successful call is the last thing its agent does."""
 
+    pages_itself: ClassVar[bool] = False
+    """Whether it reads what is stored, part by part: a result too long for a conversation is cut, not stored again."""
+
     @abstractmethod
     async def execute(self, **arguments: Any) -> ToolResult:
         """Do it. Raise `ToolError` with words for the model when it cannot be done as asked."""

@@ -14,6 +14,7 @@ from explorer.calls import (
     INTERRUPTED,
     MAX_ERROR_CHARS,
     MAX_RESULT_CHARS,
+    MAX_TURN_CHARS,
     TAIL_CHARS,
     answer,
 )
@@ -231,6 +232,35 @@ async def test_a_long_result_is_kept_in_a_file(workspace: Workspace) -> None:
     assert f"[{cut} of {len(text)} characters are left out here; all of it is in {path}: read_file(" in content
     assert workspace.read_text(path) == text
     assert len(content) < MAX_RESULT_CHARS
+
+
+async def test_many_long_results_share_what_a_turn_may_bring(workspace: Workspace) -> None:
+    """A hundred results of one turn are as long together as the limit says; each is whole in its own file."""
+
+    async def long(words: str) -> str:
+        return f"Result {words}\n" + "x" * 6_000
+
+    calls: list[Call] = [("long", {"words": f"{number}"}) for number in range(100)]
+    recorder = await run(workspace, [Doing("long", long)], *calls)
+    results = recorder.results()
+    assert sum(map(len, results)) <= MAX_TURN_CHARS
+    assert all(len(content) > MAX_TURN_CHARS // 200 for content in results)
+    assert all(content.startswith("Result ") and "characters are left out here" in content for content in results)
+    assert len(workspace.read_text(".explorer/outputs/searcher-1.t1.100.txt")) > 6_000
+    few = await run(workspace, [Doing("long", long)], *calls[:3])
+    assert all("left out" not in content for content in few.results())
+
+
+async def test_what_is_read_back_is_never_stored_again(workspace: Workspace) -> None:
+    """A kept result that is read page by page leaves no further file; too long a page ends with a whole line."""
+    workspace.write_own(".explorer/outputs/a.txt", "".join(f"{number} {'x' * 900}\n" for number in range(300)))
+    recorder = await run(workspace, tools_over(workspace), ("read_file", {"filepath": ".explorer/outputs/a.txt"}))
+    (content,) = recorder.results()
+    *lines, last = content.splitlines()
+    assert len(content) <= MAX_RESULT_CHARS
+    assert last.startswith(f"[cut here, at {len(content) - len(last)} of ")
+    assert all(len(line) > 900 for line in lines[1:])
+    assert [path.name for path in (workspace.folder / ".explorer/outputs").iterdir()] == ["a.txt"]
 
 
 async def test_a_result_just_short_enough_is_kept_whole(workspace: Workspace) -> None:

@@ -455,7 +455,7 @@ def test_the_golden_journal_of_version_1_still_folds(request: pytest.FixtureRequ
         "UserText", "Turn", "Results", "UserText", "Turn", "UserText",
     ]  # fmt: skip
     assert (fold.cost_usd, fold.usage.total_tokens, list(fold.sources)) == (0.25, 488, ["S1"])
-    assert fold.agents["searcher-1"].messages[1] == one_of_each()[8].turn  # type: ignore[union-attr]
+    assert fold.agents["searcher-1"].messages[2] == one_of_each()[8].turn  # type: ignore[union-attr]
 
 
 def test_no_event_has_a_field_of_the_envelope() -> None:

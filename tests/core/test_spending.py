@@ -27,6 +27,7 @@ from explorer.events import (
     TurnTaken,
 )
 from explorer.journal import read
+from explorer.llm.prices import cost_usd
 from explorer.messages import StopKind, ToolCall, Turn, Usage
 from explorer.settings import Settings
 from explorer.spending.clock import clock_of
@@ -77,6 +78,11 @@ def turn(agent: str, seconds: float, calls: int = 0, usage: Usage | None = None,
 def tool(agent: str, number: int, name: str = "search") -> ToolStarted:
     """A call of the agent's first turn begins."""
     return ToolStarted(agent=agent, call=f"{agent}.t1.{number}", name=name, effect="pure")
+
+
+def command(agent: str, number: int) -> ToolStarted:
+    """A call that may take long."""
+    return tool(agent, number, "execute_shell").model_copy(update={"effect": "job"})
 
 
 def done(agent: str, number: int, name: str = "search") -> ToolFinished:
@@ -230,7 +236,9 @@ ENDED = ((10.0, tool(LEAD, 1)), (12.0, done(LEAD, 1)), (20.0, turn(LEAD, 8)), (2
             14.0,
         ),
         # Forked, and gone on with the day after.
-        (lone(*ENDED, (50, RunForked(run_id="y", of="x", shared=8)), (90_000, turn(LEAD, 5))), 20.0),
+        (lone(*ENDED, (50, RunForked(run_id="y", of="x", shared=8)), (90_000, turn(LEAD, 5))), 25.0),
+        # Killed with nothing but a search open: none is let run for an hour.
+        (lone((10, tool(LEAD, 1)), (3610, done(LEAD, 1)), (3614, turn(LEAD, 4))), 14.0),
         # Killed with a tool open and another agent about to ask: it would have asked at once.
         (
             recorded([
@@ -252,7 +260,7 @@ ENDED = ((10.0, tool(LEAD, 1)), (12.0, done(LEAD, 1)), (20.0, turn(LEAD, 8)), (2
             14.0,
         ),
     ],
-    ids=["killed", "follow-up", "words", "torn", "sandbox", "fork", "tool-open"],
+    ids=["killed", "follow-up", "words", "torn", "sandbox", "fork", "no-tool-is-let-run-so-long", "tool-open"],
 )  # fmt: skip
 def test_time_between_the_lives_of_a_run_is_nobodys_work(records: list[Record], alive_s: float) -> None:
     """However long a run lay still, only what a process worked on it counts, for the whole and along the path."""
@@ -267,7 +275,8 @@ def test_time_between_the_lives_of_a_run_is_nobodys_work(records: list[Record], 
     [
         # A slow model, a slow tool, a slow beginning, a slow check of the report; an attempt that failed late.
         lone((10, tool(LEAD, 1)), (12, done(LEAD, 1)), (900, turn(LEAD, 888))),
-        lone((10, tool(LEAD, 1)), (600, done(LEAD, 1)), (601, turn(LEAD, 1))),
+        lone((10, tool(LEAD, 1)), (130, done(LEAD, 1)), (131, turn(LEAD, 1))),
+        lone((10, command(LEAD, 1)), (600, done(LEAD, 1)), (601, turn(LEAD, 1))),
         recorded([(0, started()), (300, begins(LEAD)), (301, turn(LEAD, 1)), (301, ends(LEAD)), (900, OVER)]),
         lone(
             (10, tool(LEAD, 1)),
@@ -276,9 +285,9 @@ def test_time_between_the_lives_of_a_run_is_nobodys_work(records: list[Record], 
             (250, TurnFailed(agent=LEAD, fault="stalled", message="", attempt=2, waits_s=None)),
         ),
         # Words to a running run come from its inbox, under an id.
-        lone((10, tool(LEAD, 1)), (500, Steered(agent=LEAD, text="look north", order="1-a")), (501, done(LEAD, 1))),
+        lone((10, command(LEAD, 1)), (500, Steered(agent=LEAD, text="look north", order="1-a")), (501, done(LEAD, 1))),
     ],
-    ids=["model", "tool", "ends", "failed", "steered"],
+    ids=["model", "tool", "command", "ends", "failed", "steered"],
 )
 def test_waiting_within_a_life_is_the_runs_own_time(records: list[Record]) -> None:
     """What takes long is not taken for a run that lay still."""
@@ -318,16 +327,17 @@ def test_tokens_and_money_add_up_by_role_and_agent() -> None:
     assert spending.total.usage.input_tokens == sum(paid.usage.input_tokens for paid in by_role.values()) == 8500
 
 
-def saved(usage: Usage, *, url: str = "", **fields: object) -> float | None:
+def saved(usage: Usage, *, url: str = "", **fields: str | None) -> float | None:
     """What caching saved in a run of one turn."""
-    events = [(0.0, started(openai_url=url)), (0.0, begins(LEAD)), (5.0, turn(LEAD, 5, usage=usage, **fields))]
+    events = [(0.0, started(openai_url=url)), (0.0, begins(LEAD)), (5.0, turn(LEAD, 5, 0, usage, **fields))]
     return spending_of(recorded(events)).total.saved_usd
 
 
 def test_what_caching_saved_is_the_difference_of_the_list_prices() -> None:
-    """A read costs a tenth, a write a quarter more: both count; a price that is not listed is not guessed."""
+    """Reading is cheap and writing dear: both count; a price that is not listed is not guessed."""
     plain = Usage(input_tokens=1_000_000, output_tokens=10)
-    full = saved(plain.model_copy(update={"cache_read_tokens": 1_000_000}))
+    all_read = plain.model_copy(update={"cache_read_tokens": 1_000_000})
+    full = saved(all_read)
     half = saved(plain.model_copy(update={"cache_read_tokens": 500_000}))
     filled = saved(plain.model_copy(update={"cache_write_tokens": 1_000_000}))
     assert saved(plain) == 0.0
@@ -335,8 +345,10 @@ def test_what_caching_saved_is_the_difference_of_the_list_prices() -> None:
     assert half is not None
     assert filled is not None
     assert full > half > 0.0 > filled
-    # Sonnet's input price is the same for any length that fits its window, so reading it is nine tenths cheaper.
-    assert filled == pytest.approx(-full / 0.9 * 0.25)
+    whole, read = (cost_usd(CLAUDE, "anthropic", one, None) for one in (plain, all_read))
+    assert whole is not None
+    assert read is not None
+    assert full == pytest.approx(whole - read)
     cached = plain.model_copy(update={"cache_read_tokens": 9})
     assert saved(cached, model="nobody-knows-it") is None
     assert saved(cached, cost_usd=None) is None

@@ -19,7 +19,9 @@ from explorer.cli.plan import tell_plan
 from explorer.cli.question import as_asked
 from explorer.cli.reading import configured
 from explorer.cli.session import Session, Work
+from explorer.cli.tracing import traced
 from explorer.errors import ConfigError, NotFoundError, RunLockedError
+from explorer.events import Record
 from explorer.inbox import Inbox
 from explorer.run import Extras, RunResult, start
 from explorer.run import resume as resume_run
@@ -83,7 +85,7 @@ def _start(question: str, configuration: Configuration, options: RunOptions) -> 
     async def work(extras: Extras) -> RunResult:
         return await start(question, settings, extras)
 
-    return _drive(work, _session(options), settings, options)
+    return _drive(work, _session(options, settings), settings, options)
 
 
 def _since(options: RunOptions, settings: Settings) -> dict[str, str]:
@@ -101,8 +103,7 @@ def _resume(name: str, message: str, options: RunOptions) -> int:
 
 def go_on_with(folder: Path, message: str, settings: Settings, options: RunOptions) -> int:
     """Take a run further, and tell how it ended."""
-    session = _session(options)
-    session.catch_up(read_records(folder))
+    session = _session(options, settings, read_records(folder))
     _refuse_second(folder)
     Inbox(folder / ".explorer").drop_stops()
 
@@ -127,8 +128,11 @@ def _drive(work: Work, session: Session, settings: Settings, options: RunOptions
     return Closing(options, settings.workspace).tell(ending)
 
 
-def _session(options: RunOptions) -> Session:
-    return Session(screen_for(options), tap_for(options))
+def _session(options: RunOptions, settings: Settings, past: Sequence[Record] = ()) -> Session:
+    """What one run is driven with; `past` is what earlier lives of it did."""
+    session = traced(Session(screen_for(options), tap_for(options)), settings, past)
+    session.catch_up(past)
+    return session
 
 
 def _files(names: Sequence[str]) -> tuple[Path, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from explorer.cli.failures import tell_error
-from explorer.cli.figures import counted, duration, money, tokens
+from explorer.cli.figures import cached, counted, duration, money, tokens
 from explorer.cli.options import RunOptions
 from explorer.cli.output import Outcome, described, emit_outcome, exit_code, token_counts
 from explorer.cli.plain import one_line
@@ -63,7 +63,9 @@ class Closing:
 
     def _account(self, result: RunResult, outcome: Outcome) -> None:
         ending = "complete" if outcome.status == "complete" else f"stopped early ({one_line(result.reason)})"
-        figures = [money(result.cost_usd), f"{tokens(result.usage.total_tokens)} tokens", duration(result.seconds)]
+        usage = result.usage
+        used = f"{tokens(usage.total_tokens)} tokens{cached(usage.cache_read_tokens, usage.input_tokens)}"
+        figures = [money(result.cost_usd), used, duration(result.seconds)]
         evidence = [
             counted(result.sources, "source"),
             counted(result.citations, "citation"),

@@ -4,6 +4,7 @@ THOUSAND = 1_000
 MILLION = 1_000_000
 MINUTE_S = 60
 HOUR_MINUTES = 60
+TENTHS_BELOW_S = 9.95
 
 
 def money(usd: float | None) -> str:
@@ -29,6 +30,21 @@ def duration(seconds: float) -> str:
     if minutes < HOUR_MINUTES:
         return f"{minutes}m{rest:02d}s"
     return f"{minutes // HOUR_MINUTES}h{minutes % HOUR_MINUTES:02d}m"
+
+
+def short_time(seconds: float) -> str:
+    """The same with a tenth below ten seconds: `0.4s`, `12s`, `2m05s`."""
+    return f"{max(0.0, seconds):.1f}s" if seconds < TENTHS_BELOW_S else duration(seconds)
+
+
+def percent(part: float | None) -> str:
+    """`83 %`; `-` when there is nothing to take a part of."""
+    return "-" if part is None else f"{100 * part:.0f} %"
+
+
+def cached(part: int, whole: int) -> str:
+    """How much of the input came from the provider's cache, ` (83 % from the cache)`; empty when nothing did."""
+    return f" ({percent(part / whole)} from the cache)" if part and whole else ""
 
 
 def size(count: int) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.figures import counted, duration, money, tokens
+from explorer.cli.figures import counted, duration, money, size, tokens
 from explorer.cli.live import tree
 from explorer.cli.options import COMMON, CommonOptions
 from explorer.cli.origins_page import origins_page
@@ -15,13 +15,12 @@ from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line, plain
 from explorer.cli.reading import configured
 from explorer.cli.report_page import REPORT, print_report
+from explorer.cli.run_costs import costs_page, head, head_rows, role_table
 from explorer.cli.run_facts import (
     TimelineEvent,
     named,
     run_facts,
-    slowest_words,
     timeline_page,
-    tokens_by_role,
 )
 from explorer.cli.run_view import RUNNING, AgentView, RunView
 from explorer.cli.screen import line_of, say
@@ -29,10 +28,12 @@ from explorer.cli.table import aligned
 from explorer.errors import NotFoundError
 from explorer.provenance import origins
 from explorer.runs import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
+from explorer.spending.tally import Spending, spending_of
 from explorer.workspace import Workspace
 
 LEAST_QUESTION_CELLS = 30
 TIMELINE_LINES = 20
+PAGE_COLUMNS = 80
 RunName = Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")]
 
 
@@ -60,6 +61,10 @@ def show(
         bool,
         Parameter(name="--files", negative="", help="Where each file comes from: who wrote it, when, citing what."),
     ] = False,
+    costs: Annotated[
+        bool,
+        Parameter(name="--costs", negative="", help="Tokens, money and time by role and agent; the chain of waiting."),
+    ] = False,
     options: CommonOptions = COMMON,
 ) -> int:
     """Show one run: its question, agents, files, sources, cost, and how it went.
@@ -77,12 +82,14 @@ def show(
         view.apply(record)
     if view.status == RUNNING and not is_running(folder):
         view.status = UNFINISHED
-    if options.output_format == "text" and files:
-        emit(origins_page(origins(records, Workspace(folder))))
-    elif options.output_format == "text":
-        emit(timeline_page(events) if timeline else _page(view, folder, events))
-    else:
+    if options.output_format != "text":
         emit_json(run_facts(view, folder, records) | {"timeline": [event.facts() for event in events]})
+    elif files:
+        emit(origins_page(origins(records, Workspace(folder))))
+    elif costs:
+        emit(costs_page(spending_of(records), _columns()))
+    else:
+        emit(timeline_page(events) if timeline else _page(view, folder, events, spending_of(records)))
     return 0
 
 
@@ -121,13 +128,19 @@ def _listing(found: list[RunOverview]) -> str:
     return aligned(header, rows, last_width=max(room, LEAST_QUESTION_CELLS))
 
 
-def _page(view: RunView, folder: Path, events: list[TimelineEvent]) -> str:
+def _columns() -> int:
+    """How wide a page may be: as the terminal, elsewhere as most terminals are."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PAGE_COLUMNS
+
+
+def _page(view: RunView, folder: Path, events: list[TimelineEvent], spending: Spending) -> str:
     cut = len(events) - TIMELINE_LINES
     lines = timeline_page(events[-TIMELINE_LINES:]).splitlines()
     timeline = [f"... {counted(cut, 'earlier line')}: --timeline shows all", *lines] if cut > 0 else lines
     blocks = [
         plain(view.question),
-        _head(view, folder),
+        _head(view, folder, spending),
+        "Roles\n" + role_table(spending, _columns()),
         "Agents\n" + "\n".join(f"  {'  ' * depth}{_agent(agent)}" for agent, depth, _ in tree(view)),
         "Files\n" + ("\n".join(f"  {_file(view, path)}" for path in view.files) or "  none"),
         "Timeline\n" + "\n".join(f"  {line}" for line in timeline),
@@ -135,24 +148,22 @@ def _page(view: RunView, folder: Path, events: list[TimelineEvent]) -> str:
     return "\n\n".join(blocks)
 
 
-def _head(view: RunView, folder: Path) -> str:
+def _head(view: RunView, folder: Path, spending: Spending) -> str:
     status = f"{view.status} ({one_line(view.reason)})" if view.reason else view.status
-    seconds = (view.last - view.started).total_seconds() if view.last and view.started else 0.0
     path = folder / REPORT
     rows = [
         ("run", folder.name),
         ("status", status),
         ("started", view.started.astimezone().strftime("%Y-%m-%d %H:%M") if view.started else "?"),
-        ("spent", f"{money(view.cost_usd)}, {tokens(view.usage.total_tokens)} tokens, {duration(seconds)}"),
+        ("spent", f"{money(view.cost_usd)}, {tokens(view.usage.total_tokens)} tokens, {duration(spending.seconds)}"),
         ("models", ", ".join(sorted(set(view.models.values()))) or "?"),
-        ("roles", ", ".join(f"{role} {tokens(count)} tokens" for role, count in tokens_by_role(view).items()) or "-"),
-        ("slowest", slowest_words(view)),
+        *head_rows(spending),
         ("failed", counted(view.failed_attempts, "attempt") + " at a turn"),
         ("orders", ", ".join(f"{order.kind} at record {order.seq}" for order in view.orders) or "none"),
         ("sources", str(len(view.sources))),
         ("report", str(path) if path.is_file() else "none yet"),
     ]
-    return "\n".join(f"{name:<9}{one_line(words)}" for name, words in rows)
+    return head(rows, _columns())
 
 
 def _agent(agent: AgentView) -> str:
@@ -163,4 +174,5 @@ def _agent(agent: AgentView) -> str:
 
 def _file(view: RunView, path: str) -> str:
     file = view.files[path]
-    return f"{one_line(path)}  {counted(file.lines, 'line')}  {one_line(file.title)}".rstrip()
+    extent = counted(file.lines, "line") if file.lines else size(file.bytes)
+    return f"{one_line(path)}  {extent}  {one_line(file.title)}".rstrip()

@@ -5,12 +5,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from explorer.cli.figures import duration
 from explorer.cli.output import token_counts
 from explorer.cli.report_page import REPORT
+from explorer.cli.run_costs import spending_facts
 from explorer.cli.run_view import AgentView, RunView
 from explorer.events import ENGINE, Record, RunFinished
 from explorer.provenance import origins
+from explorer.spending.tally import spending_of
 from explorer.workspace import Workspace
 
 
@@ -39,35 +40,10 @@ def timeline_page(events: Sequence[TimelineEvent]) -> str:
     return "\n".join(f"{event.seq:>{width}} {event.at.astimezone():%H:%M:%S} {event.words}" for event in events)
 
 
-def tokens_by_role(view: RunView) -> dict[str, int]:
-    """Tokens of all agents of each role."""
-    totals: dict[str, int] = {}
-    for agent in view.agents.values():
-        totals[agent.role] = totals.get(agent.role, 0) + agent.usage.total_tokens
-    return totals
-
-
-def seconds_of(agent: AgentView, view: RunView) -> float:
-    """How long an agent was at work, up to the latest record."""
-    still = (view.last - agent.began).total_seconds() if agent.began and view.last else 0.0
-    return agent.seconds + still
-
-
-def slowest(view: RunView) -> AgentView | None:
-    """The helper that took longest; who leads waits for all of them, and is not meant."""
-    helpers = [agent for agent in view.agents.values() if agent.parent]
-    return max(helpers or view.agents.values(), key=lambda agent: seconds_of(agent, view), default=None)
-
-
-def slowest_words(view: RunView) -> str:
-    """The same for people."""
-    agent = slowest(view)
-    return f"{agent.id}, {duration(seconds_of(agent, view))}" if agent else "-"
-
-
 def run_facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[str, object]:
     """Everything, for programs."""
-    longest = slowest(view)
+    spending = spending_of(records)
+    seconds = {agent.id: agent.seconds for agent in spending.agents}
     path = folder / REPORT
     return {
         "run_id": folder.name,
@@ -80,9 +56,10 @@ def run_facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[st
         "tokens": token_counts(view.usage),
         "steps": view.steps,
         "models": view.models,
-        "agents": [_agent_facts(agent, view) for agent in view.agents.values()],
-        "slowest_agent": longest.id if longest else None,
-        "tokens_by_role": tokens_by_role(view),
+        "agents": [_agent_facts(agent, seconds.get(agent.id, 0.0)) for agent in view.agents.values()],
+        "slowest_agent": spending.slowest.id if spending.slowest else None,
+        "tokens_by_role": {role.role: role.paid.usage.total_tokens for role in spending.roles},
+        "spending": spending_facts(spending),
         "failed_attempts": view.failed_attempts,
         "orders": [asdict(order) for order in view.orders],
         "files": [file.model_dump(mode="json") for file in view.files.values()],
@@ -94,7 +71,7 @@ def run_facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[st
     }
 
 
-def _agent_facts(agent: AgentView, view: RunView) -> dict[str, object]:
+def _agent_facts(agent: AgentView, seconds: float) -> dict[str, object]:
     return {
         "id": agent.id,
         "role": agent.role,
@@ -106,5 +83,5 @@ def _agent_facts(agent: AgentView, view: RunView) -> dict[str, object]:
         "max_steps": agent.max_steps,
         "tokens": token_counts(agent.usage),
         "cost_usd": agent.cost_usd,
-        "seconds": seconds_of(agent, view),
+        "seconds": round(seconds, 3),
     }

@@ -9,6 +9,7 @@ from explorer.events import (
     AgentFinished,
     AgentStarted,
     AnyEvent,
+    CitationsJudged,
     Record,
     RoleLoaded,
     RunFinished,
@@ -50,10 +51,6 @@ class AgentView:
     """None when a turn's price is not known."""
     open_calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
     """The calls of its last turn that are not answered, by the engine's key."""
-    began: datetime | None = None
-    """When its latest task began; None once that is done."""
-    seconds: float = 0.0
-    """It took for the tasks that are done."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +102,10 @@ class RunView:
             case RunForked():
                 self.run_id = event.run_id
             case AgentStarted():
-                self._start(event, record.at)
+                self._start(event)
             case _:
                 self._keep(event, record.seq)
-                self._apply_to_agent(event, record.at)
+                self._apply_to_agent(event)
 
     def _keep(self, event: AnyEvent, seq: int) -> None:
         match event:
@@ -116,6 +113,9 @@ class RunView:
                 self.models[event.role] = event.model
             case SourceRecorded():
                 self.sources[event.source.id] = event.source
+            case CitationsJudged():
+                self.usage += event.usage
+                self.cost_usd = _sum(self.cost_usd, event.cost_usd)
             case StopAsked():
                 self.orders.append(AppliedOrder(seq, "stop", event.reason))
             case Steered() if event.order:
@@ -139,13 +139,13 @@ class RunView:
         """Turns of all agents."""
         return sum(agent.steps for agent in self.agents.values())
 
-    def _start(self, event: AgentStarted, at: datetime) -> None:
+    def _start(self, event: AgentStarted) -> None:
         self.status, self.reason = RUNNING, ""
         self.agents[event.agent] = AgentView(
-            id=event.agent, role=event.role, parent=event.parent, task=event.task, max_steps=event.max_steps, began=at
+            id=event.agent, role=event.role, parent=event.parent, task=event.task, max_steps=event.max_steps
         )
 
-    def _apply_to_agent(self, event: AnyEvent, at: datetime) -> None:
+    def _apply_to_agent(self, event: AnyEvent) -> None:
         agent = self.agents.get(event.agent)
         if agent is None:
             return
@@ -153,7 +153,7 @@ class RunView:
             case AgentContinued():
                 self.status, self.reason = RUNNING, ""
                 agent.status, agent.reason, agent.doing = WORKING, "", "thinking"
-                agent.max_steps, agent.began = agent.steps + event.max_steps, at
+                agent.max_steps = agent.steps + event.max_steps
             case TurnTaken():
                 self._take(agent, event)
             case TurnFailed():
@@ -167,8 +167,6 @@ class RunView:
             case AgentFinished():
                 agent.status, agent.reason, agent.doing = event.status.value, event.reason, ""
                 agent.open_calls = {}
-                agent.seconds += (at - agent.began).total_seconds() if agent.began else 0.0
-                agent.began = None
             case _:
                 pass
 

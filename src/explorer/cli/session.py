@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from explorer.cli.output import INTERRUPTED, TERMINATED
@@ -43,6 +43,8 @@ class Session:
     screen: Screen
     tap: Observe | None = None
     """Is given every record, e.g. to print it."""
+    beside: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
+    """What is open while the work is done, e.g. what sends spans of it."""
     view: RunView = field(default_factory=RunView)
     stop: StopSignal = field(default_factory=StopSignal)
     interrupts: int = 0
@@ -59,7 +61,8 @@ class Session:
         """Do the work while showing it; a signal winds it down, a second one stops it."""
         try:
             with self._signals(), self.screen.shown(self.view):
-                return await self._work_beside_screen(work)
+                async with self.beside():
+                    return await self._work_beside_screen(work)
         except asyncio.CancelledError:
             if self.code is None:
                 raise

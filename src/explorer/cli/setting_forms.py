@@ -112,6 +112,13 @@ def secret(raw: str) -> str:
     return raw
 
 
+def headers(raw: str) -> str:
+    """Headers as the OpenTelemetry specification has them; what is wrong in them is left out when they are sent."""
+    if not raw.isascii() or not raw.isprintable():
+        raise ValueError
+    return raw
+
+
 def _amount(raw: str) -> float:
     number = raw.strip().removeprefix("$")
     if re.fullmatch(r"\d+(\.\d+)?|\.\d+", number) is None:

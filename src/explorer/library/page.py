@@ -48,6 +48,7 @@ from explorer.report import (
     reference,
     with_frontmatter,
     without_frontmatter,
+    without_network,
 )
 
 MAX_HEAD_CHARS = 20_000
@@ -228,7 +229,9 @@ def numbered(content: Contribution, known: Mapping[int, str]) -> tuple[str, dict
     Raises:
         ToolError: There is nothing in it, or an id that no source of the run has.
     """
-    body = visible(without_frontmatter(content.content.replace("\r\n", "\n"))).strip()
+    words = visible(without_frontmatter(content.content.replace("\r\n", "\n"))).strip()
+    # A report of the library stands alone: there is no file beside it, and nothing is loaded from elsewhere.
+    body = without_network(words, lambda _path: False)
     if not body:
         raise ToolError("nothing was written: the content is empty")
     cited = list(dict.fromkeys(cited_ids(body)))

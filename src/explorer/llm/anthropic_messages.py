@@ -37,6 +37,8 @@ class AnthropicClient:
             max_retries=0,
             http_client=http_client(base_url, options.timeouts, anthropic.DefaultAioHttpClient),
         )
+        # Whole, so that the SDK need not put it together for every request.
+        self._url = f"{str(self._sdk.base_url).rstrip('/')}/v1/messages"
         self._stream_class = anthropic.AsyncStream[Any]
         self._status_error = anthropic.APIStatusError
         self._connection_error = anthropic.APIConnectionError
@@ -70,7 +72,7 @@ class AnthropicClient:
         """Send a body as it is; `cast_to` a raw response makes the SDK hand it over unread."""
         try:
             response = await self._sdk.post(
-                "/v1/messages",
+                self._url,
                 content=body,
                 cast_to=httpx2.Response,
                 stream=True,

@@ -43,6 +43,8 @@ class OpenAIClient:
             # The SDK reads these from the environment; another server has no business knowing them.
             self._sdk.organization = None
             self._sdk.project = None
+        # Whole, so that the SDK need not put it together for every request.
+        self._url = f"{str(self._sdk.base_url).rstrip('/')}/chat/completions"
         self._stream_class = openai.AsyncStream[Any]
         self._status_error = openai.APIStatusError
         self._connection_error = openai.APIConnectionError
@@ -78,7 +80,7 @@ class OpenAIClient:
         """Send a body as it is; `cast_to` a raw response makes the SDK hand it over unread."""
         try:
             response = await self._sdk.post(
-                "/chat/completions",
+                self._url,
                 content=body,
                 cast_to=httpx2.Response,
                 stream=True,

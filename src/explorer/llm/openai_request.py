@@ -51,7 +51,10 @@ def to_head(request: Request, *, official: bool) -> JsonObject:
 
 
 def to_rest(request: Request, *, official: bool) -> JsonObject:
-    """Write what may differ each time. OpenAI's models reject the older name of the limit, most others know no other."""
+    """Write what may differ each time.
+
+    OpenAI's models reject the older name of the output limit, most other servers know only that.
+    """
     return {"max_completion_tokens" if official else "max_tokens": request.max_output_tokens}
 
 
@@ -86,7 +89,7 @@ def _append_said(messages: list[JsonObject], said: UserText) -> None:
 
 def _own_messages(turn: Turn) -> list[JsonObject]:
     """Return the turn's message as it was stored; one that says nothing at all is refused by servers."""
-    return [block for block in turn.blocks if any(block.get(f) for f in ("content", "tool_calls", "refusal"))]
+    return [block for block in turn.blocks if block.get("content") or block.get("tool_calls") or block.get("refusal")]
 
 
 def _projected_messages(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:

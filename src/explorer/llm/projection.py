@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from explorer.errors import ModelError, ModelFault
@@ -38,13 +37,17 @@ def require_unique_ids(ids: Iterable[str]) -> None:
     Raises:
         ModelError: Two calls have one id (transport, so the turn is asked for again).
     """
-    repeated = [call_id for call_id, count in Counter(ids).items() if count > 1]
-    if repeated:
-        raise ModelError(ModelFault.TRANSPORT, f"the reply has two calls with the id {repeated[0]!r}")
+    seen: set[str] = set()
+    for call_id in ids:
+        if call_id in seen:
+            raise ModelError(ModelFault.TRANSPORT, f"the reply has two calls with the id {call_id!r}")
+        seen.add(call_id)
 
 
 def with_ids(ids: list[str]) -> list[str]:
     """Fill in the ids that a server left out with `call_<n>`, unique within the turn."""
+    if all(ids):
+        return ids
     taken = set(ids)
     filled: list[str] = []
     number = 0

@@ -1,7 +1,7 @@
 """Helpers of one role that start together begin with the same bytes: one warms the provider's cache for all.
 
-An entry can be read only once the reply to the request that writes it has begun. Hundreds of requests sent at once would
-each pay for the whole head; so the first goes ahead, and the others follow at its first content.
+An entry can be read only once the reply to the request that writes it has begun. Hundreds of requests sent at
+once would each pay for the whole head; so the first goes ahead, and the others follow at its first content.
 """
 
 import asyncio

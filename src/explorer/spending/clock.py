@@ -1,15 +1,15 @@
 """A run's own clock: it stands still while no process works on the run.
 
-The journal does not say where a process ended and the next began. What can be read off it is taken for certain: an
-end of the run, a repair, a fork, a second choice of sandbox, words that came with a resume. Beside these, time is taken
-for dead when no request to a model was under way in it, no tool was running, and the orchestrator was not done. The
-one thing that cannot be seen is a process that ended while tools ran and nothing else; up to `LONGEST_TOOL_S` such a
-pause counts as the tool's time.
+The journal does not say where one process ended and the next began. Some records are certain signs of it: an end of
+the run before them, a repair, a fork, a second choice of sandbox, words that came with a resume. Beside these, time
+is taken for dead in which no model was being asked, although an agent had nothing else to wait for. One thing cannot
+be seen: a process that ended while every agent was in a tool. Such a pause counts as the tools' time, unless it is
+longer than they are let run.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate, pairwise
 
@@ -31,8 +31,14 @@ from explorer.events import (
 
 IDLE_S = 5.0
 """A shorter pause is the engine's own work, or a machine that is busy with something else."""
-LONGEST_TOOL_S = 1_800.0
-"""No tool is let run longer; a longer pause with only tools open was none of theirs."""
+FAILED_ATTEMPT_S = 120.0
+"""So much before a first failed attempt counts as asking; when it was begun is not on record."""
+TOOL_S = 150.0
+"""Most tools are stopped after 120 s."""
+LONG_TOOL_S = 3_600.0
+"""For tools that are let run longer: commands, tools of other programs, the first look through a large folder."""
+LONG_EFFECTS = frozenset({"job", "external"})
+LONG_TOOLS = frozenset({"search_corpus", "read_document"})
 CALL_AGENT = "call_agent"
 Span = tuple[datetime, datetime]
 
@@ -51,7 +57,7 @@ class Life:
 
 
 class RunClock:
-    """Tells how long a run had been worked on at a given time."""
+    """Tells how long a run had been worked on at a given moment."""
 
     def __init__(self, lives: Sequence[Life]) -> None:
         self.lives = tuple(lives)
@@ -76,14 +82,20 @@ def clock_of(records: Sequence[Record]) -> RunClock:
     """Read a run's lives off its records."""
     if not records:
         return RunClock(())
-    breaks = _breaks(records)
-    starts = [records[0].at, *(end for _, end in breaks)]
+    starts, ends = [records[0].at], list[datetime]()
+    for start, end in _pauses(records):
+        if starts[-1] == start and len(starts) > 1:
+            # Nothing but a mark stands between two pauses: they are one.
+            starts[-1] = end
+        else:
+            ends.append(max(start, starts[-1]))
+            starts.append(end)
     # Never backwards, though the machine's clock may have been set between two records.
-    ends = [*(start for start, _ in breaks), max(record.at for record in records)]
-    return RunClock([Life(start, max(start, end)) for start, end in zip(starts, ends, strict=True)])
+    ends.append(max(starts[-1], records[-1].at))
+    return RunClock([Life(start, end) for start, end in zip(starts, ends, strict=True)])
 
 
-def request_starts(records: Iterable[Record]) -> dict[int, datetime]:
+def request_starts(records: Sequence[Record]) -> dict[int, datetime]:
     """When the request of each turn went out, by the turn's record; never before the agent's record before it."""
     latest: dict[str, datetime] = {}
     starts: dict[int, datetime] = {}
@@ -96,88 +108,75 @@ def request_starts(records: Iterable[Record]) -> dict[int, datetime]:
     return starts
 
 
-def _breaks(records: Sequence[Record]) -> list[Span]:
-    """The pauses between lives, in order."""
-    asking = _Covered(_asking(records))
+def _pauses(records: Sequence[Record]) -> list[Span]:
+    """The times between lives, in order."""
+    asked_since = _asked_since(records)
     watch, found = _Watch(), list[Span]()
-    for before, record in pairwise(records):
+    for (before, record), asked in zip(pairwise(records), asked_since[1:], strict=True):
         watch.see(before)
-        bare = asking.bare(before.at, record.at)
-        if watch.is_certain(before, record):
-            # Before the first request of the new life is the pause; a request may reach back behind its first record.
-            found.append(bare[0] if bare else (record.at, record.at))
-        else:
-            found += [span for span in bare if watch.is_dead(_seconds(span))]
+        # What was answered later than this record and asked before it was asked by a living process.
+        end = min(record.at, asked)
+        if watch.is_certain(before, record) or watch.is_dead((end - before.at).total_seconds()):
+            found.append((before.at, max(before.at, end)))
     return found
 
 
-def _asking(records: Sequence[Record]) -> list[Span]:
-    """When a model was being asked for certain: a process was there."""
-    starts, failed = request_starts(records), dict[str, datetime]()
-    spans: list[Span] = []
+def _asked_since(records: Sequence[Record]) -> list[datetime]:
+    """For each record, the earliest moment at which a model was asked for something that came with it or later."""
+    asked = request_starts(records)
+    latest, failed = dict[str, datetime](), dict[str, datetime]()
     for record in records:
         event = record.event
-        if isinstance(event, TurnTaken):
-            spans.append((starts[record.seq], record.at))
-        elif isinstance(event, TurnFailed):
-            # Attempts after the first are counted by the process that made the one before.
-            if event.attempt > 1 and event.agent in failed:
-                spans.append((failed[event.agent], record.at))
+        if isinstance(event, TurnFailed):
+            since = record.at - timedelta(seconds=FAILED_ATTEMPT_S)
+            # Attempts are counted by the process that makes them: a second one had its first in the same life.
+            before = failed.get(event.agent) if event.attempt > 1 else None
+            asked[record.seq] = before or max(since, latest.get(event.agent, since))
             failed[event.agent] = record.at
-    return sorted(spans)
+        latest[event.agent] = record.at
+    starts = [asked.get(record.seq, record.at) for record in reversed(records)]
+    return list(reversed(list(accumulate(starts, min))))
 
 
-class _Covered:
-    """Spans of time, asked for what they leave bare; from early to late."""
+@dataclass
+class _Agent:
+    """What an agent waits for."""
 
-    def __init__(self, spans: Sequence[Span]) -> None:
-        self._spans: list[Span] = []
-        for start, end in spans:
-            if self._spans and start <= self._spans[-1][1]:
-                self._spans[-1] = (self._spans[-1][0], max(end, self._spans[-1][1]))
-            else:
-                self._spans.append((start, end))
-        self._starts = [start for start, _ in self._spans]
-
-    def bare(self, start: datetime, end: datetime) -> list[Span]:
-        """What of a span is not covered, in order."""
-        found: list[Span] = []
-        place = max(0, bisect_right(self._starts, start) - 1)
-        while start < end and place < len(self._spans):
-            covered_from, covered_to = self._spans[place]
-            if covered_from >= end:
-                break
-            if start < covered_from:
-                found.append((start, covered_from))
-            start = max(start, covered_to)
-            place += 1
-        return [*found, (start, end)] if start < end else found
+    has_asked: bool = False
+    """Its task has had a turn: it waits for no place any more."""
+    calls: int = 0
+    """Calls of its last turn that are not answered."""
 
 
+@dataclass
 class _Watch:
-    """What is known of a run up to some record: who works, and on what."""
+    """What is known of a run up to some record: who works, and what for."""
 
-    def __init__(self) -> None:
-        self._tools: set[str] = set()
-        self._leader = ""
-        self._leads = False
-        self._has_sandbox = False
+    agents: dict[str, _Agent] = field(default_factory=dict[str, _Agent])
+    """Those at work."""
+    tools: dict[str, float] = field(default_factory=dict[str, float])
+    """By key of each call that is not answered, how long it may take."""
+    leader: str = ""
+    has_sandbox: bool = False
 
     def see(self, record: Record) -> None:
         """Take one record in."""
         event = record.event
         match event:
             case AgentStarted() | AgentContinued():
-                self._leader = self._leader or event.agent
-                self._leads = self._leads or event.agent == self._leader
-            case AgentFinished():
-                self._leads = self._leads and event.agent != self._leader
+                self.leader = self.leader or event.agent
+                self.agents[event.agent] = _Agent()
+            case TurnTaken() if event.agent in self.agents:
+                self.agents[event.agent] = _Agent(has_asked=True, calls=len(event.turn.calls))
             case ToolStarted() if event.name != CALL_AGENT:
-                self._tools.add(event.call)
-            case ToolFinished():
-                self._tools.discard(event.call)
+                self.tools[event.call] = _limit_s(event)
+            case ToolFinished() if event.agent in self.agents:
+                self.agents[event.agent].calls -= 1
+                self.tools.pop(event.call, None)
+            case AgentFinished():
+                self.agents.pop(event.agent, None)
             case SandboxChosen():
-                self._has_sandbox = True
+                self.has_sandbox = True
             case _:
                 pass
 
@@ -187,14 +186,17 @@ class _Watch:
         if isinstance(before.event, RunFinished | RunForked) or isinstance(event, Repaired | RunForked):
             return True
         if isinstance(event, SandboxChosen):
-            return self._has_sandbox
+            return self.has_sandbox
         return isinstance(event, Steered) and not event.order
 
     def is_dead(self, seconds: float) -> bool:
-        """Whether a pause in which no model was asked is one in which nobody worked."""
-        # Before the first agent begins and after the last is done the engine reads files and checks the report.
-        return self._leads and seconds > (LONGEST_TOOL_S if self._tools else IDLE_S)
+        """Whether a time in which no model was asked is one in which nobody worked."""
+        # Before the first agent begins and after the last is done, the engine reads files and checks the report.
+        if self.leader not in self.agents or seconds <= IDLE_S:
+            return False
+        is_due = any(agent.has_asked and agent.calls <= 0 for agent in self.agents.values())
+        return is_due or seconds > max(self.tools.values(), default=TOOL_S)
 
 
-def _seconds(span: Span) -> float:
-    return (span[1] - span[0]).total_seconds()
+def _limit_s(event: ToolStarted) -> float:
+    return LONG_TOOL_S if event.effect in LONG_EFFECTS or event.name in LONG_TOOLS else TOOL_S

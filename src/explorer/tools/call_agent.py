@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from explorer.events import AgentFinished, Status, WrittenFile
+from explorer.file_content import HEAD_BYTES, kind_of
 from explorer.history import AgentState
 from explorer.prompts import CALL_AGENT
 from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
@@ -27,7 +28,11 @@ OPEN_QUESTIONS = re.compile(
 
 def index_line(workspace: Workspace, path: str) -> str:
     """One file as a helper or an orchestrator sees it in an index."""
-    text = workspace.read_text(path)
+    content = workspace.read_bytes(path)
+    kind = kind_of(content[:HEAD_BYTES])
+    if kind:
+        return f"- {path} (0 lines, {len(content)} bytes): {kind}"
+    text = content.decode("utf-8", "replace")
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return f"- {path} ({len(text.splitlines())} lines, {len(text.encode())} bytes): {first[:FIRST_LINE_CHARS]}"
 

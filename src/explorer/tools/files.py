@@ -50,6 +50,7 @@ class ReadTool(Tool):
         f"{MAX_LINES} lines; the last line says how to read on. Stored sources are in .explorer/sources/S12.md."
     )
     arguments = ReadArguments
+    pages_itself = True
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

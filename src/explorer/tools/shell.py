@@ -26,7 +26,8 @@ MAX_FILES = 200
 SHOWN_FILES = 20
 LIBRARIES = ("numpy", "pandas", "matplotlib", "altair")
 """For figures and charts: commands have those that the engine's Python has."""
-SVG = re.compile(r"\A\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!DOCTYPE[^>]*>\s*){0,9}<svg\b", re.DOTALL)
+SVG_HEAD_CHARS = 2_000
+"""In which an SVG says that it is one, and what it shows."""
 SVG_TITLE = re.compile(r"<title>\s*([^<]{1,100}?)\s*</title>")
 BLOCK_S = 300.0
 MAX_TIMEOUT_S = 600
@@ -55,9 +56,9 @@ class ExecuteShellTool(Tool):
         self._workspace = workspace
         network = "whose only network is a proxy to a few hosts" if shell.place.proxy else "without network"
         self.description = (
-            f"Run a command with bash in a sandbox {network}, starting in this run's folder. Writable: "
-            f"{shell.confinement.writable}. {_python()}: compute with it rather than in your head. "
-            "Output goes to a file; you get its beginning and end. What it leaves running is ended."
+            f"Run a command with bash in a sandbox {network}, in this run's folder. Writable: "
+            f"{shell.confinement.writable}. {_python()}: compute with it, not in your head. "
+            "You get the output's beginning and end. What it leaves running is ended."
         )
 
     async def execute(self, **arguments: Any) -> ToolResult:
@@ -159,10 +160,10 @@ def _why(reason: str, timeout: int) -> str:
 
 async def _told(workspace: Workspace, head: str, output: str, paths: Sequence[str]) -> ToolResult:
     """What the model reads, and the files for the index."""
-    text, size = await asyncio.to_thread(_ends_of, workspace, output)
+    text, size, is_cut = await asyncio.to_thread(_ends_of, workspace, output)
     findings = [path for path in paths if is_finding(path)]
     written = await asyncio.to_thread(_all_described, workspace, findings[:MAX_FILES])
-    lines = [f"{head}; {size} bytes of output" + (f", all of it in {output}" if size > len(text) else "")]
+    lines = [f"{head}; {size} bytes of output" + (f", all of it in {output}" if is_cut else "")]
     if findings:
         lines.append(f"files written: {_named(written, findings)}")
     if text:
@@ -182,8 +183,8 @@ def _named(written: dict[str, WrittenFile], paths: Sequence[str]) -> str:
     return " and ".join([*([", ".join(names)] if names else []), *([rest] if more else [])])
 
 
-def _ends_of(workspace: Workspace, output: str) -> tuple[str, int]:
-    """An output's beginning and end as text, and its size in bytes."""
+def _ends_of(workspace: Workspace, output: str) -> tuple[str, int, bool]:
+    """An output's beginning and end as text, its size in bytes, and whether anything lies between."""
     path = workspace.folder / output
     try:
         with path.open("rb") as file:
@@ -192,12 +193,12 @@ def _ends_of(workspace: Workspace, output: str) -> tuple[str, int]:
             file.seek(max(len(first), size - MAX_READ_BYTES))
             last = file.read(MAX_READ_BYTES)
     except OSError:
-        return "", 0
+        return "", 0, False
     text = (first + last).decode("utf-8", "replace")
     if len(text) <= HEAD_CHARS + TAIL_CHARS and size == len(first + last):
-        return text.rstrip(), size
+        return text.rstrip(), size, False
     cut = size - len(text[:HEAD_CHARS].encode()) - len(text[-TAIL_CHARS:].encode())
-    return f"{text[:HEAD_CHARS]}\n[{cut} bytes cut]\n{text[-TAIL_CHARS:].rstrip()}", size
+    return f"{text[:HEAD_CHARS]}\n[{cut} bytes cut]\n{text[-TAIL_CHARS:].rstrip()}", size, True
 
 
 def _all_described(workspace: Workspace, paths: Sequence[str]) -> dict[str, WrittenFile]:
@@ -215,10 +216,13 @@ def _described(workspace: Workspace, path: str) -> WrittenFile | None:
     if kind:
         return WrittenFile(path=path, title=kind, lines=0, bytes=len(content), sha256=digest)
     text = content.decode("utf-8", "replace")
-    changes = {"sha256": digest, "bytes": len(content)} | ({"title": _svg_title(text)} if SVG.match(text) else {})
-    return describe(path, text).model_copy(update=changes)
+    as_it_is = {"sha256": digest, "bytes": len(content)}
+    return describe(path, text).model_copy(update={**as_it_is, **_svg(text[:SVG_HEAD_CHARS])})
 
 
-def _svg_title(text: str) -> str:
-    found = SVG_TITLE.search(text)
-    return f"an SVG image: {found[1]}" if found else "an SVG image"
+def _svg(head: str) -> dict[str, str]:
+    """The title of a text that is a picture: its first line says nothing."""
+    if "<svg" not in head or not head.lstrip().startswith("<"):
+        return {}
+    found = SVG_TITLE.search(head)
+    return {"title": f"an SVG image: {found[1]}" if found else "an SVG image"}

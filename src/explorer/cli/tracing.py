@@ -1,0 +1,70 @@
+"""Spans of a run for the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names; nothing where none is named."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from urllib.parse import unquote, urlsplit
+
+from explorer.cli.session import Session
+from explorer.events import Record
+from explorer.settings import Settings
+
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+TRACES = "/v1/traces"
+REFUSED = "no spans are sent: OTEL_EXPORTER_OTLP_ENDPOINT is no URL that starts with http:// or https://"
+
+
+def traced(session: Session, settings: Settings, past: Iterable[Record] = ()) -> Session:
+    """The same session, its records made into spans where a collector is configured.
+
+    Args:
+        session: Not yet driven.
+        settings: Of now: where a run's earlier lives sent their spans does not matter.
+        past: What earlier lives did.
+    """
+    url = traces_url(settings)
+    if not url:
+        return session
+    if not _is_usable(url):
+        session.screen.say(REFUSED)
+        return session
+    from explorer.telemetry.sending import Collector  # noqa: PLC0415 - not needed where no collector is configured
+    from explorer.telemetry.tracing import Tracing  # noqa: PLC0415 - the same
+
+    headers = read_headers(settings.secrets.otlp_headers.get_secret_value())
+    tracing, tap = Tracing(Collector(url, headers), session.screen.say), session.tap
+    tracing.catch_up(past)
+
+    def observe(record: Record) -> None:
+        if tap is not None:
+            tap(record)
+        tracing.observe(record)
+
+    return replace(session, tap=observe, beside=tracing.open)
+
+
+def traces_url(settings: Settings) -> str:
+    """Where spans go; empty when nowhere."""
+    services = settings.services
+    base = services.otlp_endpoint.rstrip("/")
+    return services.otlp_traces_endpoint or (base and base + TRACES)
+
+
+def _is_usable(url: str) -> bool:
+    """Other programs may have the variable for another protocol: no reason to refuse a run."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def read_headers(text: str) -> dict[str, str]:
+    """`name=value,name=value`, values written as in a URL, as the OpenTelemetry specification has them."""
+    headers: dict[str, str] = {}
+    for pair in text.split(","):
+        name, equals, value = pair.partition("=")
+        clear = unquote(value).strip()
+        if equals and HEADER_NAME.fullmatch(name.strip()) and clear.isascii() and clear.isprintable():
+            headers[name.strip()] = clear
+    return headers

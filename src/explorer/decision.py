@@ -1,0 +1,59 @@
+"""What is to be done with an agent instead of asking its model: each decision is one event in the journal."""
+
+from dataclasses import dataclass
+
+from explorer.events import AgentFinished, AnyEvent, Clearing, Compacted, NoteAdded, Status, Summarised
+
+
+@dataclass(frozen=True)
+class Note:
+    """Words to add to a conversation."""
+
+    reason: str
+    text: str
+
+    def event(self, agent: str) -> AnyEvent:
+        """As it goes into the journal."""
+        return NoteAdded(agent=agent, text=self.text, reason=self.reason)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an agent ends."""
+
+    status: Status
+    reason: str
+    summary: str
+
+    def event(self, agent: str) -> AnyEvent:
+        """As it goes into the journal."""
+        return AgentFinished(agent=agent, status=self.status, reason=self.reason, summary=self.summary)
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """Old results are to be cleared, up to a message."""
+
+    before: int
+    why: Clearing
+    tokens: int
+    """About how many the conversation has now."""
+
+    def event(self, agent: str) -> AnyEvent:
+        """As it goes into the journal."""
+        return Compacted(agent=agent, before=self.before, why=self.why, tokens=self.tokens)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Old exchanges are to be left out, up to a message, with words in their place."""
+
+    before: int
+    text: str
+
+    def event(self, agent: str) -> AnyEvent:
+        """As it goes into the journal."""
+        return Summarised(agent=agent, before=self.before, text=self.text)
+
+
+Decision = Note | Ending | Compaction | Summary
