@@ -1,6 +1,7 @@
 """What starting costs: to the help, to a run's first line, and from a long journal to the first request."""
 
 import asyncio
+import gc
 import json
 import resource
 import subprocess
@@ -33,6 +34,8 @@ from explorer.settings import Limits, Settings
 from scenarios import JsonObject, prose
 from wires import ANTHROPIC, OPENAI
 
+COLLECTOR = (50_000, 20, 50)
+"""As the command line sets it."""
 HELPER_TURNS = 9
 QUESTION = "What did the plant do?"
 
@@ -150,6 +153,7 @@ def main() -> None:
         (folder / ".explorer").mkdir(parents=True)
         records = journal_of(int(sys.argv[1]), settings)
         (folder / ".explorer" / "journal.jsonl").write_bytes(encode_all(records))
+        gc.set_threshold(*COLLECTOR)
         client = FirstRequest()
         began = time.process_time()
         try:
