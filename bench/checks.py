@@ -4,8 +4,9 @@ The targets are tighter (docs/decisions.md); these bounds catch what went wrong 
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from scenarios import JsonObject
+JsonObject = dict[str, Any]
 
 MAX_TO_LEAN = 3.0
 """CPU of a turn in a fan-out, beside the lean SDK loop."""
@@ -13,8 +14,12 @@ MAX_JOURNAL = 1.8
 MAX_GROWTH = 4.0
 """CPU of a late turn of a long run, beside an early one."""
 MIN_PREFIX_SHARE = 0.95
-MAX_HEAD_BYTES = 12_000
-MAX_HELP = 6.0
+MIN_CACHE_SHARE = 0.8
+"""Of a long run's input that Anthropic's cache would serve."""
+MAX_SENT = 0.7
+"""Bytes of a long run, beside a loop that sends everything again."""
+MAX_HEAD_BYTES = 16_000
+MAX_HELP = 25.0
 """CPU of `--help`, beside a Python that does nothing."""
 
 
@@ -37,6 +42,10 @@ def _of(key: tuple[str, str, str], row: JsonObject, cells: dict[tuple[str, str, 
         yield from _above(f"{where}: CPU beside the lean loop", row["cpu_s"] / lean["cpu_s"], MAX_TO_LEAN)
     if off and scenario.startswith("fan-out"):
         yield from _above(f"{where}: CPU beside no journal", row["cpu_s"] / off["cpu_s"], MAX_JOURNAL)
+    if lean and scenario.startswith("long-run"):
+        yield from _above(f"{where}: bytes beside sending everything", row["bytes"] / lean["bytes"], MAX_SENT)
+        if row["cache_share"] is not None and row["cache_share"] < MIN_CACHE_SHARE:
+            yield f"{where}: a cache would serve only {row['cache_share']:.1%}"
     if "growth" in row:
         yield from _above(f"{where}: CPU of a late turn beside an early one", row["growth"], MAX_GROWTH)
     if scenario.startswith(("fan-out", "research")) and row["prefix_share"] < MIN_PREFIX_SHARE:

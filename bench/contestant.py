@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 from pydantic import Field, SecretStr
+from scenarios import HELPER, LEAD, Scenario, prose, tool_text
+from wires import ANTHROPIC, OPENAI
 
 from explorer.budget import Budget
 from explorer.equipment import Equipment, open_equipment
@@ -25,8 +27,6 @@ from explorer.run import Extras, start
 from explorer.settings import Limits, Secrets, Services, Settings
 from explorer.team import Model
 from explorer.tool import Arguments, Tool, ToolResult
-from scenarios import HELPER, LEAD, Scenario, prose, tool_text
-from wires import ANTHROPIC, OPENAI
 
 MODELS = {OPENAI: "bench", ANTHROPIC: "claude-sonnet-5-5"}
 """Anthropic's has a price, which is worked out for every turn; nobody knows what another server asks."""

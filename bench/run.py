@@ -25,6 +25,7 @@ CONTESTANTS = ("engine", "engine-no-journal", "engine-no-compaction", "lean-sdk"
 ALL = ("start", "resume-10k", "research-small", "fan-out-10", "fan-out-100", "fan-out-500", "long-run")
 SIZES = {"long-run": "long-run-300"}
 SMALL_SIZES = {"long-run": "long-run-60", "fan-out-100": "fan-out-20", "fan-out-500": "fan-out-40"}
+SMALL_CONTESTANTS = ("engine", "engine-no-journal", "lean-sdk")
 SMALL = ("start", "resume-10k", "research-small", "fan-out-100", "long-run")
 CELL_S = 600
 
@@ -118,12 +119,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="; ".join(ALL))
     parser.add_argument("--wire", choices=(OPENAI, ANTHROPIC), help="one of the two; both without it")
-    parser.add_argument("--small", action="store_true", help="fewer helpers and turns, in half a minute")
+    parser.add_argument("--small", action="store_true", help="fewer helpers, turns and contestants, in a minute")
     parser.add_argument("--check", action="store_true", help="fail on gross regressions, by ratios of this run")
     parser.add_argument("--uvloop", action="store_true", help="every contestant on uvloop")
-    parser.add_argument("--contestants", nargs="+", default=CONTESTANTS, choices=CONTESTANTS, metavar="NAME")
+    parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, metavar="NAME")
     parser.add_argument("--json", metavar="FILE", help="write all rows")
     asked = parser.parse_args()
+    asked.contestants = asked.contestants or (SMALL_CONTESTANTS if asked.small else CONTESTANTS)
     names = asked.scenarios or (SMALL if asked.small else ALL)
     rows = list(measured(names, (asked.wire,) if asked.wire else (OPENAI, ANTHROPIC), asked))
     if asked.json:

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from scenarios import JsonObject, prose
+from wires import ANTHROPIC, OPENAI
+
 from explorer.errors import ModelError, ModelFault
 from explorer.events import (
     JOURNAL_VERSION,
@@ -31,8 +34,6 @@ from explorer.prompts import ORCHESTRATOR
 from explorer.records import encode_all
 from explorer.run import Extras, resume
 from explorer.settings import Limits, Settings
-from scenarios import JsonObject, prose
-from wires import ANTHROPIC, OPENAI
 
 COLLECTOR = (50_000, 20, 50)
 """As the command line sets it."""
