@@ -38,19 +38,25 @@ def _of(key: tuple[str, str, str], row: JsonObject, cells: dict[tuple[str, str, 
         return
     where = f"{scenario} over {wire}"
     lean, off = (cells.get((scenario, wire, other)) for other in ("lean-sdk", "engine-no-journal"))
+    if scenario.startswith("long-run"):
+        yield from _of_long_run(where, row, lean)
+        return
     if lean and scenario.startswith("fan-out"):
         yield from _above(f"{where}: CPU beside the lean loop", row["cpu_s"] / lean["cpu_s"], MAX_TO_LEAN)
     if off and scenario.startswith("fan-out"):
         yield from _above(f"{where}: CPU beside no journal", row["cpu_s"] / off["cpu_s"], MAX_JOURNAL)
-    if lean and scenario.startswith("long-run"):
-        yield from _above(f"{where}: bytes beside sending everything", row["bytes"] / lean["bytes"], MAX_SENT)
-        if row["cache_share"] is not None and row["cache_share"] < MIN_CACHE_SHARE:
-            yield f"{where}: a cache would serve only {row['cache_share']:.1%}"
-    if "growth" in row:
-        yield from _above(f"{where}: CPU of a late turn beside an early one", row["growth"], MAX_GROWTH)
-    if scenario.startswith(("fan-out", "research")) and row["prefix_share"] < MIN_PREFIX_SHARE:
+    if row["prefix_share"] < MIN_PREFIX_SHARE:
         yield f"{where}: only {row['prefix_share']:.1%} of what was resent was a byte prefix"
     yield from _above(f"{where}: bytes of a helper's head", row["helper_head_bytes"], MAX_HEAD_BYTES)
+
+
+def _of_long_run(where: str, row: JsonObject, lean: JsonObject | None) -> Iterator[str]:
+    if lean:
+        yield from _above(f"{where}: bytes beside sending everything", row["bytes"] / lean["bytes"], MAX_SENT)
+    if row["cache_share"] is not None and row["cache_share"] < MIN_CACHE_SHARE:
+        yield f"{where}: a cache would serve only {row['cache_share']:.1%}"
+    if "growth" in row:
+        yield from _above(f"{where}: CPU of a late turn beside an early one", row["growth"], MAX_GROWTH)
 
 
 def _above(what: str, value: float, most: float) -> Iterator[str]:

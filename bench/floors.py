@@ -8,7 +8,7 @@ import asyncio
 import importlib.util
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -220,7 +220,7 @@ class Floor:
 
 
 @asynccontextmanager
-async def open_floor(kind: str, scenario: Scenario, wire: str, url: str, folder: Path) -> AsyncIterator[Floor]:
+async def open_floor(kind: str, scenario: Scenario, wire: str, url: str, folder: Path) -> AsyncGenerator[Floor]:
     """A contestant by name."""
     async with AsyncExitStack() as stack:
         asker = FLOORS[kind](wire, url)

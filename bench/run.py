@@ -10,7 +10,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -31,7 +31,7 @@ CELL_S = 600
 
 
 @contextmanager
-def model_server(latency_s: float) -> Iterator[str]:
+def model_server(latency_s: float) -> Generator[str]:
     """A server in a process of its own; its URL."""
     command = [sys.executable, str(HERE / "model_server.py"), "--latency", str(latency_s)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

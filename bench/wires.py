@@ -51,8 +51,8 @@ def _chunk(choices: list[JsonObject], usage: JsonObject | None = None) -> JsonOb
 
 def _anthropic_events(reply: Reply, turn: int) -> list[bytes]:
     usage = {"input_tokens": 1000, "output_tokens": 1}
-    message = {"id": f"msg_{turn}", "type": "message", "role": "assistant", "model": "bench", "content": []}
-    start = {**message, "stop_reason": None, "stop_sequence": None, "usage": usage}
+    message: JsonObject = {"id": f"msg_{turn}", "type": "message", "role": "assistant", "model": "bench", "content": []}
+    start: JsonObject = {**message, "stop_reason": None, "stop_sequence": None, "usage": usage}
     events: list[JsonObject] = [{"type": "message_start", "message": start}]
     for index, (block, deltas) in enumerate(_blocks(reply, turn)):
         events.append({"type": "content_block_start", "index": index, "content_block": block})

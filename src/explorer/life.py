@@ -105,7 +105,8 @@ class Life:
 
     def _account_for(self, workspace: Workspace, conclusion: Conclusion) -> None:
         """Write down where each file comes from, and what changed since an earlier run."""
-        write_files_index(self.records, workspace)
+        # Appends that shared a sync come back in any order.
+        write_files_index(sorted(self.records, key=lambda record: record.seq), workspace)
         if self.settings.since_run:
             started = self.records[0].at if self.records else None
             write_changes(self.folder, self.settings.since_run, self.fold, started, str(conclusion.status))

@@ -9,7 +9,7 @@ from explorer.events import Status, ToolStarted, TurnFailed
 from explorer.run import resume, start
 from explorer.runs import read_records
 from faults.fault_table import TABLE, Row
-from faults.stage import QUESTION, WIRES, check_left_behind, extras, only_run, part_of, settings, steady
+from faults.stage import QUESTION, WATCH_S, WIRES, check_left_behind, extras, only_run, part_of, settings, steady
 from model_servers import Asked, Reply
 from team_script import role_of
 
@@ -51,6 +51,11 @@ class Striking:
         return role if role == "searcher" and asked.results and part_of(asked) == "1" else ""
 
 
+def watch_of(row: Row) -> float:
+    """Seconds without content after which a model counts as stuck: few only where it is, however busy the machine."""
+    return WATCH_S if row.fault is ModelFault.STALLED else 10 * WATCH_S
+
+
 async def _outcome(row: Row, wire: str, folder: Path) -> ExplorerError | None:
     """Run with the fault; what stopped it, if anything did."""
     script = Striking(row)
@@ -58,7 +63,7 @@ async def _outcome(row: Row, wire: str, folder: Path) -> ExplorerError | None:
         stopped: ExplorerError | None = None
         try:
             async with asyncio.timeout(25):
-                result = await start(QUESTION, settings(folder, server), extras())
+                result = await start(QUESTION, settings(folder, server), extras(watch_of(row)))
         except ExplorerError as error:
             stopped = error
         else:
@@ -94,6 +99,6 @@ async def test_a_fault_of_the_model_costs_no_work(row: Row, wire: str, tmp_path:
     assert (stopped.exit_code, stopped.fault) == (row.stops, row.fault)
     assert f"explorer resume {run.name}" in (run / "report.md").read_text()
     with WIRES[wire](steady) as server:
-        result = await resume(run, settings(tmp_path, server), extras=extras())
+        result = await resume(run, settings(tmp_path, server), extras=extras(watch_of(row)))
         assert result.status is Status.COMPLETE
         check_left_behind(run, server)

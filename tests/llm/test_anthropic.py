@@ -120,7 +120,7 @@ def busy_turn(calls: int, *, thinks: bool = True) -> tuple[Turn, Results]:
     """A turn of so many calls, and its results."""
     thinking = [{"type": "thinking", "thinking": "Hm.", "signature": "s"}] * (2 * calls if thinks else 0)
     ids = [f"toolu_{number}" for number in range(calls)]
-    used = [{"type": "tool_use", "id": one, "name": "read_file", "input": {}} for one in ids]
+    used: list[dict[str, Any]] = [{"type": "tool_use", "id": one, "name": "read_file", "input": {}} for one in ids]
     turn = Turn(
         provider="anthropic",
         model="claude-opus-5-5",
