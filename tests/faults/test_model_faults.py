@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.errors import ExplorerError, ModelError
+from explorer.errors import ExplorerError, ModelError, ModelFault
 from explorer.events import Status, ToolStarted, TurnFailed
 from explorer.run import resume, start
 from explorer.runs import read_records
