@@ -1,7 +1,7 @@
 # Everyday commands. CI runs `.ci/run`: the same check, then the slow tests.
 export UV_PYTHON_DOWNLOADS ?= never
 
-.PHONY: setup format check slow crash golden
+.PHONY: setup format check slow crash bench golden
 
 setup:  ## everything a developer needs, in .venv
 	uv sync --locked --all-groups
@@ -18,6 +18,9 @@ slow:  ## the tests left out of the check because they take long
 
 crash:  ## end the process at every barrier, resume it, compare; prints the figures
 	uv run python tests/crash/enumerate.py --all
+
+bench:  ## what a turn costs, beside plain SDK loops and bare HTTP
+	uv run python bench/run.py
 
 golden:  ## write the golden files anew; look at the difference before committing it
 	uv run pytest --update-golden

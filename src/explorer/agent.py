@@ -29,6 +29,8 @@ class Head:
     model: str
     system: str
     tools: tuple[ToolSchema, ...]
+    run: str = ""
+    """The run's id: requests with one run and role go to the same place of the provider's cache."""
 
     @cached_property
     def bytes(self) -> int:
@@ -141,6 +143,7 @@ def _request(state: AgentState, head: Head, hold: Hold) -> Request:
         tools=head.tools,
         history=tuple(state.messages),
         max_output_tokens=hold.max_output_tokens,
+        run=head.run,
     )
 
 

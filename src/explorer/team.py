@@ -200,7 +200,7 @@ class Team:
         model = self._parts.model_of(state.role)
         toolbox = Toolbox(self._tools[tool.name] for tool in loaded.tools if tool.name in self._tools)
         room = AgentRoom(
-            head=Head(model=model.name, system=loaded.system, tools=loaded.tools),
+            head=Head(model=model.name, system=loaded.system, tools=loaded.tools, run=self._run_id),
             client=model.client,
             calls=CallRoom(toolbox, self._parts.record, self._spill, self._parts.workspace.digest, self._gate),
             account=lambda: self._account(state.role),
@@ -216,6 +216,11 @@ class Team:
 
     def _standing(self, state: AgentState) -> str:
         return standing(state, self._parts.fold, self._parts.workspace.read_text, self._parts.jobs)
+
+    @property
+    def _run_id(self) -> str:
+        started = self._parts.fold.started
+        return started.run_id if started is not None else ""
 
     def _account(self, role: str) -> Account:
         budget = self._parts.budget

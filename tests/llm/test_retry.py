@@ -238,3 +238,12 @@ async def test_a_full_gate_lets_the_next_in_when_one_leaves() -> None:
         assert order == ["first"]
         leave.set()
     assert order == ["first", "last"]
+
+
+async def test_a_gate_that_opens_between_two_looks_wakes_who_waits() -> None:
+    """Time passes between looking whether the gate is open and waiting for it: nobody runs, so nobody would wake us."""
+    looks = iter([0.0, 0.5, 1.5, 2.0, 2.5, 3.0])
+    gate = RateGate(4, Timing(clock=lambda: next(looks)))
+    gate.slow_down(1.0)
+    async with asyncio.timeout(5), gate.slot():
+        assert gate.parallel >= 1

@@ -106,7 +106,8 @@ class RateGate:
         closed_s = self._opens_at - self._timing.clock()
         if closed_s > 0:
             await self._timing.sleep(closed_s)
-        else:
+        elif self._running >= self.parallel:
+            # Only while somebody runs: the gate may have opened since it was looked at, and nobody would wake us.
             self._changed.clear()
             await self._changed.wait()
 
