@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from explorer.report import CITATION, without_frontmatter
 from explorer.verify.quotes import QUOTED
@@ -51,6 +52,11 @@ class Block:
     line: int
     text: str
     """Its lines, with citations as `MARK`."""
+
+    @cached_property
+    def breaks(self) -> list[int]:
+        """Where its lines end: looked up for each sentence, counted once."""
+        return [place for place, letter in enumerate(self.text) if letter == "\n"]
 
 
 @dataclass(frozen=True)
@@ -203,7 +209,7 @@ def _sentence(block: Block, start: int, end: int) -> Sentence:
         text = _without_rank(text)
     tail = len(MARK.sub(" ", raw[:last])) if has_tail else len(text)
     shown = MARK.sub(lambda found: f"[{found[1].replace(',', ', ')}]", raw)
-    line = block.line + block.text.count("\n", 0, start + led)
+    line = block.line + bisect_left(block.breaks, start + led)
     return Sentence(text, " ".join(shown.split()), line, tuple(dict.fromkeys(ids)), block.kind, tail)
 
 
