@@ -74,7 +74,7 @@ class Storm:
     ("wire", "retry_after", "asked_s", "scale"),
     [
         pytest.param("anthropic", "1", 1, 0.3, marks=pytest.mark.slow),
-        pytest.param("openai", "86400", 60, 0.02, marks=pytest.mark.slow),
+        pytest.param("openai", "86400", 60, 0.05, marks=pytest.mark.slow),
     ],
 )
 async def test_a_storm_of_64_throttled_agents_is_waited_out_together(

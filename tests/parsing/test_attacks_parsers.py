@@ -23,7 +23,10 @@ BOUND_S = 60.0
 TOO_LARGE_MB = 700
 TOO_LONG_S = 12.0
 
-PEAK = "\nimport resource\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+PEAK = (
+    "\nimport re\nfrom pathlib import Path\n"
+    "print(int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]) // 1024)"
+)
 FEED_ALONE = "import sys\nfrom xml.etree import ElementTree\nElementTree.fromstring(sys.stdin.buffer.read())" + PEAK
 PDF_ALONE = (
     "import sys, pypdfium2\npdf = pypdfium2.PdfDocument(sys.stdin.buffer.read())\n"
