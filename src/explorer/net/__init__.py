@@ -1,1 +1,1 @@
-"""TODO."""
+"""Sources on the network: guarded fetching, pages, search engines, Hacker News, Reddit."""
