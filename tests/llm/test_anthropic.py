@@ -8,11 +8,13 @@ from pydantic import SecretStr
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.anthropic_messages import AnthropicClient
 from explorer.llm.anthropic_reply import STOPS, AnthropicReply
-from explorer.llm.anthropic_request import to_body
+from explorer.llm.anthropic_request import to_head, to_messages, to_rest
+from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.options import ClientOptions, Place
 from explorer.llm.sse import ServerEvent
 from explorer.messages import (
     CallResult,
+    JsonObject,
     Message,
     Request,
     Results,
@@ -26,6 +28,11 @@ from model_servers import AnthropicServer, Reply
 
 PLACE = Place("Anthropic", "http://127.0.0.1", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "object", "properties": {}})
+
+
+def to_body(request: Request) -> JsonObject:
+    """The body as it is sent."""
+    return json.loads(FrozenHeads(to_head).body(request, to_messages(request), to_rest(request)))
 
 
 def request_for(*history: Message, system: str = "You search.") -> Request:

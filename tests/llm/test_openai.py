@@ -1,4 +1,5 @@
 import json
+from functools import partial
 from typing import Any, get_args
 
 import pytest
@@ -6,13 +7,15 @@ from openai.types.chat.chat_completion_chunk import Choice
 from pydantic import SecretStr
 
 from explorer.errors import ModelError, ModelFault
+from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.openai_chat import OpenAIClient
 from explorer.llm.openai_reply import STOPS, OpenAIReply
-from explorer.llm.openai_request import to_body
+from explorer.llm.openai_request import to_head, to_messages, to_rest
 from explorer.llm.options import ClientOptions, Place
 from explorer.llm.sse import ServerEvent
 from explorer.messages import (
     CallResult,
+    JsonObject,
     Message,
     Request,
     Results,
@@ -27,6 +30,12 @@ from model_servers import OpenAIServer, Reply
 
 PLACE = Place("OpenAI", "http://127.0.0.1", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "object", "properties": {}})
+
+
+def to_body(request: Request, *, official: bool) -> JsonObject:
+    """The body as it is sent."""
+    heads = FrozenHeads(partial(to_head, official=official))
+    return json.loads(heads.body(request, to_messages(request), to_rest(request, official=official)))
 
 
 def request_for(*history: Message) -> Request:

@@ -16,11 +16,6 @@ NEVER_MARKED = frozenset({"thinking", "redacted_thinking"})
 """The API refuses a mark on these."""
 
 
-def to_body(request: Request) -> JsonObject:
-    """Write the request as the body of `POST /v1/messages`."""
-    return {**to_head(request), "messages": to_messages(request), **to_rest(request)}
-
-
 def to_head(request: Request) -> JsonObject:
     """Write what stays the same for all requests of a role; its end is marked to be cached."""
     body: JsonObject = {"model": request.model, "stream": True}

@@ -22,12 +22,6 @@ def is_official(base_url: str) -> bool:
     return host == OFFICIAL_HOST or host.endswith(f".{OFFICIAL_HOST}")
 
 
-def to_body(request: Request, *, official: bool) -> JsonObject:
-    """Write the request as the body of `POST /chat/completions`."""
-    head = to_head(request, official=official)
-    return {**head, "messages": [*head["messages"], *to_messages(request)], **to_rest(request, official=official)}
-
-
 def to_head(request: Request, *, official: bool) -> JsonObject:
     """Write what stays the same for all requests of a role in a run: all but the history and the limit."""
     body: JsonObject = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
