@@ -5,11 +5,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, ClassVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
-from explorer.events import FileChange
+from explorer.events import NO_EFFECT, FileChange
 from explorer.messages import JsonObject, ToolSchema, mend_text
 
 CURRENT_CALL: ContextVar[str] = ContextVar("CURRENT_CALL", default="")
@@ -18,11 +19,18 @@ CURRENT_CALL: ContextVar[str] = ContextVar("CURRENT_CALL", default="")
 FORESEEN: ContextVar[FileChange | None] = ContextVar("FORESEEN", default=None)
 """The change that is on record for the call being executed, for `checked` tools; None outside of the engine."""
 
+UNTOLD = frozenset({"title", "minimum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "format"})
+"""Words of a schema that no model is told: a fault against them is answered with what would be right."""
+NAMED = frozenset({"properties", "$defs"})
+"""Words of a schema that hold schemas by name."""
+LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+NESTED = frozenset({"items", "additionalProperties"})
+
 
 class Effect(StrEnum):
     """What a call does to the world, which decides what a resumed run does with a call cut in the middle."""
 
-    PURE = "pure"
+    PURE = NO_EFFECT
     """Nothing: run it again."""
     CHECKED = "checked"
     """Changes one file: compare the file with what was foreseen, then know."""
@@ -99,10 +107,10 @@ class Tool(ABC):
         """For `checked` tools: the change `execute` is about to make, without making it."""
         return None
 
-    @property
+    @cached_property
     def parameters(self) -> JsonObject:
-        """JSON Schema of the arguments, without the titles and class docstrings pydantic adds."""
-        schema = _without_titles(self.arguments.model_json_schema())
+        """JSON Schema of the arguments as a model is told them: what is right, not all that is refused."""
+        schema = _told(self.arguments.model_json_schema())
         schema.pop("description", None)
         schema.setdefault("properties", {})
         return schema
@@ -121,24 +129,33 @@ class Tool(ABC):
         return {"type": "function", "function": function}
 
 
-def _without_titles(schema: JsonObject) -> JsonObject:
-    """Drop `title` keys that pydantic generates; a property that is itself called `title` stays."""
-    cleaned: JsonObject = {}
-    for key, value in schema.items():
-        if key == "title" and isinstance(value, str):
-            continue
-        if key == "properties":
-            cleaned[key] = {name: _without_titles(field) for name, field in value.items()}
-        elif isinstance(value, dict):
-            cleaned[key] = _without_titles(value)  # pyright: ignore[reportUnknownArgumentType]
-        elif isinstance(value, list):
-            cleaned[key] = [  # pyright: ignore[reportUnknownVariableType]
-                _without_titles(item) if isinstance(item, dict) else item  # pyright: ignore[reportUnknownArgumentType]
-                for item in value  # pyright: ignore[reportUnknownVariableType]
-            ]
-        else:
-            cleaned[key] = value
-    return cleaned
+def _told(schema: JsonObject) -> JsonObject:
+    """A schema without what no model needs: it is sent with every request, and the arguments are checked here.
+
+    What stands beside `default`, `enum` or `const` is a value and stays as it is, whatever its keys are called.
+    """
+    kept = {key: value for key, value in _chosen(schema).items() if key not in UNTOLD}
+    for key, value in kept.items():
+        if key in NAMED:
+            kept[key] = {name: _told(part) for name, part in value.items()}
+        elif key in LISTED:
+            kept[key] = [_told(part) for part in value]
+        elif key in NESTED and isinstance(value, dict):
+            kept[key] = _told(value)  # pyright: ignore[reportUnknownArgumentType]
+    if not kept.get("default", True):
+        del kept["default"]
+    if isinstance(kept.get("additionalProperties"), bool):
+        del kept["additionalProperties"]
+    return kept
+
+
+def _chosen(schema: JsonObject) -> JsonObject:
+    """A field whose null says what leaving it out says, without the null."""
+    forms: list[JsonObject] = [form for form in schema.get("anyOf", ()) if form != {"type": "null"}]
+    if not forms or schema.get("default", "") is not None:
+        return schema
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    return {**forms[0], **rest} if len(forms) == 1 else {"anyOf": forms, **rest}
 
 
 def tool(

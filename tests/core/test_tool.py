@@ -1,13 +1,15 @@
 import asyncio
 import json
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from core.stage import Recorder, as_json, call_room, compare_with_golden, started, tools_over
 from explorer.calls import Toolbox, answer
+from explorer.errors import ToolError
 from explorer.events import TurnTaken
 from explorer.llm.scripted import says
 from explorer.messages import JsonObject, ToolCall
@@ -66,7 +68,6 @@ def test_schemas_hold_no_generated_titles() -> None:
     assert titles_in(TitledArguments.model_json_schema()) != [], "the control: pydantic makes them"
     assert "no model shall read" not in str(schema)
     assert schema["required"] == ["title"]
-    assert schema["additionalProperties"] is False
     assert schema["$defs"]["Place"]["properties"] == {"title": {"description": "Of the place", "type": "string"}}
 
 
@@ -89,8 +90,130 @@ def test_a_tool_without_arguments_has_an_object_schema() -> None:
         """Tell the time."""
         return "noon"
 
-    assert now.parameters == {"additionalProperties": False, "properties": {}, "type": "object"}
+    assert now.parameters == {"properties": {}, "type": "object"}
     assert Toolbox([now]).prepare(ToolCall(id="1", name="now", arguments={}))[1] == {}
+
+
+class Span(BaseModel):
+    """From when to when."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    start: date | None = None
+    days: int = Field(default=0, ge=0, le=14, description="At most")
+    title: str = Field(default="", max_length=80)
+
+
+class ManyArguments(Arguments):
+    """One argument of every kind."""
+
+    word: str = Field(min_length=1, max_length=80, pattern="[a-z]+", description="One word")
+    end: int | None = Field(default=None, ge=1)
+    either: int | str | None = Field(default=None, description="A number or a name")
+    answer: bool | None
+    most: int | None = 5
+    limit: int = Field(default=30, gt=0, le=200)
+    shape: Literal["round", "flat"] = "round"
+    fixed: Literal["only"] = "only"
+    quiet: bool = False
+    names: list[Annotated[str, Field(max_length=9)]] = Field(default=[])
+    preset: dict[str, str | int] = Field(default={"title": "kept", "minimum": 3})
+    span: Span | None = Field(default=None, description="When")
+    spans: list[Span] = Field(default=[], max_length=5)
+    pair: tuple[int, Annotated[str, Field(min_length=1)]] = (1, "a")
+
+
+class ManyTool(Tool):
+    """A tool that is asked in every way."""
+
+    name = "many"
+    description = "Takes all."
+    arguments = ManyArguments
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Show what came."""
+        return ToolResult(success=True, content=str(arguments))
+
+
+MANY_TOLD: JsonObject = {
+    "word": {"description": "One word", "type": "string"},
+    "end": {"type": "integer"},
+    "either": {"anyOf": [{"type": "integer"}, {"type": "string"}], "description": "A number or a name"},
+    "answer": {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
+    "most": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": 5},
+    "limit": {"default": 30, "maximum": 200, "type": "integer"},
+    "shape": {"default": "round", "enum": ["round", "flat"], "type": "string"},
+    "fixed": {"const": "only", "default": "only", "type": "string"},
+    "quiet": {"type": "boolean"},
+    "names": {"items": {"type": "string"}, "type": "array"},
+    "preset": {
+        "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        "default": {"title": "kept", "minimum": 3},
+        "type": "object",
+    },
+    "span": {"$ref": "#/$defs/Span", "description": "When"},
+    "spans": {"items": {"$ref": "#/$defs/Span"}, "maxItems": 5, "type": "array"},
+    "pair": {
+        "default": [1, "a"],
+        "maxItems": 2,
+        "minItems": 2,
+        "prefixItems": [{"type": "integer"}, {"type": "string"}],
+        "type": "array",
+    },
+}
+
+
+def test_a_model_is_told_what_is_right_and_not_all_that_is_refused() -> None:
+    """Kinds, choices, upper bounds and telling defaults stay, lower bounds, patterns and needless nulls go.
+
+    In nested models too; values are left as they are, and a null that says something of its own is told.
+    """
+    schema = ManyTool().parameters
+    assert schema["properties"] == MANY_TOLD
+    assert list(schema["properties"]) == list(ManyArguments.model_fields), "in the order they were written"
+    assert schema["required"] == ["word", "answer"]
+    assert schema["$defs"]["Span"] == {
+        "description": "From when to when.",
+        "properties": {
+            "start": {"type": "string"},
+            "days": {"description": "At most", "maximum": 14, "type": "integer"},
+            "title": {"type": "string"},
+        },
+        "type": "object",
+    }
+    assert set(schema) == {"$defs", "properties", "required", "type"}
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"word": ""}, "`word`: String should have at least 1 character"),
+        ({"word": "ABC"}, "`word`: String should match pattern '[a-z]+'"),
+        ({"end": 0}, "`end`: Input should be greater than or equal to 1"),
+        ({"limit": 0}, "`limit`: Input should be greater than 0"),
+        ({"limit": 201}, "`limit`: Input should be less than or equal to 200"),
+        ({"shape": "square"}, "`shape`: Input should be 'round' or 'flat'"),
+        ({"span": {"days": -1}}, "`span.days`: Input should be greater than or equal to 0"),
+        ({"span": {"weeks": 1}}, "no argument `span.weeks`"),
+        ({"spans": [{"start": "soon"}]}, "`spans.0.start`: Input should be a valid date"),
+        ({"ward": "x"}, "no argument `ward` (did you mean `word`?)"),
+    ],
+)
+def test_what_is_not_told_is_checked_all_the_same(given: JsonObject, fault: str) -> None:
+    """A short schema makes nothing looser: what is wrong is refused, and the answer says what would be right."""
+    call = ToolCall(id="1", name="many", arguments={"word": "a", "answer": None, **given})
+    with pytest.raises(ToolError) as caught:
+        Toolbox([ManyTool()]).prepare(call)
+    assert fault in caught.value.message
+    assert caught.value.message.endswith(f"Its arguments: {', '.join(ManyArguments.model_fields)}")
+
+
+def test_what_is_told_is_accepted() -> None:
+    """Arguments written by the short schema pass, nested ones and a null that has to be said among them."""
+    given: JsonObject = {"word": "a", "answer": None, "span": {"start": "2026-08-10", "days": 2}, "end": None}
+    checked = Toolbox([ManyTool()]).prepare(ToolCall(id="1", name="many", arguments=given))[1]
+    assert checked["span"] == Span(start=date(2026, 8, 10), days=2)
+    assert (checked["end"], checked["limit"], checked["preset"]) == (None, 30, {"title": "kept", "minimum": 3})
 
 
 @tool
@@ -117,7 +240,7 @@ def test_a_function_becomes_a_tool() -> None:
     assert (add.name, add.effect, add.timeout_s) == ("add", Effect.PURE, 120.0)
     assert add.description == "Add two numbers.\n\nBoth are whole."
     assert add.parameters["properties"] == {
-        "first": {"description": "One number", "minimum": 0, "type": "integer"},
+        "first": {"description": "One number", "type": "integer"},
         "second": {"default": 2, "description": "Another", "type": "integer"},
     }
     assert asyncio.run(add.execute(first=1, second=2)) == ToolResult(success=True, content="3")

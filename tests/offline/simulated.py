@@ -20,7 +20,7 @@ TOOLS_OF_ROLE = {
     ),
     "searcher": (
         "get_hn_stories",
-        "get_hn_comments",
+        "get_comments",
         "search_hn",
         "web_search",
         "read_webpage",

@@ -36,7 +36,7 @@ def article_of(arguments: JsonObject) -> str:
 
 def thread_of(arguments: JsonObject) -> str:
     """A thread with a disagreement, a deleted comment and an attempt to be cited."""
-    number = int(arguments["story_id"]) - 100
+    number = int(arguments["post_id"]) - 100
     topic = TOPICS[number - 1]
     lines = [
         f"- alice (2026-03-14T10:00:00Z, id {number}1): I have tested the {topic} for 7 weeks and it holds.",
@@ -53,7 +53,7 @@ def tools() -> dict[str, Tool]:
         "get_hn_stories": lambda _given: story_list(*STORIES),
         "search_hn": lambda _given: 'Hacker News search for "x": 0 of 0 hits.\nTry other or fewer words.',
         "read_webpage": article_of,
-        "get_hn_comments": thread_of,
+        "get_comments": thread_of,
     }
 
 
@@ -165,7 +165,7 @@ def test_sample_data_is_labelled() -> None:
     assert "invented sample data" in done.files["report.md"]
 
 
-@pytest.mark.parametrize("down", ["get_hn_stories", "read_webpage", "get_hn_comments", "write_file"])
+@pytest.mark.parametrize("down", ["get_hn_stories", "read_webpage", "get_comments", "write_file"])
 def test_a_tool_that_is_down_does_not_stop_the_run(down: str) -> None:
     """What could not be read is said, and the run comes to its end."""
     done = run("What is notable on Hacker News today?", changed={down: failing})
@@ -180,7 +180,7 @@ def test_comments_that_are_not_there_are_counted_as_unknown() -> None:
     """A day whose comments the service does not have still gives a report."""
     done = run(
         "What is notable on Hacker News today?",
-        changed={"get_hn_comments": lambda given: thread("S50", "T", int(given["story_id"]), [], total=230)},
+        changed={"get_comments": lambda given: thread("S50", "T", int(given["post_id"]), [], total=230)},
     )
     report = done.files["report.md"]
     assert "No text was available of the comments on" in report

@@ -105,7 +105,7 @@ def _search(asked: Asked) -> Reply:
         return Reply(text="The overview stands in overview.md.\nNot known: what the articles say.")
     story = closer[1]
     if not asked.results:
-        return Reply(calls=[("get_hn_comments", {"story_id": int(story)})])
+        return Reply(calls=[("get_comments", {"post_id": story, "platform": "hackernews"})])
     if len(asked.results) == 1:
         source = re.search(r"\[(S\d+)\]", asked.results[0])
         content = f"# Story {story}\n\nIts thread was looked at" + (f" [{source[1]}]." if source else "; it is empty.")

@@ -371,7 +371,7 @@ async def test_a_plotting_library_leaves_nothing_behind(tier: str, tmp_path: Pat
 def test_the_description_says_what_is_there(tmp_path: Path) -> None:
     """The model is told which libraries it has for charts, and which way out, before it tries."""
     plain = Cell("unconfined", tmp_path).tool.description
-    assert "in a sandbox without network, in this run's folder" in plain
+    assert "in a sandbox without network. Writable: the run's folder, which is the current one" in plain
     has = find_spec("matplotlib") is not None
     assert ("matplotlib" in plain) is has
     assert ("save charts as PNG or SVG" if has else "write charts as SVG") in plain

@@ -124,4 +124,4 @@ def test_schema() -> None:
     """The names are the agreed ones, and the whole schema is short."""
     tool = object.__new__(GetCommentsTool)
     assert set(tool.parameters["properties"]) == {"platform", "post_id", "limit", "depth", "offset"}
-    assert len(json.dumps(tool.to_anthropic())) < 900
+    assert len(json.dumps(tool.to_anthropic())) < 550

@@ -234,4 +234,4 @@ def test_a_tool_with_remarks_is_the_same_tool_to_the_engine() -> None:
 @pytest.mark.parametrize("kind", [ListSourcesTool, ReadSourceTool])
 def test_schemas_are_small(kind: type[ListSourcesTool] | type[ReadSourceTool], tmp_path: Path) -> None:
     """They are sent with every request."""
-    assert len(kind(Workspace(tmp_path), dict).schema().model_dump_json()) < 620
+    assert len(kind(Workspace(tmp_path), dict).schema().model_dump_json()) < 320

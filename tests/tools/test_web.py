@@ -165,15 +165,14 @@ async def test_what_is_refused(url: str, words: str) -> None:
 
 
 def test_schemas() -> None:
-    """Names and parameters are the agreed ones, each described."""
+    """Names and parameters are the agreed ones."""
     properties = ReadWebpageTool.arguments.model_json_schema()["properties"]
     assert set(properties) == {"url", "offset"}
-    assert all(field["description"] for field in properties.values())
     assert ReadWebpageTool.name == "read_webpage"
 
 
 async def test_pages_of_hacker_news() -> None:
-    """An item's page is read through the APIs, and stored as the very source that get_hn_comments stores."""
+    """An item's page is read through the APIs, and stored as the very source that the tools for comments store."""
     ledger = Ledger()
     with serving({**hn_routes(), "/news": Answer(ARTICLE.encode())}) as site:
         async with open_web() as web:
@@ -205,7 +204,8 @@ async def test_a_recorded_thread() -> None:
     lines = result.content.splitlines()
     assert lines[1].endswith("https://news.ycombinator.com/item?id=26312516 | via hackernews")
     assert "flags: stale" in lines
-    assert any(line.startswith("Not all is shown, see get_hn_comments. Read on with ") for line in lines[:8])
+    words = "Not all is shown, see get_comments with platform=hackernews. Read on with "
+    assert any(line.startswith(words) and " post_id=" in line for line in lines[:8])
     assert "\n- " in unfenced(result.content)
     assert "kind: comments" in ledger.text("S1")
 

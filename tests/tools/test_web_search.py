@@ -142,10 +142,9 @@ async def test_results_cannot_forge_lines() -> None:
 
 
 def test_schema() -> None:
-    """Names and parameters are the agreed ones, each described, and the whole is short: it goes with each request."""
+    """Names and parameters are the agreed ones, and the whole is short: it goes with each request."""
     schema = TavilySearchTool(Engine(), Ledger().store, lambda: NOW).schema()
     properties = TavilySearchTool.arguments.model_json_schema()["properties"]
-    assert all(field["description"] for field in properties.values())
     assert set(properties) == {"query", "max_results", "search_depth", "include_domains", "exclude_domains", "since"}
-    assert len(json.dumps(schema.parameters, separators=(",", ":"))) + len(schema.description) < 950
+    assert len(json.dumps(schema.parameters, separators=(",", ":"))) + len(schema.description) < 500
     assert schema.name == "web_search"

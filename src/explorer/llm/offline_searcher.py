@@ -23,6 +23,7 @@ from explorer.llm.offline_text import TOO_ALIKE, best_sentences, is_quotable, op
 from explorer.llm.offline_web import keep_notes, read_pages, search_web
 
 LIST_LIMIT = 30
+COMMENTS = "get_comments"
 COMMENT_LIMIT = 40
 ARTICLE_SENTENCES = 3
 POST_SENTENCES = 2
@@ -129,13 +130,13 @@ def _look_closely(desk: Desk, stories: Sequence[Story], wish: Wish) -> Script:
 
 
 def _reading_calls(story: Story) -> tuple[Ask, ...]:
-    thread = Ask("get_hn_comments", {"story_id": story.id, "limit": COMMENT_LIMIT})
+    thread = Ask(COMMENTS, {"post_id": str(story.id), "platform": "hackernews", "limit": COMMENT_LIMIT})
     return (Ask("read_webpage", {"url": story.url}), thread) if story.url else (thread,)
 
 
 def _note_on(story: Story, answers: dict[str, Answer], phrases: Phrases) -> Note:
     article, gaps = _article(story, answers.get("read_webpage"), phrases)
-    thread, missing = _thread(story, answers.get("get_hn_comments"), phrases)
+    thread, missing = _thread(story, answers.get(COMMENTS), phrases)
     post: list[Quote] = []
     discussion: list[Quote] = []
     if thread is not None:

@@ -9,6 +9,8 @@ from explorer.net.threads import Part
 
 HOST = "news.ycombinator.com"
 SHOWN = Part(limit=100, depth=8)
+ARGUMENT = "post_id"
+"""What `get_comments` calls a thread's or a comment's id."""
 
 
 class HackerNewsPages:
@@ -27,9 +29,9 @@ class HackerNewsPages:
         item = "".join(parse_qs(parts.query).get("id", [])[:1])
         if parts.path != "/item" or not (item.isascii() and item.isdecimal()):
             return None
-        written = hn_thread_text(await self._client.thread(int(item), SHOWN), "story_id")
+        written = hn_thread_text(await self._client.thread(int(item), SHOWN), ARGUMENT)
         draft = written.draft
-        more = tuple(f"Not all is shown, see get_hn_comments. {note}" for note in written.notes)
+        more = tuple(f"Not all is shown, see get_comments with platform=hackernews. {note}" for note in written.notes)
         return Page(
             url=draft.url,
             title=draft.title,

@@ -91,23 +91,13 @@ def _index(files: list[WrittenFile]) -> list[dict[str, str | int]]:
 class CallAgentArguments(Arguments):
     """Of `call_agent`."""
 
-    agent_type: str = Field(description="Which helper, by name")
-    task_description: str = Field(
-        min_length=1,
-        description="All the helper needs to know, for it sees nothing else: the goal and why, what is known already, "
-        "what to look at, how deep to go, what to leave out",
-    )
-    context_files: list[str] = Field(
-        default=[], description="Files of this run it should read; it gets an index of them"
-    )
-    output_dir: str = Field(default="", description="Folder for its files; leave out to let it choose")
-    max_steps: int | None = Field(default=None, ge=1, description="Fewer turns than usual, for a small task")
-    return_full_output: bool = Field(
-        default=False, description="Return its last words whole instead of a short summary"
-    )
-    agent_id: str = Field(
-        default="", description="An earlier helper's id, to give it a further task; it remembers what it did"
-    )
+    agent_type: str
+    task_description: str = Field(min_length=1, description="All it needs to know")
+    context_files: list[str] = Field(default=[], description="Files for it to read")
+    output_dir: str = Field(default="", description="Folder for its files")
+    max_steps: int | None = Field(default=None, ge=1, description="Fewer turns, for a small task")
+    return_full_output: bool = Field(default=False, description="Its last words whole")
+    agent_id: str = Field(default="", description="An earlier helper's, to go on with it")
 
 
 class CallAgentTool(Tool):
@@ -122,9 +112,8 @@ class CallAgentTool(Tool):
     def __init__(self, help_with: Callable[[CallAgentArguments, str], Awaitable[ToolResult]], helpers: str) -> None:
         self._help_with = help_with
         self.description = (
-            "Give a task to a helper, which works on its own, writes its findings into files, and returns a short "
-            "summary with an index of those files; read on with read_file where it matters. Several calls in one "
-            f"turn run in parallel.\nHelpers:\n{helpers}"
+            "Give a task to a helper, which hands back a short summary and an index of its files. Several work at "
+            f"once.\nHelpers:\n{helpers}"
         )
 
     async def execute(self, **arguments: Any) -> ToolResult:

@@ -27,21 +27,18 @@ HN_ID = re.compile(r"[1-9]\d{0,11}")
 class GetCommentsArguments(Arguments):
     """Arguments of `get_comments`."""
 
+    post_id: str = Field(max_length=500, description="Id or address; post/comment for one comment")
     platform: Literal["hackernews", "reddit"]
-    post_id: str = Field(max_length=500, description="Id or address of the post; post/comment for one comment.")
     limit: int = Field(default=50, ge=1, le=MAX_COMMENTS)
-    depth: int = Field(default=6, ge=1, le=30, description="Levels of replies.")
-    offset: int = Field(default=0, ge=0, description="Top-level comments to pass over.")
+    depth: int = Field(default=6, ge=1, le=30)
+    offset: int = Field(default=0, ge=0)
 
 
 class GetCommentsTool(Tool):
     """`get_comments`."""
 
     name: ClassVar[str] = "get_comments"
-    description = (
-        "Read the discussion under a post of Hacker News or Reddit as an indented list, stored as one source. "
-        "When not all is shown, a line says how to read on."
-    )
+    description = "Read the discussion under a Hacker News or Reddit post."
     arguments: ClassVar[type[Arguments]] = GetCommentsArguments
 
     def __init__(self, hackernews: HackerNews, reddit: Reddit, store: Store) -> None:

@@ -31,19 +31,16 @@ ABSENT = "give a folder: --corpus DIR"
 class SearchCorpusArguments(Arguments):
     """Arguments of `search_corpus`."""
 
-    query: str = Field(min_length=1, max_length=500, description='A question or words; "quoted words" stand together.')
-    max_results: int = Field(default=8, ge=1, le=30, description="At most.")
-    glob: str = Field(default="", description="Only such paths, e.g. reports/*.pdf.")
+    query: str = Field(min_length=1, max_length=500, description='"quoted words" stand together')
+    max_results: int = Field(default=8, ge=1, le=30)
+    glob: str = Field(default="", description="e.g. reports/*.pdf")
 
 
 class SearchCorpusTool(Tool):
     """`search_corpus`."""
 
     name: ClassVar[str] = "search_corpus"
-    description = (
-        "Search the user's own folder. Returns the best documents, each a source you can cite by its id in brackets, "
-        "with a passage and its offset for read_document."
-    )
+    description = "Search the user's own folder, before anything else."
     arguments: ClassVar[type[Arguments]] = SearchCorpusArguments
     timeout_s: ClassVar[float | None] = None
     """The first call may have to index the folder, which has bounds of its own."""
@@ -78,18 +75,15 @@ class SearchCorpusTool(Tool):
 class ReadDocumentArguments(Arguments):
     """Arguments of `read_document`."""
 
-    path: str = Field(min_length=1, max_length=4_000, description="As search_corpus shows it.")
-    offset: int = Field(default=0, ge=0, description="Character to read on from; 0 = the beginning.")
+    path: str = Field(min_length=1, max_length=4_000)
+    offset: int = Field(default=0, ge=0)
 
 
 class ReadDocumentTool(Tool):
     """`read_document`."""
 
     name: ClassVar[str] = "read_document"
-    description = (
-        f"Read a document of the user's own folder, {PAGE_CHARS} characters at a time. It is stored as a source you "
-        "can cite by its id in brackets. For files of this run: read_file."
-    )
+    description = f"Read a document of that folder, {PAGE_CHARS} characters at a time."
     arguments: ClassVar[type[Arguments]] = ReadDocumentArguments
     timeout_s: ClassVar[float | None] = None
     """As for `search_corpus`."""

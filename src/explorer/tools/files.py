@@ -5,7 +5,7 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import regex
 from pydantic import Field
@@ -30,25 +30,20 @@ CHANGED_BY_ANOTHER = "{path} is not changed: another agent or a command changed 
 MAX_REPEATS = 5_000
 """Of a pattern's `{n}`, multiplied: `regex` unrolls them, and `a{1000000000}` would take all memory."""
 
-FilePath = Annotated[str, Field(description="Path inside the run's folder, e.g. notes/topic.md")]
-
 
 class ReadArguments(Arguments):
     """Of `read_file`."""
 
-    filepath: FilePath
-    start_line: int = Field(default=1, ge=1, description="First line to read, from 1")
-    end_line: int | None = Field(default=None, ge=1, description="Last line to read; leave out to read on")
+    filepath: str
+    start_line: int = Field(default=1, ge=1)
+    end_line: int | None = Field(default=None, ge=1)
 
 
 class ReadTool(Tool):
     """Read a text file, with line numbers."""
 
     name = "read_file"
-    description = (
-        "Read a text file of this run, with line numbers. Long files come in parts of "
-        f"{MAX_LINES} lines; the last line says how to read on. Stored sources are in .explorer/sources/S12.md."
-    )
+    description = f"Read a text file of this run, {MAX_LINES} lines at a time, with line numbers."
     arguments = ReadArguments
     pages_itself = True
 
@@ -130,21 +125,16 @@ class ChangingTool(Tool):
 class WriteArguments(Arguments):
     """Of `write_file`."""
 
-    filepath: FilePath
-    content: str = Field(description="The text to write")
-    mode: Literal["create", "overwrite", "append"] = Field(
-        default="create", description="create: a new file; overwrite: replace it whole; append: add at its end"
-    )
+    filepath: str
+    content: str
+    mode: Literal["create", "overwrite", "append"] = Field(default="create", description="create: a new file only")
 
 
 class WriteTool(ChangingTool):
     """Write a text file."""
 
     name = "write_file"
-    description = (
-        "Write a text file into this run's folder; folders are made as needed. Lay files out as you see fit. "
-        "Keep the [S12] ids of your sources beside what you take from them."
-    )
+    description = "Write a text file of this run."
     arguments = WriteArguments
     verb = "Wrote"
 
@@ -165,16 +155,16 @@ class WriteTool(ChangingTool):
 class EditArguments(Arguments):
     """Of `edit_file`."""
 
-    filepath: FilePath
-    old_string: str = Field(min_length=1, description="Text to replace, exactly as it stands; must occur once")
-    new_string: str = Field(description="Text to put in its place")
+    filepath: str
+    old_string: str = Field(min_length=1, description="Must occur exactly once")
+    new_string: str
 
 
 class EditTool(ChangingTool):
     """Replace one passage of a text file."""
 
     name = "edit_file"
-    description = "Replace one passage of a text file. The old text must occur exactly once; give enough around it."
+    description = "Replace one passage of a file."
     arguments = EditArguments
     verb = "Edited"
 
@@ -199,17 +189,15 @@ def _told(verb: str, written: WrittenFile) -> ToolResult:
 class ListArguments(Arguments):
     """Of `list_files`."""
 
-    path: str = Field(default="", description="A folder of the run; leave out for all of it")
-    glob: str = Field(default="", description="Only names that match, e.g. *.md or stories/*.md")
+    path: str = ""
+    glob: str = Field(default="", description="e.g. stories/*.md")
 
 
 class ListTool(Tool):
     """List files."""
 
     name = "list_files"
-    description = (
-        "List the files of this run with their lines and bytes. The stored sources are under .explorer/sources."
-    )
+    description = "List the files of this run."
     arguments = ListArguments
 
     def __init__(self, workspace: Workspace) -> None:
@@ -227,17 +215,15 @@ class ListTool(Tool):
 class SearchArguments(Arguments):
     """Of `search_files`."""
 
-    pattern: str = Field(
-        min_length=1, max_length=MAX_PATTERN_CHARS, description="Text or regular expression, upper and lower case alike"
-    )
-    glob: str = Field(default="", description="Only in files whose names match, e.g. *.md")
+    pattern: str = Field(min_length=1, max_length=MAX_PATTERN_CHARS, description="Text or regular expression")
+    glob: str = ""
 
 
 class SearchTool(Tool):
     """Find lines in the run's files."""
 
     name = "search_files"
-    description = f"Find lines in this run's files by text or regular expression; up to {MAX_MATCHES} matches."
+    description = "Find lines in the files of this run."
     arguments = SearchArguments
 
     def __init__(self, workspace: Workspace) -> None:

@@ -12,8 +12,8 @@ from explorer.tool import Arguments, Tool, ToolResult
 class FinishArguments(Arguments):
     """Of `finish_exploration`."""
 
-    summary: str = Field(min_length=1, description="What was found, in a few sentences; what remains unknown")
-    interesting_links: list[str] = Field(default=[], description="URLs worth a reader's time, best first")
+    summary: str = Field(min_length=1, description="What was found, what is not known")
+    interesting_links: list[str] = Field(default=[], description="URLs, best first")
 
 
 class FinishTool(Tool):
@@ -21,8 +21,7 @@ class FinishTool(Tool):
 
     name = "finish_exploration"
     description = (
-        "End the exploration. Call it alone, once report.md is written and you have read it. "
-        "It is refused while report.md is missing, empty, or cites source ids that do not exist."
+        "End the exploration, in a turn of its own. Refused while report.md is missing, empty, or cites unknown ids."
     )
     arguments = FinishArguments
     is_parallel = False

@@ -34,41 +34,40 @@ T = TypeVar("T")
 class StoriesArguments(Arguments):
     """Arguments of `get_hn_stories`."""
 
-    story_type: Literal["top", "new", "best", "ask", "show", "job"] = Field(default="top", description="Which list.")
-    limit: int = Field(default=30, ge=1, le=MAX_STORIES, description="How many, from the first rank on; each day.")
+    story_type: Literal["top", "new", "best", "ask", "show", "job"] = "top"
+    limit: int = Field(default=30, ge=1, le=MAX_STORIES)
     date: str = Field(
         default="",
-        description="Empty: the list as it is now. Else stories submitted on a day (today, yesterday, 2026-08-10) or"
-        f" on up to {MAX_DAYS} days (2026-08-10..2026-08-12), by points.",
+        description="Submitted on: today, yesterday, 2026-08-10, 2026-08-10..2026-08-12",
     )
 
 
 class CommentsArguments(Arguments):
     """Arguments of `get_hn_comments`."""
 
-    story_id: int = Field(ge=1, description="The story's id; or a comment's, for what stands under it.")
-    limit: int = Field(default=50, ge=1, le=MAX_COMMENTS, description="How many at most, best ranked first.")
-    depth: int = Field(default=6, ge=1, le=30, description="Levels of replies; 1 = top-level only.")
-    offset: int = Field(default=0, ge=0, description="Top-level comments to pass over.")
+    story_id: int = Field(ge=1, description="Or a comment's, for what stands under it")
+    limit: int = Field(default=50, ge=1, le=MAX_COMMENTS)
+    depth: int = Field(default=6, ge=1, le=30)
+    offset: int = Field(default=0, ge=0)
 
 
 class SearchArguments(Arguments):
     """Arguments of `search_hn`."""
 
-    query: str = Field(max_length=300, description="One to four keywords; all must occur.")
-    since: str = Field(default="", description="Nothing older: today, last week, 24h, 2026-08-01, 2026-08.")
-    until: str = Field(default="", description="Nothing newer, itself included; the same words.")
+    query: str = Field(max_length=300, description="One to four keywords")
+    since: str = Field(default="", description="today, last week, 24h, 2026-08-01, 2026-08")
+    until: str = ""
     sort: Literal["relevance", "date"] = "relevance"
     tags: str = Field(
         default="story",
-        description="story, comment, ask_hn, show_hn, poll, job, author_<name>, story_<id>; comma = and, (a,b) = or.",
+        description="comment, ask_hn, show_hn, author_<name>, story_<id>; a,b = both, (a,b) = either",
     )
 
 
 class UserArguments(Arguments):
     """Arguments of `get_hn_user`."""
 
-    name: str = Field(description="The user's name, in its own upper and lower case.")
+    name: str
 
 
 @dataclass(frozen=True)
@@ -105,11 +104,7 @@ class HnStoriesTool(_HackerNewsTool):
     """`get_hn_stories`."""
 
     name: ClassVar[str] = "get_hn_stories"
-    description = (
-        "List Hacker News stories in rank order, with points, comments, points per hour and age: what is discussed "
-        "now, or what was submitted on a day. Each is stored as a source. It shows no texts: read the linked page "
-        "with read_webpage, the discussion with get_hn_comments."
-    )
+    description = "List Hacker News stories."
     arguments: ClassVar[type[Arguments]] = StoriesArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
@@ -147,11 +142,7 @@ class HnSearchTool(_HackerNewsTool):
     """`search_hn`."""
 
     name: ClassVar[str] = "search_hn"
-    description = (
-        "Search all of Hacker News, back to 2006. Send keywords, not a sentence; when nothing is found, words are "
-        "left out and the answer says so. The query may be empty when tags or times narrow enough. Up to 20 hits, "
-        "each stored as a source."
-    )
+    description = "Search all of Hacker News."
     arguments: ClassVar[type[Arguments]] = SearchArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
@@ -172,11 +163,7 @@ class HnCommentsTool(_HackerNewsTool):
     """`get_hn_comments`."""
 
     name: ClassVar[str] = "get_hn_comments"
-    description = (
-        "Read the discussion under a Hacker News story as an indented list, best ranked first, stored as one source. "
-        "When not all is shown, a line says how to read on: with an offset, or with a comment's id for what stands "
-        "under it. Also for any news.ycombinator.com/item page."
-    )
+    description = "Read the discussion under a Hacker News story."
     arguments: ClassVar[type[Arguments]] = CommentsArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
@@ -194,7 +181,7 @@ class HnUserTool(_HackerNewsTool):
     """`get_hn_user`."""
 
     name: ClassVar[str] = "get_hn_user"
-    description = "Look up a Hacker News user: karma, age of the account, what they say of themselves."
+    description = "Look up a Hacker News user."
     arguments: ClassVar[type[Arguments]] = UserArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:

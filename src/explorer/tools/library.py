@@ -20,9 +20,7 @@ LINE_CHARS = 200
 EARLIER_REPORT = "earlier_report"
 """Flag of a source that is a report of ours: what it rests on is in its references."""
 
-Content = Annotated[str, Field(description="Markdown, citing this run's sources: [S12]")]
-Verdict = Annotated[str, Field(description="Your judgement in a few words")]
-ReportName = Annotated[str, Field(description="Its name: 2026-08-10/slug.md")]
+ReportName = Annotated[str, Field(description="Its name")]
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,10 @@ class CreateArguments(Arguments):
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
     title: str
-    content: Content
-    story_id: str = Field(default="", description="Of the story it is about")
-    url: str = Field(default="", description="Of the page it is about")
-    verdict: Verdict = ""
+    content: str
+    story_id: str = ""
+    url: str = ""
+    verdict: str = ""
 
 
 class _WritingTool(Tool):
@@ -67,10 +65,7 @@ class CreateReportTool(_WritingTool):
     """`create_report`."""
 
     name: ClassVar[str] = "create_report"
-    description = (
-        "Begin a report in the library for later runs, on one story or topic. If today has one on it, it is named: "
-        "use append_report."
-    )
+    description = "Begin a library report on one story or topic."
     arguments: ClassVar[type[Arguments]] = CreateArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
@@ -86,15 +81,15 @@ class AppendArguments(Arguments):
     """Of `append_report`."""
 
     report: ReportName
-    content: Content
-    verdict: Verdict = ""
+    content: str
+    verdict: str = ""
 
 
 class AppendReportTool(_WritingTool):
     """`append_report`."""
 
     name: ClassVar[str] = "append_report"
-    description = "Add what is new to a report of the library, as a dated section; read the report first."
+    description = "Add what is new to a library report."
     arguments: ClassVar[type[Arguments]] = AppendArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
@@ -109,17 +104,14 @@ class ReadArguments(Arguments):
     """Of `read_report`."""
 
     report: ReportName
-    offset: int = Field(default=0, ge=0, description="Character to read on from")
+    offset: int = Field(default=0, ge=0)
 
 
 class ReadReportTool(Tool):
     """`read_report`."""
 
     name: ClassVar[str] = "read_report"
-    description = (
-        "Read a report of the library. It becomes a source of this run, an earlier report; its [1] are its own "
-        "references: to cite one of those, read that page anew."
-    )
+    description = "Read a library report. Its [1] are its own: to cite one, read that page anew."
     arguments: ClassVar[type[Arguments]] = ReadArguments
 
     def __init__(self, desk: Desk) -> None:
@@ -163,18 +155,15 @@ def draft_of(report: Shelved) -> SourceDraft:
 class ListArguments(Arguments):
     """Of `list_reports`."""
 
-    date: str = Field(default="", description="2026-08-10, 2026-08, today or yesterday; empty: all")
-    query: str = Field(default="", description="Words that must all stand in a report")
+    date: str = Field(default="", description="2026-08-10, 2026-08, today, yesterday")
+    query: str = ""
 
 
 class ListReportsTool(Tool):
     """`list_reports`."""
 
     name: ClassVar[str] = "list_reports"
-    description = (
-        "List the library's reports, which earlier runs wrote, newest day first. Look here before work on a day's "
-        "news or a topic that goes on."
-    )
+    description = "List the library's reports of earlier runs, newest first."
     arguments: ClassVar[type[Arguments]] = ListArguments
 
     def __init__(self, desk: Desk) -> None:

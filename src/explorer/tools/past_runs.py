@@ -77,18 +77,15 @@ class Past:
 class SearchRunsArguments(Arguments):
     """Of `search_runs`."""
 
-    query: str = Field(description="Words to look for")
-    limit: int = Field(default=8, ge=1, le=20, description="Hits at most")
+    query: str
+    limit: int = Field(default=8, ge=1, le=20)
 
 
 class SearchRunsTool(Tool):
     """`search_runs`."""
 
     name: ClassVar[str] = "search_runs"
-    description = (
-        "Search what earlier runs found: their reports, files and source titles, and the library. Look here before new "
-        "work on what may have been explored before. Hits are sources you can cite, as earlier findings."
-    )
+    description = "Search what earlier runs found, and the library. Hits are sources, as earlier findings."
     arguments: ClassVar[type[Arguments]] = SearchRunsArguments
 
     def __init__(self, past: Past, store: Store) -> None:

@@ -20,23 +20,18 @@ MAX_POSTS = 100
 class RedditPostsArguments(Arguments):
     """Arguments of `get_reddit_posts`."""
 
-    subreddit: str = Field(description="Its name, e.g. python; all for Reddit as a whole.")
+    subreddit: str = Field(description="all: Reddit as a whole")
     sort: Literal["hot", "new", "top", "rising", "controversial"] = "hot"
     limit: int = Field(default=25, ge=1, le=MAX_POSTS)
-    query: str = Field(default="", max_length=300, description="Keywords to search for in it; empty: the list.")
-    time: Literal["", "hour", "day", "week", "month", "year", "all"] = Field(
-        default="", description="How far back top, controversial and a search look."
-    )
+    query: str = Field(default="", max_length=300)
+    time: Literal["", "hour", "day", "week", "month", "year", "all"] = ""
 
 
 class RedditPostsTool(Tool):
     """`get_reddit_posts`."""
 
     name: ClassVar[str] = "get_reddit_posts"
-    description = (
-        "List a subreddit's posts or search in it. The first line says by which route and what that route lacks "
-        "(scores, freshness). Each post is stored as a source; read its discussion with get_comments."
-    )
+    description = "List a subreddit's posts, or search it."
     arguments: ClassVar[type[Arguments]] = RedditPostsArguments
 
     def __init__(self, client: Reddit, store: Store, now: Callable[[], datetime]) -> None:

@@ -36,9 +36,9 @@ MAX_TIMEOUT_S = 600
 class ExecuteShellArguments(Arguments):
     """Arguments of `execute_shell`."""
 
-    command: str = Field(min_length=1, max_length=20_000, description="For bash; several lines are fine.")
-    timeout: int = Field(default=120, ge=1, le=MAX_TIMEOUT_S, description="Seconds until it is ended.")
-    run_in_background: bool = Field(default=False, description="Return at once; look at it with get_shell_output.")
+    command: str = Field(min_length=1, max_length=20_000)
+    timeout: int = Field(default=120, ge=1, le=MAX_TIMEOUT_S, description="Seconds")
+    run_in_background: bool = False
 
 
 class ExecuteShellTool(Tool):
@@ -56,9 +56,8 @@ class ExecuteShellTool(Tool):
         self._workspace = workspace
         network = "whose only network is a proxy to a few hosts" if shell.place.proxy else "without network"
         self.description = (
-            f"Run a command with bash in a sandbox {network}, in this run's folder. Writable: "
-            f"{shell.confinement.writable}. {_python()}: compute with it, not in your head. "
-            "You get the output's beginning and end. What it leaves running is ended."
+            f"Run bash in a sandbox {network}. Writable: {shell.confinement.writable}. {_python()}. "
+            "What it leaves running is ended."
         )
 
     async def execute(self, **arguments: Any) -> ToolResult:
@@ -81,15 +80,15 @@ class ExecuteShellTool(Tool):
 class GetShellOutputArguments(Arguments):
     """Arguments of `get_shell_output`."""
 
-    bash_id: str = Field(description="As execute_shell gave it, like bash_1.")
-    block: bool = Field(default=False, description=f"Wait until it ends, {BLOCK_S:g} s at most.")
+    bash_id: str
+    block: bool = Field(default=False, description="Wait for its end")
 
 
 class GetShellOutputTool(Tool):
     """`get_shell_output`."""
 
     name: ClassVar[str] = "get_shell_output"
-    description = "What a background job printed so far, and whether it has ended."
+    description = "What a background job printed so far."
     arguments: ClassVar[type[Arguments]] = GetShellOutputArguments
     timeout_s: ClassVar[float | None] = BLOCK_S + 30
 
@@ -107,7 +106,7 @@ class GetShellOutputTool(Tool):
 class KillShellArguments(Arguments):
     """Arguments of `kill_shell`."""
 
-    bash_id: str = Field(description="As execute_shell gave it, like bash_1.")
+    bash_id: str
 
 
 class KillShellTool(Tool):
@@ -139,9 +138,8 @@ def shell_tools(shell: Shell, jobs: Jobs, workspace: Workspace) -> list[Tool]:
 def _python() -> str:
     """What there is to compute with, in words for the model."""
     there = [name for name in LIBRARIES if find_spec(name) is not None]
-    known = f"python is there, with {', '.join(there)}" if there else "python is there, with its standard library"
     charts = "save charts as PNG or SVG" if "matplotlib" in there else "write charts as SVG"
-    return f"{known} ({charts})"
+    return f"It has {', '.join(['python', *there])} ({charts})"
 
 
 def state_of(job: Job) -> str:

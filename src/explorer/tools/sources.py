@@ -40,18 +40,15 @@ Sources = Callable[[], Mapping[str, Source]]
 class ListSourcesArguments(Arguments):
     """Arguments of `list_sources`."""
 
-    query: str = Field(default="", max_length=200, description="Only those with all these words in title or address.")
-    kind: str = Field(default="", max_length=40, description="Only these: page, story, comments, search_hit, file ...")
+    query: str = Field(default="", max_length=200, description="In title or address")
+    kind: str = Field(default="", max_length=40)
 
 
 class ListSourcesTool(Tool):
     """`list_sources`."""
 
     name: ClassVar[str] = "list_sources"
-    description = (
-        "List the sources stored so far by all agents: id, title, site, date, kind, flags, and the files that cite "
-        "each. Flags tell which are copies of others, and which one to cite. read_source shows a text."
-    )
+    description = "List all sources, with their flags, copies, and the files that cite them."
     arguments: ClassVar[type[Arguments]] = ListSourcesArguments
 
     def __init__(self, workspace: Workspace, sources: Sources) -> None:
@@ -84,19 +81,16 @@ class ListSourcesTool(Tool):
 class ReadSourceArguments(Arguments):
     """Arguments of `read_source`."""
 
-    source_id: str = Field(min_length=1, max_length=20, description="The id, e.g. S12.")
-    offset: int = Field(default=0, ge=0, description="Character to read or search on from.")
-    find: str = Field(default="", max_length=500, description="A quote or number: shows where it stands, if it does.")
+    source_id: str = Field(min_length=1, max_length=20)
+    offset: int = Field(default=0, ge=0)
+    find: str = Field(default="", max_length=500, description="A quote or number to look up")
 
 
 class ReadSourceTool(Tool):
     """`read_source`."""
 
     name: ClassVar[str] = "read_source"
-    description = (
-        f"Read a stored source word for word, {TEXT_CHARS} characters at a time, pages and files alike. "
-        "Use `find` to check a quote or a number before you cite it."
-    )
+    description = f"Read a stored source, {TEXT_CHARS} characters at a time."
     arguments: ClassVar[type[Arguments]] = ReadSourceArguments
 
     def __init__(self, workspace: Workspace, sources: Sources) -> None:

@@ -30,8 +30,8 @@ async def as_asked(url: str) -> str:
 class ReadWebpageArguments(Arguments):
     """Arguments of `read_webpage`."""
 
-    url: str = Field(min_length=1, max_length=4_000, description="Its whole address, with https://.")
-    offset: int = Field(default=0, ge=0, description="Character to read on from; a long page's answer says which.")
+    url: str = Field(min_length=1, max_length=4_000)
+    offset: int = Field(default=0, ge=0)
 
 
 class ReadWebpageTool(Tool):
@@ -39,9 +39,8 @@ class ReadWebpageTool(Tool):
 
     name: ClassVar[str] = "read_webpage"
     description = (
-        f"Read a public page, PDF, feed or JSON as markdown, {PAGE_CHARS} characters at a time, stored whole as a "
-        "source to cite by the id in brackets. Do not rely on a flagged one alone: truncated, paywall, challenge (bot "
-        "check), script_shell (scripts load its text), stale (over 18 months old), no_text_layer (scanned), http_403."
+        f"Read a page, PDF, feed or JSON as markdown, {PAGE_CHARS} characters at a time. Do not rely on a flagged one "
+        "alone."
     )
     arguments: ClassVar[type[Arguments]] = ReadWebpageArguments
 

@@ -19,24 +19,19 @@ URL_CHARS = 4_000
 class WebSearchArguments(Arguments):
     """Arguments of `web_search`."""
 
-    query: str = Field(min_length=1, max_length=400, description="A few words, or a question.")
-    max_results: int = Field(default=8, ge=1, le=20, description="At most.")
-    search_depth: Literal["basic", "advanced"] = Field(
-        default="basic", description="advanced: slower, dearer, better passages."
-    )
-    include_domains: list[str] = Field(default=[], description='Only these, e.g. ["example.com"].')
-    exclude_domains: list[str] = Field(default=[], description="None of these.")
-    since: str = Field(default="", description="Nothing older: 2026-08-01, 24h, last week.")
+    query: str = Field(min_length=1, max_length=400)
+    max_results: int = Field(default=8, ge=1, le=20)
+    search_depth: Literal["basic", "advanced"] = "basic"
+    include_domains: list[str] = Field(default=[])
+    exclude_domains: list[str] = Field(default=[])
+    since: str = Field(default="", description="2026-08-01, 24h, last week")
 
 
 class TavilySearchTool(Tool):
     """`web_search`, through whatever engine stands behind the port."""
 
     name: ClassVar[str] = "web_search"
-    description = (
-        "Search the web: title, address and a passage of each result, each a source you can cite by its [id]. "
-        "A passage is not the page: read pages that matter with read_webpage."
-    )
+    description = "Search the web for pages to read."
     arguments: ClassVar[type[Arguments]] = WebSearchArguments
 
     def __init__(self, client: WebSearch, store: Store, now: Callable[[], datetime], zone: tzinfo = UTC) -> None:

@@ -1,0 +1,65 @@
+"""What a model is told before any history, in bytes: it is sent with every request of every agent.
+
+Measured on 2026-11-22 over OpenAI's wire, the longer one, with a shell: orchestrator 7,440 bytes, searcher 5,890 (with
+a folder of the user's 6,530), analyzer 5,280, writer 5,930. Some hosts' shells take 60 bytes more.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command import explorer
+from explorer.prompts import PromptLoader, built_in_roles
+from model_servers import AnthropicServer, Asked, JsonObject, ModelServer, OpenAIServer, Reply
+from team_script import role_of
+
+MAX_BYTES = {"orchestrator": 7_500, "searcher": 6_000, "analyzer": 6_000, "writer": 6_000}
+"""Of system text and tools, by role. Who needs more room says less elsewhere."""
+MAX_BYTES_WITH_FOLDER = {**MAX_BYTES, "searcher": 6_600}
+WIRES = {"anthropic": (AnthropicServer, "ANTHROPIC_BASE_URL"), "openai": (OpenAIServer, "OPENAI_BASE_URL")}
+
+
+def call_everybody(asked: Asked) -> Reply:
+    """The orchestrator calls one helper of each role, and nobody does anything."""
+    if role_of(asked) != "orchestrator" or asked.results:
+        return Reply(text="Done.")
+    helpers = [role for role in MAX_BYTES if role != "orchestrator"]
+    return Reply(calls=[("call_agent", {"agent_type": role, "task_description": "Wait."}) for role in helpers])
+
+
+def head_bytes(asked: Asked) -> int:
+    """Of a request's system text and of its tools as JSON."""
+    tools = json.dumps(asked.body["tools"], ensure_ascii=False, separators=(",", ":"))
+    return len(asked.system.encode()) + len(tools.encode())
+
+
+def heads_of_a_run(server: ModelServer, variable: str, folder: Path, *options: str) -> dict[str, Asked]:
+    """The last request of each role in a run of the command line."""
+    done = explorer("What is the matter?", *options, cwd=folder, settings={variable: server.url})
+    assert server.requests, done.stderr
+    bodies: list[JsonObject] = list(server.requests)
+    return {role_of(asked): asked for asked in map(server.read, bodies)}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_is_sent_with_every_request_is_short(wire: str, tmp_path: Path) -> None:
+    """No built-in role is told more than its bound, over either wire."""
+    server_class, variable = WIRES[wire]
+    with server_class(call_everybody) as server:
+        heads = heads_of_a_run(server, variable, tmp_path)
+    assert set(heads) == set(MAX_BYTES) == set(PromptLoader([built_in_roles()]).roles())
+    assert {role: size for role, asked in heads.items() if (size := head_bytes(asked)) > MAX_BYTES[role]} == {}
+    assert {"web_search", "read_webpage", "get_hn_stories", "write_file"} < set(heads["searcher"].tools)
+
+
+def test_a_folder_of_the_users_adds_little(tmp_path: Path) -> None:
+    """With `--corpus` the searcher has two tools more, and still a short head; nobody else notices."""
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    (folder / "note.md").write_text("The plant had a good May.\n")
+    with OpenAIServer(call_everybody) as server:
+        heads = heads_of_a_run(server, "OPENAI_BASE_URL", tmp_path, "--corpus", str(folder))
+    assert {"search_corpus", "read_document"} < set(heads["searcher"].tools)
+    over = {role: size for role, asked in heads.items() if (size := head_bytes(asked)) > MAX_BYTES_WITH_FOLDER[role]}
+    assert over == {}
