@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import TypeVar
 
@@ -150,13 +151,26 @@ def _live_through(place: Place, whole: Undisturbed, case: Case, tally: _Tally) -
 
 def every_crash(bench: Bench, endings: Sequence[str] = ENDINGS) -> list[Case]:
     """One case for each point, each time it is reached, and each way to end."""
+    return [_case(bench, place, ending) for ending in endings for place in _places(bench)]
+
+
+def every_point(bench: Bench, endings: Sequence[str] = ENDINGS) -> list[Case]:
+    """One case for each point and each time it is reached, which end one way after the other."""
+    return [_case(bench, place, ending) for place, ending in zip(_places(bench), cycle(endings), strict=False)]
+
+
+def _places(bench: Bench) -> list[tuple[int, str, int]]:
+    """Stage, point, and which time it is reached."""
     return [
-        Case(bench.scenario, (Crash(stage, point, n, ending),), bench.stand_in)
-        for ending in endings
+        (stage, point, n)
         for stage, counts in enumerate(bench.whole.points)
         for point, count in counts.items()
         for n in range(1, count + 1)
     ]
+
+
+def _case(bench: Bench, place: tuple[int, str, int], ending: str) -> Case:
+    return Case(bench.scenario, (Crash(*place, ending),), bench.stand_in)
 
 
 def chains(bench: Bench, number: int, lives: int = 3) -> list[Case]:

@@ -1,6 +1,7 @@
 """Cut runs off at every point of no return and print what that cost: the command of the crash enumeration.
 
-`python tests/crash/enumerate.py` takes a sample; `--all` takes every point with every ending.
+`python tests/crash/enumerate.py` takes a sample; `--points` takes every point, with one ending after the other; `--all`
+takes every point with every ending.
 """
 
 import argparse
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from campaign import ENDINGS, Bench, Case, Figures, chains, evenly, every_crash, prepare, run_cases
+from campaign import ENDINGS, Bench, Case, Figures, chains, evenly, every_crash, every_point, prepare, run_cases
 from lives import Place, warm_up
 from scenarios import SCENARIOS, write_roles
 from stand_ins import JOURNALS
@@ -19,6 +20,8 @@ from truncation import all_offsets, cut_runs, misread_offsets, offsets, some_off
 
 SAMPLE = 24
 ALL_CHAINS = 60
+POINTS_CHAINS = 12
+POINTS_OFFSETS = 100
 SAMPLES_A_CHAIN = 4
 """In a sample, one case in so many more has crashes in several lives."""
 SHOWN_BREACHES = 10
@@ -42,6 +45,7 @@ class Options:
     """What the command line asked for."""
 
     all: bool
+    points: bool
     sample: int
     scenarios: tuple[str, ...]
     endings: tuple[str, ...]
@@ -53,6 +57,7 @@ class Options:
         """From the arguments."""
         parser = argparse.ArgumentParser(description="Cut runs off at every point of no return.")
         parser.add_argument("--all", action="store_true", help="every point and every ending, not a sample")
+        parser.add_argument("--points", action="store_true", help="every point, with one ending after the other")
         parser.add_argument("--sample", type=int, default=SAMPLE, help="cases of each scenario")
         parser.add_argument("--scenario", action="append", choices=SCENARIOS, help="only this; may be repeated")
         parser.add_argument("--ending", action="append", choices=ENDINGS, help="only this; may be repeated")
@@ -60,7 +65,7 @@ class Options:
         parser.add_argument("--json", action="store_true", help="the figures as JSON, with all breaches")
         found = parser.parse_args()
         scenarios, endings = tuple(found.scenario or SCENARIOS), tuple(found.ending or ENDINGS)
-        return cls(found.all, found.sample, scenarios, endings, found.stand_in, found.json)
+        return cls(found.all, found.points, found.sample, scenarios, endings, found.stand_in, found.json)
 
 
 def main() -> int:
@@ -89,16 +94,22 @@ def _all_figures(folder: Path, options: Options) -> Iterator[Figures]:
         bench = prepare(folder, scenario, options.stand_in)
         yield run_cases(bench, _cases(bench, options))
         if scenario == "plain" and not options.stand_in:
-            yield cut_runs(bench, offsets(bench) if options.all else evenly(offsets(bench), options.sample))
-            wrong = misread_offsets(bench, all_offsets(bench) if options.all else some_offsets(bench, options.sample))
+            some = POINTS_OFFSETS if options.points else options.sample
+            yield cut_runs(bench, offsets(bench) if options.all else evenly(offsets(bench), some))
+            is_sample = not (options.all or options.points)
+            wrong = misread_offsets(bench, some_offsets(bench, some) if is_sample else all_offsets(bench))
             assert not wrong, f"cut at these bytes, the journal is not opened with what is whole in it: {wrong}"
 
 
 def _cases(bench: Bench, options: Options) -> list[Case]:
-    every = every_crash(bench, options.endings)
     if options.all:
-        return [*every, *chains(bench, ALL_CHAINS)]
-    return [*evenly(every, options.sample), *chains(bench, options.sample // SAMPLES_A_CHAIN)]
+        return [*every_crash(bench, options.endings), *chains(bench, ALL_CHAINS)]
+    if options.points:
+        return [*every_point(bench, options.endings), *chains(bench, POINTS_CHAINS)]
+    return [
+        *evenly(every_crash(bench, options.endings), options.sample),
+        *chains(bench, options.sample // SAMPLES_A_CHAIN),
+    ]
 
 
 def _fast_folder() -> str | None:
