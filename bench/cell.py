@@ -21,9 +21,8 @@ from contestant import Variant, play
 from floors import FLOORS, open_floor
 from scenarios import JsonObject, Scenario, scenario_named
 
-COLLECTOR = (50_000, 20, 50)
-"""As the command line sets it, for every contestant: a run's records live as long as the run, and looking through them
-for garbage every 700 objects takes a fifth of all CPU."""
+from explorer.__main__ import COLLECTOR
+
 SAMPLE = 10
 """Turns at either end of a long run whose cost is compared."""
 
@@ -87,6 +86,7 @@ async def measure(contestant: str, name: str, wire: str, url: str) -> JsonObject
 def main() -> None:
     """Measure once."""
     contestant, name, wire, url = sys.argv[1:5]
+    # As the command line sets it, for every contestant.
     gc.set_threshold(*COLLECTOR)
     run = asyncio.run
     if "--uvloop" in sys.argv[5:]:

@@ -1,6 +1,7 @@
 """The engine as the bench runs it: its own start, journal and limits, with tools that bring text from nowhere."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -147,10 +148,10 @@ def _role_text(role: str, scenario: Scenario) -> str:
         fields: JsonObject = yaml.safe_load(head)
         if role != LEAD:
             fields["tools"] = sorted({*fields["tools"], "web_search", "read_webpage"})
-        return f"---\n{yaml.safe_dump(fields)}---\n{prompt}"
+        return f"---\n{json.dumps(fields)}\n---\n{prompt}"
     tools = ["bench_read"] if role == HELPER else ["call_agent", "bench_read", "write_file", "finish_exploration"]
     fields = {"name": role, "description": "Reads.", "tools": tools, "limits": {"max_steps": 1_000}}
-    return f"---\n{yaml.safe_dump(fields)}---\n{prose(3, 1_500)}\n"
+    return f"---\n{json.dumps(fields)}\n---\n{prose(3, 1_500)}\n"
 
 
 class Variant(StrEnum):

@@ -154,7 +154,7 @@ def _runnable(turn: Turn) -> Turn:
     problem = "the reply was not brought to its end, so none of its calls was run"
     if turn.stop is StopKind.MAX_TOKENS:
         problem = "the reply was cut at its length limit, so none of its calls was run; ask again in smaller pieces"
-    calls = tuple(call.model_copy(update={"arguments": None, "problem": problem}) for call in turn.calls)
+    calls = tuple(call.model_copy(update={"arguments": None, "problem": problem, "at": ()}) for call in turn.calls)
     return turn.model_copy(update={"calls": calls})
 
 

@@ -44,6 +44,9 @@ class Amount:
         return Amount(self.steps - other.steps, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
 
 
+_NOTHING = Amount()
+
+
 @dataclass(frozen=True)
 class Hold:
     """Room reserved for one request."""
@@ -95,15 +98,16 @@ class Account:
                 self.queue.given_back.clear()
                 await self.queue.given_back.wait()
             hold = self.hold(input_tokens, max_output_tokens, worst_cost)
-        return replace(hold, has_waited=has_waited) if isinstance(hold, Hold) else hold
+        return replace(hold, has_waited=True) if has_waited and isinstance(hold, Hold) else hold
 
     def _is_only_held(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> bool:
         """Whether the longest reply that fits beside what is used does not fit beside what is reserved, too."""
         output_tokens = max_output_tokens
         while output_tokens >= MIN_OUTPUT_TOKENS:
             need = Amount(1, input_tokens + output_tokens, worst_cost(input_tokens, output_tokens))
-            if not self.lacking(need, is_settled=True):
-                return bool(self.lacking(need))
+            lacking = self.lacking(need)
+            if not lacking or not self.lacking(need, is_settled=True):
+                return bool(lacking)
             output_tokens //= 2
         return False
 
@@ -149,12 +153,16 @@ class Account:
             need: What is wanted.
             is_settled: Whether to leave reservations out, but for steps, which never come back.
         """
-        after = self.used + (Amount(self.held.steps) if is_settled else self.held) + need
-        if self.max_steps is not None and after.steps > self.max_steps:
+        used, held = self.used, self.held
+        others = _NOTHING if is_settled else held
+        if self.max_steps is not None and used.steps + held.steps + need.steps > self.max_steps:
             return "steps"
-        if self.max_tokens is not None and after.tokens > self.max_tokens:
+        if self.max_tokens is not None and used.tokens + others.tokens + need.tokens > self.max_tokens:
             return "tokens"
-        if self.max_cost_usd is not None and after.cost_usd > self.max_cost_usd + 1e-12:
+        if (
+            self.max_cost_usd is not None
+            and used.cost_usd + others.cost_usd + need.cost_usd > self.max_cost_usd + 1e-12
+        ):
             return "cost"
         return self.parent.lacking(need, is_settled=is_settled) if self.parent is not None else ""
 

@@ -116,7 +116,8 @@ async def answer(state: AgentState, room: CallRoom) -> None:
     """
     batch: list[OpenCall] = []
     calls = state.calls()
-    room = replace(room, max_result_chars=_share(len(calls), room.max_result_chars))
+    share = _share(len(calls), room.max_result_chars)
+    room = room if share == room.max_result_chars else replace(room, max_result_chars=share)
     for call in calls:
         if call.finished is not None:
             continue

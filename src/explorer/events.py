@@ -11,6 +11,9 @@ from explorer.stored import FileChange, Source, WrittenFile
 JOURNAL_VERSION = 1
 """Raised when a record's meaning changes; older versions are read through pure upcasters in `journal.py`."""
 
+NO_EFFECT = "pure"
+"""The `effect` of calls that change nothing."""
+
 ENGINE = "engine"
 """The `agent` of events that belong to the run as a whole."""
 
@@ -28,6 +31,11 @@ class Event(Frozen):
     """What all events share."""
 
     agent: str = ENGINE
+
+    @property
+    def is_barrier(self) -> bool:
+        """Whether nobody goes on until it is on disk."""
+        return True
 
 
 class RunStarted(Event):
@@ -119,7 +127,7 @@ class TurnFailed(Event):
 
 
 class ToolStarted(Event):
-    """On disk before the call's effect."""
+    """On disk before the call's effect; a call without one does not wait for it."""
 
     type: Literal["tool_started"] = "tool_started"
     call: str
@@ -127,6 +135,11 @@ class ToolStarted(Event):
     name: str
     effect: str
     change: FileChange | None = None
+
+    @property
+    def is_barrier(self) -> bool:
+        """Whether the call is about to change something; a resumed run makes the others again in any case."""
+        return self.effect != NO_EFFECT
 
 
 class ToolFinished(Event):

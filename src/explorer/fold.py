@@ -5,25 +5,29 @@ from dataclasses import dataclass, field
 
 from explorer.events import (
     AgentContinued,
-    AgentStarted,
     AnyEvent,
     CitationsJudged,
     RoleLoaded,
     RunFinished,
-    RunForked,
     RunStarted,
-    SandboxChosen,
     Source,
-    SourceRecorded,
-    Steered,
-    StopAsked,
-    ToolFinished,
-    ToolStarted,
-    TurnTaken,
     WrittenFile,
 )
 from explorer.history import AgentState
 from explorer.messages import Usage
+
+OF_THE_RUN = frozenset(
+    {
+        "run_started",
+        "run_finished",
+        "role_loaded",
+        "source_recorded",
+        "citations_judged",
+        "sandbox_chosen",
+        "run_forked",
+    }
+)
+"""Types of events that are no agent's."""
 
 
 @dataclass(frozen=True)
@@ -72,46 +76,56 @@ class Fold:
 
     def apply(self, event: AnyEvent) -> None:
         """Fold one event in, whoever's it is."""
-        match event:
-            case RunStarted():
-                self.started = event
-            case RunFinished():
-                self.finished = event
-            case RoleLoaded():
-                self.heads[event.role] = event
-            case SourceRecorded():
-                self.sources[event.source.id] = event.source
-            case CitationsJudged():
-                self.judged.append(event)
-            case RunForked() if self.started is not None:
-                self.started = self.started.model_copy(update={"run_id": event.run_id})
-            case SandboxChosen() | StopAsked():
-                self._apply_to_run(event)
-            case _:
-                self._apply_to_agent(event)
-
-    def _apply_to_run(self, event: SandboxChosen | StopAsked) -> None:
-        if isinstance(event, StopAsked):
-            self.orders.add(event.order)
+        # By their names: asking a model's class whether an event is of it costs many times a comparison.
+        if event.type in OF_THE_RUN:
+            self._apply_to_run(event)
         else:
-            self.sandbox = event.tier
+            self._apply_to_agent(event)
+
+    def _apply_to_run(self, event: AnyEvent) -> None:
+        match event.type:
+            case "run_started":
+                self.started = event
+            case "run_finished":
+                self.finished = event
+            case "role_loaded":
+                self.heads[event.role] = event
+            case "source_recorded":
+                self.sources[event.source.id] = event.source
+            case "citations_judged":
+                self.judged.append(event)
+            case "sandbox_chosen":
+                self.sandbox = event.tier
+            case "run_forked" if self.started is not None:
+                self.started = self.started.model_copy(update={"run_id": event.run_id})
+            case _:
+                pass
 
     def _apply_to_agent(self, event: AnyEvent) -> None:
-        if isinstance(event, AgentStarted):
-            self.agents[event.agent] = AgentState(event.agent)
-        if isinstance(event, AgentStarted | AgentContinued):
-            self._asked_by[event.parent_call] = event.agent
-        if isinstance(event, Steered):
-            self.orders.add(event.order)
-        self.calls += isinstance(event, ToolStarted)
-        if isinstance(event, ToolFinished):
-            self.files |= {written.path: written for written in event.files}
-        if isinstance(event, AgentContinued | TurnTaken):
-            self.finished = None
-        if isinstance(event, AgentContinued) and event.renews_limits:
-            self.paid_before = Spent(self.steps, self.usage.total_tokens, self.known_cost_usd, self.calls)
+        match event.type:
+            case "turn":
+                self.finished = None
+            case "tool_started":
+                self.calls += 1
+            case "tool_finished":
+                self.files |= {written.path: written for written in event.files}
+            case "agent_started":
+                self.agents[event.agent] = AgentState(event.agent)
+                self._asked_by[event.parent_call] = event.agent
+            case "agent_continued":
+                self._continue(event)
+            case "steered" | "stop_asked":
+                self.orders.add(event.order)
+            case _:
+                pass
         if event.agent in self.agents:
             self.agents[event.agent].apply(event)
+
+    def _continue(self, event: AgentContinued) -> None:
+        self._asked_by[event.parent_call] = event.agent
+        self.finished = None
+        if event.renews_limits:
+            self.paid_before = Spent(self.steps, self.usage.total_tokens, self.known_cost_usd, self.calls)
 
     def child_of(self, parent_call: str) -> AgentState | None:
         """The agent that a `call_agent` call started or continued."""

@@ -4,6 +4,8 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 
+import orjson
+
 from explorer.events import (
     AgentContinued,
     AgentFinished,
@@ -16,7 +18,6 @@ from explorer.events import (
     Summarised,
     ToolFinished,
     ToolStarted,
-    TurnTaken,
     WrittenFile,
 )
 from explorer.messages import CallResult, Message, Results, ToolCall, Turn, Usage, UserText
@@ -93,20 +94,20 @@ class AgentState:
 
     def apply(self, event: AnyEvent) -> None:
         """Fold one event of this agent in."""
-        match event:
-            case AgentStarted() | AgentContinued():
+        match event.type:
+            case "agent_started" | "agent_continued":
                 self._begin(event)
-            case NoteAdded() | Steered():
+            case "note" | "steered":
                 self._hear(event)
-            case Compacted() | Summarised():
+            case "compacted" | "summarised":
                 self._make_room(event)
-            case TurnTaken():
+            case "turn":
                 self._take(event.turn)
-            case ToolStarted():
+            case "tool_started":
                 self._started[event.call] = event
-            case ToolFinished():
+            case "tool_finished":
                 self._finish(event)
-            case AgentFinished():
+            case "agent_finished":
                 self.finished = event
             case _:
                 pass
@@ -249,4 +250,9 @@ def _result(call: OpenCall) -> CallResult:
 
 def call_key(call: ToolCall) -> str:
     """The same for calls that ask for the same."""
-    return f"{call.name} {json.dumps(call.arguments, sort_keys=True, ensure_ascii=False)}"
+    try:
+        arguments = orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:
+        # A number beyond 64 bits, or half of a surrogate pair.
+        arguments = json.dumps(call.arguments, sort_keys=True)
+    return f"{call.name} {arguments}"

@@ -73,7 +73,7 @@ class Inbox:
     def waiting(self) -> list[Order]:
         """The orders not yet taken, oldest first; what is no order is passed over."""
         try:
-            names = sorted(entry.name for entry in os.scandir(self._folder) if entry.name.endswith(".json"))
+            names = sorted(one for one in os.listdir(self._folder) if one.endswith(".json"))  # noqa: PTH208 - at each turn
         except FileNotFoundError:
             return []
         return [order for name in names if (order := self._read(name)) is not None]

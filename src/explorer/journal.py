@@ -1,7 +1,8 @@
 """The journal: one append-only file of records in one total order, the only truth about a run.
 
 `append` returns when the record is on disk (write + fdatasync). Appends that come while a sync is running wait
-for the next one together: one sync for all of them.
+for the next one together: one sync for all of them. An event that is no barrier (see `Event.is_barrier`) is waited
+for by nobody: it reaches the disk before whatever is appended after it, in the same sync.
 """
 
 import asyncio
@@ -23,6 +24,8 @@ from explorer.redaction import Redactor
 _EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 Observe = Callable[[Record], None]
 Reach = Callable[[str], None]
+LINGER_S = 0.1
+"""After so many seconds a record that nobody waits for is written, if nothing came that would have taken it along."""
 CRASH_POINTS = ("before_append", "before_write", "mid_write", "before_sync", "after_sync", "after_append")
 
 
@@ -51,6 +54,11 @@ class Journal:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._waiting: list[tuple[Record, bytes]] = []
         self._writing: asyncio.Future[None] | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+        """One for each who goes on when what is in `_waiting` is on disk."""
+        self._has_lingered = False
+        """Whether what is in `_waiting` is to be written though nobody waits for it."""
+        self._lingering: asyncio.TimerHandle | None = None
         self._failure: StorageError | None = None
         self._seq = self._durable = 0
         self._crc = GENESIS
@@ -126,6 +134,8 @@ class Journal:
     async def append(self, event: AnyEvent) -> Record:
         """Put an event on disk and return its record, in which a mark stands in place of every key.
 
+        An event that is no barrier is only taken in: it is written with the next one, or a moment later by itself.
+
         Raises:
             StorageError: The disk refused; this and all later appends fail, what was acknowledged is intact.
         """
@@ -134,20 +144,25 @@ class Journal:
         self._reach("before_append")
         entry = self._seal(event)
         self._waiting.append(entry)
-        record = entry[0]
-        while self._durable < record.seq:
-            if self._failure is not None:
-                raise self._failure
-            if self._writing is None:
-                self._hand_over()
-            assert self._writing is not None
-            # `wait` does not cancel what it waits for: a cancelled agent leaves a whole record behind.
-            await asyncio.wait([self._writing])
-        self._reach("after_append")
-        return record
+        if event.is_barrier:
+            # A future of its own: a cancelled agent leaves a whole record behind, and takes no one else along.
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            self._hand_over()
+            await waiter
+            self._reach("after_append")
+        elif self._lingering is None:
+            self._lingering = asyncio.get_running_loop().call_later(LINGER_S, self._linger_no_more)
+        return entry[0]
+
+    def _linger_no_more(self) -> None:
+        self._lingering = None
+        self._has_lingered = bool(self._waiting)
+        self._hand_over()
 
     def _seal(self, event: AnyEvent) -> tuple[Record, bytes]:
-        record = Record(v=JOURNAL_VERSION, seq=self._seq + 1, at=self._now(), event=event)
+        # Made of checked parts.
+        record = Record.model_construct(v=JOURNAL_VERSION, seq=self._seq + 1, at=self._now(), event=event)
         line, crc = encode(record, self._crc, self._durable)
         if self._redactor.is_in(line):
             clean = _EVENT.validate_json(self._redactor.clean(event.model_dump_json()))
@@ -159,26 +174,50 @@ class Journal:
         return record, line
 
     def _hand_over(self) -> None:
+        """Give everything that waits to the thread as one batch, if that is wanted and it is not writing one."""
+        if self._writing is not None or not (self._waiters or self._has_lingered):
+            return
         batch, self._waiting = self._waiting, []
+        waiters, self._waiters = self._waiters, []
+        self._has_lingered = False
         loop = asyncio.get_running_loop()
         self._writing = loop.run_in_executor(self._thread, self._write_all, batch)
-        self._writing.add_done_callback(lambda done: self._written(done, batch))
+        self._writing.add_done_callback(lambda done: self._written(done, batch, waiters))
 
-    def _written(self, done: "asyncio.Future[None]", batch: list[tuple[Record, bytes]]) -> None:
+    def _written(
+        self,
+        done: "asyncio.Future[None]",
+        batch: list[tuple[Record, bytes]],
+        waiters: "list[asyncio.Future[None]]",
+    ) -> None:
         self._writing = None
         error = None if done.cancelled() else done.exception()
-        if isinstance(error, OSError):
-            self._failure = StorageError(
-                f"the journal cannot be written ({error.strerror}); everything acknowledged so far is safe",
-                hint="free space or mend the disk, then: explorer resume " + self._folder.parent.name,
-            )
-            return
         if error is not None:
-            raise error
+            self._fail(error, waiters)
+            return
         self._durable = batch[-1][0].seq
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        # After those who waited have gone on: what they append now shares the next batch.
+        done.get_loop().call_soon(self._hand_over)
         for record, _ in batch:
             for observe in self._observers:
                 observe(record)
+
+    def _fail(self, error: BaseException, waiters: "list[asyncio.Future[None]]") -> None:
+        """Let this batch fail, the one that waits behind it, and all later appends."""
+        words = error.strerror if isinstance(error, OSError) else str(error)
+        self._failure = StorageError(
+            f"the journal cannot be written ({words}); everything acknowledged so far is safe",
+            hint="free space or mend the disk, then: explorer resume " + self._folder.parent.name,
+        )
+        for waiter in (*waiters, *self._waiters):
+            if not waiter.done():
+                waiter.set_exception(self._failure)
+        self._waiting, self._waiters = [], []
+        if not isinstance(error, OSError):
+            raise error
 
     def _write_all(self, batch: list[tuple[Record, bytes]]) -> None:
         content = memoryview(b"".join(line for _, line in batch))
@@ -199,6 +238,11 @@ class Journal:
 
     def close(self) -> None:
         """Finish what was handed over and give the lock back."""
+        if self._lingering is not None:
+            self._lingering.cancel()
+        for waiter in self._waiters:
+            waiter.cancel()
+        self._waiters, self._has_lingered = [], False
         self._thread.shutdown(wait=True)
         if self._file is not None:
             self._file.close()

@@ -1,12 +1,19 @@
 """The frozen vocabulary of a conversation: turns, calls, results, usage, stop kinds. No I/O, no vendor."""
 
+import json
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, FieldSerializationInfo, field_serializer, model_validator
 
 JsonObject = dict[str, Any]
 """A JSON object as it came from, or goes to, the wire."""
+
+ONCE = "once"
+"""A context of serialising: what stands in a turn twice is written once."""
+WORTH_A_PLACE_CHARS = 200
+"""Shorter arguments are not worth saying where else they stand."""
 
 
 def mend_text(text: str) -> str:
@@ -56,8 +63,8 @@ class Usage(Frozen):
     """Part of `output_tokens`."""
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Sum field by field."""
-        return Usage(
+        """Sum field by field; sums of counts need no checking."""
+        return Usage.model_construct(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
@@ -81,6 +88,18 @@ class ToolCall(Frozen):
     """The parsed arguments; None when `problem` says why they could not be parsed."""
     problem: str = ""
     """What is wrong with the arguments' JSON, in words for the model; empty when nothing is."""
+    at: tuple[int | str, ...] = Field(default=(), exclude_if=lambda at: not at)
+    """Where in the turn's blocks the same arguments stand, as an object or as its JSON text; empty: not told."""
+
+    @field_serializer("arguments")
+    def _written_once(self, arguments: JsonObject | None, info: FieldSerializationInfo) -> JsonObject | None:
+        return None if self.at and info.context == ONCE else arguments
+
+
+def place_of(arguments: JsonObject | None, *path: int | str) -> tuple[int | str, ...]:
+    """The place of a call's arguments in its turn's blocks, when they are long enough to be written only there."""
+    chars = sum(len(value) for value in (arguments or {}).values() if isinstance(value, str))
+    return path if chars >= WORTH_A_PLACE_CHARS else ()
 
 
 class Turn(Frozen):
@@ -100,6 +119,30 @@ class Turn(Frozen):
     usage: Usage = Usage()
     cost_usd: float | None = None
     """None when no price is known for the model."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_arguments(cls, value: Any) -> Any:  # noqa: ANN401 - whatever is to be made a turn
+        """Put arguments that were written once back into their calls."""
+        if not isinstance(value, dict):
+            return value
+        turn = cast("JsonObject", value)
+        calls: Sequence[ToolCall | JsonObject] = turn.get("calls", ())
+        if not any(isinstance(call, dict) and call.get("at") for call in calls):
+            return turn
+        return turn | {"calls": [_with_arguments(call, turn["blocks"]) for call in calls]}
+
+
+def _with_arguments(call: ToolCall | JsonObject, blocks: Sequence[JsonObject]) -> ToolCall | JsonObject:
+    if isinstance(call, ToolCall) or not call.get("at") or call.get("arguments") is not None or call.get("problem"):
+        return call
+    found: Any = blocks
+    try:
+        for step in call["at"]:
+            found = found[step]
+        return call | {"arguments": json.loads(found) if isinstance(found, str) else found}
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"the arguments of {call.get('id')} are not where they should be") from error
 
 
 class CallResult(Frozen):

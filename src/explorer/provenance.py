@@ -10,14 +10,8 @@ from datetime import datetime
 
 from explorer.errors import ToolError
 from explorer.events import (
-    AgentContinued,
-    AgentStarted,
-    NoteAdded,
     Record,
-    SourceRecorded,
-    Steered,
     ToolFinished,
-    TurnTaken,
     WrittenFile,
 )
 from explorer.messages import Frozen, JsonObject
@@ -102,23 +96,23 @@ class _Tracing:
 
     def apply(self, record: Record) -> None:
         event = record.event
-        if isinstance(event, SourceRecorded):
+        if event.type == "source_recorded":
             self.stored.add(event.source.id)
             return
         agent = self.agents.setdefault(event.agent, _Agent())
-        match event:
-            case AgentStarted():
+        match event.type:
+            case "agent_started":
                 agent.role = event.role
                 agent.read |= self._ids_in(event.task)
-            case AgentContinued():
+            case "agent_continued":
                 agent.read |= self._ids_in(event.task)
-            case NoteAdded() | Steered():
+            case "note" | "steered":
                 agent.read |= self._ids_in(event.text)
-            case TurnTaken():
+            case "turn":
                 agent.turns += 1
                 for index, call in enumerate(event.turn.calls, 1):
                     self.arguments[f"{event.agent}.t{agent.turns}.{index}"] = call.arguments or {}
-            case ToolFinished():
+            case "tool_finished":
                 self._finish(event, agent, record)
             case _:
                 pass
@@ -156,7 +150,7 @@ class _Tracing:
 
     def _ids_in(self, text: str) -> set[str]:
         """Ids of sources that are there: a page can name whatever it likes."""
-        return self.stored.intersection(ID.findall(text))
+        return self.stored.intersection(ID.findall(text)) if self.stored else set()
 
 
 def origins(records: Iterable[Record], workspace: Workspace) -> list[FileOrigin]:

@@ -28,6 +28,7 @@ from explorer.events import (
     Status,
     Steered,
     ToolFinished,
+    ToolStarted,
     TurnTaken,
 )
 from explorer.fold import Fold
@@ -35,6 +36,7 @@ from explorer.journal import Journal, read
 from explorer.llm.scripted import says
 from explorer.messages import StopKind, Turn
 from explorer.records import ENVELOPE, GENESIS, encode, scan
+from explorer.tool import Effect
 
 SMALL: tuple[AnyEvent, ...] = (
     NoteAdded(text="é\n", reason="a"),
@@ -481,3 +483,37 @@ async def test_a_power_cut_in_the_middle_of_a_batch_is_repaired(tmp_path: Path) 
     with_later_batch, _ = encode(Record(v=1, seq=7, at=NOON, event=Steered(text="later")), crc, sure=6)
     with pytest.raises(JournalDamagedError, match="record 4"):
         scan(b"".join([*lines[:3], hole, *lines[4:], with_later_batch]))
+
+
+async def test_an_event_without_effect_is_written_with_the_next_one(tmp_path: Path, syncs: Syncs) -> None:
+    """The start of a call that changes nothing costs no sync of its own, and stands before what came after it."""
+    journal = Journal.open(tmp_path, noon)
+    started = ToolStarted(agent="a", call="a.t1.0", name="read_file", effect="pure")
+    before = syncs.count
+    await journal.append(started)
+    assert syncs.count == before
+    await journal.append(Steered(text="next"))
+    assert syncs.count == before + 1
+    journal.close()
+    assert events_of(read(tmp_path / "journal.jsonl")) == [started, Steered(text="next")]
+
+
+async def test_an_event_that_nobody_waits_for_is_written_by_itself(tmp_path: Path) -> None:
+    """Whoever looks at a run sees a long call that changes nothing, though nothing follows it."""
+    seen = asyncio.Event()
+    journal = Journal.open(tmp_path, noon, [lambda _record: seen.set()])
+    await journal.append(ToolStarted(agent="a", call="a.t1.0", name="read_webpage", effect="pure"))
+    assert not seen.is_set()
+    await asyncio.wait_for(seen.wait(), 20)
+    assert len(read(tmp_path / "journal.jsonl")) == 1
+    journal.close()
+
+
+async def test_the_start_of_an_effect_is_on_disk_before_it(tmp_path: Path, syncs: Syncs) -> None:
+    """Every effect but none at all waits for its record."""
+    journal = Journal.open(tmp_path, noon)
+    for number, effect in enumerate(set(Effect) - {Effect.PURE}, 1):
+        before = syncs.count
+        await journal.append(ToolStarted(agent="a", call=f"a.t{number}.0", name="x", effect=effect))
+        assert syncs.count == before + 1
+    journal.close()

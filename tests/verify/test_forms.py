@@ -5,7 +5,7 @@ from datetime import date
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from explorer.verify.check import check
@@ -122,6 +122,7 @@ PIECES = "“”\"'[]()*_`#>|-:;,.!?。！？…«»「」$€%123456789 \nab S1
 
 @FEW
 @given(st.text(alphabet=PIECES, max_size=400))
+@example("万_1S")
 def test_no_marks_make_it_fail(text: str) -> None:
     """Neither do the very characters that it looks for, in any order."""
     check(text + " [S1]", {"S1": source("S1", text)}, {"S1": text}.get)

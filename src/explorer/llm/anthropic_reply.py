@@ -20,7 +20,7 @@ from explorer.llm.wire_json import (
     parse_arguments,
     parse_payload,
 )
-from explorer.messages import JsonObject, StopKind, ToolCall, Turn, Usage
+from explorer.messages import JsonObject, StopKind, ToolCall, Turn, Usage, place_of
 
 STOPS: Mapping[str, StopKind] = {
     "end_turn": StopKind.END,
@@ -86,7 +86,9 @@ class AnthropicReply:
             raise ModelError(ModelFault.TRANSPORT, message)
         stop = STOPS.get(stop_reason, StopKind.UNKNOWN)
         blocks, problems = self._finished_blocks(is_cut=stop in CUTTING_STOPS)
-        calls = tuple(_call(block, problems.get(index, "")) for index, block in enumerate(blocks) if _is_call(block))
+        calls = tuple(
+            _call(blocks, place, problems.get(place, "")) for place in range(len(blocks)) if _is_call(blocks[place])
+        )
         require_unique_ids(call.id for call in calls)
         return Turn(
             provider=PROVIDER,
@@ -189,12 +191,12 @@ def _arguments(raw: str, given: object) -> Arguments:
     return Arguments(as_object(given), "") if isinstance(given, dict) else Arguments(None, not_an_object(given))
 
 
-def _call(block: JsonObject, problem: str) -> ToolCall:
+def _call(blocks: list[JsonObject], place: int, problem: str) -> ToolCall:
+    block = blocks[place]
+    arguments = None if problem else block["input"]
+    name = as_text(block.get("name"))
     return ToolCall(
-        id=block["id"],
-        name=as_text(block.get("name")),
-        arguments=None if problem else block["input"],
-        problem=problem,
+        id=block["id"], name=name, arguments=arguments, problem=problem, at=place_of(arguments, place, "input")
     )
 
 

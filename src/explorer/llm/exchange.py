@@ -1,11 +1,12 @@
 """One request and its streamed reply: the part that does not depend on a vendor's words."""
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from contextvars import ContextVar
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Protocol, Self
 from urllib.parse import urlsplit
 
 import httpx2
@@ -59,7 +60,11 @@ def http_client(base_url: str, timeouts: Timeouts, over_aiohttp: type[httpx2.Asy
             ask at once, and costs half the CPU; httpx2's own pool stands in where aiohttp is not installed.
     """
     kind = over_aiohttp if find_spec("aiohttp") else httpx2.AsyncClient
+    # Loading the certificates takes longer than anything else here, and a server on this machine mostly needs none.
+    # An empty context trusts nobody: should it lead to one that has TLS, that connection is refused.
+    is_plain = is_loopback(base_url) and urlsplit(base_url).scheme == "http"
     return kind(
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True,
         timeout=httpx2.Timeout(None, connect=timeouts.connect_s),
         limits=httpx2.Limits(
             max_connections=MAX_CONNECTIONS,
@@ -83,13 +88,13 @@ async def converse(post: Post, body: bytes, reply: Reply, place: Place, timeouts
         ModelError: The request was refused, the stream broke, or no content came for too long.
     """
     try:
-        async with asyncio.timeout(min(timeouts.first_content_s, timeouts.total_s)) as alarm:
-            watch = _Watch(alarm, timeouts)
-            response = await post(body)
-            try:
-                await _collect(response, reply, watch)
-            finally:
-                await response.aclose()
+        async with asyncio.timeout(None) as alarm:
+            with _Watch(alarm, timeouts) as watch:
+                response = await post(body)
+                try:
+                    await _collect(response, reply, watch)
+                finally:
+                    await response.aclose()
     except TimeoutError as error:
         if not reply.is_complete:
             raise _stalled(place, timeouts) from error
@@ -101,22 +106,45 @@ async def converse(post: Post, body: bytes, reply: Reply, place: Place, timeouts
 
 
 class _Watch:
-    """Moves an alarm on whenever content comes, never beyond the turn's end."""
+    """Ends a turn when no content comes for too long, and in any case at its end.
+
+    Content comes in hundreds of pieces, so each only says until when to wait; the timer looks at that when it is due.
+    """
 
     def __init__(self, alarm: asyncio.Timeout, timeouts: Timeouts) -> None:
         self._alarm = alarm
         self._idle_s = timeouts.idle_s
-        self._now = asyncio.get_running_loop().time
+        self._loop = asyncio.get_running_loop()
+        self._now = self._loop.time
         self._ends_at = self._now() + timeouts.total_s
+        self._until = min(self._now() + timeouts.first_content_s, self._ends_at)
+        self._timer = self._loop.call_at(self._until, self._look)
         self._tell_of_first = FIRST_CONTENT.get()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        now = self._now()
+        if now >= self._until:
+            self._alarm.reschedule(now)
+        else:
+            self._timer = self._loop.call_at(self._until, self._look)
 
     def content_came(self) -> None:
         if self._tell_of_first is not None:
             self._tell_of_first()
             self._tell_of_first = None
-        self._alarm.reschedule(min(self._now() + self._idle_s, self._ends_at))
+        self._until = min(self._now() + self._idle_s, self._ends_at)
+        if self._until < self._timer.when():
+            self._timer.cancel()
+            self._timer = self._loop.call_at(self._until, self._look)
 
     def reply_is_complete(self) -> None:
+        self._timer.cancel()
         self._alarm.reschedule(self._now() + DRAIN_S)
 
 
@@ -138,9 +166,10 @@ def _hand_over(events: Iterable[ServerEvent], reply: Reply, watch: _Watch) -> No
         return
     has_content = False
     for event in events:
-        has_content = reply.take(event) or has_content
-        if reply.is_complete:
-            break
+        if reply.take(event):
+            has_content = True
+            if reply.is_complete:
+                break
     if has_content:
         watch.content_came()
     if reply.is_complete:

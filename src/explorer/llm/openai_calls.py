@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from explorer.llm.projection import require_unique_ids, with_ids
 from explorer.llm.wire_json import Arguments, as_object, as_text, cut_problem, parse_arguments
-from explorer.messages import JsonObject, ToolCall
+from explorer.messages import JsonObject, ToolCall, place_of
 
 
 @dataclass(slots=True)
@@ -66,14 +66,16 @@ class StreamedCalls:
         ids = with_ids([call.id for call in self._calls])
         wire: list[JsonObject] = []
         neutral: list[ToolCall] = []
-        for call_id, call in zip(ids, self._calls, strict=True):
+        for place, (call_id, call) in enumerate(zip(ids, self._calls, strict=True)):
             raw = "".join(call.pieces)
             arguments = parse_arguments(raw)
             if is_cut and call is self._calls[-1]:
                 arguments = Arguments(None, cut_problem(raw))
             text = "{}" if arguments.value is None or not raw.strip() else raw
             wire.append(wire_call(call_id, call.name, text))
-            neutral.append(ToolCall(id=call_id, name=call.name, arguments=arguments.value, problem=arguments.problem))
+            value, problem = arguments
+            at = place_of(value, 0, "tool_calls", place, "function", "arguments")
+            neutral.append(ToolCall(id=call_id, name=call.name, arguments=value, problem=problem, at=at))
         return wire, tuple(neutral)
 
     def _open_call(self, entry: JsonObject, function: JsonObject) -> _StreamedCall | None:

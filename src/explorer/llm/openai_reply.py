@@ -24,6 +24,8 @@ STOPS: Mapping[str, StopKind] = {
 """Every stop the SDK knows; a test compares the two."""
 
 END_OF_STREAM = "[DONE]"
+SHORT = 20
+"""A longer event is not the end."""
 
 _NOT_KEPT = frozenset({"role", "tool_calls", "function_call"})
 """Fields of a delta that are not simply joined."""
@@ -53,7 +55,7 @@ class OpenAIReply:
         Raises:
             ModelError: The chunk is broken, or is itself an error.
         """
-        if event.data.strip() == END_OF_STREAM:
+        if len(event.data) < SHORT and event.data.strip() == END_OF_STREAM:
             self._is_complete = bool(self._finish_reason)
             return True
         chunk = parse_payload(event.data)
@@ -65,12 +67,9 @@ class OpenAIReply:
         """Collect one chunk, or a whole completion from a server that does not stream."""
         usage = as_object(chunk.get("usage"))
         self._usage = usage or self._usage
-        is_content = bool(usage)
-        for choice in as_objects(chunk.get("choices"))[:1]:
-            self._finish_reason = as_text(choice.get("finish_reason")) or self._finish_reason
-            delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
-            is_content = self._take_delta(delta) or bool(choice.get("finish_reason")) or is_content
-        return is_content
+        choices = as_objects(chunk.get("choices"))
+        is_content = self._take_choice(choices[0]) if choices else False
+        return is_content or bool(usage)
 
     def turn(self, model: str) -> Turn:
         """Make the turn.
@@ -96,9 +95,16 @@ class OpenAIReply:
             usage=to_usage(self._usage),
         )
 
+    def _take_choice(self, choice: JsonObject) -> bool:
+        reason = choice.get("finish_reason")
+        if reason:
+            self._finish_reason = as_text(reason) or self._finish_reason
+        delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
+        return self._take_delta(delta) or bool(reason)
+
     def _take_delta(self, delta: JsonObject) -> bool:
         is_content = False
-        entries = as_objects(delta.get("tool_calls"))
+        entries = as_objects(delta.get("tool_calls")) if "tool_calls" in delta else ()
         for entry in entries:
             self._calls.take(entry)
         for field, value in delta.items():
@@ -162,8 +168,11 @@ def _mended(
     message: JsonObject, calls: tuple[ToolCall, ...], *, is_written: bool
 ) -> tuple[JsonObject, tuple[ToolCall, ...], bool]:
     """Mend half surrogate pairs in both views."""
-    mended = tuple(
-        call if call.arguments is None else call.model_copy(update={"arguments": mend_object(call.arguments)})
-        for call in calls
-    )
-    return mend_object(message), mended, is_written
+    return mend_object(message), tuple(_mended_call(call) for call in calls), is_written
+
+
+def _mended_call(call: ToolCall) -> ToolCall:
+    if call.arguments is None:
+        return call
+    arguments = mend_object(call.arguments)
+    return call if arguments is call.arguments else call.model_copy(update={"arguments": arguments, "at": ()})

@@ -1,5 +1,7 @@
 """What tokens cost, after the price list of `genai-prices`."""
 
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from explorer.messages import Usage
@@ -47,16 +49,43 @@ def max_cost_usd(
     return max((cost for cost in costs if cost is not None), default=None)
 
 
-def _listed_usd(model: str, provider: str, tokens: dict[str, Any]) -> float | None:
+def _listed_usd(model: str, provider: str, tokens: dict[str, int]) -> float | None:
     if provider not in PRICED_PROVIDERS:
         return None
-    import genai_prices  # noqa: PLC0415 - the list is slow to import
+    prices = _prices_of(model, provider)
+    if prices is None:
+        return None
+    given = tokens.get
+    read, written, everything = given("cache_read_tokens", 0), given("cache_write_tokens", 0), given("input_tokens", 0)
+    # A kind without a price of its own costs what plain input costs.
+    kept = ((prices.cache_read_mtok, read), (prices.cache_write_mtok, written))
+    apart = [(price, count) for price, count in kept if price is not None]
+    plain = everything - sum(count for _, count in apart)
+    kinds = [*apart, (prices.input_mtok, plain), (prices.output_mtok, given("output_tokens", 0))]
+    return sum(_rate(price, everything) * count for price, count in kinds) / _MILLION
+
+
+def _rate(price: Any, input_tokens: int) -> float:  # noqa: ANN401 - Decimal, or the list's own tiers
+    """USD per million tokens in a request with so much input."""
+    if price is None:
+        return 0.0
+    tiers = getattr(price, "tiers", None)
+    if tiers is None:
+        return float(price)
+    above = [tier.price for tier in tiers if input_tokens > tier.start]
+    return float(above[-1] if above else price.base)
+
+
+@lru_cache(maxsize=64)
+def _prices_of(model: str, provider: str) -> Any:  # noqa: ANN401 - the list's own type, imported late
+    """What the list says of a model; None when it says nothing. Found once: looking through the list takes long."""
+    from genai_prices import data_snapshot  # noqa: PLC0415 - the list is slow to import
 
     try:
-        price = genai_prices.calc_price(genai_prices.Usage(**tokens), model, provider_id=provider)
+        _, found = data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)
+        return found.get_prices(datetime.now(UTC))
     except (LookupError, ValueError):
         return None
-    return float(price.total_price)
 
 
 def window_tokens(model: str, provider: str) -> int | None:

@@ -51,7 +51,12 @@ class EventParser:
         self._is_after_return = chunk.endswith(b"\r") if chunk else False
         events: list[ServerEvent] = []
         for line in self._lines(chunk):
-            self._take(line, events)
+            # Nearly every line is one of data or an empty one: the first needs no further look.
+            if line.startswith(b"data: ") and not self._is_first_line:
+                self._data.append(line[6:])
+                self._data_bytes += len(line)
+            else:
+                self._take(line, events)
         if len(self._rest) + self._data_bytes > self._max_event_bytes:
             raise EventTooLargeError(f"an event is longer than {self._max_event_bytes} bytes")
         return events
@@ -87,8 +92,6 @@ class EventParser:
                 data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
                 events.append(ServerEvent(self._event or "message", data.decode("utf-8", "replace")))
             self._event, self._data, self._data_bytes = "", [], 0
-        elif line.startswith(b"data: "):
-            self._keep(line[6:])
         elif line.startswith((b"data", b"event")):
             self._take_field(line)
 

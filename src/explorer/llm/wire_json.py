@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any, NamedTuple, cast
 
-from pydantic_core import to_json
+import orjson
 
 from explorer.errors import ModelError, ModelFault
 from explorer.messages import JsonObject, mend_text
@@ -23,16 +23,16 @@ class Arguments(NamedTuple):
 def encode(value: object) -> bytes:
     """Turn JSON into bytes in one call; half surrogate pairs, which no server accepts, are replaced."""
     try:
-        return to_json(value)
-    except ValueError:
+        return orjson.dumps(value)
+    except TypeError:
         return mend_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
 def mend_object(value: JsonObject) -> JsonObject:
     """Mend every text within a JSON object, keys included."""
     try:
-        to_json(value)
-    except ValueError:
+        orjson.dumps(value)
+    except TypeError:
         return as_object(json.loads(mend_text(json.dumps(value, ensure_ascii=False))))
     return value
 
@@ -44,7 +44,11 @@ def parse_payload(data: str) -> JsonObject:
         ModelError: It is not a JSON object, so the stream cannot be trusted (transport).
     """
     try:
-        payload: object = _STRICT.decode(data)
+        try:
+            payload: object = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            # It refuses half surrogate pairs, which servers do send, and tells less well what is wrong.
+            payload = _STRICT.decode(data)
     except (ValueError, RecursionError) as error:
         message = f"the stream holds broken JSON ({error}): {_excerpt(data, 0)}"
         raise ModelError(ModelFault.TRANSPORT, message) from error

@@ -6,6 +6,7 @@ public address to the judge and an internal one to the connection. TLS and the H
 
 import ssl
 from collections.abc import AsyncIterator, Iterable
+from functools import cached_property
 
 import httpcore2
 import httpx2
@@ -80,11 +81,17 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         ssl_context: ssl.SSLContext | None = None,
         network: httpcore2.AsyncNetworkBackend | None = None,
     ) -> None:
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=ssl_context or httpx2.create_ssl_context(trust_env=False),
+        self._ssl_context = ssl_context
+        self._backend = GuardedBackend(guard, network)
+
+    @cached_property
+    def _pool(self) -> httpcore2.AsyncConnectionPool:
+        """Made for the first request: loading the certificates takes longer than starting a run that needs none."""
+        return httpcore2.AsyncConnectionPool(
+            ssl_context=self._ssl_context or httpx2.create_ssl_context(trust_env=False),
             max_connections=MAX_CONNECTIONS,
             keepalive_expiry=15.0,
-            network_backend=GuardedBackend(guard, network),
+            network_backend=self._backend,
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -113,7 +120,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._pool.aclose()
+        if "_pool" in vars(self):
+            await self._pool.aclose()
 
 
 class _Body(httpx2.AsyncByteStream):

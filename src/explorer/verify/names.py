@@ -30,6 +30,7 @@ BEFORE_NUMBERS = frozenset(_BEFORE_NUMBERS.split())
 """Words that a hyphen or a dot may tie to a number that is one all the same: mid-2023, No.5."""
 TIED = re.compile(r"([A-Za-z]+)[-.]\d[\d.,]*s?")
 SOURCE_ID = re.compile(r"S\d+")
+LETTERS = re.compile(r"[A-Za-z]+")
 MARKED_VERSION = re.compile(
     r"(?<![A-Za-z0-9.])(?:v\.? ?|versions? |releases? |ver\.? ?|版本(?:号)?:? ?)"
     r"(\d+(?:\.\d+)*)(?:-?(?:alpha|beta|rc)\.?\d*)?(?![A-Za-z0-9_%]|\.\d|,\d| (?:million|billion|thousand|percent))",
@@ -57,7 +58,8 @@ def _is_name(token: str) -> bool:
     tied = TIED.fullmatch(token)
     if tied and tied[1].lower() in BEFORE_NUMBERS:
         return False
-    return re.match(r"[A-Za-z]+", token)[0] not in CURRENCY_SIGNS  # type: ignore[index] # it begins with a letter
+    letters = LETTERS.match(token)
+    return letters is None or letters[0] not in CURRENCY_SIGNS
 
 
 def _counts(token: str, letters: str) -> bool:
