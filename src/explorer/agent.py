@@ -134,8 +134,7 @@ async def _turn(state: AgentState, room: AgentRoom, hold: Hold) -> TurnTaken:
 
 
 def _request(state: AgentState, head: Head, hold: Hold) -> Request:
-    # Made of checked parts: checking a whole history again at each turn would cost more the longer it is.
-    return Request.model_construct(
+    return Request(
         agent=state.agent,
         role=state.role,
         model=head.model,

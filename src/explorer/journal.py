@@ -161,8 +161,7 @@ class Journal:
         self._hand_over()
 
     def _seal(self, event: AnyEvent) -> tuple[Record, bytes]:
-        # Made of checked parts.
-        record = Record.model_construct(v=JOURNAL_VERSION, seq=self._seq + 1, at=self._now(), event=event)
+        record = Record(v=JOURNAL_VERSION, seq=self._seq + 1, at=self._now(), event=event)
         line, crc = encode(record, self._crc, self._durable)
         if self._redactor.is_in(line):
             clean = _EVENT.validate_json(self._redactor.clean(event.model_dump_json()))

@@ -33,7 +33,7 @@ class WithinLimits:
         Raises:
             ModelError: A limit has no room, or the model did not answer.
         """
-        tokens = len(request.model_dump_json()) // CHARS_PER_TOKEN
+        tokens = (len(request.system) + sum(len(str(message)) for message in request.history)) // CHARS_PER_TOKEN
         hold = await self.account.reserve(tokens, request.max_output_tokens, self.worst)
         if isinstance(hold, str):
             raise ModelError(ModelFault.REJECTED, f"the run's limit on {hold} has no room for the judge")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, cast
 
@@ -63,8 +64,8 @@ class Usage(Frozen):
     """Part of `output_tokens`."""
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Sum field by field; sums of counts need no checking."""
-        return Usage.model_construct(
+        """Sum field by field."""
+        return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
@@ -180,8 +181,13 @@ class ToolSchema(Frozen):
     """JSON Schema of the arguments: an object schema, without titles."""
 
 
-class Request(Frozen):
-    """All that a model is asked with. The head (system, tools) stays byte-equal for the whole run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """All that a model is asked with. The head (system, tools) stays byte-equal for the whole run.
+
+    No pydantic model: it is made of checked parts at each turn, and checking a whole history again costs more the
+    longer it is.
+    """
 
     agent: str
     """Who asks, e.g. `searcher-2`."""

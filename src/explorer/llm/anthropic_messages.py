@@ -11,6 +11,7 @@ from explorer.llm.faults import model_error, read_refusal, unreachable
 from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.options import ClientOptions, Place, key_text
 from explorer.llm.prices import cost_usd
+from explorer.llm.sending import Sender
 from explorer.messages import Request, Turn
 
 DEFAULT_URL = "https://api.anthropic.com"
@@ -30,17 +31,19 @@ class AnthropicClient:
         self._options = options
         self._heads = FrozenHeads(to_head)
         self._place = Place("Anthropic", base_url, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", options.key)
+        client = http_client(base_url, options.timeouts, anthropic.DefaultAioHttpClient)
         # Key and URL are always given, or the SDK would look for its own in the environment and on disk.
         self._sdk = anthropic.AsyncAnthropic(
             api_key=key_text(options.key, self._place.key_setting),
             base_url=base_url,
             max_retries=0,
-            http_client=http_client(base_url, options.timeouts, anthropic.DefaultAioHttpClient),
+            http_client=client,
         )
         # Whole, so that the SDK need not put it together for every request.
         self._url = f"{str(self._sdk.base_url).rstrip('/')}/v1/messages"
         self._stream_class = anthropic.AsyncStream[Any]
         self._status_error = anthropic.APIStatusError
+        self._sender = Sender(self._post, client, self._place)
         self._connection_error = anthropic.APIConnectionError
 
     async def __aenter__(self) -> Self:
@@ -63,7 +66,7 @@ class AnthropicClient:
         """
         reply = AnthropicReply(self._place)
         body = self._heads.body(request, to_messages(request), to_rest(request))
-        await converse(self._post, body, reply, self._place, self._options.timeouts)
+        await converse(self._sender.post, body, reply, self._place, self._options.timeouts)
         turn = reply.turn(request.model)
         cost = cost_usd(request.model, PROVIDER, turn.usage, self._options.price)
         return turn if cost is None else turn.model_copy(update={"cost_usd": cost})

@@ -5,7 +5,6 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from contextvars import ContextVar
-from importlib.util import find_spec
 from typing import Protocol, Self
 from urllib.parse import urlsplit
 
@@ -57,13 +56,12 @@ def http_client(base_url: str, timeouts: Timeouts, over_aiohttp: type[httpx2.Asy
         base_url: Where requests go.
         timeouts: Only the one for connecting is used here.
         over_aiohttp: The SDK's client over aiohttp, which opens a fifth of the connections when hundreds of agents
-            ask at once, and costs half the CPU; httpx2's own pool stands in where aiohttp is not installed.
+            ask at once, and costs half the CPU.
     """
-    kind = over_aiohttp if find_spec("aiohttp") else httpx2.AsyncClient
     # Loading the certificates takes longer than anything else here, and a server on this machine mostly needs none.
     # An empty context trusts nobody: should it lead to one that has TLS, that connection is refused.
     is_plain = is_loopback(base_url) and urlsplit(base_url).scheme == "http"
-    return kind(
+    return over_aiohttp(
         verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True,
         timeout=httpx2.Timeout(None, connect=timeouts.connect_s),
         limits=httpx2.Limits(

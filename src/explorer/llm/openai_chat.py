@@ -12,6 +12,7 @@ from explorer.llm.openai_reply import OpenAIReply
 from explorer.llm.openai_request import is_official, to_head, to_messages, to_rest
 from explorer.llm.options import ClientOptions, Place, key_text
 from explorer.llm.prices import cost_usd
+from explorer.llm.sending import Sender
 from explorer.messages import Request, Turn
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -32,12 +33,13 @@ class OpenAIClient:
         self._heads = FrozenHeads(partial(to_head, official=self._is_official))
         name = "OpenAI" if self._is_official else "the OpenAI-compatible server"
         self._place = Place(name, base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", options.key)
+        client = http_client(base_url, options.timeouts, openai.DefaultAioHttpClient)
         # Key and URL are always given, or the SDK would look for its own in the environment.
         self._sdk = openai.AsyncOpenAI(
             api_key=key_text(options.key, self._place.key_setting),
             base_url=base_url,
             max_retries=0,
-            http_client=http_client(base_url, options.timeouts, openai.DefaultAioHttpClient),
+            http_client=client,
         )
         if not self._is_official:
             # The SDK reads these from the environment; another server has no business knowing them.
@@ -47,6 +49,7 @@ class OpenAIClient:
         self._url = f"{str(self._sdk.base_url).rstrip('/')}/chat/completions"
         self._stream_class = openai.AsyncStream[Any]
         self._status_error = openai.APIStatusError
+        self._sender = Sender(self._post, client, self._place)
         self._connection_error = openai.APIConnectionError
 
     async def __aenter__(self) -> Self:
@@ -69,7 +72,7 @@ class OpenAIClient:
         """
         reply = OpenAIReply(self._place, [tool.name for tool in request.tools])
         body = self._heads.body(request, to_messages(request), to_rest(request, official=self._is_official))
-        await converse(self._post, body, reply, self._place, self._options.timeouts)
+        await converse(self._sender.post, body, reply, self._place, self._options.timeouts)
         turn = reply.turn(request.model)
         # Another server sets its own prices, whatever its models are called.
         priced_as = "openai" if self._is_official else "other"

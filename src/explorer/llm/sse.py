@@ -51,10 +51,14 @@ class EventParser:
         self._is_after_return = chunk.endswith(b"\r") if chunk else False
         events: list[ServerEvent] = []
         for line in self._lines(chunk):
-            # Nearly every line is one of data or an empty one: the first needs no further look.
-            if line.startswith(b"data: ") and not self._is_first_line:
+            # Nearly every line is one of data, and many a one of its type: these need no further look.
+            if self._is_first_line:
+                self._take(line, events)
+            elif line.startswith(b"data: "):
                 self._data.append(line[6:])
                 self._data_bytes += len(line)
+            elif line.startswith(b"event: "):
+                self._event = line[7:].decode("utf-8", "replace")
             else:
                 self._take(line, events)
         if len(self._rest) + self._data_bytes > self._max_event_bytes:

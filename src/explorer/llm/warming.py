@@ -23,6 +23,8 @@ MIN_HEAD_CHARS = 3_000
 class _Head:
     """What is known of one head."""
 
+    is_long: bool
+    """Whether it is one that providers keep."""
     warm_until: float = 0.0
     leader: asyncio.Event | None = None
     """Set when whoever goes ahead has heard its first content, or has failed."""
@@ -49,8 +51,10 @@ class WarmingClient:
         Raises:
             ModelError: No turn came.
         """
-        head = self._heads.setdefault((request.model, request.role), _Head())
-        if not _is_worth_it(request) or await self._is_warm(head):
+        head = self._heads.get((request.model, request.role))
+        if head is None:
+            head = self._heads[request.model, request.role] = _Head(_is_long(request))
+        if not head.is_long or await self._is_warm(head):
             return await self._ask(request, head)
         head.leader = done = asyncio.Event()
         try:
@@ -91,7 +95,7 @@ class WarmingClient:
             FIRST_CONTENT.reset(token)
 
 
-def _is_worth_it(request: Request) -> bool:
+def _is_long(request: Request) -> bool:
     chars = len(request.system)
     for tool in request.tools:
         if chars >= MIN_HEAD_CHARS:

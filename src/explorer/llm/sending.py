@@ -1,0 +1,69 @@
+"""Sends bodies over an SDK's client as the SDK itself would, without having the same request made anew each time.
+
+An SDK makes each request out of options, defaults and an address that are the same all along; that takes longer than
+all of the engine's own work on a turn. So the first body is sent by the SDK, and each later one in the request that
+the SDK made for the first: the same address, headers and credentials, over the same connections.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import httpx2
+
+from explorer.llm.faults import model_error, read_refusal, unreachable
+from explorer.llm.options import Place
+
+OWN_TO_EACH = frozenset({b"content-length", b"idempotency-key"})
+"""Headers that another body must not have: its length is another, and it is no repetition."""
+
+
+class Sender:
+    """Sends one adapter's requests.
+
+    Args:
+        first: Sends a body through the SDK and returns the raw response; its errors are `ModelError`.
+        client: The client that the SDK sends over.
+        place: Where requests go, for error messages.
+    """
+
+    def __init__(
+        self, first: Callable[[bytes], Awaitable[httpx2.Response]], client: httpx2.AsyncClient, place: Place
+    ) -> None:
+        import aiohttp  # noqa: PLC0415 - slow to import
+
+        self._first = first
+        self._client = client
+        self._place = place
+        self._made: httpx2.Request | None = None
+        self._headers: list[tuple[bytes, bytes]] = []
+        # Its transport lets some of aiohttp's own errors through, such as those about an answer that is no HTTP.
+        self._failures = (httpx2.HTTPError, aiohttp.ClientError, OSError)
+
+    async def post(self, body: bytes) -> httpx2.Response:
+        """Send a body; the response is still to be read, and to be closed.
+
+        Raises:
+            ModelError: No connection, or the answer has an error status.
+        """
+        if self._made is None:
+            response = await self._first(body)
+            self._keep(response)
+            return response
+        request = httpx2.Request(
+            "POST", self._made.url, headers=self._headers, content=body, extensions=self._made.extensions
+        )
+        try:
+            response = await self._client.send(request, stream=True)
+            if response.is_error:
+                await response.aread()
+        except self._failures as error:
+            raise unreachable(self._place, str(error.__cause__ or error)) from error
+        if response.is_error:
+            raise model_error(read_refusal(response), self._place)
+        return response
+
+    def _keep(self, response: httpx2.Response) -> None:
+        if response.history:
+            return  # It was led elsewhere: where to, the SDK's client finds out each time.
+        made = response.request
+        self._headers = [(name, value) for name, value in made.headers.raw if name.lower() not in OWN_TO_EACH]
+        self._made = made

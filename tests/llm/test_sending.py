@@ -1,0 +1,127 @@
+"""The first request is the SDK's own; the later ones are the same request with another body."""
+
+import socket
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import pytest
+
+from explorer.errors import ModelError, ModelFault
+from explorer.llm.options import Timeouts
+from explorer.messages import Turn
+from llm.conversations import ANTHROPIC, BOTH
+from llm.test_conversations import KEY, client_for, request_for, server_for
+from model_servers import Reply
+
+DIFFERENT = {"content-length", "idempotency-key", "x-stainless-idempotency-key"}
+
+
+@pytest.mark.parametrize("wire", BOTH)
+async def test_later_requests_have_the_headers_of_the_first(wire: str) -> None:
+    """Credentials, version and whatever else the SDK sends; only what belongs to one body is its own."""
+    with server_for(wire, *(Reply(text=f"{n}" * (n + 1)) for n in range(3))) as server:
+        async with client_for(wire, server.url, Timeouts()) as client:
+            for _ in range(3):
+                await client.generate(request_for(()))
+    first, *later = [{k: v for k, v in headers.items() if k not in DIFFERENT} for headers in server.headers]
+    assert later == [first, first]
+    assert any(KEY in value for value in first.values())
+    lengths = [int(headers["content-length"]) for headers in server.headers]
+    assert len(server.requests) == len(lengths) == 3
+    keys = [headers.get("idempotency-key") for headers in server.headers]
+    assert keys[1:] == [None, None]
+
+
+@pytest.mark.parametrize("wire", BOTH)
+@pytest.mark.parametrize(
+    ("refusal", "fault"),
+    [
+        (Reply(status=401, error="bad_key"), ModelFault.CREDENTIALS),
+        (Reply(status=429, error="rate_limit", headers={"retry-after": "7"}), ModelFault.RATE_LIMITED),
+        (Reply(status=502, body="<html>Bad gateway</html>"), ModelFault.OVERLOADED),
+    ],
+)
+async def test_a_later_refusal_is_told_as_the_first_would_be(wire: str, refusal: Reply, fault: ModelFault) -> None:
+    """Fault, words and wait are the same whether the SDK sent the request or we did."""
+    told: list[tuple[ModelFault, str, float | None]] = []
+    for replies in ((refusal,), (Reply(text="Yes."), refusal)):
+        with server_for(wire, *replies) as server:
+            async with client_for(wire, server.url, Timeouts()) as client:
+                for _ in replies[1:]:
+                    assert isinstance(await client.generate(request_for(())), Turn)
+                with pytest.raises(ModelError) as refused:
+                    await client.generate(request_for(()))
+                error = refused.value
+                told.append((error.fault, error.message.replace(server.url, ""), error.retry_after_s))
+    assert told[0] == told[1]
+    assert told[1][0] is fault
+
+
+@contextmanager
+def answering(wire: str, *answers: bytes) -> Generator[str]:
+    """A server that answers each connection with given bytes and closes it."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        for answer in answers:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(answer)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65_536):
+                    pass
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}" + ("" if wire == ANTHROPIC else "/v1")
+    finally:
+        listening.close()
+        thread.join(5)
+
+
+STREAM = {
+    "anthropic": b'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":1}}}\n\n'
+    b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\n'
+    b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+    "chat": b'data: {"choices":[{"delta":{"content":"Yes."},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+}
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize("wire", BOTH)
+@pytest.mark.parametrize("garbage", [b"", b"\x16\x03\x01 no http at all\r\n\r\n", b"HTTP/9.9 banana\r\n\r\n"])
+async def test_a_later_answer_that_is_no_http_is_a_broken_connection(wire: str, garbage: bytes) -> None:
+    """Whatever the transport makes of it: it can be tried again, and names the server."""
+    with answering(wire, HEAD + STREAM[wire], garbage) as url:
+        async with client_for(wire, url, Timeouts()) as client:
+            await client.generate(request_for(()))
+            with pytest.raises(ModelError, match=r"no connection to .*127\.0\.0\.1") as broken:
+                await client.generate(request_for(()))
+    assert broken.value.fault is ModelFault.TRANSPORT
+
+
+@pytest.mark.parametrize("wire", BOTH)
+async def test_a_server_that_leads_elsewhere_is_followed_each_time(wire: str) -> None:
+    """A redirect holds for the request it was given to, and for no other."""
+    with server_for(wire, Reply(text="One."), Reply(text="Two.")) as server:
+        path = "/v1/messages" if wire == ANTHROPIC else "/v1/chat/completions"
+        moved = (
+            f"HTTP/1.1 307 Moved\r\nlocation: {server.origin}{path}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        )
+        with answering(wire, moved.encode(), moved.encode()) as url:
+            async with client_for(wire, url, Timeouts()) as client:
+                turns = [await client.generate(request_for(())) for _ in range(2)]
+    assert [turn.text for turn in turns] == ["One.", "Two."]
+
+
+async def test_pieces_are_waited_for_less_long_than_the_first_one() -> None:
+    """Silence after the first piece ends a turn when that patience is over, not when the longer first one is."""
+    patience = Timeouts(first_content_s=40, idle_s=0.3, total_s=50)
+    with server_for(ANTHROPIC, Reply(text="Well, let me", stalls="silent")) as server:
+        async with client_for(ANTHROPIC, server.url, patience) as client:
+            with pytest.raises(ModelError) as stalled:
+                await client.generate(request_for(()))
+    assert stalled.value.fault is ModelFault.STALLED
