@@ -8,9 +8,9 @@ from typing import Any
 
 JsonObject = dict[str, Any]
 
-MAX_TO_LEAN = 3.0
+MAX_TO_LEAN = 2.0
 """CPU of a turn in a fan-out, beside the lean SDK loop."""
-MAX_JOURNAL = 1.8
+MAX_JOURNAL = 1.6
 MAX_GROWTH = 4.0
 """CPU of a late turn of a long run, beside an early one."""
 MIN_PREFIX_SHARE = 0.95
@@ -18,7 +18,7 @@ MIN_CACHE_SHARE = 0.8
 """Of a long run's input that Anthropic's cache would serve."""
 MAX_SENT = 0.7
 """Bytes of a long run, beside a loop that sends everything again."""
-MAX_HEAD_BYTES = 16_000
+MAX_HEAD_BYTES = 7_000
 MAX_HELP = 25.0
 """CPU of `--help`, beside a Python that does nothing."""
 
