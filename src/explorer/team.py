@@ -69,6 +69,8 @@ class Team:
         self._parts = parts
         self._places = asyncio.Semaphore(parts.budget.limits.max_parallel_agents)
         self._busy: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        """By role, the latest number given: hundreds of helpers do not each count from one."""
         self._loading = asyncio.Lock()
         self._ordering = asyncio.Lock()
         self._tools = {**parts.tools, CALL_AGENT: CallAgentTool(self.help, helper_lines(parts.roles))}
@@ -157,12 +159,12 @@ class Team:
         return state
 
     def _new_id(self, role: str) -> str:
+        number = self._numbers.get(role, 0) + 1
         # Ids claimed but not yet on disk count: two helpers started together must not share one.
-        taken = self._parts.fold.agents.keys() | self._busy
-        number = 1
-        while f"{role}-{number}" in taken:
+        while (agent := f"{role}-{number}") in self._parts.fold.agents or agent in self._busy:
             number += 1
-        return f"{role}-{number}"
+        self._numbers[role] = number
+        return agent
 
     def _task(self, asked: CallAgentArguments) -> str:
         parts = [asked.task_description.strip()]
