@@ -8,9 +8,12 @@ for by nobody: it reaches the disk before whatever is appended after it, in the 
 import asyncio
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import BinaryIO
 
 from filelock import FileLock, Timeout
@@ -37,6 +40,16 @@ def read(path: Path) -> tuple[Record, ...]:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What reaches the disk with one sync."""
+
+    entries: list[tuple[Record, bytes]]
+    waiters: list[asyncio.Future[None]]
+    """Of those who go on when it has."""
+    loop: asyncio.AbstractEventLoop
+
+
 class Journal:
     """The one writer of a run's journal. Use `Journal.open`, and `close` at the end."""
 
@@ -50,10 +63,12 @@ class Journal:
         self._reach = reach
         # A moment of patience: someone may be looking whether the run is running.
         self._lock = FileLock(folder / "lock", timeout=0.3)
-        # One thread: batches reach the file in the order of handing over, whatever is cancelled meanwhile.
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        # One thread: batches reach the file in the order of handing over, whatever is cancelled meanwhile. An own one,
+        # because an executor's way there and back costs as much again as the sync itself.
+        self._batches: SimpleQueue[Batch | None] = SimpleQueue()
+        self._thread = Thread(target=self._write_batches, name="journal", daemon=True)
         self._waiting: list[tuple[Record, bytes]] = []
-        self._writing: asyncio.Future[None] | None = None
+        self._is_writing = False
         self._waiters: list[asyncio.Future[None]] = []
         """One for each who goes on when what is in `_waiting` is on disk."""
         self._has_lingered = False
@@ -144,15 +159,16 @@ class Journal:
         self._reach("before_append")
         entry = self._seal(event)
         self._waiting.append(entry)
-        if event.is_barrier:
-            # A future of its own: a cancelled agent leaves a whole record behind, and takes no one else along.
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            self._hand_over()
-            await waiter
-            self._reach("after_append")
-        elif self._lingering is None:
-            self._lingering = asyncio.get_running_loop().call_later(LINGER_S, self._linger_no_more)
+        if not event.is_barrier:
+            loop = asyncio.get_running_loop()
+            self._lingering = self._lingering or loop.call_later(LINGER_S, self._linger_no_more)
+            return entry[0]
+        # A future of its own: a cancelled agent leaves a whole record behind, and takes no one else along.
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._hand_over()
+        await waiter
+        self._reach("after_append")
         return entry[0]
 
     def _linger_no_more(self) -> None:
@@ -174,49 +190,52 @@ class Journal:
 
     def _hand_over(self) -> None:
         """Give everything that waits to the thread as one batch, if that is wanted and it is not writing one."""
-        if self._writing is not None or not (self._waiters or self._has_lingered):
+        if self._is_writing or not (self._waiters or self._has_lingered):
             return
-        batch, self._waiting = self._waiting, []
-        waiters, self._waiters = self._waiters, []
-        self._has_lingered = False
-        loop = asyncio.get_running_loop()
-        self._writing = loop.run_in_executor(self._thread, self._write_all, batch)
-        self._writing.add_done_callback(lambda done: self._written(done, batch, waiters))
+        if not self._thread.is_alive():
+            self._thread.start()
+        self._batches.put(Batch(self._waiting, self._waiters, asyncio.get_running_loop()))
+        self._waiting, self._waiters, self._has_lingered = [], [], False
+        self._is_writing = True
 
-    def _written(
-        self,
-        done: "asyncio.Future[None]",
-        batch: list[tuple[Record, bytes]],
-        waiters: "list[asyncio.Future[None]]",
-    ) -> None:
-        self._writing = None
-        error = None if done.cancelled() else done.exception()
+    def _write_batches(self) -> None:
+        """What the thread does, until it is handed None."""
+        while (batch := self._batches.get()) is not None:
+            error: OSError | None = OSError(0, "the writing thread ended")
+            try:
+                self._write_all(batch.entries)
+                error = None
+            except OSError as failed:
+                error = failed
+            finally:
+                # Also when something else went wrong, which ends the thread: nobody may wait for it then.
+                batch.loop.call_soon_threadsafe(self._written, batch, error)
+
+    def _written(self, batch: Batch, error: OSError | None) -> None:
+        self._is_writing = False
         if error is not None:
-            self._fail(error, waiters)
+            self._fail(error, batch)
             return
-        self._durable = batch[-1][0].seq
-        for waiter in waiters:
+        self._durable = batch.entries[-1][0].seq
+        for waiter in batch.waiters:
             if not waiter.done():
                 waiter.set_result(None)
         # After those who waited have gone on: what they append now shares the next batch.
-        done.get_loop().call_soon(self._hand_over)
-        for record, _ in batch:
+        batch.loop.call_soon(self._hand_over)
+        for record, _ in batch.entries:
             for observe in self._observers:
                 observe(record)
 
-    def _fail(self, error: BaseException, waiters: "list[asyncio.Future[None]]") -> None:
+    def _fail(self, error: OSError, batch: Batch) -> None:
         """Let this batch fail, the one that waits behind it, and all later appends."""
-        words = error.strerror if isinstance(error, OSError) else str(error)
         self._failure = StorageError(
-            f"the journal cannot be written ({words}); everything acknowledged so far is safe",
+            f"the journal cannot be written ({error.strerror}); everything acknowledged so far is safe",
             hint="free space or mend the disk, then: explorer resume " + self._folder.parent.name,
         )
-        for waiter in (*waiters, *self._waiters):
+        for waiter in (*batch.waiters, *self._waiters):
             if not waiter.done():
                 waiter.set_exception(self._failure)
         self._waiting, self._waiters = [], []
-        if not isinstance(error, OSError):
-            raise error
 
     def _write_all(self, batch: list[tuple[Record, bytes]]) -> None:
         content = memoryview(b"".join(line for _, line in batch))
@@ -242,7 +261,9 @@ class Journal:
         for waiter in self._waiters:
             waiter.cancel()
         self._waiters, self._has_lingered = [], False
-        self._thread.shutdown(wait=True)
+        if self._thread.is_alive():
+            self._batches.put(None)
+            self._thread.join()
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -252,10 +273,9 @@ class Journal:
 
 
 def _holder(folder: Path) -> str:
-    try:
+    with suppress(OSError):
         return (folder / "holder").read_text()
-    except OSError:
-        return ""
+    return ""
 
 
 def _sync_folder(folder: Path) -> None:

@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -46,6 +47,7 @@ SMALL: tuple[AnyEvent, ...] = (
 )
 HOLDER = """
 import sys
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from explorer.journal import Journal
@@ -517,3 +519,29 @@ async def test_the_start_of_an_effect_is_on_disk_before_it(tmp_path: Path, syncs
         await journal.append(ToolStarted(agent="a", call=f"a.t{number}.0", name="x", effect=effect))
         assert syncs.count == before + 1
     journal.close()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 4), st.booleans()), min_size=1, max_size=12))
+def test_waited_for_or_not_the_order_is_one(steps: list[tuple[int, bool]]) -> None:
+    """Whoever appends at once, without waiting, or is cancelled while others write: no gap, no wrong order."""
+
+    async def live(folder: Path) -> list[int]:
+        heard: list[int] = []
+        journal = Journal.open(folder, noon, [lambda record: heard.append(record.seq)])
+        for number, is_cancelled in steps:
+            tasks = [asyncio.ensure_future(journal.append(Steered(text=str(n)))) for n in range(number)]
+            tasks.append(asyncio.ensure_future(journal.append(ToolStarted(agent="a", call="", name="", effect="pure"))))
+            await asyncio.sleep(0)
+            if is_cancelled:
+                tasks[0].cancel()
+            await asyncio.wait(tasks)
+        await journal.append(Steered(text="end"))
+        journal.close()
+        return heard
+
+    with tempfile.TemporaryDirectory() as folder:
+        heard = asyncio.run(live(Path(folder)))
+        records = read(Path(folder) / "journal.jsonl")
+    assert heard == [record.seq for record in records] == list(range(1, len(records) + 1))
+    assert len(records) == sum(number + 1 for number, _ in steps) + 1
