@@ -88,6 +88,14 @@ ERRORS: Mapping[str, tuple[str, str, str]] = {
 """Anthropic's type, OpenAI's code, the words."""
 
 
+class _Http(ThreadingHTTPServer):
+    """One thread a connection."""
+
+    daemon_threads = True
+    request_queue_size = 512
+    """Connections that wait to be accepted; one too many is silently let drop, and tries again after a second."""
+
+
 class ModelServer:
     """What both servers share; as a context manager it serves from a thread of its own."""
 
@@ -106,8 +114,7 @@ class ModelServer:
         self.too_many = 0
         """Requests beyond the script."""
         handler = type("Handler", (_Handler,), {"model_server": self})
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._http.daemon_threads = True
+        self._http = _Http(("127.0.0.1", 0), handler)
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
 
     @property
@@ -170,6 +177,8 @@ class ModelServer:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    disable_nagle_algorithm = True
+    """Else every piece after the first waits up to 40 ms for the receipt of the one before."""
     protocol_version = "HTTP/1.1"
     model_server: ClassVar[ModelServer]
 

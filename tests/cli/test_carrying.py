@@ -15,7 +15,7 @@ from explorer.errors import ConfigError, JournalDamagedError, StorageError
 from explorer.events import Record, RunStarted
 from explorer.records import encode_all
 from explorer.runs import read_records
-from model_servers import AnthropicServer, Reply
+from model_servers import OpenAIServer, Reply
 
 CANARY = "sk-canary-5f3a9d"
 RUN = "20260810-120000-x-1234"
@@ -97,7 +97,7 @@ def test_a_file_that_is_there_is_not_written_over(kept_run: Path, here: Explorer
     assert (kept_run.parents[1] / "mine.tar.gz").read_text() == "mine"
 
 
-def test_no_key_is_in_an_exported_run(explorer: Explorer, here: Explorer, tmp_path: Path) -> None:
+def test_no_key_is_in_an_exported_run(here: Explorer, tmp_path: Path) -> None:
     """Not of a run that used it, not in any of its files; links are not followed out of the run."""
     report = "# Enough words for a report\n\nThis report has quite enough words to be taken for one, as it should.\n"
     replies = [
@@ -105,8 +105,9 @@ def test_no_key_is_in_an_exported_run(explorer: Explorer, here: Explorer, tmp_pa
         Reply(calls=[("finish_exploration", {"summary": "Done."})]),
     ]
     keys = {"ANTHROPIC_API_KEY": CANARY, "TAVILY_API_KEY": CANARY, "OPENAI_API_KEY": CANARY}
-    with AnthropicServer(replies) as server:
-        done = explorer("What is the key?", "-q", **keys, ANTHROPIC_BASE_URL=server.url)
+    with OpenAIServer(replies) as server:
+        words = ("What is the key?", "-q", "--model", "openai:model-a")
+        done = here(*words, **keys, OPENAI_BASE_URL=server.url)
         assert any(CANARY in value for headers in server.headers for value in headers.values())
     assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "workspace").glob("[!.]*")

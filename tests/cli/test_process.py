@@ -214,7 +214,7 @@ def test_a_full_disk_behind_stdout_is_told(tmp_path: Path) -> None:
     ("signals", "code"),
     [
         ((signal.SIGINT,), 3),
-        ((signal.SIGINT, signal.SIGINT), 130),
+        pytest.param((signal.SIGINT, signal.SIGINT), 130, marks=pytest.mark.slow),
         pytest.param((signal.SIGTERM,), 143, marks=pytest.mark.slow),
     ],
     ids=["once", "twice", "term"],

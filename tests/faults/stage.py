@@ -78,7 +78,6 @@ class _Watchful(ModelServer):
         super().__init__(script)
         self._http.RequestHandlerClass = type("Handler", (_RawHandler,), {"model_server": self})
         self._http.handle_error = self._note_error
-        self._http.socket.listen(512)
         self.arrivals: list[float] = []
         self.problems: list[str] = []
 
@@ -219,13 +218,15 @@ def settings_at(url: str, folder: Path, *, is_anthropic: bool, **limits: float) 
     notes = folder / "notes.md"
     notes.write_text(NOTES)
     services = Services(anthropic_url=url) if is_anthropic else Services(openai_url=url)
-    return Settings(
+    return Settings(  # noqa: S604 - no process's shell, but whether agents have one
         workspace=folder / "workspace",
         services=services,
         secrets=Secrets(anthropic_key=SecretStr(KEY)) if is_anthropic else Secrets(openai_key=SecretStr(KEY)),
         model="anthropic:claude-haiku-5-5" if is_anthropic else "openai:model-a",
         price=Price(input_usd=1, output_usd=5),
         limits=Limits.model_validate(limits),
+        # Nobody uses one here, and to try a sandbox takes a tenth of a second a run.
+        shell="off",
         files=(notes,),
     )
 

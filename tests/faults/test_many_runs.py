@@ -53,7 +53,8 @@ class Ledger(StopSignal):
         """Check one record."""
         if isinstance(record.event, TurnTaken):
             self.spent_usd.append(self.spent_usd[-1] + (record.event.turn.cost_usd or 0.0))
-        assert self._budget_seen is not None
+        if self._budget_seen is None:
+            return  # The run's first record comes before its accounts.
         root = self._budget_seen.root
         self.most_reserved_usd = max(self.most_reserved_usd, root.used.cost_usd + root.held.cost_usd)
 

@@ -1,5 +1,6 @@
 """Effort in proportion: a narrow question starts fewer helpers than a broad one, measured on the offline models."""
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 
@@ -30,20 +31,24 @@ async def _ask(question: str, folder: Path, settings: Settings | None = None) ->
     return await start(question, asked)
 
 
-async def test_an_overview_is_a_fan_out(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def broad(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    """The overview, made once."""
+    return asyncio.run(_ask(OVERVIEW, tmp_path_factory.mktemp("broad")))
+
+
+def test_an_overview_is_a_fan_out(broad: RunResult) -> None:
     """A question about a whole day is worth several helpers; the measure of the narrow ones has something to bite."""
-    result = await _ask(OVERVIEW, tmp_path)
-    assert result.status is Status.COMPLETE, result.reason
-    assert _helpers(result)["searcher"] >= 3
+    assert broad.status is Status.COMPLETE, broad.reason
+    assert _helpers(broad)["searcher"] >= 3
 
 
 @pytest.mark.parametrize(
     "question", [NARROW[0], *(pytest.param(other, marks=pytest.mark.slow) for other in NARROW[1:])]
 )
-async def test_a_question_about_one_story_starts_fewer_helpers(question: str, tmp_path: Path) -> None:
+async def test_a_question_about_one_story_starts_fewer_helpers(question: str, broad: RunResult, tmp_path: Path) -> None:
     """A question about one topic of the day takes at most half of the overview's helpers and turns."""
-    broad = await _ask(OVERVIEW, tmp_path / "broad")
-    narrow = await _ask(question, tmp_path / "narrow")
+    narrow = await _ask(question, tmp_path)
     assert narrow.status is Status.COMPLETE, narrow.reason
     assert _helpers(narrow).total() <= _helpers(broad).total() / 2
     assert _helpers(narrow)["searcher"] <= 2

@@ -1,6 +1,7 @@
 """A model that obeys every text completely, over the real engine and its real tools: nothing gets out."""
 
 import asyncio
+import re
 import subprocess
 import sys
 import urllib.request
@@ -44,6 +45,8 @@ from sandbox.cages import cage, living
 from sandbox.test_choosing import SHIM
 
 SLEEPER = "sleep 9876"
+SHORT_STEPS = 20
+"""Enough to obey everything that one page says."""
 EVERYDAY = frozenset(
     {
         "secret in a query",
@@ -116,12 +119,21 @@ def ends_well(made: World, result: RunResult) -> None:
     assert result.seconds < 240
 
 
+def shorten(made: World) -> None:
+    """Give helpers fewer turns: here each one's words make the orchestrator call others, who all do the same."""
+    for role in (made.folder / "roles").glob("*.md"):
+        if role.stem != "orchestrator":
+            role.write_text(re.sub(r"max_steps: \d+", f"max_steps: {SHORT_STEPS}", role.read_text()))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("position", POSITIONS)
 async def test_every_order_is_obeyed_and_nothing_comes_of_it(position: str, tmp_path: Path, memory: Path) -> None:
     """Each goal of an attacker, in two disguises, at each place: no secret gets out, and nothing outside changes."""
     async with world(tmp_path, {}, memory) as made:
         scene = POSITIONS[position](made.aims)
+        if position == "summary":
+            shorten(made)
         made.enter(scene.pages, scene.notes)
         client = obedient(made, scene)
         result = await explored(made, scene, client, position)

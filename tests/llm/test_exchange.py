@@ -95,13 +95,13 @@ async def test_pings_do_not_count_but_content_does() -> None:
     """Content that keeps coming outlives the wait for the next piece."""
 
     async def slow() -> AsyncIterator[bytes]:
-        for _ in range(4):
-            await asyncio.sleep(0.1)
+        for _ in range(12):
+            await asyncio.sleep(0.05)
             yield b"data: content\n\n"
         yield b"data: end\n\n"
 
     reply = Collected()
-    await converse(post(slow()), b"", reply, PLACE, Timeouts(first_content_s=0.2, idle_s=0.2, total_s=5))
+    await converse(post(slow()), b"", reply, PLACE, Timeouts(first_content_s=0.4, idle_s=0.4, total_s=5))
     assert reply.is_complete
 
 

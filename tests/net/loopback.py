@@ -25,6 +25,14 @@ from explorer.net.transport import GuardedTransport
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 NOW = datetime(2026, 8, 10, 20, 0, tzinfo=UTC)
+AT_ONCE = """
+import runpy, socketserver, sys
+socketserver.StreamRequestHandler.disable_nagle_algorithm = True
+socketserver.TCPServer.request_queue_size = 128
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Runs a server's script so that nobody waits: 40 ms for a body, or a second for a connection that was one too many."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,12 @@ class Asked:
     body: bytes
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    """Connections that wait to be accepted; one too many is silently let drop, and tries again after a second."""
+
+
 class Site:
     """A running server: what was asked, and where it is."""
 
@@ -85,6 +99,8 @@ def serving(routes: Mapping[str, Route]) -> Generator[Site]:
     site = Site(routes)
 
     class Connection(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True  # else a body waits 40 ms for the receipt of its head
+
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass
 
@@ -109,8 +125,7 @@ def serving(routes: Mapping[str, Route]) -> Generator[Site]:
             self.end_headers()
             self.wfile.write(answer.body)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Connection)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Connection)
     server.handle_error = lambda *_: None  # type: ignore[method-assign] - clients hang up on purpose
     site.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
@@ -139,7 +154,9 @@ def replaying(*options: str) -> Generator[str]:
         pytest.skip(f"recordings are not here: {script}")
     port = free_port()
     process = subprocess.Popen(
-        [sys.executable, str(script), "--port", str(port), *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", AT_ONCE, str(script), "--port", str(port), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     try:
         assert process.stdout

@@ -1,8 +1,12 @@
 """The main job from the command line, over real HTTP and the real SDKs, killed and resumed."""
 
+import shutil
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,29 +19,44 @@ from team_script import NOTES, body_of, cited_references, last_json, only_run, r
 
 WIRES = {"anthropic": (AnthropicServer, "ANTHROPIC_BASE_URL"), "openai": (OpenAIServer, "OPENAI_BASE_URL")}
 QUESTION = "How was May for the plant?"
+ONE_EVERY_DAY = ["openai", pytest.param("anthropic", marks=pytest.mark.slow)]
 
 
-@pytest.fixture
-def notes(tmp_path: Path) -> Path:
-    """A text file of the user's."""
-    path = tmp_path / "notes.md"
-    path.write_text(NOTES)
-    return path
+@dataclass(frozen=True)
+class Whole:
+    """A run that nothing disturbed."""
+
+    workspace: Path
+    stdout: str
+    requests: int
+    """How many the model got."""
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_the_main_job_by_base_url_alone(wire: str, tmp_path: Path, notes: Path) -> None:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Whole]:
+    """The main job by a wire's name, done once for each; tests look at it and leave it alone."""
+
+    @cache
+    def done(wire: str) -> Whole:
+        folder = tmp_path_factory.mktemp(wire)
+        (folder / "notes.md").write_text(NOTES)
+        server_class, variable = WIRES[wire]
+        words = (QUESTION, "--file", "notes.md", "--output-format", "json")
+        with server_class(team) as server:
+            told = explorer(*words, cwd=folder, settings={variable: server.url})
+        assert told.returncode == 0, told.stderr
+        return Whole(folder / "workspace", told.stdout, len(server.requests))
+
+    return done
+
+
+@pytest.mark.parametrize("wire", ONE_EVERY_DAY)
+def test_the_main_job_by_base_url_alone(wire: str, whole: Callable[[str], Whole]) -> None:
     """A base URL is all it takes: helpers in parallel, files, a drill-down, and a report with resolved citations."""
-    server_class, variable = WIRES[wire]
-    with server_class(team) as server:
-        done = explorer(
-            QUESTION, "--file", str(notes), "--output-format", "json", cwd=tmp_path, settings={variable: server.url}
-        )
-    assert done.returncode == 0, done.stderr
-    answer = last_json(done.stdout)
+    answer = last_json(whole(wire).stdout)
     assert answer["status"] == "complete"
     assert answer["citations"] == 2
-    folder = only_run(tmp_path / "workspace")
+    folder = only_run(whole(wire).workspace)
     report = (folder / "report.md").read_text()
     assert "rose by 12 % in May [1]" in report
     assert cited_references(report) == {"S1"}
@@ -73,13 +92,14 @@ def _wait_until_two_searchers_ended(folder: Path, seconds: float = 30) -> None:
     raise AssertionError("two searchers never ended")
 
 
-@pytest.mark.parametrize("wire", ["anthropic", pytest.param("openai", marks=pytest.mark.slow)])
-def test_kill_in_the_middle_of_a_fan_out_then_resume(wire: str, tmp_path: Path, notes: Path) -> None:
+@pytest.mark.parametrize("wire", ONE_EVERY_DAY)
+def test_kill_in_the_middle_of_a_fan_out_then_resume(wire: str, tmp_path: Path, whole: Callable[[str], Whole]) -> None:
     """After kill -9, what was finished is not asked again, and the report equals that of an undisturbed run."""
     server_class, variable = WIRES[wire]
-    ask = (QUESTION, "--file", str(notes))
+    (tmp_path / "notes.md").write_text(NOTES)
+    words = (QUESTION, "--file", "notes.md", "--workspace", "killed")
     with server_class(_stall_gamma) as server:
-        process = begin(*ask, "--workspace", "killed", cwd=tmp_path, settings={variable: server.url})
+        process = begin(*words, cwd=tmp_path, settings={variable: server.url})
         try:
             _wait_until_two_searchers_ended(tmp_path / "killed")
         finally:
@@ -91,21 +111,20 @@ def test_kill_in_the_middle_of_a_fan_out_then_resume(wire: str, tmp_path: Path, 
         resumed = explorer("resume", "latest", "--workspace", "killed", cwd=tmp_path, settings={variable: server.url})
         asked_again = len(server.requests)
     assert resumed.returncode == 0, resumed.stderr
-    with server_class(team) as server:
-        whole = explorer(*ask, "--workspace", "whole", cwd=tmp_path, settings={variable: server.url})
-        asked_in_all = len(server.requests)
-    assert whole.returncode == 0, whole.stderr
     after = records_of(folder)
     assert after[: len(before)] == before
     turns_before = sum(isinstance(record.event, TurnTaken) for record in before)
-    assert asked_again == asked_in_all - turns_before
+    assert asked_again == whole(wire).requests - turns_before
     finished = Counter(r.event.call for r in after if isinstance(r.event, ToolFinished))
     assert set(finished.values()) == {1}
-    undisturbed = (only_run(tmp_path / "whole") / "report.md").read_text()
+    undisturbed = (only_run(whole(wire).workspace) / "report.md").read_text()
     assert body_of((folder / "report.md").read_text()) == body_of(undisturbed)
 
 
-def test_a_follow_up_goes_on_with_the_same_conversations(tmp_path: Path, notes: Path) -> None:
+@pytest.mark.parametrize("wire", ONE_EVERY_DAY)
+def test_a_follow_up_goes_on_with_the_same_conversations(
+    wire: str, tmp_path: Path, whole: Callable[[str], Whole]
+) -> None:
     """A message to a finished run reaches the orchestrator, and the helper it asks again remembers its work."""
 
     def script(asked: Asked) -> Reply:
@@ -129,11 +148,10 @@ def test_a_follow_up_goes_on_with_the_same_conversations(tmp_path: Path, notes: 
             return Reply(calls=[("edit_file", edit)])
         return Reply(text="June is added [S1].")
 
-    with AnthropicServer(script) as server:
-        settings = {"ANTHROPIC_BASE_URL": server.url}
-        first = explorer(QUESTION, "--file", str(notes), cwd=tmp_path, settings=settings)
-        assert first.returncode == 0, first.stderr
-        again = explorer("resume", "latest", "And June?", cwd=tmp_path, settings=settings)
+    server_class, variable = WIRES[wire]
+    shutil.copytree(whole(wire).workspace, tmp_path / "workspace", symlinks=True)
+    with server_class(script) as server:
+        again = explorer("resume", "latest", "And June?", cwd=tmp_path, settings={variable: server.url})
     assert again.returncode == 0, again.stderr
     folder = only_run(tmp_path / "workspace")
     assert "3 June [1], as is known." in (folder / "report.md").read_text()

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from command import explorer
 from explorer.prompts import PromptLoader, built_in_roles
+from explorer.run import start
+from explorer.settings import Services, Settings
 from model_servers import AnthropicServer, Asked, JsonObject, ModelServer, OpenAIServer, Reply
 from team_script import role_of
 
 MAX_BYTES = {"orchestrator": 7_500, "searcher": 6_000, "analyzer": 6_000, "writer": 6_000}
 """Of system text and tools, by role. Who needs more room says less elsewhere."""
 MAX_BYTES_WITH_FOLDER = {**MAX_BYTES, "searcher": 6_600}
-WIRES = {"anthropic": (AnthropicServer, "ANTHROPIC_BASE_URL"), "openai": (OpenAIServer, "OPENAI_BASE_URL")}
+WIRES = {"anthropic": (AnthropicServer, "anthropic_url"), "openai": (OpenAIServer, "openai_url")}
 
 
 def call_everybody(asked: Asked) -> Reply:
@@ -34,32 +35,34 @@ def head_bytes(asked: Asked) -> int:
     return len(asked.system.encode()) + len(tools.encode())
 
 
-def heads_of_a_run(server: ModelServer, variable: str, folder: Path, *options: str) -> dict[str, Asked]:
-    """The last request of each role in a run of the command line."""
-    done = explorer("What is the matter?", *options, cwd=folder, settings={variable: server.url})
-    assert server.requests, done.stderr
+async def heads_of_a_run(
+    server: ModelServer, address: str, folder: Path, corpus: Path | None = None
+) -> dict[str, Asked]:
+    """The last request of each role in a run with nothing set but a server's address."""
+    services = Services.model_validate({address: server.url})
+    await start("What is the matter?", Settings(workspace=folder / "workspace", services=services, corpus=corpus))
     bodies: list[JsonObject] = list(server.requests)
     return {role_of(asked): asked for asked in map(server.read, bodies)}
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_what_is_sent_with_every_request_is_short(wire: str, tmp_path: Path) -> None:
+async def test_what_is_sent_with_every_request_is_short(wire: str, tmp_path: Path) -> None:
     """No built-in role is told more than its bound, over either wire."""
-    server_class, variable = WIRES[wire]
+    server_class, address = WIRES[wire]
     with server_class(call_everybody) as server:
-        heads = heads_of_a_run(server, variable, tmp_path)
+        heads = await heads_of_a_run(server, address, tmp_path)
     assert set(heads) == set(MAX_BYTES) == set(PromptLoader([built_in_roles()]).roles())
     assert {role: size for role, asked in heads.items() if (size := head_bytes(asked)) > MAX_BYTES[role]} == {}
     assert {"web_search", "read_webpage", "get_hn_stories", "write_file"} < set(heads["searcher"].tools)
 
 
-def test_a_folder_of_the_users_adds_little(tmp_path: Path) -> None:
-    """With `--corpus` the searcher has two tools more, and still a short head; nobody else notices."""
+async def test_a_folder_of_the_users_adds_little(tmp_path: Path) -> None:
+    """With a corpus the searcher has two tools more, and still a short head; nobody else notices."""
     folder = tmp_path / "papers"
     folder.mkdir()
     (folder / "note.md").write_text("The plant had a good May.\n")
     with OpenAIServer(call_everybody) as server:
-        heads = heads_of_a_run(server, "OPENAI_BASE_URL", tmp_path, "--corpus", str(folder))
+        heads = await heads_of_a_run(server, "openai_url", tmp_path, folder)
     assert {"search_corpus", "read_document"} < set(heads["searcher"].tools)
     over = {role: size for role, asked in heads.items() if (size := head_bytes(asked)) > MAX_BYTES_WITH_FOLDER[role]}
     assert over == {}
