@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import random
 import socket
 import sys
 import threading
@@ -185,6 +186,24 @@ async def test_a_cancelled_command_is_gone(tier: str, mark: str, tmp_path: Path)
         await _gone(mark, 2)
         assert len(asyncio.all_tasks()) == 1
         assert _open_files() == open_files
+
+
+@pytest.mark.parametrize("cancels", [15, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tier", TIERS)
+async def test_a_command_cancelled_while_it_is_being_started_is_gone(tier: str, cancels: int, tmp_path: Path) -> None:
+    """Whenever it is cancelled: the sandbox may hold nothing yet, half of it, or the command."""
+    dice = random.Random(cancels)  # noqa: S311 - moments, no secrets
+    marks = [f"9{time.monotonic_ns() % 10**9}.{number}" for number in range(cancels)]
+    async with room(tier, tmp_path) as cell:
+        await cell.run("true")
+        for mark in marks:
+            task = asyncio.ensure_future(cell.run(f"sleep {mark}"))
+            await asyncio.sleep(0.03 * dice.random())
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+    for mark in marks:
+        await _gone(mark, 2)
 
 
 ENGINE = """

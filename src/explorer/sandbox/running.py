@@ -13,12 +13,16 @@ from pathlib import Path
 from explorer.errors import ToolError
 from explorer.sandbox.cgroup import ProcessGroup
 from explorer.sandbox.confinement import Confinement, Launch, Place
-from explorer.sandbox.watching import Stamp, bytes_of, changed, files_of, use_of
+from explorer.sandbox.watching import Stamp, bytes_of, changed, family_of, files_of, use_of
 
 LOOK_S = 0.1
 LOOK_AT_FILES_S = 0.5
 GRACE_S = 2.0
 MAX_FILES = 100_000
+STOP_LOOKS = 500
+STOP_LOOK_S = 0.002
+STANDING_STILL = "TtZX"
+"""States in which a process starts nothing."""
 OUR_OWN = 5
 """Processes of the sandbox itself, at most."""
 TIMED_OUT = "timeout"
@@ -89,20 +93,25 @@ class Shell:
             launch = self.confinement.launch(command, self.place)
         except OSError as error:
             raise ToolError(f"the sandbox cannot be made: {error}") from error
-        began = self._clock()
+        starting = asyncio.ensure_future(self._begin(launch, output, group, before))
         try:
-            process = await self._spawn(launch, output, group)
+            return await asyncio.shield(starting)
         except OSError as error:
             raise ToolError(f"the command cannot be started: {error}") from error
+        except asyncio.CancelledError:
+            # A sandbox that is ended while it is being made can leave behind what it is about to hold.
+            with suppress(OSError):
+                await asyncio.shield(self._finish(await asyncio.shield(starting)))
+            raise
         finally:
             launch.close()
-        started = Command(process, launch, output, group, before, began)
-        self._commands.add(started)
-        return started
 
-    async def _spawn(self, launch: Launch, output: Path, group: ProcessGroup | None) -> asyncio.subprocess.Process:
+    async def _begin(
+        self, launch: Launch, output: Path, group: ProcessGroup | None, before: dict[str, Stamp]
+    ) -> Command:
+        began = self._clock()
         with output.open("wb") as file:
-            return await asyncio.create_subprocess_exec(
+            process = await asyncio.create_subprocess_exec(
                 *(group.joining(launch.arguments) if group else launch.arguments),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=file,
@@ -112,6 +121,9 @@ class Shell:
                 pass_fds=launch.descriptors,
                 start_new_session=True,
             )
+        started = Command(process, launch, output, group, before, began)
+        self._commands.add(started)
+        return started
 
     async def follow(self, command: Command, timeout_s: float | None) -> Ended:
         """Watch a command to its end, and end it when its time is over or it takes too much."""
@@ -179,6 +191,8 @@ class Shell:
         """End it if it has not ended; the shell's exit code."""
         process = command.process
         if process.returncode is None:
+            if command.launch.ending == signal.SIGKILL:  # the others see to it themselves, and have to be running
+                await _kill_below(process.pid)
             with suppress(ProcessLookupError):
                 process.send_signal(command.launch.ending)
             with suppress(TimeoutError):
@@ -196,3 +210,24 @@ class Shell:
             for command in list(self._commands):
                 command.reason = command.reason or STOPPED
                 group.create_task(self._finish(command))
+
+
+async def _kill_below(top: int) -> None:
+    """Kill what a process has started, and let it start nothing more.
+
+    bubblewrap ties what it holds to its own life, but only some milliseconds after starting it: killed in between,
+    it would leave a command running that nobody knows of. So it is stopped first; stopped, it starts nothing.
+    """
+    with suppress(ProcessLookupError):
+        os.kill(top, signal.SIGSTOP)
+    stands_still = False
+    for _ in range(STOP_LOOKS):
+        family = await asyncio.to_thread(family_of, top)
+        for one in family[1:]:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(one.pid, signal.SIGKILL)
+        # Looked at once more after it stood still: what it had just started may not have been seen yet.
+        if not family or stands_still:
+            return
+        stands_still = family[0].state in STANDING_STILL
+        await asyncio.sleep(STOP_LOOK_S)

@@ -20,23 +20,42 @@ class Use:
     memory_bytes: int
 
 
-def use_of(top: int) -> Use:
-    """What a process and all below it use; zero once it is gone."""
-    parents: dict[int, list[int]] = {}
-    pages: dict[int, int] = {}
+@dataclass(frozen=True)
+class Process:
+    """One process, as the kernel tells of it."""
+
+    pid: int
+    parent: int
+    state: str
+    """`T` is stopped, `Z` has ended and is not yet waited for."""
+    pages: int
+    """In memory."""
+
+
+def family_of(top: int) -> list[Process]:
+    """A process and all below it, itself first; empty once it is gone."""
+    children: dict[int, list[Process]] = {}
+    known: dict[int, Process] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            parents.setdefault(int(fields[1]), []).append(int(entry.name))
-            pages[int(entry.name)] = int(fields[21])
-    found: set[int] = set()
-    waiting = [top] if top in pages else []
+            one = Process(int(entry.name), int(fields[1]), fields[0], int(fields[21]))
+            known[one.pid] = one
+            children.setdefault(one.parent, []).append(one)
+    found: dict[int, Process] = {}
+    waiting = [known[top]] if top in known else []
     while waiting:
-        pid = waiting.pop()
-        if pid not in found:
-            found.add(pid)
-            waiting += parents.get(pid, [])
-    return Use(len(found), sum(pages[pid] for pid in found) * PAGE_BYTES)
+        one = waiting.pop()
+        if one.pid not in found:
+            found[one.pid] = one
+            waiting += children.get(one.pid, [])
+    return list(found.values())
+
+
+def use_of(top: int) -> Use:
+    """What a process and all below it use; zero once it is gone."""
+    found = family_of(top)
+    return Use(len(found), sum(one.pages for one in found) * PAGE_BYTES)
 
 
 def files_of(folder: Path, limit: int) -> dict[str, Stamp]:
