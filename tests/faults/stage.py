@@ -59,7 +59,8 @@ class _RawHandler(_Handler):
                 self.send_response(200)
                 self.send_header("content-type", "text/event-stream")
                 self.end_headers()
-                for _, event in self.model_server.render(reply, number)[:4]:
+                # Before any word of an end: a body that ends with its connection may look whole after that.
+                for _, event in self.model_server.render(reply, number)[:3]:
                     self.wfile.write(event)
             self._reset()
             return
