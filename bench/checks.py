@@ -10,7 +10,7 @@ JsonObject = dict[str, Any]
 
 MAX_TO_LEAN = 2.5
 """CPU of a turn in a fan-out, beside the lean SDK loop."""
-MAX_JOURNAL = 2.0
+MAX_JOURNAL = 1.8
 MAX_GROWTH = 4.0
 """CPU of a late turn of a long run, beside an early one."""
 MIN_PREFIX_SHARE = 0.95

@@ -41,7 +41,7 @@ from faults.stage import settings as settings_for
 from model_servers import Asked, JsonObject, Reply
 from team_script import role_of
 
-LONE_REQUESTS = 3
+LONE_REQUESTS = 5
 ON_EACH_WIRE = pytest.mark.parametrize("wire", ["anthropic", pytest.param("openai", marks=pytest.mark.slow)])
 AGENTS = 64
 HALVINGS = 6
@@ -49,7 +49,7 @@ HALVINGS = 6
 
 
 class Storm:
-    """64 helpers, all throttled: a first volley, and then until some requests came one by one."""
+    """64 helpers, all throttled: a first volley, and then until five requests came one by one."""
 
     def __init__(self, retry_after: str, quiet_s: float) -> None:
         self._throttled = Reply(status=429, error="rate_limit", headers={"retry-after": retry_after})

@@ -1,6 +1,6 @@
 import pytest
 
-from explorer.llm.prices import cost_usd, max_cost_usd
+from explorer.llm.prices import PRICED_PROVIDERS, cost_usd, max_cost_usd
 from explorer.messages import Usage
 from explorer.settings import Price
 
@@ -55,3 +55,27 @@ def test_odd_counts_do_no_harm() -> None:
     """More cached tokens than input, as odd servers report, still have a price."""
     usage = Usage(input_tokens=10, cache_read_tokens=500, cache_write_tokens=500)
     assert cost_usd("claude-opus-4-5", "anthropic", usage, None) is not None
+
+
+@pytest.mark.parametrize("provider", sorted(PRICED_PROVIDERS))
+def test_every_listed_model_costs_what_the_list_itself_reckons(provider: str) -> None:
+    """All models, with caches and without, on either side of the sizes from which some of them cost more."""
+    from genai_prices import Usage as ListUsage  # noqa: PLC0415 - the list is slow to import
+    from genai_prices import calc_price, data_snapshot  # noqa: PLC0415 - the same
+
+    (listed,) = (one for one in data_snapshot.get_snapshot().providers if one.id == provider)
+    compared = 0
+    for model in listed.models:
+        for tokens in (1_000, 250_000, 500_000):
+            for read, written in ((0, 0), (tokens // 2, 0), (tokens // 4, tokens // 4)):
+                usage = Usage(
+                    input_tokens=tokens, output_tokens=700, cache_read_tokens=read, cache_write_tokens=written
+                )
+                counts = {name: count for name, count in usage.model_dump().items() if count}
+                try:
+                    expected = calc_price(ListUsage(**counts), model.id, provider_id=provider).total_price
+                except (LookupError, ValueError):
+                    continue
+                assert cost_usd(model.id, provider, usage, None) == pytest.approx(float(expected)), (model.id, usage)
+                compared += 1
+    assert compared > 100
