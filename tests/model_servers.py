@@ -6,15 +6,19 @@
         ...
 
 A script is a list with one reply per request, or a function of the request. A list complains of a request too
-many (at once, with status 500) and of a reply too few (at the end).
+many (at once, with status 500) and of a reply too few (at the end). A request that breaks a rule of the vendor
+(`vendor_rules/`) is refused as the vendor refuses it, and complained of at the end.
 """
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Self
+
+from vendor_rules import anthropic, rule
 
 JsonObject = dict[str, Any]
 
@@ -102,9 +106,17 @@ class ModelServer:
     path = ""
     models: tuple[str, ...] = ("model-a",)
     """What `GET /v1/models` lists."""
+    rules: rule.RuleSet = rule.NO_RULES
+    """What every request is checked against; another set by argument, e.g. a compatible server's dialect."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, rules: rule.RuleSet | None = None, expects_refusals: bool = False) -> None:
         self._script = script
+        self.rules = self.rules if rules is None else rules
+        self._expects_refusals = expects_refusals
+        self.refused: list[tuple[str, str]] = []
+        """Id of the rule and message of each request that broke one."""
+        self.kept: Counter[str] = Counter()
+        """By rule, how many requests could have broken it and did not."""
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self.requests: list[JsonObject] = []
@@ -138,6 +150,8 @@ class ModelServer:
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
+        if exception_type is None and not self._expects_refusals:
+            assert not self.refused, f"refused by the vendor's rules: {self.refused}"
         if exception_type is None and not callable(self._script):
             assert not self.too_many, f"{self.too_many} requests more than scripted"
             assert len(self.requests) == len(self._script), "fewer requests than scripted"
@@ -146,6 +160,9 @@ class ModelServer:
         """Record a request and look its reply up."""
         with self._lock:
             number = len(self.requests)
+            refusal = self._check(rule.Asked(body, headers))
+            if refusal is not None:
+                return number, Reply(status=refusal.status, body=json.dumps(self.refusal_body(refusal)))
             self.requests.append(body)
             self.headers.append(headers)
             if callable(self._script):
@@ -154,6 +171,15 @@ class ModelServer:
                 return number, self._script[number]
             self.too_many += 1
             return number, Reply(status=500, body="a request more than scripted")
+
+    def _check(self, asked: rule.Asked) -> rule.Refusal | None:
+        """Count the rules that a request keeps, or note the first one it breaks."""
+        broken = self.rules.first_broken(asked)
+        if broken is None:
+            self.kept.update(one.id for one in self.rules.rules if one.applies(asked))
+            return None
+        self.refused.append((broken[0].id, broken[1].message))
+        return broken[1]
 
     def wait_until_closed(self, seconds: float | None = None) -> bool:
         """Wait for the end of the test; say whether it has come."""
@@ -173,6 +199,10 @@ class ModelServer:
 
     def error_event(self, word: str) -> bytes:
         """Write an error as a stream event."""
+        raise NotImplementedError
+
+    def refusal_body(self, refusal: rule.Refusal) -> JsonObject:
+        """Write the body for a request that broke a rule."""
         raise NotImplementedError
 
 
@@ -283,6 +313,7 @@ class AnthropicServer(ModelServer):
     """Speaks Anthropic's Messages API."""
 
     path = "/v1/messages"
+    rules = anthropic.RULES
     stops: ClassVar[Mapping[str, str]] = {
         "end": "end_turn",
         "pause": "pause_turn",
@@ -349,6 +380,10 @@ class AnthropicServer(ModelServer):
     def error_event(self, word: str) -> bytes:
         """Write an error as a stream event."""
         return _sse(self.error_body(word), "error")
+
+    def refusal_body(self, refusal: rule.Refusal) -> JsonObject:
+        """Write the body for a request that broke a rule."""
+        return {"type": "error", "error": {"type": refusal.kind, "message": refusal.message}}
 
     def _blocks(self, reply: Reply, number: int) -> Iterator[tuple[JsonObject, list[JsonObject]]]:
         if reply.thinking:
@@ -440,6 +475,11 @@ class OpenAIServer(ModelServer):
         """Write an error as a stream event."""
         return _sse(self.error_body(word))
 
+    def refusal_body(self, refusal: rule.Refusal) -> JsonObject:
+        """Write the body for a request that broke a rule."""
+        fields = {"type": refusal.kind, "param": refusal.param, "code": refusal.code}
+        return {"error": {"message": refusal.message, **fields}}
+
     @staticmethod
     def _chunk(tag: str, delta: JsonObject, finish_reason: str | None = None) -> tuple[str, bytes]:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
@@ -456,3 +496,7 @@ class OpenAIServer(ModelServer):
             "prompt_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
             "completion_tokens_details": {"reasoning_tokens": usage.get("reasoning", 0)},
         }
+
+
+SERVERS = (AnthropicServer, OpenAIServer)
+"""Every wire's server."""
