@@ -93,10 +93,21 @@ class ModelError(ExplorerError):
 
     exit_code = 6
 
-    def __init__(self, fault: ModelFault, message: str, *, hint: str = "", retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        fault: ModelFault,
+        message: str,
+        *,
+        hint: str = "",
+        retry_after_s: float | None = None,
+        is_wrong_server: bool = False,
+    ) -> None:
         super().__init__(message, hint=hint)
         self.fault = fault
         """The kind, which decides what happens next."""
+        self.is_wrong_server = is_wrong_server
+        """Whether something that is no model server seems to have answered: asking again helps only where a model
+        server has answered before."""
         self.retry_after_s = retry_after_s
         """Seconds the provider asked to wait; None when it said nothing."""
         if fault is ModelFault.CREDENTIALS:

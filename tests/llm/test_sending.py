@@ -98,7 +98,7 @@ async def test_a_later_answer_that_is_no_http_is_a_broken_connection(wire: str, 
     with answering(wire, HEAD + STREAM[wire], garbage) as url:
         async with client_for(wire, url, Timeouts()) as client:
             await client.generate(request_for(()))
-            with pytest.raises(ModelError, match=r"no connection to .*127\.0\.0\.1") as broken:
+            with pytest.raises(ModelError, match=r"127\.0\.0\.1") as broken:
                 await client.generate(request_for(()))
     assert broken.value.fault is ModelFault.TRANSPORT
 

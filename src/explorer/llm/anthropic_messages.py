@@ -7,7 +7,8 @@ import httpx2
 from explorer.llm.anthropic_reply import AnthropicReply
 from explorer.llm.anthropic_request import PROVIDER, to_head, to_messages, to_rest
 from explorer.llm.exchange import converse, http_client
-from explorer.llm.faults import model_error, read_refusal, unreachable
+from explorer.llm.faults import model_error, read_refusal
+from explorer.llm.foreign_answers import connection_error
 from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.options import ClientOptions, Place, key_text
 from explorer.llm.prices import cost_usd
@@ -85,6 +86,6 @@ class AnthropicClient:
             # `from None`: the SDK's error quotes the body, which may quote the key.
             raise model_error(read_refusal(error.response), self._place) from None
         except self._connection_error as error:
-            raise unreachable(self._place, str(error.__cause__ or error)) from error
+            raise connection_error(error, self._place) from error
         # The SDK's types promise a stream object; with this `cast_to` it returns the response itself.
         return cast("httpx2.Response", response)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from explorer.errors import ModelError, ModelFault
-from explorer.llm.faults import unreachable
+from explorer.llm.foreign_answers import no_events, stream_error, transport_errors, web_page
 from explorer.llm.options import Place, Timeouts
 from explorer.llm.sse import EventParser, EventTooLargeError, ServerEvent
 
@@ -29,6 +29,12 @@ FIRST_CONTENT: ContextVar[Callable[[], None] | None] = ContextVar("FIRST_CONTENT
 
 Post = Callable[[bytes], Awaitable[httpx2.Response]]
 """Sends a body through an SDK and returns the raw response, still open; its errors are `ModelError`."""
+
+EVENT_STREAM = "text/event-stream"
+SHOWN_BYTES = 400
+"""Of a body that is no reply, kept to be shown."""
+PAGE_BYTES = 16_384
+"""Of a web page in place of a reply, read to find its title."""
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -90,15 +96,15 @@ async def converse(post: Post, body: bytes, reply: Reply, place: Place, timeouts
             with _Watch(alarm, timeouts) as watch:
                 response = await post(body)
                 try:
-                    await _collect(response, reply, watch)
+                    await _collect(response, reply, watch, place)
                 finally:
                     await response.aclose()
     except TimeoutError as error:
         if not reply.is_complete:
             raise _stalled(place, timeouts) from error
-    except httpx2.HTTPError as error:
+    except transport_errors() as error:
         if not reply.is_complete:
-            raise unreachable(place, f"the stream broke ({_words(error)})") from error
+            raise stream_error(error, place) from error
     except EventTooLargeError as error:
         raise ModelError(ModelFault.TRANSPORT, f"{place}: {error}") from error
 
@@ -146,16 +152,39 @@ class _Watch:
         self._alarm.reschedule(self._now() + DRAIN_S)
 
 
-async def _collect(response: httpx2.Response, reply: Reply, watch: _Watch) -> None:
-    if response.headers.get("content-type", "").startswith("application/json"):
+async def _collect(response: httpx2.Response, reply: Reply, watch: _Watch, place: Place) -> None:
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "text/html":
+        raise web_page((await _beginning(response)).decode("utf-8", "replace"), response.status_code, place)
+    if kind == "application/json":
         # A server that does not stream, or an error under a status of 200.
-        reply.take(ServerEvent("message", (await response.aread()).decode("utf-8", "replace")))
+        body = await response.aread()
+        if not reply.take(ServerEvent("message", body.decode("utf-8", "replace"))):
+            raise no_events(body[:SHOWN_BYTES], kind, response.status_code, place)
         return
     parser = EventParser()
+    begin, has_events = b"", False
     async with aclosing(response.aiter_bytes()) as chunks:
         async for chunk in chunks:
-            _hand_over(parser.feed(chunk), reply, watch)
-    _hand_over(parser.close(), reply, watch)
+            begin = begin or chunk[:SHOWN_BYTES]
+            events = parser.feed(chunk)
+            has_events = has_events or bool(events)
+            _hand_over(events, reply, watch)
+    events = parser.close()
+    _hand_over(events, reply, watch)
+    if not (has_events or events or (begin and kind == EVENT_STREAM)):
+        raise no_events(begin, kind, response.status_code, place)
+
+
+async def _beginning(response: httpx2.Response) -> bytes:
+    """Read the first bytes of a body that is only to be named."""
+    begin = b""
+    async with aclosing(response.aiter_bytes()) as chunks:
+        async for chunk in chunks:
+            begin += chunk
+            if len(begin) >= PAGE_BYTES:
+                break
+    return begin[:PAGE_BYTES]
 
 
 def _hand_over(events: Iterable[ServerEvent], reply: Reply, watch: _Watch) -> None:
@@ -180,7 +209,3 @@ def _stalled(place: Place, timeouts: Timeouts) -> ModelError:
         f"{timeouts.idle_s:g} s, {timeouts.total_s:g} s in all)"
     )
     return ModelError(ModelFault.STALLED, message, hint="try again later; the run can be resumed")
-
-
-def _words(error: Exception) -> str:
-    return str(error) or type(error).__name__

@@ -121,7 +121,7 @@ def read_refusal(response: httpx2.Response) -> Refusal:
         status=response.status_code,
         kind=refusal.kind,
         code=refusal.code,
-        message=refusal.message or _words_of(text),
+        message=refusal.message or words_of_page(text),
         retry_after_s=retry_after(response.headers),
     )
 
@@ -142,6 +142,9 @@ def refusal_of(body: JsonObject, status: int = 200) -> Refusal:
 def model_error(refusal: Refusal, place: Place) -> ModelError:
     """Make the error for a refusal, with what mends it; keys are struck out of the server's words."""
     fault = refusal.fault
+    if 100 <= refusal.status < 400 and refusal.status != 200:  # noqa: PLR2004
+        message = f"{place} answered with status {refusal.status}, not with a reply"
+        return ModelError(fault, message, hint=f"check {place.url_setting}", is_wrong_server=True)
     status = f" (status {refusal.status})" if refusal.status >= 400 else ""  # noqa: PLR2004
     message = f"{place} {_VERBS[fault]}{status}"
     # Servers quote the key they refuse, so their words about it are left out altogether.
@@ -223,7 +226,7 @@ def _when(seconds: float) -> str:
     return f"in {seconds / MINUTE_S:.0f} minutes" if seconds < 2 * HOUR_S else f"in {seconds / HOUR_S:.0f} hours"
 
 
-def _words_of(text: str) -> str:
+def words_of_page(text: str) -> str:
     """Return the words of an error page."""
     without_blocks = re.sub(r"(?is)<(script|style)\b.*?</\1\s*>", " ", text[:20_000])
     return " ".join(re.sub(r"<[^>]*>", " ", without_blocks).split())[:MESSAGE_CHARS]

@@ -9,7 +9,8 @@ from pydantic import SecretStr
 
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.exchange import is_loopback
-from explorer.llm.faults import model_error, read_refusal, unreachable
+from explorer.llm.faults import model_error, read_refusal
+from explorer.llm.foreign_answers import probed_error, web_page
 from explorer.llm.options import NO_KEY, Place, key_text
 from explorer.llm.wire_json import as_object, as_objects, as_text
 
@@ -42,9 +43,11 @@ async def list_models(base_url: str, key: SecretStr = NO_KEY, timeout_s: float =
         async with httpx2.AsyncClient(timeout=timeout_s, trust_env=not is_loopback(base_url)) as client:
             response = await client.get(url, headers=headers)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise unreachable(place, str(error) or type(error).__name__) from error
+        raise await probed_error(error, place) from error
     if not response.is_success:
         raise model_error(read_refusal(response), place)
+    if response.headers.get("content-type", "").lower().startswith("text/html"):
+        raise web_page(response.text, response.status_code, place)
     names = _names(response.text)
     if not names:
         hint = "load a model there, or name one: --model NAME"

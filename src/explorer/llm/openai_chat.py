@@ -6,7 +6,8 @@ from typing import Any, Self, cast
 import httpx2
 
 from explorer.llm.exchange import converse, http_client
-from explorer.llm.faults import model_error, read_refusal, unreachable
+from explorer.llm.faults import model_error, read_refusal
+from explorer.llm.foreign_answers import connection_error
 from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.openai_reply import OpenAIReply
 from explorer.llm.openai_request import is_official, to_head, to_messages, to_rest
@@ -93,6 +94,6 @@ class OpenAIClient:
             # `from None`: the SDK's error quotes the body, which may quote the key.
             raise model_error(read_refusal(error.response), self._place) from None
         except self._connection_error as error:
-            raise unreachable(self._place, str(error.__cause__ or error)) from error
+            raise connection_error(error, self._place) from error
         # The SDK's types promise a stream object; with this `cast_to` it returns the response itself.
         return cast("httpx2.Response", response)

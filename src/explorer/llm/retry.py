@@ -65,6 +65,11 @@ class RateGate:
         return int(self._limit)
 
     @property
+    def has_answered(self) -> bool:
+        """Whether a model server has answered yet, be it with a turn or by throttling."""
+        return self._is_tried
+
+    @property
     def throttled_s(self) -> float:
         """For how many seconds requests have been throttled without one getting through."""
         return 0.0 if self._throttled_at is None else self._timing.clock() - self._throttled_at
@@ -175,7 +180,8 @@ class RetryingClient:
         Full jitter: uniform between nothing and a bound that doubles, so that many clients do not come back at
         once (Brooker, "Exponential Backoff And Jitter", 2015). The provider's own wish is the least we wait.
         """
-        if not error.is_retryable or attempt >= MAX_ATTEMPTS:
+        is_hopeless = error.is_wrong_server and not self._gate.has_answered
+        if is_hopeless or not error.is_retryable or attempt >= MAX_ATTEMPTS:
             return None
         jittered_s = self._timing.random() * FIRST_WAIT_S * 2 ** (attempt - 1)
         wait_s = min(MAX_WAIT_S, max(jittered_s, error.retry_after_s or 0.0))

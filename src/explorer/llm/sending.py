@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 
 import httpx2
 
-from explorer.llm.faults import model_error, read_refusal, unreachable
+from explorer.llm.faults import model_error, read_refusal
+from explorer.llm.foreign_answers import connection_error, transport_errors
 from explorer.llm.options import Place
 
 OWN_TO_EACH = frozenset({b"content-length", b"idempotency-key"})
@@ -28,15 +29,12 @@ class Sender:
     def __init__(
         self, first: Callable[[bytes], Awaitable[httpx2.Response]], client: httpx2.AsyncClient, place: Place
     ) -> None:
-        import aiohttp  # noqa: PLC0415 - slow to import
-
         self._first = first
         self._client = client
         self._place = place
         self._made: httpx2.Request | None = None
         self._headers: list[tuple[bytes, bytes]] = []
-        # Its transport lets some of aiohttp's own errors through, such as those about an answer that is no HTTP.
-        self._failures = (httpx2.HTTPError, aiohttp.ClientError, OSError)
+        self._failures = transport_errors()
 
     async def post(self, body: bytes) -> httpx2.Response:
         """Send a body; the response is still to be read, and to be closed.
@@ -45,9 +43,7 @@ class Sender:
             ModelError: No connection, or the answer has an error status.
         """
         if self._made is None:
-            response = await self._first(body)
-            self._keep(response)
-            return response
+            return await self._post_first(body)
         request = httpx2.Request(
             "POST", self._made.url, headers=self._headers, content=body, extensions=self._made.extensions
         )
@@ -56,9 +52,17 @@ class Sender:
             if response.is_error:
                 await response.aread()
         except self._failures as error:
-            raise unreachable(self._place, str(error.__cause__ or error)) from error
+            raise connection_error(error, self._place) from error
         if response.is_error:
             raise model_error(read_refusal(response), self._place)
+        return response
+
+    async def _post_first(self, body: bytes) -> httpx2.Response:
+        try:
+            response = await self._first(body)
+        except self._failures as error:
+            raise connection_error(error, self._place) from error
+        self._keep(response)
         return response
 
     def _keep(self, response: httpx2.Response) -> None:

@@ -1,0 +1,220 @@
+"""Names what answered in place of a model server: another protocol, a web page, a broken answer, nothing at all.
+
+An address that is slightly wrong (a port, a scheme, a path) is answered by something else. What that sent is the
+best hint at the mistake, and a second attempt gets the same: such errors say `is_wrong_server`, and are repeated only
+where the server has answered before.
+"""
+
+import ast
+import asyncio
+import re
+import ssl
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx2
+
+from explorer.errors import ModelError, ModelFault
+from explorer.llm.faults import redact, unreachable, words_of_page
+from explorer.llm.options import Place
+
+SHOWN_CHARS = 80
+"""Of what a server sent, shown in an error."""
+
+PROBE_S = 2.0
+"""For a port to say something."""
+
+_QUOTED_BYTES = re.compile(r"""(?:bytearray\()?(b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*")""", re.DOTALL)
+"""The bytes that a parser quotes in its error."""
+
+_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
+"""How a TLS alert and a TLS handshake begin (RFC 8446, 5.1)."""
+
+_CUT_SHORT = frozenset({"ServerDisconnectedError", "ConnectionResetError", "IncompleteReadError", "BrokenPipeError"})
+_DISCONNECTED = "Server disconnected without sending a response"
+"""What httpx2 says of an answer that ended before its headers did; bytes that came are lost."""
+_NO_STATUS_LINE = re.compile(r"bad status line|illegal status line", re.IGNORECASE)
+_BROKEN_HTTP = frozenset({"HttpProcessingError", "BadHttpMessage", "LineTooLong", "TransferEncodingError"})
+
+
+def connection_error(error: BaseException, place: Place) -> ModelError:
+    """Make the error for a request that brought no readable answer.
+
+    Args:
+        error: What the SDK or the transport raised. Its causes are searched for the first fault that says more.
+        place: Where the request went.
+    """
+    return _find(error, place) or unreachable(place, _words(error.__cause__ or error))
+
+
+async def probed_error(error: BaseException, place: Place) -> ModelError:
+    """Make the error for a request of httpx2's own client, which forgets what was sent before it gave up.
+
+    The port is asked once more, by a bare connection and without a key, what it has to say.
+    """
+    made = connection_error(error, place)
+    parts = urlsplit(place.base_url)
+    if parts.scheme != "http" or not any(str(cause).startswith(_DISCONNECTED) for cause in _causes(error)):
+        return made
+    sent = await _first_bytes(parts.hostname or "", parts.port or 80)
+    return _other_protocol(sent, place) if sent and not sent.startswith(b"HTTP/") else made
+
+
+async def _first_bytes(host: str, port: int) -> bytes:
+    try:
+        async with asyncio.timeout(PROBE_S):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(b"GET / HTTP/1.0\r\n\r\n")
+                return await reader.read(SHOWN_CHARS)
+            finally:
+                writer.close()
+    except OSError:
+        return b""
+
+
+def stream_error(error: BaseException, place: Place) -> ModelError:
+    """Make the error for a body that broke off, or that is not what its header says."""
+    found = _find(error, place)
+    # A body that merely ends early says nothing about who sent it.
+    return (
+        found if found is not None and not _is_cut(error) else unreachable(place, f"the stream broke ({_words(error)})")
+    )
+
+
+def transport_errors() -> tuple[type[Exception], ...]:
+    """Return what a request over an SDK's client can raise; its transport lets some of aiohttp's own errors through."""
+    import aiohttp  # noqa: PLC0415 - slow to import
+
+    return (httpx2.HTTPError, aiohttp.ClientError, OSError)
+
+
+def web_page(text: str, status: int, place: Place) -> ModelError:
+    """Make the error for a web page in place of a reply."""
+    title = re.search(r"(?is)<title[^>]*>(.*?)</title", text)
+    shown = _shown(words_of_page(title[1] if title else text), place)
+    named = f" ({shown!r})" if shown else ""
+    message = f"{place} answered with a web page{named}, not with a model's reply (status {status})"
+    return _wrong_server(message, f"check {place.url_setting}, its path included")
+
+
+def no_events(begin: bytes, kind: str, status: int, place: Place) -> ModelError:
+    """Make the error for a body in which there is no event at all.
+
+    Args:
+        begin: The first bytes of the body.
+        kind: The body's content type.
+        status: The HTTP status.
+        place: Where the request went.
+    """
+    if not begin:
+        message = f"{place} sent an empty answer (status {status})"
+    else:
+        sent = _shown(begin.decode("utf-8", "replace"), place)
+        message = f"{place} answered with {kind or 'a body'} that is no model's reply (it sent {sent!r})"
+    return _wrong_server(message, f"check {place.url_setting}")
+
+
+def _find(error: BaseException, place: Place) -> ModelError | None:
+    """Return what the causes of an error say, innermost first; a finished `ModelError` says it best."""
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ModelError):
+            return cause
+    for cause in reversed(causes):
+        found = _named(cause, place)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_cut(error: BaseException) -> bool:
+    return any(type(cause).__name__ in _CUT_SHORT for cause in _causes(error))
+
+
+def _named(error: BaseException, place: Place) -> ModelError | None:
+    """Name one cause; None for one that says nothing by itself."""
+    if isinstance(error, ssl.SSLError):
+        return _tls_error(error, place)
+    text, name = str(error), type(error).__name__
+    if _NO_STATUS_LINE.search(text):
+        return _other_protocol(_quoted(text), place)
+    if name in _CUT_SHORT or text.startswith(_DISCONNECTED):
+        return _closed(place)
+    if isinstance(error, httpx2.DecodingError):
+        return _wrong_server(f"{place} sent a body that cannot be decompressed ({_shown(text, place)})", _check(place))
+    if name in _BROKEN_HTTP or isinstance(error, httpx2.RemoteProtocolError):
+        words = _shown(text.removeprefix("400, message:"), place)
+        return _wrong_server(f"{place} sent a broken HTTP answer ({words})", _check(place))
+    return None
+
+
+def _tls_error(error: ssl.SSLError, place: Place) -> ModelError:
+    where = _host(place)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = _shown(error.verify_message or str(error), place)
+        return _wrong_server(f"the certificate of {where} is not trusted ({why})", _check(place))
+    if urlsplit(place.base_url).scheme == "https" and error.reason in _NOT_TLS:
+        hint = f"write http:// in {place.url_setting}, or name the port that speaks TLS"
+        return _wrong_server(f"{where} does not speak TLS", hint)
+    return _wrong_server(f"no TLS connection to {where} ({_shown(str(error), place)})", _check(place))
+
+
+_NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNEXPECTED_MESSAGE"})
+"""What OpenSSL calls an answer that is no TLS record."""
+
+
+def _other_protocol(sent: bytes, place: Place) -> ModelError:
+    if sent.startswith(_TLS_RECORDS):
+        return _wrong_server(f"{_host(place)} speaks TLS, not plain HTTP", f"write https:// in {place.url_setting}")
+    shown = _shown(sent.decode("utf-8", "replace"), place)
+    what = f"it sent {shown!r}" if shown else "what it sent has no status line"
+    return _wrong_server(f"{_host(place)} does not speak HTTP ({what})", _check(place))
+
+
+def _closed(place: Place) -> ModelError:
+    hint = f"check that {place.url_setting} names a model server that runs"
+    if urlsplit(place.base_url).scheme == "http":
+        hint += "; a port that speaks TLS needs https://"
+    # "no connection", because a working server breaks off so, too.
+    return _wrong_server(f"no connection to {place}: it closed the connection without an answer", hint)
+
+
+def _wrong_server(message: str, hint: str) -> ModelError:
+    return ModelError(ModelFault.TRANSPORT, message, hint=hint, is_wrong_server=True)
+
+
+def _check(place: Place) -> str:
+    return f"check {place.url_setting}"
+
+
+def _host(place: Place) -> str:
+    return urlsplit(place.base_url).netloc.rpartition("@")[2] or place.base_url
+
+
+def _quoted(text: str) -> bytes:
+    found = _QUOTED_BYTES.search(text)
+    try:
+        return ast.literal_eval(found[1]) if found else b""
+    except (ValueError, SyntaxError):
+        return b""
+
+
+def _shown(text: str, place: Place) -> str:
+    """One short line without keys and control characters."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in text[: 10 * SHOWN_CHARS])
+    line = redact(printable, place)
+    return line if len(line) <= SHOWN_CHARS else line[:SHOWN_CHARS] + "..."
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what it was raised from, outermost first."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,117 @@
+"""What answers in place of a model server is named: at the first request at once, later after patient attempts."""
+
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from explorer.errors import ModelError, ModelFault
+from explorer.llm.model_list import list_models
+from explorer.llm.options import Timeouts
+from explorer.llm.retry import MAX_ATTEMPTS, RateGate, RetryingClient, Timing
+from explorer.messages import LLMClient, Request
+from llm.conversations import BOTH
+from llm.foreign_servers import FOREIGN, Foreign, answering, tls_context
+from llm.test_conversations import KEY, client_for, request_for
+
+PATIENCE = Timeouts(connect_s=10, first_content_s=20, idle_s=20, total_s=30)
+
+
+async def ask(wire: str, url: str) -> ModelError:
+    """Return what a first request to a server ends with."""
+    async with client_for(wire, url, PATIENCE) as client:
+        with pytest.raises(ModelError) as caught:
+            await client.generate(request_for(()))
+    return caught.value
+
+
+def check(error: ModelError, says: str) -> None:
+    """Compare an error with what all of this kind promise: the host, what it sent, one line, a setting, no key."""
+    assert re.search(says, error.message), error.message
+    assert error.is_wrong_server
+    assert error.fault is ModelFault.TRANSPORT
+    assert "127.0.0.1" in error.message
+    assert "\n" not in error.message
+    assert len(error.message) < 400
+    assert "_BASE_URL" in error.hint
+    assert KEY not in error.message + error.hint
+
+
+@pytest.mark.parametrize("wire", BOTH)
+@pytest.mark.parametrize("name", FOREIGN)
+async def test_a_first_answer_is_reported_as_what_it_is(name: str, wire: str) -> None:
+    """Another protocol, a web page, a broken answer or none: the error names the host and what it sent."""
+    foreign = FOREIGN[name]
+    with answering(foreign) as server:
+        check(await ask(wire, f"http://127.0.0.1:{server.port}/v1"), foreign.says)
+
+
+@pytest.mark.parametrize("wire", BOTH)
+async def test_the_wrong_scheme_is_reported_as_that(wire: str, tmp_path: Path) -> None:
+    """TLS spoken to a plain port, plain HTTP spoken to a TLS port, and a certificate that nobody trusts."""
+    with answering(Foreign(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", "")) as plain:
+        error = await ask(wire, f"https://127.0.0.1:{plain.port}/v1")
+        check(error, "does not speak TLS")
+        assert "http://" in error.hint
+    with answering(FOREIGN["nothing"], tls_context(tmp_path)) as secure:
+        error = await ask(wire, f"http://127.0.0.1:{secure.port}/v1")
+        check(error, "closed the connection without an answer|speaks TLS")
+        assert "https://" in error.hint
+        check(await ask(wire, f"https://127.0.0.1:{secure.port}/v1"), "certificate of 127.0.0.1.* is not trusted")
+
+
+@pytest.mark.parametrize("name", ["SSH", "a web page", "nothing"])
+async def test_the_list_of_models_reports_it_too(name: str) -> None:
+    """The question for a server's models comes before the first request, and says the same."""
+    foreign = FOREIGN[name]
+    with answering(foreign) as server, pytest.raises(ModelError) as caught:
+        await list_models(f"http://127.0.0.1:{server.port}/v1")
+    check(caught.value, foreign.says)
+
+
+def retrying(client: LLMClient, gate: RateGate, failures: list[ModelError]) -> RetryingClient:
+    """Wrap a client so that it asks again without waiting."""
+
+    async def no_wait(_seconds: float) -> None:
+        return
+
+    async def on_failure(_request: Request, error: ModelError, _attempt: int, _wait_s: float | None) -> None:
+        failures.append(error)
+
+    return RetryingClient(client, gate, on_failure, timing=Timing(sleep=no_wait))
+
+
+@pytest.mark.parametrize("wire", BOTH)
+@pytest.mark.parametrize("name", ["SSH", "a web page", "nothing", "no gzip"])
+async def test_a_wrong_first_contact_is_not_repeated(name: str, wire: str) -> None:
+    """One connection, one failure: the address is wrong, and asking again would not change that."""
+    failures: list[ModelError] = []
+    with answering(FOREIGN[name]) as server:
+        async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
+            with pytest.raises(ModelError):
+                await retrying(client, RateGate(4), failures).generate(request_for(()))
+    assert (server.connections, len(failures)) == (1, 1)
+
+
+@pytest.mark.parametrize("wire", BOTH)
+async def test_the_same_from_a_server_that_has_answered_before_is_repeated(wire: str) -> None:
+    """A proxy's page or a broken connection in the middle of a run passes, so it is asked again."""
+    failures: list[ModelError] = []
+    gate = RateGate(4)
+    gate.speed_up()
+    with answering(FOREIGN["a web page"]) as server:
+        async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
+            with pytest.raises(ModelError, match="Router login"):
+                await retrying(client, gate, failures).generate(request_for(()))
+    assert (server.connections, len(failures)) == (MAX_ATTEMPTS, MAX_ATTEMPTS)
+
+
+@pytest.mark.parametrize("wire", BOTH)
+async def test_a_refused_connection_is_no_wrong_server(wire: str) -> None:
+    """Nobody listens there: it may start any moment, and the error does not claim that something answered."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    error = await ask(wire, f"http://127.0.0.1:{port}/v1")
+    assert not error.is_wrong_server
+    assert "no connection to" in error.message
