@@ -12,7 +12,7 @@ from typing import Any
 from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
-from explorer.errors import ExplorerError, ModelError, StorageError, ToolError
+from explorer.errors import ExplorerError, ModelError, StorageError, ToolError, first_of
 from explorer.events import AnyEvent, FileChange, ToolFinished, ToolStarted, WrittenFile
 from explorer.history import AgentState, OpenCall
 from explorer.messages import JsonObject, ToolCall
@@ -146,22 +146,13 @@ async def _run_together(agent: str, calls: list[OpenCall], room: CallRoom) -> No
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_run_one(agent, call, room), name=call.key) for call in calls]
-    except* ExplorerError as errors:
-        raise _first(errors) from None
+    except BaseExceptionGroup as errors:
+        raise first_of(errors, ExplorerError) or errors from None
     for call, task in zip(calls, tasks, strict=True):
         # Nobody cancelled us: a library below did it by mistake. Without a result the call would be made for ever.
         if task.cancelled():
             result = ToolResult(success=False, error=CUT_OFF.format(name=call.call.name))
             await room.record(await _finished(agent, call, result, ends=False, room=room))
-
-
-def _first(errors: BaseExceptionGroup[ExplorerError]) -> ExplorerError:
-    """One error out of nested groups: the others are its echoes."""
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    assert isinstance(error, ExplorerError)
-    return error
 
 
 async def _run_one(agent: str, call: OpenCall, room: CallRoom) -> None:

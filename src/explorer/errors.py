@@ -14,6 +14,9 @@ A bug is none of these: it flies, with its traceback.
 """
 
 from enum import StrEnum
+from typing import TypeVar
+
+Kind = TypeVar("Kind", bound=BaseException)
 
 
 class ExplorerError(Exception):
@@ -123,3 +126,19 @@ class ModelError(ExplorerError):
 
 class ToolError(ExplorerError):
     """A tool cannot do what it was asked; the message is what the model reads, so it says what would work."""
+
+
+def first_of(errors: BaseExceptionGroup[BaseException], kind: type[Kind]) -> Kind | None:
+    """Return the first error of `kind` in nested groups; None when an error of another kind is among them.
+
+    For `except BaseExceptionGroup`, with the `raise` after it: Python 3.11 before 3.11.4 puts what is raised inside
+    `except*` into a group again, and callers no longer see which error it is.
+    """
+    found, others = errors.split(kind)
+    if found is None or others is not None:
+        return None
+    error: BaseException = found
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    assert isinstance(error, kind)
+    return error

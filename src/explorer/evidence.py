@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import yaml
 from pydantic import AwareDatetime
 
-from explorer.errors import StorageError, ToolError
+from explorer.errors import StorageError, ToolError, first_of
 from explorer.events import AnyEvent, Source, SourceRecorded
 from explorer.messages import Frozen
 from explorer.near_duplicates import PRIMARY_OF, SketchIndex, Text, flags_between, relation_of, sketch
@@ -104,8 +104,8 @@ class Evidence:
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._store_one(draft)) for draft in drafts]
-        except* StorageError as errors:
-            raise errors.exceptions[0] from None
+        except BaseExceptionGroup as errors:
+            raise first_of(errors, StorageError) or errors from None
         return [task.result() for task in tasks]
 
     async def _store_one(self, draft: SourceDraft) -> Source:

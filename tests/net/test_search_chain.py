@@ -48,14 +48,25 @@ def test_the_order() -> None:
     )
 
 
-def test_an_engine_by_name_is_the_only_one() -> None:
+@pytest.mark.parametrize("name", SEARCH_ENGINES[1:])
+def test_an_engine_by_name_is_the_only_one(name: str) -> None:
     """Who names an engine does not want the question to go elsewhere."""
-    for name in SEARCH_ENGINES[1:]:
-        everything = settings(*KEYS, search=name, searxng="http://127.0.0.1:8888")
-        plan = plan_search(everything, lambda _name: True)
-        assert plan.engines == (name,)
-        assert plan.why == f"search is set to {name}"
-        assert choose_search(everything).name == name
+    plan = plan_search(settings(*KEYS, search=name, searxng="http://127.0.0.1:8888"), lambda _name: True)
+    assert plan.engines == (name,)
+    assert plan.why == f"search is set to {name}"
+
+
+@pytest.mark.parametrize("name", SEARCH_ENGINES[1:])
+async def test_an_engine_by_name_is_opened(name: str) -> None:
+    """The plan's engine is what searches; one that an extra brings is opened where that is installed."""
+    if name == "ddgs":
+        pytest.importorskip("ddgs", reason="the extra ddgs is not installed")
+    async with choose_search(settings(*KEYS, search=name, searxng="http://127.0.0.1:8888")) as search:
+        assert search.name == name
+
+
+def test_tavily_by_name_without_a_key() -> None:
+    """Its keyless mode takes its place."""
     assert plan_search(settings(search="tavily")).engines == ("tavily-keyless",)
 
 
