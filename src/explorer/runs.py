@@ -22,6 +22,8 @@ DAMAGED = "damaged"
 OPEN_FILES = Path("/proc/self/fd")
 """There where the system tells which files a process has open."""
 SLUG_CHARS = 32
+SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
+"""What makes a name a path."""
 
 
 class RunOverview(Frozen):
@@ -183,12 +185,14 @@ def _status(fold: Fold, folder: Path) -> str:
 
 
 def find_run(workspace: Path, name: str) -> Path:
-    """The folder of a run, by id, unique prefix, or `latest`.
+    """The folder of a run, by id, unique prefix, `latest`, or any path to or into it, as commands print them.
 
     Raises:
         NotFoundError: No run fits.
         ConfigError: More than one does.
     """
+    if any(separator in name for separator in SEPARATORS):
+        return _at_path(workspace, name)
     names = sorted(folder.name for folder in workspace.iterdir() if journal_path(folder).is_file()) if (
         workspace.is_dir()
     ) else []  # fmt: skip
@@ -204,3 +208,20 @@ def find_run(workspace: Path, name: str) -> Path:
     if len(fitting) > 1:
         raise ConfigError(f"{name!r} fits {len(fitting)} runs: {', '.join(fitting[:4])}", hint="give more of the id")
     return workspace / fitting[0]
+
+
+def _at_path(workspace: Path, name: str) -> Path:
+    """The run that a path leads to or into; its last part may also be the beginning of an id, or `latest`."""
+    path = Path(name).expanduser()
+    for place in (path.resolve(), (workspace / path).resolve()):
+        # The outermost one: agents can write a folder that looks like a run into the folder of theirs.
+        runs = [folder for folder in (place, *place.parents) if journal_path(folder).is_file()]
+        if runs:
+            folder = runs[-1]
+            return workspace / folder.name if folder.parent == workspace.resolve() else folder
+    try:
+        if path.name and path.name != "..":
+            return find_run(workspace if path.parent == Path() else path.parent, path.name)
+    except NotFoundError:
+        pass
+    raise NotFoundError(f"there is no run at {name!r}", hint="explorer runs")

@@ -139,3 +139,30 @@ def test_a_role_file_that_cannot_be_used(typed: Explorer, tmp_path: Path, text: 
     assert "roles/searcher.md" in lines[0]
     assert words in lines[0]
     assert not (tmp_path / "workspace").exists()
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report.html", "report.docx", "plant.JSON"])
+def test_a_report_in_another_format_than_markdown(typed: Explorer, tmp_path: Path, name: str) -> None:
+    """2, before anything is asked; the hint has a name that would do."""
+    with OpenAIServer([]) as server:
+        done = typed("-o", name, "q q", OPENAI_BASE_URL=server.url)
+    lines = told(done, 2)
+    assert name in lines[0]
+    assert f"-o {Path(name).with_suffix('.md')}" in lines[1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_is_named_by_the_path_that_was_printed(typed: Explorer, kept_run: Path, tmp_path: Path) -> None:
+    """By every command that takes a run, also from outside its workspace; a follow-up stays in that workspace."""
+    paths = (f"workspace/{kept_run.name}", f"workspace/{kept_run.name}/", f"{kept_run}/report.md")
+    for path in paths:
+        for command in ("show", "report", "verify", "doctor"):
+            assert typed(command, path).returncode == 0, (command, path)
+    (tmp_path / "elsewhere").mkdir()
+    assert typed("watch", f"{kept_run}/", "--speed", "max", "--workspace", "elsewhere").returncode == 0
+    done = typed("resume", f"{kept_run}/report.md", "And the prices?", "--workspace", "elsewhere")
+    assert done.returncode == 0, done.stderr
+    assert f"resume {kept_run.name} --workspace {kept_run.parent}" in done.stderr
+    forked = typed("fork", paths[1], "--no-run")
+    assert forked.returncode == 0, forked.stderr
+    assert (kept_run.parent / forked.stdout.strip()).is_dir()

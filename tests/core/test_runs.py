@@ -47,6 +47,32 @@ def test_a_run_is_found_by_id_prefix_or_as_the_latest(workspace: Path) -> None:
     assert find_run(workspace, IDS[0]) == workspace / IDS[0]
 
 
+def test_a_run_is_found_by_any_path_to_it_or_into_it(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As commands print it, as a shell completes it, relative or not; the same folder whichever way it is named."""
+    monkeypatch.chdir(workspace.parent)
+    relative, wanted = Path(workspace.name), Path(workspace.name) / IDS[0]
+    for name in (
+        f"{relative}/{IDS[0]}",
+        f"./{relative}/{IDS[0]}/",
+        f"{relative}/{IDS[0]}/report.md",
+        f"{workspace}/{IDS[0]}/.explorer/journal.jsonl",
+        f"{IDS[0]}/",
+        f"{IDS[0]}/report.md",
+    ):
+        assert find_run(relative, name) == wanted, name
+    assert find_run(relative, f"{relative}/latest") == relative / IDS[2]
+    assert find_run(relative, f"{relative}/20260811").name == IDS[2]
+    assert find_run(Path("elsewhere"), f"{relative}/{IDS[0]}/") == workspace / IDS[0]
+    monkeypatch.chdir(workspace / IDS[0])
+    assert find_run(Path("workspace"), "./") == workspace / IDS[0]
+
+
+def test_a_folder_that_agents_made_look_like_a_run_is_none(workspace: Path) -> None:
+    """A path into a run leads to that run, whatever its agents wrote there."""
+    run_at(workspace / IDS[0] / "files", "20270101-000000-fake-0001")
+    assert find_run(workspace, f"{workspace}/{IDS[0]}/files/20270101-000000-fake-0001") == workspace / IDS[0]
+
+
 def test_what_is_not_found_is_told(workspace: Path, tmp_path: Path) -> None:
     """Nothing fits, too much fits, there is nothing at all; a folder without a journal is no run."""
     with pytest.raises(ConfigError, match="'20260810' fits 2 runs: 20260810-120000-may-0001, ") as ambiguous:

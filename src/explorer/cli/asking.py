@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -29,6 +30,8 @@ from explorer.run import resume as resume_run
 from explorer.runs import LATEST, find_run, holder, read_records
 from explorer.settings import Settings
 
+REPORT_SUFFIXES = frozenset({"", ".md", ".markdown", ".txt"})
+"""What a copy of the report may be called: it is markdown, whatever its name."""
 SAMPLE_QUESTION = "What was notable on Hacker News on the sample day, and what did people argue about?"
 
 
@@ -93,7 +96,11 @@ def _since(options: RunOptions, settings: Settings) -> dict[str, str]:
     """The earlier run by its whole id."""
     if not isinstance(options, AskOptions) or options.since_run is None:
         return {}
-    return {"since_run": find_run(settings.workspace, options.since_run).name}
+    folder = find_run(settings.workspace, options.since_run)
+    if folder.parent.resolve() != settings.workspace.resolve():
+        hint = f"explore in the same folder: --workspace {shlex.quote(str(folder.parent))}"
+        raise ConfigError(f"the earlier run {folder} is in another workspace than {settings.workspace}", hint=hint)
+    return {"since_run": folder.name}
 
 
 def _resume(name: str, message: str, options: RunOptions) -> int:
@@ -104,6 +111,10 @@ def _resume(name: str, message: str, options: RunOptions) -> int:
 
 def go_on_with(folder: Path, message: str, settings: Settings, options: RunOptions) -> int:
     """Take a run further, and tell how it ended."""
+    if folder.parent.resolve() != settings.workspace.resolve():
+        # The run was given by its path: all that is said of it names its own workspace.
+        settings = settings.model_copy(update={"workspace": folder.parent})
+        options = replace(options, workspace=str(folder.parent))
     session = _session(options, settings, read_records(folder))
     _refuse_second(folder)
     Inbox(folder / ".explorer").drop_stops()
@@ -160,5 +171,10 @@ def check_before_paying(options: RunOptions) -> None:
     """Find now what would otherwise fail after the money is spent."""
     if options.output is not None:
         target = Path(options.output).expanduser()
+        if target.suffix.lower() not in REPORT_SUFFIXES:
+            raise ConfigError(
+                f"the report is markdown, and {target} would be taken for something else",
+                hint=f"write it as markdown and convert that: -o {target.with_suffix('.md')}",
+            )
         if target.is_dir() or not os.access(target.parent, os.W_OK):
             raise ConfigError(f"cannot write the report to {target}", hint="give a file in a folder that exists")

@@ -61,7 +61,7 @@ Commands:
   models                   which model each role would use
   config show              every setting, its value, and where it comes from
   doctor [RUN]             check this machine, keys and services; or one run
-  RUN is a run's id, the beginning of one, or `latest`.
+  RUN is a run's id, the beginning of one, `latest`, or the path of its folder.
 
 Models and roles:
   --model NAME             for all roles; `searcher=NAME` for one (repeatable).
@@ -86,7 +86,7 @@ Input and output:
   --since-run RUN          report what is new since an earlier run
   --lang LANGUAGE          of the report; otherwise the question's
   --workspace DIR          the folder that holds the runs
-  -o, --output FILE        also write the report to FILE
+  -o, --output FILE        also write the report to FILE (.md, .markdown, .txt)
   --output-format FORMAT   text, json, or stream-json (one record per line)
   -c, --continue           go on with the latest run; the words are a follow-up
   -v, -vv / --verbose      log to stderr; -vv: everything, with tracebacks

@@ -120,7 +120,11 @@ class RunOptions(ModelOptions):
     ] = None
     output: Annotated[
         str | None,
-        Parameter(name=["--output", "-o"], group=INPUT_OUTPUT, help="Also write the report to this file."),
+        Parameter(
+            name=["--output", "-o"],
+            group=INPUT_OUTPUT,
+            help="Also write the report to this file: .md, .markdown, .txt.",
+        ),
     ] = None
 
 
