@@ -41,10 +41,10 @@ print(json.dumps([chosen.confinement and chosen.confinement.tier, chosen.why]))
 """
 
 
-def on_a_host(lacks: str) -> tuple[str | None, str]:
+def on_a_host(lacks: str, python: str = sys.executable, folder: Path = ROOT) -> tuple[str | None, str]:
     """What is chosen where something is not allowed: the tier, and why."""
-    command = [sys.executable, "-c", SHIM, lacks]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=50)
+    command = [python, "-c", SHIM, lacks]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=50, cwd=folder)
     tier, why = json.loads(done.stdout)
     return tier, why
 
@@ -55,6 +55,12 @@ async def test_a_sandbox_stops_every_attack(tier: str) -> None:
     attestation = await attest(cage(tier), python_folders())
     assert [attempt.name for attempt in attestation.attempts] == list(NAMES)
     assert attestation.holds, attestation.words
+
+
+def test_a_python_named_by_a_path_that_goes_up_keeps_the_first_tier(tmp_path: Path) -> None:
+    """Started as `../../env/bin/python`, the engine's Python is found in the sandbox as well."""
+    python = f"{'../' * len(tmp_path.parts[1:])}{sys.executable.lstrip('/')}"
+    assert on_a_host("", python, tmp_path) == on_a_host("")
 
 
 async def test_the_attacks_have_teeth() -> None:

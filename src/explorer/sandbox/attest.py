@@ -152,7 +152,7 @@ class _Range:
             marker=self._marker,
         )
         source = Path(attacks.__file__).read_text(encoding="utf-8")
-        return shlex.join([sys.executable, "-I", "-c", source, json.dumps(aims)])
+        return shlex.join([python_program(), "-I", "-c", source, json.dumps(aims)])
 
     def seen(self) -> dict[str, str]:
         """What the attacks left behind, by attack."""
@@ -247,6 +247,16 @@ def _state(pid: int) -> str:
         return ""
 
 
+def python_program() -> str:
+    """The path of the Python that runs the engine, as it is found in a sandbox.
+
+    A path such as `/srv/old/../env/bin/python` names a folder on its way that the sandbox does not have. Only the
+    folder is resolved: the program itself may be a link, and a virtual environment is found by the link's place.
+    """
+    program = Path(sys.executable)
+    return str(program.parent.resolve() / program.name)
+
+
 def fingerprint(confinement: Confinement, program: str) -> str:
     """What an attestation holds for: this host, kernel, user and program."""
     status = Path(program).stat() if program else None
@@ -256,7 +266,7 @@ def fingerprint(confinement: Confinement, program: str) -> str:
         platform.release(),
         platform.version(),
         str(os.geteuid()),
-        sys.executable,
+        python_program(),
         hashlib.sha256(Path(attacks.__file__).read_bytes()).hexdigest(),
         f"{program} {status.st_size} {status.st_mtime_ns} {status.st_ino}" if status else "",
     ]
