@@ -120,6 +120,10 @@ class Turn(Frozen):
     usage: Usage = Usage()
     cost_usd: float | None = None
     """None when no price is known for the model."""
+    bound_to: str = Field(default="", exclude_if=lambda digest: not digest)
+    """Digest of all that stood before this turn's reasoning when it was made (`llm/bound_reasoning.py`); empty: the
+    turn has no reasoning, or nobody knows what stood before it. A provider that binds reasoning to what stands before
+    it gets it back only behind the same."""
 
     @model_validator(mode="before")
     @classmethod

@@ -31,8 +31,9 @@ READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "ob
 
 
 def to_body(request: Request) -> JsonObject:
-    """The body as it is sent."""
-    return json.loads(FrozenHeads(to_head).body(request, to_messages(request), to_rest(request)))
+    """The body as it is sent, with all reasoning that may go back at all."""
+    messages = to_messages(request, range(len(request.history)))
+    return json.loads(FrozenHeads(to_head).body(request, messages, to_rest(request)))
 
 
 def request_for(*history: Message, system: str = "You search.") -> Request:
@@ -108,6 +109,37 @@ def test_empty_texts_are_never_sent() -> None:
         ["Yes."],
         ["On."],
     ]
+
+
+THINKING: JsonObject = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+REDACTED: JsonObject = {"type": "redacted_thinking", "data": "RW5j"}
+USED: JsonObject = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
+SAID: JsonObject = {"type": "text", "text": "Look."}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "stop", "sent"),
+    [
+        ((THINKING, REDACTED, SAID, THINKING, USED), StopKind.TOOL_USE, [0, 1, 2, 3, 4]),
+        (({**THINKING, "thinking": ""}, USED), StopKind.TOOL_USE, [0, 1]),
+        ((THINKING, {"type": "text", "text": " "}, USED), StopKind.TOOL_USE, [0, 2]),
+        ((THINKING, {"type": "text", "text": " "}, THINKING, USED), StopKind.TOOL_USE, [3]),
+        ((THINKING, SAID, {"type": "thinking", "thinking": "And", "signature": ""}), StopKind.MAX_TOKENS, [1]),
+        ((THINKING, SAID, THINKING), StopKind.END, [1]),
+        ((THINKING, SAID, THINKING), StopKind.PAUSE, [0, 1, 2]),
+        ((THINKING,), StopKind.END, []),
+        ((), StopKind.END, []),
+    ],
+    ids=["interleaved", "signature only", "gap behind", "gap before", "cut", "last", "paused", "alone", "nothing"],
+)
+def test_a_turns_reasoning_goes_back_whole_or_not_at_all(
+    blocks: tuple[JsonObject, ...], stop: StopKind, sent: list[int]
+) -> None:
+    """Where a part of it cannot stand where it was made, the API would refuse the rest."""
+    turn = Turn(provider="anthropic", model="claude-opus-5-5", blocks=blocks, stop=stop)
+    messages = to_messages(request_for(UserText(text="Go."), turn), {1})
+    assert messages[1:] == ([{"role": "assistant", "content": [blocks[at] for at in sent]}] if sent else [])
+    assert not any(block in (THINKING, REDACTED) for one in to_messages(request_for(turn)) for block in one["content"])
 
 
 def marked_places(request: Request) -> list[tuple[str, int, int]]:

@@ -5,7 +5,8 @@ from typing import Any, Self, cast
 import httpx2
 
 from explorer.llm.anthropic_reply import AnthropicReply
-from explorer.llm.anthropic_request import PROVIDER, to_head, to_messages, to_rest
+from explorer.llm.anthropic_request import PROVIDER, REASONING, to_head, to_messages, to_rest
+from explorer.llm.bound_reasoning import BoundReasoning
 from explorer.llm.exchange import converse, http_client
 from explorer.llm.faults import model_error, read_refusal
 from explorer.llm.foreign_answers import connection_error
@@ -31,6 +32,7 @@ class AnthropicClient:
         base_url = options.base_url or DEFAULT_URL
         self._options = options
         self._heads = FrozenHeads(to_head)
+        self._reasoning = BoundReasoning(PROVIDER)
         self._place = Place("Anthropic", base_url, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", options.key)
         client = http_client(base_url, options.timeouts, anthropic.DefaultAioHttpClient)
         # Key and URL are always given, or the SDK would look for its own in the environment and on disk.
@@ -66,9 +68,12 @@ class AnthropicClient:
             ModelError: No turn came; nothing of the attempt may be used.
         """
         reply = AnthropicReply(self._place)
-        body = self._heads.body(request, to_messages(request), to_rest(request))
+        bound = self._reasoning.before(request)
+        body = self._heads.body(request, to_messages(request, bound.kept), to_rest(request))
         await converse(self._sender.post, body, reply, self._place, self._options.timeouts)
         turn = reply.turn(request.model)
+        if any(block.get("type") in REASONING for block in turn.blocks):
+            turn = turn.model_copy(update={"bound_to": bound.digest})
         cost = cost_usd(request.model, PROVIDER, turn.usage, self._options.price)
         return turn if cost is None else turn.model_copy(update={"cost_usd": cost})
 

@@ -1,9 +1,9 @@
 """A request in the words of Anthropic's Messages API."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from explorer.llm.projection import is_own, projected_ids, projected_name
-from explorer.messages import CallResult, JsonObject, Message, Request, Results, Turn, UserText
+from explorer.messages import CallResult, JsonObject, Message, Request, Results, StopKind, Turn, UserText
 
 PROVIDER = "anthropic"
 
@@ -12,8 +12,8 @@ CACHE_MARK: Mapping[str, str] = {"type": "ephemeral"}
 LONG_TURN_BLOCKS = 15
 """A turn that adds more gets a mark in its middle, too."""
 
-NEVER_MARKED = frozenset({"thinking", "redacted_thinking"})
-"""The API refuses a mark on these."""
+REASONING = frozenset({"thinking", "redacted_thinking"})
+"""Blocks that hold a model's reasoning; the API refuses a cache mark on these."""
 
 
 def to_head(request: Request) -> JsonObject:
@@ -38,9 +38,14 @@ def to_rest(request: Request) -> JsonObject:
     return {"max_tokens": request.max_output_tokens}
 
 
-def to_messages(request: Request) -> list[JsonObject]:
-    """Write the history, marked for the cache; but for the marks it is only ever added to."""
-    return with_cache_marks(_messages(request))
+def to_messages(request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
+    """Write the history, marked for the cache; but for the marks it is only ever added to.
+
+    Args:
+        request: What is asked.
+        kept: Places in the history of turns whose reasoning is sent; that of all others is left out.
+    """
+    return with_cache_marks(_messages(request, kept))
 
 
 def with_cache_marks(messages: list[JsonObject]) -> list[JsonObject]:
@@ -72,14 +77,14 @@ def _middle(messages: list[JsonObject], said: list[int]) -> list[tuple[int, int]
 
 
 def _may_be_marked(messages: list[JsonObject], place: tuple[int, int]) -> bool:
-    return messages[place[0]]["content"][place[1]].get("type") not in NEVER_MARKED
+    return messages[place[0]]["content"][place[1]].get("type") not in REASONING
 
 
 def _marked(block: JsonObject) -> JsonObject:
     return {**block, "cache_control": dict(CACHE_MARK)}
 
 
-def _messages(request: Request) -> list[JsonObject]:
+def _messages(request: Request, kept: Collection[int]) -> list[JsonObject]:
     """Write the history with its roles in turn; results come first in their message, as the API demands."""
     messages: list[JsonObject] = []
     ids: Mapping[str, str] = {}
@@ -87,7 +92,7 @@ def _messages(request: Request) -> list[JsonObject]:
         if isinstance(message, Turn):
             own = is_own(message, PROVIDER, request.model)
             ids = {} if own else projected_ids(position, message)
-            blocks = _own_blocks(message) if own else _projected_blocks(message, ids)
+            blocks = _own_blocks(message, keeps_reasoning=position in kept) if own else _projected_blocks(message, ids)
             _append(messages, "assistant", blocks)
         else:
             _append(messages, "user", _user_blocks(message, ids))
@@ -106,8 +111,29 @@ def _append(messages: list[JsonObject], role: str, blocks: list[JsonObject]) -> 
         messages.append({"role": role, "content": blocks})
 
 
-def _own_blocks(turn: Turn) -> list[JsonObject]:
-    return [block for block in turn.blocks if not _is_empty_text(block)]
+def _own_blocks(turn: Turn, *, keeps_reasoning: bool) -> list[JsonObject]:
+    """A turn's blocks as the API takes them back: without empty text, and with all of its reasoning or none."""
+    blocks = [block for block in turn.blocks if not _is_empty_text(block)]
+    if keeps_reasoning and _may_go_back(turn):
+        return blocks
+    return [block for block in blocks if block.get("type") not in REASONING]
+
+
+def _may_go_back(turn: Turn) -> bool:
+    """Whether all of a turn's reasoning can be sent exactly where it was made; a part of it is refused.
+
+    Reasoning that was cut has no signature. Reasoning behind an empty text, which is never sent, would stand behind
+    something else. No message may end with reasoning, but for a pause, which the API itself goes on from.
+    """
+    ends_with_reasoning = bool(turn.blocks) and turn.blocks[-1].get("type") in REASONING
+    if ends_with_reasoning and turn.stop is not StopKind.PAUSE:
+        return False
+    has_gap = False
+    for block in turn.blocks:
+        has_gap = has_gap or _is_empty_text(block)
+        if block.get("type") in REASONING and (has_gap or not (block.get("signature") or block.get("data"))):
+            return False
+    return True
 
 
 def _projected_blocks(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:
