@@ -2,6 +2,8 @@
 
     with AnthropicServer([Reply(text="Hello.")]) as server:
         ...ask server.url...
+    with OpenAIResponsesServer([Reply(thinking="Let me see.", text="Hello.")]) as server:
+        ...ask server.url through the Responses API...
     with OpenAIServer(lambda asked: Reply(calls=[("finish", {})]) if asked.results else Reply(text="?")) as server:
         ...
 
@@ -18,7 +20,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Self
 
-from vendor_rules import anthropic, rule
+from vendor_rules import anthropic, openai_responses, rule
 
 JsonObject = dict[str, Any]
 
@@ -498,5 +500,160 @@ class OpenAIServer(ModelServer):
         }
 
 
-SERVERS = (AnthropicServer, OpenAIServer)
+class OpenAIResponsesServer(ModelServer):
+    """Speaks OpenAI's Responses API: items that begin, grow and are done, in events that are numbered."""
+
+    path = "/v1/responses"
+    rules = openai_responses.RULES
+
+    def __init__(self, script: Script, *, rules: rule.RuleSet | None = None, expects_refusals: bool = False) -> None:
+        super().__init__(script, rules=rules, expects_refusals=expects_refusals)
+        self.withheld: list[list[JsonObject]] = []
+        """By request, the reasoning that the model would not be shown, because what stood before it has changed."""
+
+    @property
+    def url(self) -> str:
+        """The base URL for the SDK."""
+        return f"{self.origin}/v1"
+
+    def read(self, body: JsonObject) -> Asked:
+        """Read a request of this wire."""
+        items: list[JsonObject] = body["input"]
+        return Asked(
+            body=body,
+            system=body.get("instructions", ""),
+            tools=tuple(tool["name"] for tool in body.get("tools", [])),
+            said=tuple(item["content"] for item in items if item.get("role") == "user"),
+            results=tuple(item["output"] for item in items if item.get("type") == "function_call_output"),
+            calls=tuple(
+                (item["name"], json.loads(item["arguments"])) for item in items if item.get("type") == "function_call"
+            ),
+        )
+
+    def render(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
+        """Write a reply as tagged stream events."""
+        asked = self.requests[number] if number < len(self.requests) else {}
+        self.withheld.append(openai_responses.withheld(asked))
+        items = list(self._items(reply, number, asked))
+        response: JsonObject = {"id": f"resp_{number}", "object": "response", "model": asked.get("model")}
+        events: list[tuple[str, JsonObject]] = [
+            ("start", {"type": "response.created", "response": {**response, "status": "in_progress", "output": []}}),
+            ("start", {"type": "response.in_progress", "response": {**response, "status": "in_progress"}}),
+        ]
+        for index, (item, grown) in enumerate(items):
+            begun = {**item, "status": "in_progress", **_begin_of(item)}
+            events.append(("start", {"type": "response.output_item.added", "output_index": index, "item": begun}))
+            events += [(tag, {**event, "output_index": index, "item_id": item["id"]}) for tag, event in grown]
+            events.append(("end", {"type": "response.output_item.done", "output_index": index, "item": item}))
+        events.append(("terminal", self._end(reply, response, [item for item, _ in items])))
+        return [
+            (tag, _sse({**event, "sequence_number": place}, event["type"])) for place, (tag, event) in enumerate(events)
+        ]
+
+    def error_body(self, word: str) -> JsonObject:
+        """Write an error's body."""
+        _, code, message = ERRORS[word]
+        return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
+
+    def error_event(self, word: str) -> bytes:
+        """Write an error as a stream event, as the API has it."""
+        return _sse({"type": "error", **self.error_body(word), "sequence_number": 2}, "error")
+
+    def refusal_body(self, refusal: rule.Refusal) -> JsonObject:
+        """Write the body for a request that broke a rule."""
+        fields = {"type": refusal.kind, "param": refusal.param, "code": refusal.code}
+        return {"error": {"message": refusal.message, **fields}}
+
+    def _end(self, reply: Reply, response: JsonObject, output: list[JsonObject]) -> JsonObject:
+        """The terminal event, with the response as it came to be."""
+        reasons = {"max_tokens": "max_output_tokens", "refusal": "content_filter"}
+        is_whole = reply.stop in {"", "end", "tool_use"} or bool(reply.explanation)
+        status = "completed" if is_whole else "incomplete"
+        details = None if is_whole else {"reason": reasons.get(reply.stop, reply.stop)}
+        whole: JsonObject = {**response, "status": status, "error": None, "incomplete_details": details}
+        more = {"output": output, "usage": self._usage(reply.usage), "input_transformations": self.withheld[-1]}
+        return {"type": f"response.{status}", "response": {**whole, **more}}
+
+    def _items(
+        self, reply: Reply, number: int, asked: JsonObject
+    ) -> Iterator[tuple[JsonObject, list[tuple[str, JsonObject]]]]:
+        """The items of a reply, done, each with the events it grows by."""
+        name = f"{number}r" if reply.thinking else f"{number}"
+        status = "completed" if reply.stop in {"", "end", "tool_use"} else "incomplete"
+        if reply.thinking:
+            secret = openai_responses.prefix_of(asked, asked.get("input", []))
+            summary = {"type": "summary_text", "text": reply.thinking}
+            sealed = openai_responses.seal(asked.get("model", ""), secret)
+            item: JsonObject = {"id": f"rs_{name}", "type": "reasoning", "summary": [summary]}
+            yield {**item, "encrypted_content": sealed}, _summary_events(reply.thinking)
+        if reply.text or reply.explanation:
+            parts: list[JsonObject] = []
+            if reply.text:
+                parts.append({"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []})
+            if reply.explanation:
+                parts.append({"type": "refusal", "refusal": reply.explanation})
+            item = {"id": f"msg_{name}_0", "type": "message", "role": "assistant", "content": parts}
+            phase = "commentary" if reply.calls else "final_answer"
+            is_last = not reply.calls
+            yield {**item, "phase": phase, "status": status if is_last else "completed"}, _part_events(parts)
+        for position, (called, arguments) in enumerate(reply.calls):
+            call_id = f"call_{number}_{position}" if reply.ids is None else reply.ids[position]
+            text = _arguments_text(arguments)
+            item = {"id": f"fc_{name}_{position + 1}", "type": "function_call", "call_id": call_id, "name": called}
+            is_last = position == len(reply.calls) - 1
+            grown = [
+                ("call", {"type": "response.function_call_arguments.delta", "delta": piece}) for piece in _pieces(text)
+            ]
+            grown.append(("start", {"type": "response.function_call_arguments.done", "arguments": text}))
+            yield {**item, "arguments": text, "status": status if is_last else "completed"}, grown
+
+    @staticmethod
+    def _usage(usage: Mapping[str, int]) -> JsonObject | None:
+        if not usage:
+            return None
+        read, written = usage.get("cache_read", 0), usage.get("cache_write", 0)
+        inward, outward = usage.get("input", 0) + read + written, usage.get("output", 0)
+        return {
+            "input_tokens": inward,
+            "input_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
+            "output_tokens": outward,
+            "output_tokens_details": {"reasoning_tokens": usage.get("reasoning", 0)},
+            "total_tokens": inward + outward,
+        }
+
+
+def _begin_of(item: JsonObject) -> JsonObject:
+    """What an item has not yet, or has otherwise, when it begins; what is encrypted is another text then, and cut."""
+    if item["type"] == "reasoning":
+        return {"summary": [], "encrypted_content": item["encrypted_content"][:-9]}
+    return {"arguments": ""} if item["type"] == "function_call" else {"content": []}
+
+
+def _summary_events(text: str) -> list[tuple[str, JsonObject]]:
+    at = {"summary_index": 0}
+    name = "response.reasoning_summary"
+    part = {"type": "summary_text", "text": text}
+    deltas = [("start", {"type": f"{name}_text.delta", **at, "delta": piece}) for piece in _pieces(text)]
+    return [
+        ("start", {"type": f"{name}_part.added", **at, "part": {**part, "text": ""}}),
+        *deltas,
+        ("start", {"type": f"{name}_text.done", **at, "text": text}),
+        ("start", {"type": f"{name}_part.done", **at, "part": part}),
+    ]
+
+
+def _part_events(parts: Sequence[JsonObject]) -> list[tuple[str, JsonObject]]:
+    events: list[tuple[str, JsonObject]] = []
+    for index, part in enumerate(parts):
+        field = "text" if part["type"] == "output_text" else "refusal"
+        at = {"content_index": index}
+        name = f"response.{part['type']}"
+        events.append(("start", {"type": "response.content_part.added", **at, "part": {**part, field: ""}}))
+        events += [(field, {"type": f"{name}.delta", **at, "delta": piece}) for piece in _pieces(part[field])]
+        events.append(("start", {"type": f"{name}.done", **at, field: part[field]}))
+        events.append(("start", {"type": "response.content_part.done", **at, "part": part}))
+    return events
+
+
+SERVERS = (AnthropicServer, OpenAIServer, OpenAIResponsesServer)
 """Every wire's server."""

@@ -9,9 +9,10 @@ from explorer.context import DEFAULT_WINDOW_TOKENS
 from explorer.errors import ConfigError
 from explorer.events import Source
 from explorer.evidence import SourceDraft, Store
-from explorer.llm.models import OFFLINE, Choice, ModelRef, choose
+from explorer.llm.models import OFFLINE, OPENAI, Choice, ModelRef, choose
 from explorer.llm.offline import OfflineClient
 from explorer.llm.open_clients import Clients, Patience
+from explorer.llm.openai_request import is_official
 from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
 from explorer.llm.retry import OnFailure, RetryingClient
 from explorer.messages import LLMClient, Usage
@@ -192,9 +193,10 @@ def window_of(ref: ModelRef, settings: Settings) -> int | None:
 
 def _vendor(ref: ModelRef, settings: Settings) -> str:
     """Whose price list holds."""
-    return "elsewhere" if _is_elsewhere(ref, settings) else ref.provider
+    return "elsewhere" if _is_elsewhere(ref, settings) else ref.vendor
 
 
 def _is_elsewhere(ref: ModelRef, settings: Settings) -> bool:
     """Whether the model is served by someone else than its vendor, whose prices then do not hold."""
-    return ref.provider == "openai" and bool(settings.services.openai_url)
+    url = settings.services.openai_url
+    return ref.vendor == OPENAI and bool(url) and not is_official(url)

@@ -81,6 +81,8 @@ class ModelFault(StrEnum):
     """401 or 403."""
     UNKNOWN_MODEL = "unknown_model"
     """The provider does not know the model asked for."""
+    UNSUPPORTED = "unsupported"
+    """The server or the model does not offer what the settings ask for: another API, another effort."""
     REJECTED = "rejected"
     """Any other 4xx: the same request will fail again."""
 
@@ -111,11 +113,15 @@ class ModelError(ExplorerError):
         self.is_wrong_server = is_wrong_server
         """Whether something that is no model server seems to have answered: asking again helps only where a model
         server has answered before."""
+        self.status = 0
+        """The HTTP status of the refusal; 0 when there was none."""
+        self.code = ""
+        """The server's own code for the refusal; empty when it gave none."""
         self.retry_after_s = retry_after_s
         """Seconds the provider asked to wait; None when it said nothing."""
         if fault is ModelFault.CREDENTIALS:
             self.exit_code = 4
-        elif fault is ModelFault.UNKNOWN_MODEL:
+        elif fault in {ModelFault.UNKNOWN_MODEL, ModelFault.UNSUPPORTED}:
             self.exit_code = 2
 
     @property

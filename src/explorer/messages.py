@@ -107,7 +107,7 @@ class Turn(Frozen):
     """One reply of a model: the provider's own blocks, verbatim, and the neutral view derived from them."""
 
     provider: str
-    """Which adapter's blocks these are: `anthropic`, `openai-chat`, `offline`, ..."""
+    """Which adapter's blocks these are: `anthropic`, `openai-responses`, `openai-chat`, `offline`, ..."""
     model: str
     """The model that was asked."""
     blocks: tuple[JsonObject, ...]
@@ -205,6 +205,8 @@ class Request:
     max_output_tokens: int
     run: str = ""
     """The run's id, as a key for the provider's cache; empty: no key."""
+    effort: str = ""
+    """How much the model is to reason, in the vendor's word; empty: as the vendor has it."""
 
 
 class LLMClient(Protocol):

@@ -112,7 +112,7 @@ class Settings(BaseModel):
     """The folder that holds the runs' folders."""
     model: str = "auto"
     """`auto`, `offline`, `anthropic:<name>`, `openai:<name>`, or a bare name (`claude-...` is Anthropic's, any
-    other goes to the OpenAI-compatible server)."""
+    other goes to the OpenAI-compatible server). `openai-responses:<name>` and `openai-chat:<name>` say the API, too."""
     role_models: dict[str, str] = {}
     """Model by role, over `model`."""
     roles_dir: Path | None = None

@@ -8,7 +8,9 @@ from model_servers import JsonObject, Reply
 
 ANTHROPIC = "anthropic"
 CHAT = "chat"
-BOTH = (ANTHROPIC, CHAT)
+RESPONSES = "responses"
+BOTH = (ANTHROPIC, CHAT, RESPONSES)
+"""Every protocol."""
 
 TOOLS = (
     ToolSchema(
@@ -219,7 +221,9 @@ TURNS = (
             ),
         ),
     ),
-    Conversation("usage_missing", (Reply(text="a", usage={}),), Expected(text="a", usage=Usage()), wires=(CHAT,)),
+    Conversation(
+        "usage_missing", (Reply(text="a", usage={}),), Expected(text="a", usage=Usage()), wires=(CHAT, RESPONSES)
+    ),
     Conversation(
         "ids_missing",
         (Reply(calls=[READ_A, READ_B], ids=["", ""]),),

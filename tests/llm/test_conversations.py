@@ -10,10 +10,21 @@ from pydantic import SecretStr
 from explorer.errors import ModelError
 from explorer.llm.anthropic_messages import AnthropicClient
 from explorer.llm.openai_chat import OpenAIClient
+from explorer.llm.openai_responses import ResponsesClient
 from explorer.llm.options import ClientOptions, Timeouts
 from explorer.messages import LLMClient, Message, Request, Results, Turn
-from llm.conversations import ANTHROPIC, BOTH, CONVERSATIONS, TOOLS, Conversation, Expected, results
-from model_servers import AnthropicServer, ModelServer, OpenAIServer, Reply
+from llm.conversations import (
+    ANTHROPIC,
+    BOTH,
+    CHAT,
+    CONVERSATIONS,
+    RESPONSES,
+    TOOLS,
+    Conversation,
+    Expected,
+    results,
+)
+from model_servers import AnthropicServer, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply
 
 GOLDEN = Path(__file__).parent / "golden"
 FAST = Timeouts(first_content_s=0.3, idle_s=0.3, total_s=5)
@@ -32,14 +43,18 @@ def request_for(history: tuple[Message, ...]) -> Request:
     )
 
 
+SERVERS = {ANTHROPIC: AnthropicServer, CHAT: OpenAIServer, RESPONSES: OpenAIResponsesServer}
+CLIENTS = {ANTHROPIC: AnthropicClient, CHAT: OpenAIClient, RESPONSES: ResponsesClient}
+
+
 def server_for(wire: str, *replies: Reply) -> ModelServer:
-    return AnthropicServer(replies) if wire == ANTHROPIC else OpenAIServer(replies)
+    return SERVERS[wire](replies)
 
 
 @asynccontextmanager
 async def client_for(wire: str, url: str, timeouts: Timeouts) -> AsyncGenerator[LLMClient]:
     options = ClientOptions(base_url=url, key=SecretStr(KEY), timeouts=timeouts)
-    async with AnthropicClient(options) if wire == ANTHROPIC else OpenAIClient(options) as client:
+    async with CLIENTS[wire](options) as client:
         yield client
 
 

@@ -8,7 +8,17 @@ from openai.types.shared.chat_model import ChatModel
 from pydantic import SecretStr
 
 from explorer.errors import ConfigError, CredentialsError, ModelError, ModelFault
-from explorer.llm.models import ANTHROPIC, OFFLINE, OPENAI, TIER_DEFAULTS, ModelRef, choose, parse_model
+from explorer.llm.models import (
+    ANTHROPIC,
+    OFFLINE,
+    OPENAI,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    TIER_DEFAULTS,
+    ModelRef,
+    choose,
+    parse_model,
+)
 from explorer.llm.open_clients import Clients
 from explorer.messages import Request, StopKind, Turn, UserText
 from explorer.settings import Secrets, Services, Settings, Tier
@@ -35,6 +45,8 @@ def nowhere() -> str:
         ("gpt-6-luna", OPENAI, "gpt-6-luna"),
         ("gpt-oss:20b", OPENAI, "gpt-oss:20b"),
         ("openai:gpt-oss:20b", OPENAI, "gpt-oss:20b"),
+        ("openai-responses:gpt-oss:20b", OPENAI_RESPONSES, "gpt-oss:20b"),
+        ("openai-chat:gpt-6-luna", OPENAI_CHAT, "gpt-6-luna"),
         (" offline ", OFFLINE, OFFLINE),
     ],
 )

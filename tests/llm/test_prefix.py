@@ -23,7 +23,7 @@ from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
 from explorer.run import Extras, resume, start
 from explorer.settings import Secrets, Services, Settings
-from model_servers import AnthropicServer, Asked, ModelServer, OpenAIServer, Reply
+from model_servers import AnthropicServer, Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply
 from team_script import NOTES, role_of, team
 
 JsonObject = dict[str, Any]
@@ -37,7 +37,13 @@ KEY_CHARS = 28
 LEADING_RESULTS = 8
 """That the orchestrator has when its work is done; what is said to it after that, it answers at once."""
 TROUBLES = ("empty", "cut", "overloaded", "steer", "down", "broken")
-WIRES: Mapping[str, type[ModelServer]] = {"anthropic": AnthropicServer, "openai": OpenAIServer}
+WIRES: Mapping[str, type[ModelServer]] = {
+    "anthropic": AnthropicServer,
+    "openai": OpenAIServer,
+    "openai-responses": OpenAIResponsesServer,
+}
+BEHIND_HISTORY = frozenset({"include", "reasoning"})
+"""Like the limits, what stands behind the history may differ each time."""
 
 
 class Troubled:
@@ -82,7 +88,7 @@ async def whole_run(server: ModelServer, wire: str, folder: Path) -> None:
         reports_dir=folder / "reports",
         model=f"{wire}:model-a",
         files=(inputs,),
-        services=Services.model_validate({f"{wire}_url": server.url}),
+        services=Services.model_validate({f"{wire.partition('-')[0]}_url": server.url}),
         secrets=Secrets(anthropic_key=SecretStr("key"), openai_key=SecretStr("key")),
         shell="off",
     )
@@ -116,14 +122,20 @@ def breaks(bodies: list[JsonObject]) -> list[tuple[str, str]]:
 
 def _text(body: JsonObject) -> str:
     """What a provider compares: the body up to the end of the messages, without marks."""
-    kept = {name: value for name, value in body.items() if not name.startswith("max_")}
-    assert list(kept)[-1] == "messages", "something that may change stands before the history"
+    kept = {name: value for name, value in body.items() if not name.startswith("max_") and name not in BEHIND_HISTORY}
+    assert list(kept)[-1] == history_of(body), "something that may change stands before the history"
+    assert list(body)[: len(kept)] == list(kept)
     text = json.dumps(kept, separators=(",", ":"))
     return text.replace(',"cache_control":{"type":"ephemeral"}', "").removesuffix("}")
 
 
+def history_of(body: JsonObject) -> str:
+    """What the wire calls the history."""
+    return "input" if "input" in body else "messages"
+
+
 def _agent(body: JsonObject) -> str:
-    said = next(message["content"] for message in body["messages"] if message["role"] == "user")
+    said = next(message["content"] for message in body[history_of(body)] if message.get("role") == "user")
     first = said if isinstance(said, str) else said[0]["text"]
     return first[:KEY_CHARS]
 
@@ -157,11 +169,13 @@ def test_every_request_begins_with_the_one_before(wire: str) -> None:
     assert breaks(requests) == []
     heads = defaultdict[str, set[str]](set)
     for body in requests:
-        heads[_agent(body)].add(json.dumps([body["tools"], body.get("system") or body["messages"][0]]))
+        system = body.get("system") or body.get("instructions") or body["messages"][0]
+        heads[_agent(body)].add(json.dumps([body["tools"], system]))
     assert [len(head) for head in heads.values()] == [1] * 6
     # A changed word in an old message is seen, or the test could not fail.
     changed = json.loads(json.dumps(requests[-1]).replace(", started ", ", begun ", 1))
-    assert len(breaks([*requests, changed | {"messages": [*changed["messages"], changed["messages"][-1]]}])) == 1
+    name = history_of(changed)
+    assert len(breaks([*requests, changed | {name: [*changed[name], changed[name][-1]]}])) == 1
 
 
 @pytest.mark.slow

@@ -86,6 +86,7 @@ STREAM = {
     "anthropic": b'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":1}}}\n\n'
     b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\n'
     b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+    "responses": b'data: {"type":"response.completed","response":{"status":"completed","output":[]}}\n\n',
     "chat": b'data: {"choices":[{"delta":{"content":"Yes."},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
 }
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
@@ -107,7 +108,7 @@ async def test_a_later_answer_that_is_no_http_is_a_broken_connection(wire: str, 
 async def test_a_server_that_leads_elsewhere_is_followed_each_time(wire: str) -> None:
     """A redirect holds for the request it was given to, and for no other."""
     with server_for(wire, Reply(text="One."), Reply(text="Two.")) as server:
-        path = "/v1/messages" if wire == ANTHROPIC else "/v1/chat/completions"
+        path = server.path
         moved = (
             f"HTTP/1.1 307 Moved\r\nlocation: {server.origin}{path}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
         )

@@ -80,7 +80,7 @@ def _by_tokens(refs: list[ModelRef], settings: Settings) -> Bound | None:
 
 def _by_steps(refs: list[ModelRef], settings: Settings) -> Bound | None:
     steps, reply = settings.limits.max_steps, settings.max_output_tokens
-    windows = {ref: window_tokens(ref.name, ref.provider) for ref in refs}
+    windows = {ref: window_tokens(ref.name, ref.vendor) for ref in refs}
     if steps is None:
         return None
     costs = [(_usd(ref, settings, window, reply), ref) for ref, window in windows.items() if window is not None]

@@ -42,12 +42,22 @@ KINDS: Mapping[str, ModelFault] = {
     "model_not_found": ModelFault.UNKNOWN_MODEL,
     "invalid_api_key": ModelFault.CREDENTIALS,
     "insufficient_quota": ModelFault.REJECTED,
+    "server_is_overloaded": ModelFault.OVERLOADED,
+    "service_unavailable_error": ModelFault.OVERLOADED,
+    "slow_down": ModelFault.OVERLOADED,
+    "vector_store_timeout": ModelFault.OVERLOADED,
+    "invalid_encrypted_content": ModelFault.REJECTED,
+    "invalid_prompt": ModelFault.REJECTED,
+    "data_residency_mismatch": ModelFault.REJECTED,
+    "bio_policy": ModelFault.REJECTED,
+    "misalignment_policy_violation": ModelFault.REJECTED,
 }
 """What an error's `type` or `code` says when it arrives inside a stream whose status was 200."""
 
 STRONGER_THAN_STATUS = frozenset(
     {"rate_limit_error", "rate_limit_exceeded", "overloaded_error", "model_not_found", "invalid_api_key"}
     | {"authentication_error", "insufficient_quota", "billing_error", "request_too_large"}
+    | {"server_is_overloaded", "slow_down"}
 )
 """Words that are exact where the status beside them is not: an empty account answers 429, but waiting is no cure."""
 
@@ -150,7 +160,9 @@ def model_error(refusal: Refusal, place: Place) -> ModelError:
     # Servers quote the key they refuse, so their words about it are left out altogether.
     if fault is not ModelFault.CREDENTIALS and refusal.message:
         message += f": {redact(refusal.message, place)}"
-    return ModelError(fault, message, hint=_hint(fault, place, refusal), retry_after_s=refusal.retry_after_s)
+    error = ModelError(fault, message, hint=_hint(fault, place, refusal), retry_after_s=refusal.retry_after_s)
+    error.status, error.code = refusal.status, refusal.code
+    return error
 
 
 def unreachable(place: Place, why: str) -> ModelError:

@@ -13,6 +13,8 @@ from explorer.settings import Settings, Tier
 
 ANTHROPIC = "anthropic"
 OPENAI = "openai"
+OPENAI_RESPONSES = "openai-responses"
+OPENAI_CHAT = "openai-chat"
 OFFLINE = "offline"
 AUTO = "auto"
 
@@ -30,6 +32,9 @@ TIER_DEFAULTS: Mapping[str, Mapping[Tier, str]] = {
 }
 """The model of each provider for each tier; a test checks that the SDKs know them."""
 
+OPENAI_APIS = frozenset({OPENAI, OPENAI_RESPONSES, OPENAI_CHAT})
+"""Ways to ask a server of OpenAI's kind: through the API that fits the server, or through the named one."""
+
 KEY_SETTINGS: Mapping[str, str] = {ANTHROPIC: "ANTHROPIC_API_KEY", OPENAI: "OPENAI_API_KEY"}
 
 
@@ -38,9 +43,15 @@ class ModelRef:
     """A model of a provider."""
 
     provider: str
-    """`anthropic`, `openai` (and every compatible server) or `offline`."""
+    """`anthropic`, `openai` (and every compatible server), `openai-responses` or `openai-chat` where the API is chosen
+    by the user, or `offline`."""
     name: str
     """As the provider knows it."""
+
+    @property
+    def vendor(self) -> str:
+        """Whose kind of server is asked, whichever of its APIs: `anthropic`, `openai` or `offline`."""
+        return OPENAI if self.provider in OPENAI_APIS else self.provider
 
     def __str__(self) -> str:
         """Write it so that `parse_model` reads it back."""
@@ -71,6 +82,8 @@ class _Default:
 def parse_model(text: str) -> ModelRef:
     """Read `offline`, `anthropic:NAME`, `openai:NAME`, or a bare name (`claude-...` is Anthropic's).
 
+    `openai-responses:NAME` and `openai-chat:NAME` say, too, which of OpenAI's two APIs the server is asked through.
+
     Names may hold colons themselves (`gpt-oss:20b`), so only known prefixes are prefixes.
 
     Raises:
@@ -79,7 +92,7 @@ def parse_model(text: str) -> ModelRef:
     provider, colon, name = text.strip().partition(":")
     if provider == OFFLINE:
         return ModelRef(OFFLINE, OFFLINE)
-    if not colon or provider not in TIER_DEFAULTS:
+    if not colon or provider not in {ANTHROPIC, *OPENAI_APIS}:
         name = text.strip()
         provider = ANTHROPIC if name.startswith("claude-") else OPENAI
     if not name.strip():
@@ -153,12 +166,12 @@ def _without_access(settings: Settings, models: Iterable[ModelRef], local_url: s
         OPENAI: _is_set(secrets.openai_key) or (bool(openai_url) and not is_official(openai_url)),
         OFFLINE: True,
     }
-    return [model for model in models if not has_access[model.provider]]
+    return [model for model in models if not has_access[model.vendor]]
 
 
 async def _local_url(lacking: Sequence[ModelRef], local_urls: Sequence[str]) -> str:
     """Return the server on this machine that has the models: `--model llama3.2` just works beside Ollama."""
-    if all(model.provider == OPENAI for model in lacking):
+    if all(model.vendor == OPENAI for model in lacking):
         server = await find_local_server(local_urls)
         if server is not None and all(model.name in server.models for model in lacking):
             return server.url
@@ -166,7 +179,7 @@ async def _local_url(lacking: Sequence[ModelRef], local_urls: Sequence[str]) -> 
 
 
 def _no_key(model: ModelRef) -> CredentialsError:
-    setting = KEY_SETTINGS[model.provider]
+    setting = KEY_SETTINGS[model.vendor]
     message = f"{model} needs a key; {setting} in the environment and in .env: not found"
     return CredentialsError(message, hint=f'set {setting}, or go without a key: explorer --model offline "..."')
 

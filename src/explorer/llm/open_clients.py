@@ -5,10 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from explorer.errors import ConfigError
+from explorer.llm.advice import Advised
 from explorer.llm.anthropic_messages import AnthropicClient
-from explorer.llm.models import ANTHROPIC, OFFLINE, OPENAI, ModelRef
+from explorer.llm.models import ANTHROPIC, OFFLINE, OPENAI, OPENAI_CHAT, OPENAI_RESPONSES, ModelRef
 from explorer.llm.openai_chat import OpenAIClient
 from explorer.llm.openai_request import is_official
+from explorer.llm.openai_responses import ResponsesClient
 from explorer.llm.options import ClientOptions, Timeouts, check_url
 from explorer.llm.retry import RateGate, Timing
 from explorer.llm.warming import WarmingClient
@@ -28,6 +30,9 @@ class Patience:
 
 SELF_HOSTED = Timeouts(first_content_s=600.0, idle_s=120.0, total_s=1800.0)
 """A model on someone's own machine may read a prompt at 30 tokens a second, and answer at 5."""
+
+REASONING = Timeouts(first_content_s=600.0, idle_s=600.0, total_s=3600.0)
+"""A model that reasons sends nothing while it does: its reasoning comes encrypted and in one piece."""
 
 
 class Clients:
@@ -76,9 +81,21 @@ class Clients:
         Raises:
             ConfigError: The provider is unknown, or its URL is none.
         """
-        if model.provider not in self._clients:
-            self._clients[model.provider] = self._open(model)
-        return self._clients[model.provider]
+        api = self._api_of(model)
+        if api not in self._clients:
+            self._clients[api] = self._open(model, api)
+        return self._clients[api]
+
+    def _api_of(self, model: ModelRef) -> str:
+        """Return the provider, with the API that fits the server: the vendor's own hosts offer Responses for sure."""
+        if model.provider != OPENAI:
+            return model.provider
+        return OPENAI_RESPONSES if self._is_openai else OPENAI_CHAT
+
+    @property
+    def _is_openai(self) -> bool:
+        """Whether the server of OpenAI's kind is the vendor's own."""
+        return not self._openai_url or is_official(self._openai_url)
 
     def gate_for(self, model: ModelRef) -> RateGate:
         """Return the gate that all requests for a model share; a run has one key per provider."""
@@ -87,25 +104,32 @@ class Clients:
             self._gates[model] = RateGate(self._settings.limits.max_parallel_agents + 1, self.timing)
         return self._gates[model]
 
-    def _open(self, model: ModelRef) -> LLMClient:
+    def _open(self, model: ModelRef, api: str) -> LLMClient:
         secrets = self._settings.secrets
-        if model.provider == ANTHROPIC:
-            options = self._options(self._settings.services.anthropic_url, "ANTHROPIC_BASE_URL")
+        if api == ANTHROPIC:
+            url = self._settings.services.anthropic_url
+            options = self._options(url, "ANTHROPIC_BASE_URL", self._patience.timeouts)
             client, has_cache = AnthropicClient(replace(options, key=secrets.anthropic_key)), True
-        elif model.provider == OPENAI:
-            options = self._options(self._openai_url, "OPENAI_BASE_URL")
-            client = OpenAIClient(replace(options, key=secrets.openai_key))
-            has_cache = not self._openai_url or is_official(self._openai_url)
-        elif self._offline is not None and model.provider == OFFLINE:
+        elif api in {OPENAI_RESPONSES, OPENAI_CHAT}:
+            options = self._options(self._openai_url, "OPENAI_BASE_URL", self._openai_timeouts(api))
+            kind = ResponsesClient if api == OPENAI_RESPONSES else OpenAIClient
+            client, has_cache = kind(replace(options, key=secrets.openai_key)), self._is_openai
+        elif self._offline is not None and api == OFFLINE:
             return self._offline
         else:
             raise ConfigError(f"no adapter for the model {model}", hint="see `explorer models`")
         self._stack.push_async_exit(client)
-        return WarmingClient(client, self.timing.clock) if has_cache else client
+        advised = Advised(client, api)
+        return WarmingClient(advised, self.timing.clock) if has_cache else advised
 
-    def _options(self, base_url: str, setting: str) -> ClientOptions:
+    def _openai_timeouts(self, api: str) -> Timeouts:
+        if self._given is not None:
+            return self._given.timeouts
+        if not self._is_openai:
+            return SELF_HOSTED
+        return REASONING if api == OPENAI_RESPONSES else self._patience.timeouts
+
+    def _options(self, base_url: str, setting: str, timeouts: Timeouts) -> ClientOptions:
         if base_url:
             check_url(base_url, setting)
-        is_self_hosted = bool(base_url) and setting == "OPENAI_BASE_URL" and not is_official(base_url)
-        timeouts = SELF_HOSTED if is_self_hosted and self._given is None else self._patience.timeouts
         return ClientOptions(base_url=base_url, timeouts=timeouts, price=self._settings.price)

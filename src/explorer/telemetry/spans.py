@@ -32,7 +32,7 @@ TOOL_ERROR = "tool_error"
 WORK = (AgentStarted, AgentContinued, TurnTaken, TurnFailed, ToolStarted, ToolFinished)
 UNFINISHED = "explorer.unfinished"
 """Is true where the process ended before the agent or the call did; a later one goes on with it in a new span."""
-PROVIDERS: Mapping[str, str] = {"openai-chat": "openai"}
+PROVIDERS: Mapping[str, str] = {"openai-chat": "openai", "openai-responses": "openai"}
 """The conventions' names for our adapters, where they differ."""
 
 
@@ -257,7 +257,7 @@ class Spans:
     def _model(self, role: str) -> tuple[str, str]:
         """Provider and model of a role; `offline` is both."""
         provider, colon, name = self._models.get(role, "").partition(":")
-        return provider, name if colon else provider
+        return PROVIDERS.get(provider, provider), name if colon else provider
 
     def _agent_key(self, agent: str) -> str:
         known = self._agents.get(agent)

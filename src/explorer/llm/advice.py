@@ -1,0 +1,60 @@
+"""Says what would work when a server refuses what the settings ask for: another API, another effort."""
+
+import re
+
+from explorer.errors import ModelError, ModelFault
+from explorer.llm.models import OPENAI_CHAT, OPENAI_RESPONSES
+from explorer.messages import LLMClient, Request, Turn
+
+NO_SUCH_ROUTE = frozenset({404, 405, 501})
+"""Statuses of a server that does not have an API at all."""
+
+_RESPONSES_ONLY = re.compile(r"v1/responses")
+"""Part of what OpenAI's Chat Completions says of models that it refuses, or refuses together with tools."""
+
+_ABOUT_EFFORT = re.compile(r"effort|Unsupported value", re.IGNORECASE)
+
+
+class Advised:
+    """A client whose refusals name the setting that works.
+
+    Args:
+        client: An adapter, which asks once.
+        api: Which one: `anthropic`, `openai-responses` or `openai-chat`.
+    """
+
+    def __init__(self, client: LLMClient, api: str) -> None:
+        self._client = client
+        self._api = api
+
+    async def generate(self, request: Request) -> Turn:
+        """Ask.
+
+        Raises:
+            ModelError: No turn came.
+        """
+        try:
+            return await self._client.generate(request)
+        except ModelError as error:
+            advised = self._with_advice(request, error)
+            if advised is None:
+                raise
+            raise advised from error
+
+    def _with_advice(self, request: Request, error: ModelError) -> ModelError | None:
+        """Return an error of the user's to fix; None for any other failure."""
+        if self._api == OPENAI_CHAT and _RESPONSES_ONLY.search(error.message):
+            return _other_api("Chat Completions", f"{OPENAI_RESPONSES}:{request.model}", error)
+        if error.fault is not ModelFault.REJECTED:
+            return None
+        if self._api == OPENAI_RESPONSES and error.status in NO_SUCH_ROUTE:
+            return _other_api("the Responses API", f"{OPENAI_CHAT}:{request.model}", error)
+        if request.effort and request.effort in error.message and _ABOUT_EFFORT.search(error.message):
+            message = f"{request.model} does not take the effort {request.effort!r}; {error.message}"
+            return ModelError(ModelFault.UNSUPPORTED, message, hint="name another: --effort VALUE")
+        return None
+
+
+def _other_api(refused: str, works: str, error: ModelError) -> ModelError:
+    message = f"the server does not answer through {refused}; use --model {works} ({error.message})"
+    return ModelError(ModelFault.UNSUPPORTED, message, hint=f"--model {works}")
