@@ -30,7 +30,6 @@ TAIL_CHARS = 4_000
 MAX_NOTE_CHARS = 200
 """Of the words between head and tail."""
 MAX_ERROR_CHARS = 6_500
-INTERRUPTED = "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you go on."
 CUT_OFF = "{name} was cut off before it had a result"
 CHANGED_MEANWHILE = "This call was interrupted, and {path} has changed since: read it before you write again."
 
@@ -39,7 +38,7 @@ Record = Callable[[AnyEvent], Awaitable[None]]
 Gate = Callable[[str, ToolCall], str]
 """By agent and call: why it is refused just now, in words for the model; empty when it is not."""
 _FILES: TypeAdapter[tuple[WrittenFile, ...]] = TypeAdapter(tuple[WrittenFile, ...])
-_SOURCES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
+_NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 
 
 class Toolbox:
@@ -194,7 +193,11 @@ async def _take_up(tool: Tool, started: ToolStarted | None, room: CallRoom) -> T
         return None
     if tool.effect is Effect.CHECKED and started.change is not None:
         return await _compare(tool, started.change, room.digest(started.change.path))
-    return ToolResult(success=False, error=INTERRUPTED)
+    token = CURRENT_CALL.set(started.call)
+    try:
+        return await tool.interrupted()
+    finally:
+        CURRENT_CALL.reset(token)
 
 
 async def _compare(tool: Tool, change: FileChange, now: str) -> ToolResult | None:
@@ -230,7 +233,8 @@ def _well_formed(result: ToolResult) -> ToolResult:
     """Check what a tool of someone else's hands back, while a fault in it is still the tool's own."""
     checked = ToolResult.model_validate(result)
     _FILES.validate_python(checked.metadata.get("files", ()))
-    _SOURCES.validate_python(checked.metadata.get("sources", ()))
+    _NAMES.validate_python(checked.metadata.get("removed", ()))
+    _NAMES.validate_python(checked.metadata.get("sources", ()))
     return checked
 
 
@@ -245,7 +249,8 @@ async def _finished(agent: str, call: OpenCall, result: ToolResult, *, ends: boo
         success=result.success,
         content=content,
         files=_FILES.validate_python(result.metadata.get("files", ())),
-        sources=_SOURCES.validate_python(result.metadata.get("sources", ())),
+        removed=_NAMES.validate_python(result.metadata.get("removed", ())),
+        sources=_NAMES.validate_python(result.metadata.get("sources", ())),
         ends_agent=ends,
     )
 

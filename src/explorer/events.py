@@ -152,6 +152,8 @@ class ToolFinished(Event):
     content: str
     """Exactly what the model reads."""
     files: tuple[WrittenFile, ...] = ()
+    removed: tuple[str, ...] = Field(default=(), exclude_if=lambda removed: not removed)
+    """Paths of files that the call removed or moved away."""
     sources: tuple[str, ...] = ()
     ends_agent: bool = False
     """The agent's work is done with this result."""

@@ -11,6 +11,7 @@ from explorer.events import (
     RunFinished,
     RunStarted,
     Source,
+    ToolFinished,
     WrittenFile,
 )
 from explorer.history import AgentState
@@ -108,7 +109,7 @@ class Fold:
             case "tool_started":
                 self.calls += 1
             case "tool_finished":
-                self.files |= {written.path: written for written in event.files}
+                self._take_files(event)
             case "agent_started":
                 self.agents[event.agent] = AgentState(event.agent)
                 self._asked_by[event.parent_call] = event.agent
@@ -120,6 +121,11 @@ class Fold:
                 pass
         if event.agent in self.agents:
             self.agents[event.agent].apply(event)
+
+    def _take_files(self, event: ToolFinished) -> None:
+        self.files |= {written.path: written for written in event.files}
+        for path in event.removed:
+            self.files.pop(path, None)
 
     def _continue(self, event: AgentContinued) -> None:
         self._asked_by[event.parent_call] = event.agent

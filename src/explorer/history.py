@@ -163,6 +163,8 @@ class AgentState:
         self.sources.update(event.sources)
         for written in event.files:
             self.files[written.path] = written
+        for path in event.removed:
+            self.files.pop(path, None)
         if self.open_turn is not None and len(self._done) == len(self.open_turn.calls):
             self._close(self.open_turn)
 

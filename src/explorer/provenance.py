@@ -121,6 +121,8 @@ class _Tracing:
         arguments = self.arguments.pop(event.call, {})
         for written in event.files:
             self._write(written, event, agent, (record, arguments))
+        for path in event.removed:
+            self.files.pop(path, None)
         # Only now: what a call answers was not known when its file was written.
         agent.found.update(event.sources)
         agent.read |= self._ids_in(event.content)

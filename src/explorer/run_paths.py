@@ -6,6 +6,9 @@ import unicodedata
 from explorer.errors import ToolError
 
 ENGINE_FOLDER = ".explorer"
+QUESTION = "question.txt"
+INPUTS = "inputs"
+"""The user's files, which the engine put there."""
 MAX_PATH_CHARS = 400
 MAX_NAME_BYTES = 200
 """Of one file or folder name; the disk takes 255, and a temporary name is longer by some."""

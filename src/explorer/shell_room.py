@@ -18,7 +18,7 @@ from explorer.sandbox.confinement import Confinement, Place, Tier
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.running import Shell
 from explorer.tool import Tool
-from explorer.tools.shell import shell_tools, state_of
+from explorer.tools.shell import shell_tools, state_of, unrecorded
 from explorer.workspace import Workspace
 
 ENDED = 'Your background job {id} ({command}) {state}. Its output: get_shell_output(bash_id="{id}").'
@@ -77,8 +77,12 @@ async def open_shell(
         place = Place(workspace.folder.absolute(), readable=python_folders(), proxy=proxy)
         shell = Shell(chosen.confinement, place)
         stack.push_async_callback(shell.aclose)
-        jobs = await stack.enter_async_context(Jobs(shell))
-        yield ShellRoom(tuple(shell_tools(shell, jobs, workspace)), jobs)
+
+        def recorded() -> dict[str, str]:
+            return {path: file.sha256 for path, file in fold.files.items()}
+
+        jobs = await stack.enter_async_context(Jobs(shell, lambda: unrecorded(workspace, recorded())))
+        yield ShellRoom(tuple(shell_tools(shell, jobs, workspace, recorded)), jobs)
 
 
 async def _way_out(equipment: Equipment, confinement: Confinement, stack: AsyncExitStack) -> Path | None:

@@ -19,6 +19,8 @@ CURRENT_CALL: ContextVar[str] = ContextVar("CURRENT_CALL", default="")
 FORESEEN: ContextVar[FileChange | None] = ContextVar("FORESEEN", default=None)
 """The change that is on record for the call being executed, for `checked` tools; None outside of the engine."""
 
+INTERRUPTED = "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you go on."
+
 UNTOLD = frozenset({"title", "minimum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "format"})
 """Words of a schema that no model is told: a fault against them is answered with what would be right."""
 NAMED = frozenset({"properties", "$defs"})
@@ -53,7 +55,10 @@ class ToolResult(BaseModel):
     error: str | None = None
     """What the model reads on failure."""
     metadata: dict[str, Any] = {}
-    """For programs, never shown to a model. The engine reads `files` (WrittenFile) and `sources` (ids)."""
+    """For programs, never shown to a model.
+
+    The engine reads `files` (WrittenFile), `removed` (paths) and `sources` (ids).
+    """
 
     @field_validator("content", "error", mode="before")
     @classmethod
@@ -102,6 +107,10 @@ class Tool(ABC):
     async def recall(self, change: FileChange) -> ToolResult:
         """For `checked` tools: the result of an `execute` that a crash cut off after its change was made."""
         return ToolResult(success=True, content=f"Wrote {change.path}.")
+
+    async def interrupted(self) -> ToolResult:
+        """For tools whose calls are never repeated: the result of an `execute` that a crash cut off."""
+        return ToolResult(success=False, error=INTERRUPTED)
 
     async def foresee(self, **arguments: Any) -> FileChange | None:  # noqa: ARG002
         """For `checked` tools: the change `execute` is about to make, without making it."""

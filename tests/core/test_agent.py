@@ -8,7 +8,6 @@ import pytest
 
 from core.stage import Doing, Recorder, agent_room, contents, external, started, tools_over
 from explorer.agent import run_agent
-from explorer.calls import INTERRUPTED
 from explorer.errors import ModelError, ModelFault
 from explorer.events import (
     AgentContinued,
@@ -26,7 +25,7 @@ from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.messages import JsonObject, LLMClient, Request, Results, StopKind, ToolCall, Turn, Usage, UserText
 from explorer.pacing import _STOPS, MAX_PAUSES, REFUSE_REPEATS
 from explorer.settings import Limits
-from explorer.tool import Tool
+from explorer.tool import INTERRUPTED, Tool
 from explorer.workspace import Workspace
 
 Calls = tuple[tuple[str, JsonObject], ...]

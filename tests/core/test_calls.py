@@ -11,7 +11,6 @@ from core.stage import Doing, Recorder, call_room, contents, external, started, 
 from explorer.calls import (
     CHANGED_MEANWHILE,
     HEAD_CHARS,
-    INTERRUPTED,
     MAX_ERROR_CHARS,
     MAX_RESULT_CHARS,
     MAX_TURN_CHARS,
@@ -22,7 +21,7 @@ from explorer.errors import ModelError, ModelFault, StorageError, ToolError
 from explorer.events import AnyEvent, FileChange, ToolFinished, ToolStarted, TurnTaken
 from explorer.llm.scripted import says
 from explorer.messages import JsonObject, Results, ToolCall, Turn
-from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
+from explorer.tool import CURRENT_CALL, INTERRUPTED, Arguments, Effect, Tool, ToolResult
 from explorer.workspace import Workspace, sha256
 
 Call = tuple[str, JsonObject]

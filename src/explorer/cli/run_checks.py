@@ -5,14 +5,16 @@ from pathlib import Path
 
 from explorer.cli.figures import counted, size
 from explorer.cli.probes import Finding
-from explorer.conclusion import DRAFT, REPORT
+from explorer.conclusion import DRAFT, REPORT, way_on
 from explorer.errors import StorageError, ToolError
-from explorer.events import JOURNAL_VERSION, Source
+from explorer.events import JOURNAL_VERSION, Source, Status
 from explorer.fold import Fold
 from explorer.inbox import Inbox
 from explorer.records import Scan, examine
 from explorer.report import without_frontmatter
 from explorer.runs import holder, is_running, journal_path
+from explorer.sandbox.jobs import noted_jobs
+from explorer.tool import Effect
 from explorer.workspace import Workspace, sha256
 
 SHOWN = 5
@@ -69,8 +71,10 @@ def _state(fold: Fold, run_id: str, *, is_busy: bool) -> Finding:
         return Finding("state", "fail", "it was never started", f"nothing is lost by: explorer runs rm {run_id}")
     if fold.finished is None:
         return Finding("state", "ok", f"unfinished; goes on with: explorer resume {run_id}")
-    reason = f" ({fold.finished.reason})" if fold.finished.reason else ""
-    return Finding("state", "ok", f"{fold.finished.status}{reason}")
+    if fold.finished.status is Status.COMPLETE:
+        return Finding("state", "ok", str(fold.finished.status))
+    ended = f"{fold.finished.status} ({fold.finished.reason})"
+    return Finding("state", "ok", f"{ended}; continues with: {way_on(fold, run_id, fold.finished.reason)}")
 
 
 def _holder(folder: Path, *, is_busy: bool) -> Iterator[Finding]:
@@ -115,8 +119,29 @@ def _files(fold: Fold, workspace: Workspace, *, is_busy: bool) -> Finding:
         differ.remove(REPORT)
     if is_busy or (not missing and not differ):
         return Finding("files", "ok", f"{counted(len(fold.files), 'file')}, as the journal has them")
+    cut_off = _cut_off(fold, workspace, [*missing, *differ])
+    if cut_off:
+        words = f"{_named(missing, differ)}; cut off in the middle: {', '.join(cut_off)}"
+        return Finding("files", "warn", words, f"the journal takes them in by: explorer resume {workspace.folder.name}")
     fix = f"made anew from the journal, in a run of its own: explorer fork {workspace.folder.name} --no-run"
     return Finding("files", "fail", _named(missing, differ), fix)
+
+
+def _cut_off(fold: Fold, workspace: Workspace, paths: list[str]) -> list[str]:
+    """Return what explains that all of some files are not as the journal has them; empty where something does not.
+
+    A call that a crash cut off may have changed its file, and a command or a background job any file: the journal
+    learns of that when the run is resumed.
+    """
+    started = [call.started for state in fold.agents.values() for call in state.calls() if not call.finished]
+    calls = [call for call in started if call is not None]
+    after = {call.change.path: call.change.after for call in calls if call.change is not None}
+    commands = [call.name for call in calls if call.effect == Effect.JOB]
+    commands += [f"background job {job.id}" for job in noted_jobs(workspace.folder) if job.reason or not job.is_over]
+    if commands:
+        return commands
+    is_known = all(after.get(path) == workspace.digest(path) for path in paths)
+    return [f"{call.name} {call.change.path}" for call in calls if call.change is not None] if is_known else []
 
 
 def _named(missing: list[str], changed: list[str]) -> str:

@@ -188,6 +188,8 @@ class RunView:
             # Out and in again, so that the latest stands last.
             self.files.pop(file.path, None)
             self.files[file.path] = file
+        for path in event.removed:
+            self.files.pop(path, None)
 
 
 def _sum(total: float | None, cost: float | None) -> float | None:

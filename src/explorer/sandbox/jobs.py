@@ -1,7 +1,7 @@
 """Commands in the background: they outlive the turn that started them, and end with the run."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,10 @@ OUTPUTS = ".explorer/outputs"
 GONE = "it was cut off with the run, before it ended"
 
 
+Changes = tuple[tuple[str, ...], tuple[str, ...]]
+"""Paths of files written, and of files removed."""
+
+
 class Job(Frozen):
     """A command in the background, as it stands in the run's folder."""
 
@@ -36,6 +40,7 @@ class Job(Frozen):
     reason: str = ""
     """Why it was ended from outside; empty while it runs, and when it ended by itself."""
     files: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
     @property
     def is_over(self) -> bool:
@@ -52,8 +57,10 @@ class _Running:
 class Jobs:
     """The background jobs of one run. What is known of each is on disk, so that a later life can tell of it."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, unrecorded: Callable[[], Changes] = lambda: ((), ())) -> None:
+        """Take the shell, and what returns the files written and removed that the journal does not know of."""
         self._shell = shell
+        self._unrecorded = unrecorded
         self._folder = shell.place.folder
         self._running: dict[str, _Running] = {}
         self._tasks = asyncio.TaskGroup()
@@ -65,7 +72,8 @@ class Jobs:
         for job in self.all():
             self._count = max(self._count, int(job.id.rpartition("_")[2]))
             if not job.is_over:
-                self._keep(job.model_copy(update={"reason": GONE}))
+                files, removed = await asyncio.to_thread(self._unrecorded)
+                self._keep(job.model_copy(update={"reason": GONE, "files": files, "removed": removed}))
         return self
 
     async def __aexit__(
@@ -151,16 +159,11 @@ class Jobs:
 
     def all(self) -> list[Job]:
         """Every job of the run, in order."""
-        return sorted(self._noted(), key=lambda job: int(job.id.rpartition("_")[2]))
+        return sorted(noted_jobs(self._folder), key=lambda job: int(job.id.rpartition("_")[2]))
 
     def of(self, agent: str) -> list[Job]:
         """One agent's jobs."""
         return [job for job in self.all() if job.agent == agent]
-
-    def _noted(self) -> Iterator[Job]:
-        for path in (self._folder / NOTEBOOK).glob("bash_*.json"):
-            with suppress(OSError, ValidationError):
-                yield Job.model_validate_json(path.read_bytes())
 
     def _keep(self, job: Job) -> None:
         path = self._folder / NOTEBOOK / f"{job.id}.json"
@@ -170,10 +173,18 @@ class Jobs:
         half.replace(path)
 
 
+def noted_jobs(folder: Path) -> Iterator[Job]:
+    """Yield every background job that is noted in a run's folder, in no order."""
+    for path in (folder / NOTEBOOK).glob("bash_*.json"):
+        with suppress(OSError, ValidationError):
+            yield Job.model_validate_json(path.read_bytes())
+
+
 def _ended(job: Job, ended: Ended) -> Job:
     reason = ended.reason
     code = None if reason else ended.exit_code
-    return job.model_copy(update={"exit_code": code, "seconds": ended.seconds, "reason": reason, "files": ended.files})
+    files = {"files": ended.files, "removed": ended.removed}
+    return job.model_copy(update={"exit_code": code, "seconds": ended.seconds, "reason": reason, **files})
 
 
 def output_path(folder: Path, key: str) -> Path:

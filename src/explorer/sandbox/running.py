@@ -13,7 +13,7 @@ from pathlib import Path
 from explorer.errors import ToolError
 from explorer.sandbox.cgroup import ProcessGroup
 from explorer.sandbox.confinement import Confinement, Launch, Place
-from explorer.sandbox.watching import Stamp, bytes_of, changed, family_of, files_of, use_of
+from explorer.sandbox.watching import Stamp, bytes_of, changed, family_of, files_of, removed_between, use_of
 
 LOOK_S = 0.1
 LOOK_AT_FILES_S = 0.5
@@ -40,6 +40,8 @@ class Ended:
     """Why it was ended from outside; empty when it ended by itself."""
     files: tuple[str, ...]
     """What it wrote in the run's folder, by path."""
+    removed: tuple[str, ...] = ()
+    """What it removed from there or moved away."""
 
 
 @dataclass(eq=False)
@@ -182,7 +184,8 @@ class Shell:
         code = await self._end(command)
         after = await asyncio.to_thread(files_of, self.place.folder, MAX_FILES)
         files = tuple(changed(command.before, after))
-        command.ended = Ended(code, round(self._clock() - command.began, 3), command.reason, files)
+        removed = removed_between(command.before, after) if len(after) < MAX_FILES else ()
+        command.ended = Ended(code, round(self._clock() - command.began, 3), command.reason, files, removed)
         if command.group:
             command.group.remove()
         self._commands.discard(command)

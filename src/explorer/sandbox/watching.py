@@ -93,6 +93,11 @@ def changed(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> list[str
     return sorted(path for path, stamp in after.items() if before.get(path) != stamp)
 
 
+def removed_between(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> tuple[str, ...]:
+    """Files that are there no more, in order of their paths."""
+    return tuple(sorted(before.keys() - after.keys()))
+
+
 def bytes_of(files: Mapping[str, Stamp]) -> int:
     """Their sizes together."""
     return sum(size for _, size, _ in files.values())

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
@@ -12,15 +12,19 @@ from explorer.errors import ToolError
 from explorer.events import WrittenFile
 from explorer.evidence import fence
 from explorer.file_content import HEAD_BYTES, kind_of
+from explorer.run_paths import INPUTS, QUESTION
 from explorer.sandbox.jobs import OUTPUTS, Job, Jobs, output_path
 from explorer.sandbox.running import STOPPED, TIMED_OUT, Shell
-from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
-from explorer.workspace import Workspace, describe, sha256
+from explorer.sandbox.watching import files_of
+from explorer.tool import CURRENT_CALL, INTERRUPTED, Arguments, Effect, Tool, ToolResult
+from explorer.workspace import REPORT, Workspace, describe, sha256
 
 HEAD_CHARS = 8_000
 TAIL_CHARS = 4_000
 MAX_READ_BYTES = 64_000
 """Of an output's beginning and of its end."""
+MAX_FOLDER_FILES = 100_000
+"""Of a run's folder, compared with the journal after a command was cut off."""
 MAX_FILES = 200
 """Files of one command that are taken into the index."""
 SHOWN_FILES = 20
@@ -31,6 +35,10 @@ SVG_HEAD_CHARS = 2_000
 SVG_TITLE = re.compile(r"<title>\s*([^<]{1,100}?)\s*</title>")
 BLOCK_S = 300.0
 MAX_TIMEOUT_S = 600
+
+
+RecordedFiles = Callable[[], Mapping[str, str]]
+"""Returns sha256 by path of every file that the journal knows."""
 
 
 class ExecuteShellArguments(Arguments):
@@ -50,10 +58,11 @@ class ExecuteShellTool(Tool):
     is_parallel: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None
 
-    def __init__(self, shell: Shell, jobs: Jobs, workspace: Workspace) -> None:
+    def __init__(self, shell: Shell, jobs: Jobs, workspace: Workspace, recorded: RecordedFiles) -> None:
         self._shell = shell
         self._jobs = jobs
         self._workspace = workspace
+        self._recorded = recorded
         network = "whose only network is a proxy to a few hosts" if shell.place.proxy else "without network"
         self.description = (
             f"Run bash in a sandbox {network}. Writable: {shell.confinement.writable}. {_python()}. "
@@ -74,7 +83,14 @@ class ExecuteShellTool(Tool):
         ended = await self._shell.run(asked.command, output, asked.timeout)
         how = f"exit code {ended.exit_code}" if not ended.reason else _why(ended.reason, asked.timeout)
         head = f"{how} after {ended.seconds:g} s"
-        return await _told(self._workspace, head, f"{OUTPUTS}/{output.name}", ended.files)
+        return await _told(self._workspace, head, f"{OUTPUTS}/{output.name}", (ended.files, ended.removed))
+
+    async def interrupted(self) -> ToolResult:
+        """Index what a command had changed when it was cut off, so that the journal knows the folder as it is."""
+        changes = await asyncio.to_thread(unrecorded, self._workspace, self._recorded())
+        output = output_path(self._shell.place.folder, CURRENT_CALL.get())
+        found = await _told(self._workspace, INTERRUPTED, f"{OUTPUTS}/{output.name}", changes)
+        return found.model_copy(update={"success": False, "error": found.content})
 
 
 class GetShellOutputArguments(Arguments):
@@ -100,7 +116,7 @@ class GetShellOutputTool(Tool):
         """Look, or wait and look."""
         asked = GetShellOutputArguments(**arguments)
         job = await self._jobs.wait(asked.bash_id, BLOCK_S) if asked.block else self._jobs.find(asked.bash_id)
-        return await _told(self._workspace, f"{job.id}: {state_of(job)}", job.output, job.files)
+        return await _told(self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed))
 
 
 class KillShellArguments(Arguments):
@@ -123,13 +139,20 @@ class KillShellTool(Tool):
     async def execute(self, **arguments: Any) -> ToolResult:
         """End it."""
         job = await self._jobs.end(KillShellArguments(**arguments).bash_id)
-        return await _told(self._workspace, f"{job.id}: {state_of(job)}", job.output, job.files)
+        return await _told(self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed))
 
 
-def shell_tools(shell: Shell, jobs: Jobs, workspace: Workspace) -> list[Tool]:
-    """The three tools of a shell."""
+def shell_tools(shell: Shell, jobs: Jobs, workspace: Workspace, recorded: RecordedFiles = dict[str, str]) -> list[Tool]:
+    """The three tools of a shell.
+
+    Args:
+        shell: Runs the commands.
+        jobs: The background jobs of the run.
+        workspace: The run's folder.
+        recorded: Returns sha256 by path of every file that the journal knows.
+    """
     return [
-        ExecuteShellTool(shell, jobs, workspace),
+        ExecuteShellTool(shell, jobs, workspace, recorded),
         GetShellOutputTool(jobs, workspace),
         KillShellTool(jobs, workspace),
     ]
@@ -156,17 +179,39 @@ def _why(reason: str, timeout: int) -> str:
     return known.get(reason, f"ended because {reason}")
 
 
-async def _told(workspace: Workspace, head: str, output: str, paths: Sequence[str]) -> ToolResult:
-    """What the model reads, and the files for the index."""
+def unrecorded(workspace: Workspace, recorded: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the findings of a run's folder that the journal does not know as they are, and those that are gone.
+
+    Args:
+        workspace: The run's folder.
+        recorded: sha256 by path, as the journal has it.
+    """
+    there = files_of(workspace.folder, MAX_FOLDER_FILES)
+    given = (QUESTION, REPORT, f"{INPUTS}/")
+    own = [path for path in there if is_finding(path) and not path.startswith(given)]
+    changed = tuple(path for path in own if workspace.digest(path) != recorded.get(path, ""))
+    gone = tuple(path for path in recorded if path not in there) if len(there) < MAX_FOLDER_FILES else ()
+    return changed, gone
+
+
+async def _told(
+    workspace: Workspace, head: str, output: str, changes: tuple[Sequence[str], Sequence[str]]
+) -> ToolResult:
+    """What the model reads, and the files for the index: those written, and those removed."""
+    paths, removed = changes
     text, size, is_cut = await asyncio.to_thread(_ends_of, workspace, output)
     findings = [path for path in paths if is_finding(path)]
     written = await asyncio.to_thread(_all_described, workspace, findings[:MAX_FILES])
     lines = [f"{head}; {size} bytes of output" + (f", all of it in {output}" if is_cut else "")]
     if findings:
         lines.append(f"files written: {_named(written, findings)}")
+    gone = [path for path in removed if is_finding(path)]
+    if gone:
+        lines.append(f"files removed: {', '.join(gone[:SHOWN_FILES])}{' and more' if gone[SHOWN_FILES:] else ''}")
     if text:
         lines.append(fence(text))
-    return ToolResult(success=True, content="\n".join(lines), metadata={"files": list(written.values())})
+    metadata = {"files": list(written.values()), "removed": gone}
+    return ToolResult(success=True, content="\n".join(lines), metadata=metadata)
 
 
 def is_finding(path: str) -> bool:
