@@ -111,8 +111,8 @@ class ModelError(ExplorerError):
         self.fault = fault
         """The kind, which decides what happens next."""
         self.is_wrong_server = is_wrong_server
-        """Whether something that is no model server seems to have answered: asking again helps only where a model
-        server has answered before."""
+        """Whether there seems to be no model server at the address (something else answered, nothing listens, or
+        the host is unknown): asking again helps only where a model server has answered before."""
         self.status = 0
         """The HTTP status of the refusal; 0 when there was none."""
         self.code = ""

@@ -15,7 +15,7 @@ from explorer.events import (
     WrittenFile,
 )
 from explorer.history import AgentState
-from explorer.messages import Usage
+from explorer.messages import Turn, Usage
 
 OF_THE_RUN = frozenset(
     {
@@ -66,6 +66,13 @@ class Fold:
     """Ids of the orders from outside that were applied."""
     _asked_by: dict[str, str] = field(default_factory=dict[str, str])
     """By `call_agent` call, the agent that works for it."""
+
+    @property
+    def models(self) -> set[str]:
+        """The models that have answered, by their names."""
+        histories = (agent.messages for agent in self.agents.values())
+        answered = {turn.model for history in histories for turn in history if isinstance(turn, Turn)}
+        return answered | {agent.open_turn.model for agent in self.agents.values() if agent.open_turn is not None}
 
     @classmethod
     def of(cls, events: Iterable[AnyEvent]) -> "Fold":

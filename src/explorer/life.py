@@ -151,6 +151,7 @@ class Life:
         ]
         seen = self._seen_links(equipment, workspace)
         found = equipment.tools(evidence.store, seen.check)
+        equipment.clients.expect(self.fold.models)
         outside = {name: WithRemarks(tool, sources) for name, tool in found.items()}
         return Team(
             TeamParts(

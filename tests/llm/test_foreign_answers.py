@@ -1,7 +1,6 @@
 """What answers in place of a model server is named: at the first request at once, later after patient attempts."""
 
 import re
-import socket
 from pathlib import Path
 
 import pytest
@@ -105,13 +104,3 @@ async def test_the_same_from_a_server_that_has_answered_before_is_repeated(wire:
             with pytest.raises(ModelError, match="Router login"):
                 await retrying(client, gate, failures).generate(request_for(()))
     assert (server.connections, len(failures)) == (MAX_ATTEMPTS, MAX_ATTEMPTS)
-
-
-@pytest.mark.parametrize("wire", BOTH)
-async def test_a_refused_connection_is_no_wrong_server(wire: str) -> None:
-    """Nobody listens there: it may start any moment, and the error does not claim that something answered."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    error = await ask(wire, f"http://127.0.0.1:{port}/v1")
-    assert not error.is_wrong_server
-    assert "no connection to" in error.message

@@ -12,7 +12,8 @@ from urllib.parse import quote
 import httpx2
 
 from explorer.errors import ModelError, ModelFault
-from explorer.llm.options import Place
+from explorer.llm.contact import is_web_page, page_title, url_hint
+from explorer.llm.options import Place, public_url
 from explorer.llm.wire_json import as_object, as_text, mend_text
 from explorer.messages import JsonObject
 
@@ -70,6 +71,7 @@ _STATUS: Mapping[int, ModelFault] = {
     429: ModelFault.RATE_LIMITED,
 }
 
+_NO_SUCH_PATH = frozenset({404, 405})
 _NOT_ABOUT_LENGTH = frozenset({401, 403, 404, 429})
 _TOO_LONG = re.compile(
     r"prompt is too long|context_length_exceeded|maximum context length|available context size|"
@@ -90,6 +92,10 @@ class Refusal:
     code: str = ""
     message: str = ""
     retry_after_s: float | None = None
+    url: str = ""
+    """What was asked; empty for an error inside a stream."""
+    page: str | None = None
+    """The title of the web page that it was said with; None when it was none."""
 
     @property
     def fault(self) -> ModelFault:
@@ -133,7 +139,16 @@ def read_refusal(response: httpx2.Response) -> Refusal:
         code=refusal.code,
         message=refusal.message or words_of_page(text),
         retry_after_s=retry_after(response.headers),
+        url=_asked_url(response),
+        page=page_title(text) if is_web_page(response.headers.get("content-type", ""), text) else None,
     )
+
+
+def _asked_url(response: httpx2.Response) -> str:
+    try:
+        return public_url(str(response.request.url))
+    except RuntimeError:  # A response that was made by hand has no request.
+        return ""
 
 
 def refusal_of(body: JsonObject, status: int = 200) -> Refusal:
@@ -156,6 +171,13 @@ def model_error(refusal: Refusal, place: Place) -> ModelError:
         message = f"{place} answered with status {refusal.status}, not with a reply"
         return ModelError(fault, message, hint=f"check {place.url_setting}", is_wrong_server=True)
     status = f" (status {refusal.status})" if refusal.status >= 400 else ""  # noqa: PLR2004
+    if refusal.page is not None and fault in {ModelFault.REJECTED, ModelFault.CREDENTIALS}:
+        named = f" titled {redact(refusal.page, place)!r}" if refusal.page else ""
+        message = f"{place} answered with a web page{named}, not with a model's reply{status}: {refusal.url}"
+        return ModelError(fault, message, hint=url_hint(place))
+    if fault is ModelFault.REJECTED and refusal.status in _NO_SUCH_PATH:
+        message = f"{place} has nothing at {refusal.url}{status}"
+        return ModelError(fault, message, hint=url_hint(place))
     message = f"{place} {_VERBS[fault]}{status}"
     # Servers quote the key they refuse, so their words about it are left out altogether.
     if fault is not ModelFault.CREDENTIALS and refusal.message:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from explorer.errors import ModelError, ModelFault
+from explorer.llm.contact import page_title, url_hint, why_unreached
 from explorer.llm.faults import redact, unreachable, words_of_page
 from explorer.llm.options import Place
 
@@ -44,6 +45,9 @@ def connection_error(error: BaseException, place: Place) -> ModelError:
         error: What the SDK or the transport raised. Its causes are searched for the first fault that says more.
         place: Where the request went.
     """
+    unreached = why_unreached(error, place)
+    if unreached is not None:
+        return _wrong_server(f"no connection to {place}: {unreached.words}", unreached.hint)
     return _find(error, place) or unreachable(place, _words(error.__cause__ or error))
 
 
@@ -91,11 +95,10 @@ def transport_errors() -> tuple[type[Exception], ...]:
 
 def web_page(text: str, status: int, place: Place) -> ModelError:
     """Make the error for a web page in place of a reply."""
-    title = re.search(r"(?is)<title[^>]*>(.*?)</title", text)
-    shown = _shown(words_of_page(title[1] if title else text), place)
+    shown = _shown(page_title(text) or words_of_page(text), place)
     named = f" ({shown!r})" if shown else ""
     message = f"{place} answered with a web page{named}, not with a model's reply (status {status})"
-    return _wrong_server(message, f"check {place.url_setting}, its path included")
+    return _wrong_server(message, url_hint(place))
 
 
 def no_events(begin: bytes, kind: str, status: int, place: Place) -> ModelError:

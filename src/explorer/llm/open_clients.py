@@ -1,5 +1,6 @@
 """The adapters of a run, opened when first needed and closed together."""
 
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -61,6 +62,7 @@ class Clients:
         self._stack = AsyncExitStack()
         self._clients: dict[str, LLMClient] = {}
         self._gates: dict[ModelRef, RateGate] = {}
+        self._known: set[str] = set()
 
     async def __aenter__(self) -> Self:
         """Return the adapters; none is open yet."""
@@ -101,8 +103,13 @@ class Clients:
         """Return the gate that all requests for a model share; a run has one key per provider."""
         if model not in self._gates:
             # The orchestrator asks beside its helpers.
-            self._gates[model] = RateGate(self._settings.limits.max_parallel_agents + 1, self.timing)
+            limit = self._settings.limits.max_parallel_agents + 1
+            self._gates[model] = RateGate(limit, self.timing, has_answered=model.name in self._known)
         return self._gates[model]
+
+    def expect(self, models: Iterable[str]) -> None:
+        """Take note of models that have answered this run in an earlier process: they are waited for in an outage."""
+        self._known.update(models)
 
     def _open(self, model: ModelRef, api: str) -> LLMClient:
         secrets = self._settings.secrets

@@ -51,6 +51,11 @@ class Place:
     secret: SecretStr = NO_KEY
     """The key, so that it can be struck out of anything a server says."""
 
+    @property
+    def wants_v1(self) -> bool:
+        """Whether the addresses of its kind end in a version; the Anthropic SDK adds that itself."""
+        return self.url_setting != "ANTHROPIC_BASE_URL"
+
     def __str__(self) -> str:
         """Name and address, without any password in it."""
         return f"{self.name} at {public_url(self.base_url)}"

@@ -46,8 +46,10 @@ class RateGate:
     only a few go at once: a wrong key or a server that is down is then met by few, and not by hundreds.
     """
 
-    def __init__(self, max_parallel: int, timing: Timing | None = None) -> None:
+    def __init__(self, max_parallel: int, timing: Timing | None = None, *, has_answered: bool = False) -> None:
         self._timing = timing or Timing()
+        self._has_answered = has_answered
+        """Whether an earlier process of the run had a turn of this model."""
         self._max_parallel = max_parallel
         self._limit = float(min(max_parallel, FIRST_PARALLEL))
         self._is_tried = False
@@ -66,8 +68,8 @@ class RateGate:
 
     @property
     def has_answered(self) -> bool:
-        """Whether a model server has answered yet, be it with a turn or by throttling."""
-        return self._is_tried
+        """Whether a model server has ever answered this run, be it with a turn or by throttling."""
+        return self._has_answered or self._is_tried
 
     @property
     def throttled_s(self) -> float:

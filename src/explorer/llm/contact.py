@@ -1,0 +1,98 @@
+"""What a failed first contact means: a wrong address, a server that is not started, or no network.
+
+In the middle of a run such failures pass, and waiting helps. Before a server has ever answered they are most likely
+wrong settings, and eight attempts only hide that from the user.
+"""
+
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from html import unescape
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from explorer.llm.options import Place
+
+START_COMMANDS: Mapping[int, str] = {
+    11434: "ollama serve",
+    1234: "lms server start",
+    8080: "llama-server -m MODEL.gguf --port 8080",
+    8000: "vllm serve MODEL --enable-auto-tool-choice --tool-call-parser PARSER",
+}
+"""By the port that it uses by default, how a local server is started."""
+
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+TITLE_CHARS = 80
+
+
+class Unreached(NamedTuple):
+    """Why no connection came about, and what to do about it."""
+
+    words: str
+    hint: str
+
+
+def why_unreached(error: BaseException, place: Place) -> Unreached | None:
+    """Read out of an error and its causes that the host is unknown or that nothing listens there; else None."""
+    causes = tuple(_causes(error))
+    host, port = _target(place, causes)
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        hint = f"check the network, and the host in {place.url_setting}"
+        return Unreached(f"the host name {host} cannot be resolved", hint)
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        return Unreached(f"nothing listens at {host}, port {port}", _start_hint(place, host, port))
+    return None
+
+
+def page_title(text: str) -> str:
+    """Return the title of a web page, or its first heading; empty when it has neither."""
+    for pattern in (r"(?is)<title[^>]*>(.*?)</title", r"(?is)<h1[^>]*>(.*?)</h1"):
+        found = re.search(pattern, text[:20_000])
+        title = " ".join(unescape(re.sub(r"<[^>]*>", " ", found[1])).split()) if found else ""
+        if title:
+            return title[:TITLE_CHARS]
+    return ""
+
+
+def is_web_page(content_type: str, text: str) -> bool:
+    """Say whether an answer is a page for people, not an interface's reply."""
+    return content_type.startswith("text/html") or bool(re.match(r"(?i)\s*<(!doctype html|html)\b", text))
+
+
+def url_hint(place: Place) -> str:
+    """Say what the address of an interface looks like."""
+    if urlsplit(place.base_url).path.rstrip("/").endswith("/v1") or not place.wants_v1:
+        return f"check the address in {place.url_setting}"
+    return f"check the address in {place.url_setting}: it should end in /v1"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those behind it, as often as they are chained."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _target(place: Place, causes: tuple[BaseException, ...]) -> tuple[str, int]:
+    """Return host and port that were tried: those of the connection, which may be a proxy's, else the URL's."""
+    parts = urlsplit(place.base_url)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    for cause in causes:
+        tried = getattr(cause, "host", None)
+        if isinstance(tried, str) and tried:
+            tried_port = getattr(cause, "port", None)
+            return tried, tried_port if isinstance(tried_port, int) else port
+    return host, port
+
+
+def _start_hint(place: Place, host: str, port: int) -> str:
+    if host != urlsplit(place.base_url).hostname:
+        return "check the proxy in HTTPS_PROXY or HTTP_PROXY"
+    if host not in LOCAL_HOSTS:
+        return f"start the server there, or correct {place.url_setting}"
+    command = START_COMMANDS.get(port)
+    started = f"start the server: {command}" if command else "start the server"
+    return f"{started}; or correct {place.url_setting}"

@@ -1,0 +1,144 @@
+"""What a wrong address, a server that is not started and a page for people lead to, at first contact and later."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from command import explorer
+from explorer.errors import ModelError, ModelFault
+from explorer.llm.model_list import list_models
+from explorer.llm.openai_chat import OpenAIClient
+from explorer.llm.options import ClientOptions
+from explorer.llm.retry import RateGate, RetryingClient, Timing
+from explorer.messages import LLMClient, Request, UserText
+from model_servers import OpenAIServer, Reply
+
+REQUEST = Request(
+    agent="a",
+    role="searcher",
+    model="m",
+    system="",
+    tools=(),
+    history=(UserText(text="Go."),),
+    max_output_tokens=100,
+)
+LOGIN = "<!DOCTYPE html><html><head><title>Sign in &amp; go on</title></head><body>Key</body></html>"
+
+
+def free_port() -> int:
+    """A port at which nothing listens."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]
+
+
+@asynccontextmanager
+async def asking(base_url: str) -> AsyncGenerator[LLMClient]:
+    async with OpenAIClient(ClientOptions(base_url=base_url)) as client:
+        yield client
+
+
+async def failure(base_url: str) -> ModelError:
+    async with asking(base_url) as client:
+        with pytest.raises(ModelError) as caught:
+            await client.generate(REQUEST)
+    return caught.value
+
+
+async def test_an_unknown_host_is_named_with_its_setting() -> None:
+    """A host that does not exist is a setup fault, and the line names the host and the setting."""
+    for error in (
+        await failure("http://no-such-host.invalid/v1"),
+        await caught_listing("http://no-such-host.invalid/v1"),
+    ):
+        assert "the host name no-such-host.invalid cannot be resolved" in error.message
+        assert "OPENAI_BASE_URL" in error.hint
+        assert (error.fault, error.is_wrong_server) == (ModelFault.TRANSPORT, True)
+
+
+async def caught_listing(base_url: str) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await list_models(base_url)
+    return caught.value
+
+
+async def test_a_server_that_is_not_started_says_how_to_start_it() -> None:
+    """A refused connection names the port; for the ports of known local servers the command is given."""
+    port = free_port()
+    error = await failure(f"http://127.0.0.1:{port}/v1")
+    assert f"nothing listens at 127.0.0.1, port {port}" in error.message
+    assert (error.is_wrong_server, error.hint) == (True, "start the server; or correct OPENAI_BASE_URL")
+
+
+@pytest.mark.parametrize(("port", "command"), [(11434, "ollama serve"), (1234, "lms server start")])
+async def test_the_usual_local_servers_are_known(port: int, command: str) -> None:
+    """At the ports of Ollama and LM Studio the hint is the command that starts them."""
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            pytest.skip(f"something listens at port {port}")
+    assert command in (await failure(f"http://127.0.0.1:{port}/v1")).hint
+
+
+async def test_a_web_page_is_named_as_such() -> None:
+    """A login page under status 200, and an error page under a path that is none, are named with title and address."""
+    with OpenAIServer([Reply(body=LOGIN), Reply(text="Fine."), Reply(body=LOGIN)]) as server:
+        async with asking(server.url) as client:
+            for answers in (False, True, False):
+                if answers:
+                    assert (await client.generate(REQUEST)).text == "Fine."
+                    continue
+                with pytest.raises(ModelError) as caught:
+                    await client.generate(REQUEST)
+                assert "answered with a web page ('Sign in & go on')" in caught.value.message
+                assert (caught.value.fault, caught.value.is_wrong_server) == (ModelFault.TRANSPORT, True)
+    with OpenAIServer([Reply(status=404, body=LOGIN)]) as server:
+        error = await failure(server.url)
+    assert "a web page titled 'Sign in & go on'" in error.message
+    assert f"{server.url}/chat/completions" in error.message
+    assert error.fault is ModelFault.REJECTED
+
+
+async def test_a_path_that_is_none_is_named() -> None:
+    """Where the base URL lacks its version, the address that was tried is shown, and what it should end in."""
+    with OpenAIServer([]) as server:
+        error = await failure(server.origin)
+        assert f"has nothing at {server.origin}/chat/completions (status 404)" in error.message
+        assert error.hint == "check the address in OPENAI_BASE_URL: it should end in /v1"
+
+
+async def test_a_setup_fault_is_waited_out_only_once_a_server_has_answered() -> None:
+    """At first contact there is one attempt; after an answer, or in a resumed run, the same fault is an outage."""
+    port = free_port()
+    attempts: list[float | None] = []
+
+    async def note(_request: Request, _error: ModelError, _attempt: int, waits_s: float | None) -> None:
+        attempts.append(waits_s)
+
+    async def ask(gate: RateGate) -> int:
+        attempts.clear()
+        async with asking(f"http://127.0.0.1:{port}/v1") as client:
+            with pytest.raises(ModelError):
+                await RetryingClient(client, gate, note, timing=timing).generate(REQUEST)
+        return len(attempts)
+
+    timing = Timing(sleep=lambda _seconds: asyncio.sleep(0))
+    assert await ask(RateGate(4, timing)) == 1
+    assert await ask(RateGate(4, timing, has_answered=True)) == 8
+    answered = RateGate(4, timing)
+    answered.speed_up()
+    assert await ask(answered) == 8
+
+
+def test_a_run_against_an_unknown_host_ends_at_once(tmp_path: Path) -> None:
+    """From the command line: one attempt, one line with host and setting, exit 6, and the run can be resumed."""
+    settings = {"OPENAI_BASE_URL": "http://no-such-host.invalid/v1", "OPENAI_API_KEY": "sk-test"}
+    done = explorer("What is new?", "--model", "openai:m", cwd=tmp_path, settings=settings)
+    assert done.returncode == 6
+    assert "the host name no-such-host.invalid cannot be resolved" in done.stderr
+    assert "OPENAI_BASE_URL" in done.stderr
+    (journal,) = tmp_path.glob("**/journal.jsonl")
+    assert journal.read_text().count('"type":"turn_failed"') == 1
