@@ -83,6 +83,8 @@ class ModelFault(StrEnum):
     """The provider does not know the model asked for."""
     UNSUPPORTED = "unsupported"
     """The server or the model does not offer what the settings ask for: another API, another effort."""
+    OVERSIZED = "oversized"
+    """More came than any reply holds; asking again would cost the same again."""
     REJECTED = "rejected"
     """Any other 4xx: the same request will fail again."""
 

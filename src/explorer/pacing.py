@@ -79,7 +79,7 @@ def after_fault(state: AgentState, error: ModelError) -> Decision | None:
     """What a request that brought no turn means for its agent; None: it is not the agent's matter, the run stops."""
     if error.fault is ModelFault.REJECTED and _is_stretched(state):
         return Note("usual_length", "Your reply was cut at its length limit, which stays. Go on in smaller pieces.")
-    if error.fault is ModelFault.REJECTED:
+    if error.fault in {ModelFault.REJECTED, ModelFault.OVERSIZED}:
         return Ending(Status.FAILED, error.message, last_words(state))
     return None
 

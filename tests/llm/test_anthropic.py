@@ -9,6 +9,7 @@ from explorer.errors import ModelError, ModelFault
 from explorer.llm.anthropic_messages import AnthropicClient
 from explorer.llm.anthropic_reply import STOPS, AnthropicReply
 from explorer.llm.anthropic_request import to_head, to_messages, to_rest
+from explorer.llm.bounds import ReplyMeter
 from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.options import ClientOptions, Place
 from explorer.llm.sse import ServerEvent
@@ -205,7 +206,7 @@ def test_marking_leaves_the_turns_blocks_alone() -> None:
 
 
 def collect(*payloads: dict[str, Any]) -> Turn:
-    reply = AnthropicReply(PLACE)
+    reply = AnthropicReply(PLACE, ReplyMeter(PLACE, 4096))
     for payload in payloads:
         reply.take(ServerEvent("message", json.dumps(payload)))
     return reply.turn("claude-opus-5-5")

@@ -5,9 +5,10 @@ import httpx2
 import pytest
 
 from explorer.errors import ModelError, ModelFault
+from explorer.llm.bounds import BOUNDS
 from explorer.llm.exchange import converse
 from explorer.llm.options import Place, Timeouts
-from explorer.llm.sse import MAX_EVENT_BYTES, ServerEvent
+from explorer.llm.sse import ServerEvent
 
 PLACE = Place("Someone", "http://127.0.0.1:9", "SOME_KEY", "SOME_URL")
 SHORT = Timeouts(first_content_s=0.2, idle_s=0.2, total_s=0.5)
@@ -61,7 +62,7 @@ async def then_error(*data: str) -> AsyncIterator[bytes]:
 async def endless_line() -> AsyncIterator[bytes]:
     yield b"data: "
     while True:
-        yield b"x" * (MAX_EVENT_BYTES // 4)
+        yield b"x" * (BOUNDS.event_bytes // 4)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ async def endless_line() -> AsyncIterator[bytes]:
         (then_silence, ModelFault.STALLED),
         (lambda: then_silence("content"), ModelFault.STALLED),
         (lambda: then_error("content"), ModelFault.TRANSPORT),
-        (endless_line, ModelFault.TRANSPORT),
+        (endless_line, ModelFault.OVERSIZED),
     ],
     ids=["endless content", "endless pings", "silence", "silence after content", "reset", "endless line"],
 )

@@ -7,6 +7,7 @@ from openai.types.chat.chat_completion_chunk import Choice
 from pydantic import SecretStr
 
 from explorer.errors import ModelError, ModelFault
+from explorer.llm.bounds import ReplyMeter
 from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.openai_chat import OpenAIClient
 from explorer.llm.openai_reply import STOPS, OpenAIReply
@@ -52,7 +53,7 @@ def request_for(*history: Message) -> Request:
 
 def collect(*deltas: dict[str, Any], finish: str = "stop", extra: dict[str, Any] | None = None) -> Turn:
     """Stream some deltas, then the finish."""
-    reply = OpenAIReply(PLACE, ["read_file"])
+    reply = OpenAIReply(PLACE, ["read_file"], ReplyMeter(PLACE, 4096))
     chunks: list[dict[str, Any]] = [{"choices": [{"delta": delta}]} for delta in deltas]
     chunks.append({"choices": [{"delta": {}, "finish_reason": finish}], **(extra or {})})
     for chunk in chunks:
@@ -164,7 +165,7 @@ def test_usage_anywhere() -> None:
 
 def test_a_whole_completion_is_understood() -> None:
     """A server that does not stream answers with one completion."""
-    reply = OpenAIReply(PLACE, ())
+    reply = OpenAIReply(PLACE, (), ReplyMeter(PLACE, 4096))
     message = {"role": "assistant", "content": "Yes."}
     reply.take(ServerEvent("message", json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]})))
     assert reply.turn("m").text == "Yes."

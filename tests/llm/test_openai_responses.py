@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.bound_reasoning import BoundReasoning
+from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import KINDS
 from explorer.llm.models import ModelRef
 from explorer.llm.open_clients import Clients
@@ -69,7 +70,7 @@ def own_turn(*blocks: JsonObject, model: str = "gpt-6-luna", stop: StopKind = St
 
 def collect(*events: JsonObject, status: str = "completed", **response: Any) -> Turn:
     """Stream some events, then the end."""
-    reply = ResponsesReply(PLACE)
+    reply = ResponsesReply(PLACE, ReplyMeter(PLACE, 4096))
     end: JsonObject = {"type": f"response.{status}", "response": {"status": status, "output": [], **response}}
     for event in (*events, end):
         reply.take(ServerEvent("message", json.dumps(event)))
@@ -151,25 +152,25 @@ def test_errors_in_a_stream_are_sorted_by_code(code: str, fault: ModelFault, *, 
         events = [{"type": "error", "error": {"type": "x", **error}}, {"type": "error", **error}]
     for event in events:
         with pytest.raises(ModelError) as caught:
-            ResponsesReply(PLACE).take(ServerEvent("message", json.dumps(event)))
+            ResponsesReply(PLACE, ReplyMeter(PLACE, 4096)).take(ServerEvent("message", json.dumps(event)))
         assert caught.value.fault is fault
 
 
 def test_a_response_in_one_piece_is_understood() -> None:
     """A server that does not stream sends the response itself; one that is failed, or an error, is none."""
-    reply = ResponsesReply(PLACE)
+    reply = ResponsesReply(PLACE, ReplyMeter(PLACE, 4096))
     whole = {"object": "response", "status": "completed", "error": None, "output": [TEXT]}
     assert reply.take(ServerEvent("message", json.dumps(whole)))
     assert reply.turn("m").text == "Look."
     for body in ({**whole, "status": "failed", "error": {"code": "server_error"}}, {"error": {"code": "server_error"}}):
         with pytest.raises(ModelError) as caught:
-            ResponsesReply(PLACE).take(ServerEvent("message", json.dumps(body)))
+            ResponsesReply(PLACE, ReplyMeter(PLACE, 4096)).take(ServerEvent("message", json.dumps(body)))
         assert caught.value.fault is ModelFault.OVERLOADED
 
 
 def test_signs_of_life_are_no_content() -> None:
     """A response that was only created, keep-alives and an end mark of other servers say nothing."""
-    reply = ResponsesReply(PLACE)
+    reply = ResponsesReply(PLACE, ReplyMeter(PLACE, 4096))
     events = ['{"type": "response.created"}', '{"type": "response.in_progress"}', '{"type": "keepalive"}', "[DONE]"]
     assert [reply.take(ServerEvent("message", data)) for data in events] == [False] * 4
     assert reply.take(ServerEvent("message", '{"type": "response.output_text.delta", "delta": "a"}'))

@@ -104,18 +104,38 @@ async def test_a_later_answer_that_is_no_http_is_a_broken_connection(wire: str, 
     assert broken.value.fault is ModelFault.TRANSPORT
 
 
+MOVED = "HTTP/1.1 307 Moved\r\nlocation: {}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
 @pytest.mark.parametrize("wire", BOTH)
-async def test_a_server_that_leads_elsewhere_is_followed_each_time(wire: str) -> None:
+async def test_a_server_that_leads_to_another_path_is_followed_each_time(wire: str) -> None:
     """A redirect holds for the request it was given to, and for no other."""
-    with server_for(wire, Reply(text="One."), Reply(text="Two.")) as server:
-        path = server.path
-        moved = (
-            f"HTTP/1.1 307 Moved\r\nlocation: {server.origin}{path}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        )
-        with answering(wire, moved.encode(), moved.encode()) as url:
+    moved, reply = MOVED.format("/elsewhere").encode(), HEAD + STREAM[wire]
+    with answering(wire, moved, reply, moved, reply) as url:
+        async with client_for(wire, url, Timeouts()) as client:
+            turns = [await client.generate(request_for(())) for _ in range(2)]
+    assert [turn.usage.input_tokens or turn.text for turn in turns] == [
+        {"anthropic": 1, "chat": "Yes.", "responses": ""}[wire]
+    ] * 2
+
+
+@pytest.mark.parametrize("wire", BOTH)
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_nothing_is_sent_to_another_server(wire: str, *, is_first: bool) -> None:
+    """A redirect to another origin is an error that names both, and neither the question nor the key goes there."""
+    with server_for(wire) as other:
+        moved = MOVED.format(f"{other.origin}/v1/messages").encode()
+        answers = (moved,) if is_first else (HEAD + STREAM[wire], moved)
+        with answering(wire, *answers) as url:
             async with client_for(wire, url, Timeouts()) as client:
-                turns = [await client.generate(request_for(())) for _ in range(2)]
-    assert [turn.text for turn in turns] == ["One.", "Two."]
+                for _ in answers[1:]:
+                    await client.generate(request_for(()))
+                with pytest.raises(ModelError, match="redirects to another server") as refused:
+                    await client.generate(request_for(()))
+    assert other.origin in refused.value.message
+    assert url.removesuffix("/v1") in refused.value.message
+    assert refused.value.is_wrong_server
+    assert other.headers == []
 
 
 async def test_pieces_are_waited_for_less_long_than_the_first_one() -> None:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.llm.sse import EventParser, EventTooLargeError, ServerEvent
+from explorer.llm.bounds import ReplyBounds
+from explorer.llm.sse import EventParser, ServerEvent, StreamTooLargeError
 
 STREAM = (
     "\ufeff: a comment\n\n"
@@ -60,10 +61,18 @@ def test_an_event_is_given_as_soon_as_it_is_complete() -> None:
 @pytest.mark.parametrize("chunk", [b"data: " + b"x" * 200, b"data: x\n" * 40])
 def test_an_endless_event_is_refused(chunk: bytes) -> None:
     """An event beyond the limit, in one line or in many, is an error and not memory."""
-    with pytest.raises(EventTooLargeError):
-        EventParser(max_event_bytes=64).feed(chunk)
+    with pytest.raises(StreamTooLargeError):
+        EventParser(ReplyBounds(event_bytes=64)).feed(chunk)
 
 
 def test_broken_utf8_is_replaced() -> None:
     """Bytes that are no UTF-8 become replacement characters."""
     assert parse([b"data: \xff\n\n"]) == [ServerEvent("message", "\ufffd")]
+
+
+def test_endless_events_are_refused() -> None:
+    """More events than a reply can have are an error, however small they are."""
+    parser = EventParser(ReplyBounds(events=10))
+    assert len(parser.feed(b"data:1\n\n" * 10)) == 10
+    with pytest.raises(StreamTooLargeError, match="10 events"):
+        parser.feed(b"data:1\n\n")

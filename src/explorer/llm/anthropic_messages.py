@@ -7,6 +7,7 @@ import httpx2
 from explorer.llm.anthropic_reply import AnthropicReply
 from explorer.llm.anthropic_request import PROVIDER, REASONING, to_head, to_messages, to_rest
 from explorer.llm.bound_reasoning import BoundReasoning
+from explorer.llm.bounds import ReplyMeter
 from explorer.llm.exchange import converse, http_client
 from explorer.llm.faults import model_error, read_refusal
 from explorer.llm.foreign_answers import connection_error
@@ -46,7 +47,7 @@ class AnthropicClient:
         self._url = f"{str(self._sdk.base_url).rstrip('/')}/v1/messages"
         self._stream_class = anthropic.AsyncStream[Any]
         self._status_error = anthropic.APIStatusError
-        self._sender = Sender(self._post, client, self._place)
+        self._sender = Sender(self._post, client, self._place, options.bounds)
         self._connection_error = anthropic.APIConnectionError
 
     async def __aenter__(self) -> Self:
@@ -67,7 +68,8 @@ class AnthropicClient:
         Raises:
             ModelError: No turn came; nothing of the attempt may be used.
         """
-        reply = AnthropicReply(self._place)
+        meter = ReplyMeter(self._place, request.max_output_tokens, self._options.bounds)
+        reply = AnthropicReply(self._place, meter)
         bound = self._reasoning.before(request)
         body = self._heads.body(request, to_messages(request, bound.kept), to_rest(request))
         await converse(self._sender.post, body, reply, self._place, self._options.timeouts)

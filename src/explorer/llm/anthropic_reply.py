@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.anthropic_request import PROVIDER
+from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
 from explorer.llm.options import Place
 from explorer.llm.projection import require_unique_ids, with_ids
@@ -40,11 +41,16 @@ CUTTING_STOPS = frozenset({StopKind.MAX_TOKENS, StopKind.CONTEXT_EXCEEDED})
 class AnthropicReply:
     """Collects one stream. Blocks are kept as they came; nothing is validated that only passes through."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, meter: ReplyMeter) -> None:
         self._place = place
+        self._meter = meter
+        self._data = ""
+        """The event being taken, as it came."""
         self._blocks: dict[int, JsonObject] = {}
         self._pieces: defaultdict[int, dict[str, list[str]]] = defaultdict(dict)
         """Text by block and by field, joined once at the end."""
+        self._citations: defaultdict[int, list[object]] = defaultdict(list)
+        """Of each block, beside those it began with."""
         self._delta: JsonObject = {}
         """The message's own changes: why it stopped."""
         self._usage: JsonObject = {}
@@ -70,6 +76,7 @@ class AnthropicReply:
         Raises:
             ModelError: The event is broken, or is itself an error.
         """
+        self._data = event.data
         payload = parse_payload(event.data)
         take = self._takers.get(as_text(payload.get("type")) or event.event)
         return take(payload) if take is not None else False
@@ -102,11 +109,18 @@ class AnthropicReply:
         )
 
     def _take_start(self, payload: JsonObject) -> bool:
+        self._meter.keep_json(self._data)
         self._usage.update(as_object(as_object(payload.get("message")).get("usage")))
         return False
 
     def _take_block(self, payload: JsonObject) -> bool:
-        self._blocks[_index(payload)] = dict(as_object(payload.get("content_block")))
+        self._meter.add_part()
+        self._meter.keep_json(self._data)
+        block = dict(as_object(payload.get("content_block")))
+        if _is_call(block):
+            for field in ("id", "name"):
+                self._meter.check_id(as_text(block.get(field)))
+        self._blocks[_index(payload)] = block
         return True
 
     def _take_piece(self, payload: JsonObject) -> bool:
@@ -119,14 +133,18 @@ class AnthropicReply:
             if field == "type":
                 continue
             if isinstance(value, str):
+                self._meter.keep_text(value)
                 self._pieces[index].setdefault(field, []).append(value)
-            elif field == "citation":
-                block["citations"] = [*(block.get("citations") or []), value]
+                continue
+            self._meter.keep_json(self._data)
+            if field == "citation":
+                self._citations[index].append(value)
             else:
                 block[field] = value
         return True
 
     def _take_delta(self, payload: JsonObject) -> bool:
+        self._meter.keep_json(self._data)
         self._delta.update(as_object(payload.get("delta")))
         usage = as_object(payload.get("usage"))
         self._usage.update({name: value for name, value in usage.items() if value is not None})
@@ -158,6 +176,8 @@ class AnthropicReply:
 
     def _joined(self, index: int) -> JsonObject:
         block = dict(self._blocks[index])
+        if index in self._citations:
+            block["citations"] = [*(block.get("citations") or []), *self._citations[index]]
         for field, pieces in self._pieces[index].items():
             block[field] = as_text(block.get(field)) + "".join(pieces)
         return block

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 import httpx2
 
 from explorer.errors import ModelError, ModelFault
+from explorer.llm.bounds import BOUNDS, check_event, oversized
 from explorer.llm.foreign_answers import no_events, stream_error, transport_errors, web_page
 from explorer.llm.options import Place, Timeouts
-from explorer.llm.sse import EventParser, EventTooLargeError, ServerEvent
+from explorer.llm.sse import EventParser, ServerEvent, StreamTooLargeError
 
 DRAIN_S = 0.5
 """Given to a complete stream to end by itself, so that its connection can be used again."""
@@ -105,8 +106,8 @@ async def converse(post: Post, body: bytes, reply: Reply, place: Place, timeouts
     except transport_errors() as error:
         if not reply.is_complete:
             raise stream_error(error, place) from error
-    except EventTooLargeError as error:
-        raise ModelError(ModelFault.TRANSPORT, f"{place}: {error}") from error
+    except StreamTooLargeError as error:
+        raise oversized(place, str(error)) from error
 
 
 class _Watch:
@@ -155,11 +156,15 @@ class _Watch:
 async def _collect(response: httpx2.Response, reply: Reply, watch: _Watch, place: Place) -> None:
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "text/html":
-        raise web_page((await _beginning(response)).decode("utf-8", "replace"), response.status_code, place)
+        raise web_page((await _read(response, PAGE_BYTES)).decode("utf-8", "replace"), response.status_code, place)
     if kind == "application/json":
         # A server that does not stream, or an error under a status of 200.
-        body = await response.aread()
-        if not reply.take(ServerEvent("message", body.decode("utf-8", "replace"))):
+        body = await _read(response, BOUNDS.event_bytes + 1)
+        if len(body) > BOUNDS.event_bytes:
+            raise oversized(place, f"{BOUNDS.event_bytes:,} bytes in a reply that is not streamed")
+        event = ServerEvent("message", body.decode("utf-8", "replace"))
+        check_event(event.data, place)
+        if not reply.take(event):
             raise no_events(body[:SHOWN_BYTES], kind, response.status_code, place)
         return
     parser = EventParser()
@@ -169,30 +174,31 @@ async def _collect(response: httpx2.Response, reply: Reply, watch: _Watch, place
             begin = begin or chunk[:SHOWN_BYTES]
             events = parser.feed(chunk)
             has_events = has_events or bool(events)
-            _hand_over(events, reply, watch)
+            _hand_over(events, reply, watch, place)
     events = parser.close()
-    _hand_over(events, reply, watch)
+    _hand_over(events, reply, watch, place)
     if not (has_events or events or (begin and kind == EVENT_STREAM)):
         raise no_events(begin, kind, response.status_code, place)
 
 
-async def _beginning(response: httpx2.Response) -> bytes:
-    """Read the first bytes of a body that is only to be named."""
-    begin = b""
+async def _read(response: httpx2.Response, most: int) -> bytes:
+    """Read a body up to a number of bytes."""
+    body = bytearray()
     async with aclosing(response.aiter_bytes()) as chunks:
         async for chunk in chunks:
-            begin += chunk
-            if len(begin) >= PAGE_BYTES:
+            body += chunk
+            if len(body) >= most:
                 break
-    return begin[:PAGE_BYTES]
+    return bytes(body[:most])
 
 
-def _hand_over(events: Iterable[ServerEvent], reply: Reply, watch: _Watch) -> None:
+def _hand_over(events: Iterable[ServerEvent], reply: Reply, watch: _Watch, place: Place) -> None:
     """Give a chunk's events to the reply, and look at the clock once for all of them."""
     if reply.is_complete:
         return
     has_content = False
     for event in events:
+        check_event(event.data, place)
         if reply.take(event):
             has_content = True
             if reply.is_complete:

@@ -235,6 +235,7 @@ _VERBS: Mapping[ModelFault, str] = {
     ModelFault.CONTEXT_EXCEEDED: "says that the request is longer than the model's context",
     ModelFault.CREDENTIALS: "refused the key",
     ModelFault.UNKNOWN_MODEL: "does not know the model",
+    ModelFault.OVERSIZED: "sent more than is read",
     ModelFault.REJECTED: "rejected the request",
 }
 

@@ -1,5 +1,6 @@
 """Asks OpenAI-compatible servers which models they have."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,9 +9,11 @@ import httpx2
 from pydantic import SecretStr
 
 from explorer.errors import ModelError, ModelFault
+from explorer.llm.bounds import BOUNDS
 from explorer.llm.exchange import is_loopback
-from explorer.llm.faults import model_error, read_refusal
+from explorer.llm.faults import model_error, read_refusal, unreachable
 from explorer.llm.foreign_answers import probed_error, web_page
+from explorer.llm.guarding import guards
 from explorer.llm.options import NO_KEY, Place, key_text
 from explorer.llm.wire_json import as_object, as_objects, as_text
 
@@ -40,8 +43,14 @@ async def list_models(base_url: str, key: SecretStr = NO_KEY, timeout_s: float =
     headers = {"Authorization": f"Bearer {key_text(key, place.key_setting)}"}
     url = base_url.rstrip("/") + "/models"
     try:
-        async with httpx2.AsyncClient(timeout=timeout_s, trust_env=not is_loopback(base_url)) as client:
+        async with (
+            asyncio.timeout(timeout_s),  # Of all of it: the client's own is for each piece.
+            httpx2.AsyncClient(timeout=timeout_s, trust_env=not is_loopback(base_url), follow_redirects=True) as client,
+        ):
+            client.event_hooks = guards(place, BOUNDS, BOUNDS.list_bytes)
             response = await client.get(url, headers=headers)
+    except TimeoutError as error:
+        raise unreachable(place, f"the list of its models did not come within {timeout_s:g} s") from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise await probed_error(error, place) from error
     if not response.is_success:
@@ -71,4 +80,4 @@ def _names(text: str) -> tuple[str, ...]:
     except (ValueError, RecursionError):
         return ()
     names = [name for item in as_objects(body.get("data")) if (name := as_text(item.get("id")))]
-    return tuple(name for name in names if "embed" not in name.lower())
+    return tuple(name for name in names if "embed" not in name.lower() and len(name) <= BOUNDS.id_chars)

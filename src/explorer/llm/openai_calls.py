@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
+from explorer.llm.bounds import ReplyMeter
 from explorer.llm.projection import require_unique_ids, with_ids
 from explorer.llm.wire_json import Arguments, as_object, as_text, cut_problem, parse_arguments
 from explorer.messages import JsonObject, ToolCall, place_of
@@ -16,21 +17,24 @@ class _StreamedCall:
     name: str = ""
     pieces: list[str] = field(default_factory=list[str])
 
-    def take(self, entry: JsonObject, function: JsonObject) -> None:
+    def take(self, entry: JsonObject, function: JsonObject) -> str:
+        """Add an entry; return the piece of arguments that it brought."""
         self.id = self.id or as_text(entry.get("id"))
         self.name = self.name or as_text(function.get("name"))
         arguments = function.get("arguments")
-        if isinstance(arguments, str):
-            self.pieces.append(arguments)
-        elif arguments is not None:
-            # Some servers send the object itself where its text belongs.
-            self.pieces.append(json.dumps(arguments, ensure_ascii=False))
+        if arguments is None:
+            return ""
+        # Some servers send the object itself where its text belongs.
+        piece = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        self.pieces.append(piece)
+        return piece
 
 
 class StreamedCalls:
     """All calls of one stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, meter: ReplyMeter) -> None:
+        self._meter = meter
         self._calls: list[_StreamedCall] = []
         self._latest: dict[int, _StreamedCall] = {}
         """By index, the call that its next piece belongs to; found at once among hundreds."""
@@ -44,12 +48,15 @@ class StreamedCalls:
         function = as_object(entry.get("function"))
         call = self._open_call(entry, function)
         if call is None:
+            self._meter.add_part()
             call = _StreamedCall()
             self._calls.append(call)
             index = entry.get("index")
             if isinstance(index, int):
                 self._latest[index] = call
-        call.take(entry, function)
+        self._meter.keep_text(call.take(entry, function))
+        self._meter.check_id(call.id)
+        self._meter.check_id(call.name)
 
     def finish(self, *, is_cut: bool) -> tuple[list[JsonObject], tuple[ToolCall, ...]]:
         """Return the calls in the wire's form and in the neutral one.

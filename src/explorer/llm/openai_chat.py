@@ -5,6 +5,7 @@ from typing import Any, Self, cast
 
 import httpx2
 
+from explorer.llm.bounds import ReplyMeter
 from explorer.llm.exchange import converse, http_client
 from explorer.llm.faults import model_error, read_refusal
 from explorer.llm.foreign_answers import connection_error
@@ -50,7 +51,7 @@ class OpenAIClient:
         self._url = f"{str(self._sdk.base_url).rstrip('/')}/chat/completions"
         self._stream_class = openai.AsyncStream[Any]
         self._status_error = openai.APIStatusError
-        self._sender = Sender(self._post, client, self._place)
+        self._sender = Sender(self._post, client, self._place, options.bounds)
         self._connection_error = openai.APIConnectionError
 
     async def __aenter__(self) -> Self:
@@ -71,7 +72,8 @@ class OpenAIClient:
         Raises:
             ModelError: No turn came; nothing of the attempt may be used.
         """
-        reply = OpenAIReply(self._place, [tool.name for tool in request.tools])
+        meter = ReplyMeter(self._place, request.max_output_tokens, self._options.bounds)
+        reply = OpenAIReply(self._place, [tool.name for tool in request.tools], meter)
         body = self._heads.body(request, to_messages(request), to_rest(request, official=self._is_official))
         await converse(self._sender.post, body, reply, self._place, self._options.timeouts)
         turn = reply.turn(request.model)

@@ -5,12 +5,13 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from explorer.errors import ModelError, ModelFault
+from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
 from explorer.llm.openai_calls import StreamedCalls, wire_call
 from explorer.llm.openai_request import PROVIDER
 from explorer.llm.options import Place
 from explorer.llm.sse import ServerEvent
-from explorer.llm.wire_json import as_count, as_object, as_objects, as_text, mend_object, parse_payload
+from explorer.llm.wire_json import as_count, as_object, as_objects, as_text, encode, mend_object, parse_payload
 from explorer.llm.written_calls import find_written_calls
 from explorer.messages import JsonObject, StopKind, ToolCall, Turn, Usage
 
@@ -34,12 +35,14 @@ _NOT_KEPT = frozenset({"role", "tool_calls", "function_call"})
 class OpenAIReply:
     """Collects one stream. What servers add to the standard (reasoning) is kept, and goes back with the message."""
 
-    def __init__(self, place: Place, known_tools: Collection[str]) -> None:
+    def __init__(self, place: Place, known_tools: Collection[str], meter: ReplyMeter) -> None:
         self._place = place
+        self._meter = meter
         self._known_tools = known_tools
         self._pieces: defaultdict[str, list[str]] = defaultdict(list)
         self._extras: JsonObject = {}
-        self._calls = StreamedCalls()
+        self._lists: defaultdict[str, list[object]] = defaultdict(list)
+        self._calls = StreamedCalls(meter)
         self._finish_reason = ""
         self._usage: JsonObject = {}
         self._is_complete = False
@@ -67,8 +70,8 @@ class OpenAIReply:
         """Collect one chunk, or a whole completion from a server that does not stream."""
         usage = as_object(chunk.get("usage"))
         self._usage = usage or self._usage
-        choices = as_objects(chunk.get("choices"))
-        is_content = self._take_choice(choices[0]) if choices else False
+        choice = next(filter(_is_first, as_objects(chunk.get("choices"))), None)
+        is_content = self._take_choice(choice) if choice is not None else False
         return is_content or bool(usage)
 
     def turn(self, model: str) -> Turn:
@@ -112,9 +115,12 @@ class OpenAIReply:
                 continue
             is_content = True
             if isinstance(value, str):
+                self._meter.keep_text(value if field in self._pieces else field + value)
                 self._pieces[field].append(value)
-            elif isinstance(value, list):
-                self._extras[field] = [*self._extras.get(field, []), *value]
+                continue
+            self._meter.keep_json(field + encode(value).decode())
+            if isinstance(value, list):
+                self._lists[field] += value
             else:
                 self._extras[field] = value
         return is_content or bool(entries)
@@ -122,7 +128,7 @@ class OpenAIReply:
     def _message(self, stop: StopKind) -> tuple[JsonObject, tuple[ToolCall, ...], bool]:
         """Join the pieces to one assistant message; say whether its calls were written as text."""
         texts = {field: "".join(pieces) for field, pieces in self._pieces.items()}
-        message: JsonObject = {"role": "assistant", "content": None, **self._extras, **texts}
+        message: JsonObject = {"role": "assistant", "content": None, **self._extras, **self._lists, **texts}
         entries, calls = self._calls.finish(is_cut=stop is StopKind.MAX_TOKENS)
         is_written = False
         if not calls and stop in {StopKind.END, StopKind.TOOL_USE}:
@@ -146,6 +152,11 @@ def to_usage(usage: JsonObject) -> Usage:
         cache_write_tokens=as_count(prompt.get("cache_write_tokens")),
         reasoning_tokens=as_count(completion.get("reasoning_tokens")),
     )
+
+
+def _is_first(choice: JsonObject) -> bool:
+    """Whether a choice is the one that was asked for; others are never mixed with it."""
+    return choice.get("index") in {None, 0}
 
 
 def _settled(stop: StopKind, *, has_calls: bool) -> StopKind:

@@ -6,6 +6,7 @@ import httpx2
 
 from explorer.errors import ModelError
 from explorer.llm.bound_reasoning import BoundReasoning
+from explorer.llm.bounds import ReplyMeter
 from explorer.llm.exchange import converse, http_client
 from explorer.llm.faults import model_error, read_refusal
 from explorer.llm.foreign_answers import connection_error
@@ -64,7 +65,7 @@ class ResponsesClient:
         self._url = f"{str(self._sdk.base_url).rstrip('/')}/responses"
         self._stream_class = openai.AsyncStream[Any]
         self._status_error = openai.APIStatusError
-        self._sender = Sender(self._post, client, self._place)
+        self._sender = Sender(self._post, client, self._place, options.bounds)
         self._connection_error = openai.APIConnectionError
 
     async def __aenter__(self) -> Self:
@@ -103,7 +104,8 @@ class ResponsesClient:
         return False
 
     async def _ask(self, request: Request) -> Turn:
-        reply = ResponsesReply(self._place)
+        meter = ReplyMeter(self._place, request.max_output_tokens, self._options.bounds)
+        reply = ResponsesReply(self._place, meter)
         bound = self._reasoning.before(request)
         bare_before = self._bare_before.get(request.agent, 0)
         history = to_input(request, {place for place in bound.kept if place >= bare_before})

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 from explorer.errors import ModelError, ModelFault
+from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
 from explorer.llm.openai_responses_request import PROVIDER
 from explorer.llm.options import Place
@@ -55,8 +56,11 @@ class ResponsesReply:
     the first may be cut.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, meter: ReplyMeter) -> None:
         self._place = place
+        self._meter = meter
+        self._data = ""
+        """The event being taken, as it came."""
         self._begun: dict[int, JsonObject] = {}
         self._done: dict[int, JsonObject] = {}
         self._pieces: defaultdict[int, list[str]] = defaultdict(list)
@@ -86,10 +90,17 @@ class ResponsesReply:
         """
         if event.data.strip() == END_OF_STREAM:
             return False
+        self._data = event.data
         payload = parse_payload(event.data)
         kind = as_text(payload.get("type")) or _kind_of_whole(payload) or event.event
         take = self._takers.get(kind)
-        return take(payload) if take is not None else kind.endswith(".delta")
+        if take is not None:
+            return take(payload)
+        if not kind.endswith(".delta"):
+            return False
+        # Its item brings the text once more when it is done. What has no end is noticed here.
+        self._meter.keep_text(as_text(payload.get("delta")))
+        return True
 
     def turn(self, model: str) -> Turn:
         """Make the turn.
@@ -118,16 +129,27 @@ class ResponsesReply:
         )
 
     def _take_begun(self, payload: JsonObject) -> bool:
-        self._begun[_index(payload)] = as_object(payload.get("item"))
+        self._meter.add_part()
+        self._begun[_index(payload)] = self._item(payload)
         return True
 
     def _take_done(self, payload: JsonObject) -> bool:
-        self._done[_index(payload)] = as_object(payload.get("item"))
+        self._done[_index(payload)] = self._item(payload)
         return True
 
     def _take_piece(self, payload: JsonObject) -> bool:
-        self._pieces[_index(payload)].append(as_text(payload.get("delta")))
+        piece = as_text(payload.get("delta"))
+        self._meter.keep_text(piece)
+        self._pieces[_index(payload)].append(piece)
         return True
+
+    def _item(self, payload: JsonObject) -> JsonObject:
+        item = as_object(payload.get("item"))
+        self._meter.keep_json(self._data)
+        if _is_call(item):
+            self._meter.check_id(as_text(item.get("call_id")))
+            self._meter.check_id(as_text(item.get("name")))
+        return item
 
     def _take_end(self, payload: JsonObject) -> bool:
         # A server that does not stream sends the response itself.

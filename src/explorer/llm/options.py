@@ -6,6 +6,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import SecretStr
 
 from explorer.errors import ConfigError, CredentialsError
+from explorer.llm.bounds import BOUNDS, ReplyBounds
 from explorer.settings import Price
 
 NO_KEY = SecretStr("")
@@ -37,6 +38,8 @@ class ClientOptions:
     timeouts: Timeouts = field(default_factory=Timeouts)
     price: Price | None = None
     """Used for models without a known price."""
+    bounds: ReplyBounds = BOUNDS
+    """The most that is read of a reply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable
 
 import httpx2
 
+from explorer.llm.bounds import BOUNDS, ReplyBounds
 from explorer.llm.faults import model_error, read_refusal
 from explorer.llm.foreign_answers import connection_error, transport_errors
+from explorer.llm.guarding import guards
 from explorer.llm.options import Place
 
 OWN_TO_EACH = frozenset({b"content-length", b"idempotency-key"})
@@ -23,12 +25,18 @@ class Sender:
     Args:
         first: Sends a body through the SDK and returns the raw response; its errors are `ModelError`.
         client: The client that the SDK sends over.
-        place: Where requests go, for error messages.
+        place: Where requests go; the client is kept from leading them elsewhere.
+        bounds: The most that is read of an answer.
     """
 
     def __init__(
-        self, first: Callable[[bytes], Awaitable[httpx2.Response]], client: httpx2.AsyncClient, place: Place
+        self,
+        first: Callable[[bytes], Awaitable[httpx2.Response]],
+        client: httpx2.AsyncClient,
+        place: Place,
+        bounds: ReplyBounds = BOUNDS,
     ) -> None:
+        client.event_hooks = guards(place, bounds)
         self._first = first
         self._client = client
         self._place = place

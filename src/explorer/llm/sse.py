@@ -5,8 +5,7 @@ Own code, because a few lines suffice and the SDKs' readers build typed objects 
 
 from typing import NamedTuple
 
-MAX_EVENT_BYTES = 32 * 1024 * 1024
-"""More than any provider's longest reply; a stream beyond it is broken or hostile."""
+from explorer.llm.bounds import BOUNDS, ReplyBounds
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -20,15 +19,21 @@ class ServerEvent(NamedTuple):
     """Its data lines, joined by line feeds."""
 
 
-class EventTooLargeError(ValueError):
-    """An event, or a line of one, is longer than allowed."""
+class StreamTooLargeError(ValueError):
+    """An event, or a line of one, is longer than allowed, or there are too many; says more than what was sent."""
 
 
 class EventParser:
-    """Turns chunks of bytes, cut anywhere, into events."""
+    """Turns chunks of bytes, cut anywhere, into events.
 
-    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
-        self._max_event_bytes = max_event_bytes
+    Args:
+        bounds: How long an event may be, and how many there may be.
+    """
+
+    def __init__(self, bounds: ReplyBounds = BOUNDS) -> None:
+        self._bounds = bounds
+        self._count = 0
+        """Of all events so far."""
         self._rest = bytearray()
         """A line whose end has not come yet."""
         self._is_after_return = False
@@ -42,7 +47,7 @@ class EventParser:
         """Take the next bytes and return the events they complete.
 
         Raises:
-            EventTooLargeError: An event grew beyond the limit.
+            StreamTooLargeError: An event is too long, or there are too many.
         """
         if not chunk:
             return []
@@ -61,8 +66,7 @@ class EventParser:
                 self._event = line[7:].decode("utf-8", "replace")
             else:
                 self._take(line, events)
-        if len(self._rest) + self._data_bytes > self._max_event_bytes:
-            raise EventTooLargeError(f"an event is longer than {self._max_event_bytes} bytes")
+        self._check(len(events))
         return events
 
     def close(self) -> list[ServerEvent]:
@@ -75,6 +79,13 @@ class EventParser:
         for last in (line, b"") if line else (b"",):
             self._take(last, events)
         return events
+
+    def _check(self, new_events: int) -> None:
+        self._count += new_events
+        if len(self._rest) + self._data_bytes > self._bounds.event_bytes:
+            raise StreamTooLargeError(f"{self._bounds.event_bytes:,} bytes in one event")
+        if self._count > self._bounds.events:
+            raise StreamTooLargeError(f"{self._bounds.events:,} events in one reply")
 
     def _lines(self, chunk: bytes) -> list[bytes]:
         """The lines that a chunk completes; a long line in many chunks is not searched again."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
 import orjson
@@ -9,8 +10,16 @@ import orjson
 from explorer.errors import ModelError, ModelFault
 from explorer.messages import JsonObject, mend_text
 
+TOO_DEEP = "nested too deeply"
 EXCERPT_CHARS = 40
 """Of broken JSON, shown on either side of the place where it breaks."""
+
+
+MAX_DEPTH = 64
+"""Of nested JSON. A tool's arguments need less than 10; records of a run can be written down to about 200."""
+
+
+_TOO_DEEP_STREAM = f"the stream holds JSON that is nested deeper than {MAX_DEPTH} levels"
 
 
 class Arguments(NamedTuple):
@@ -49,9 +58,13 @@ def parse_payload(data: str) -> JsonObject:
         except orjson.JSONDecodeError:
             # It refuses half surrogate pairs, which servers do send, and tells less well what is wrong.
             payload = _STRICT.decode(data)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise ModelError(ModelFault.OVERSIZED, _TOO_DEEP_STREAM) from error
+    except ValueError as error:
         message = f"the stream holds broken JSON ({error}): {_excerpt(data, 0)}"
         raise ModelError(ModelFault.TRANSPORT, message) from error
+    if is_too_deep(payload, data):
+        raise ModelError(ModelFault.OVERSIZED, _TOO_DEEP_STREAM)
     if not isinstance(payload, dict):
         raise ModelError(ModelFault.TRANSPORT, f"the stream holds no JSON object: {_excerpt(data, 0)}")
     return as_object(payload)  # pyright: ignore[reportUnknownArgumentType] - foreign JSON
@@ -70,13 +83,39 @@ def parse_arguments(raw: str) -> Arguments:
         where = f"line {error.lineno}, column {error.colno} (character {error.pos} of {len(raw)})"
         problem = f"{error.msg} at {where}, near {_excerpt(raw, error.pos)}"
     except (ValueError, RecursionError) as error:
-        problem = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        problem = str(error) if isinstance(error, ValueError) else TOO_DEEP
     else:
+        if is_too_deep(value, raw):
+            return Arguments(None, f"The arguments are {TOO_DEEP}. Call again with a flatter object.")
         if isinstance(value, dict):
             return Arguments(as_object(value), "")  # pyright: ignore[reportUnknownArgumentType] - foreign JSON
         return Arguments(None, not_an_object(value))
     message = f"The arguments are not valid JSON: {problem}. Arguments must be one complete JSON object."
     return Arguments(None, mend_text(message))
+
+
+def is_too_deep(value: object, text: str) -> bool:
+    """Say whether JSON is nested too deeply to be passed on, level by level and without recursion.
+
+    Args:
+        value: What was read.
+        text: What it was read from: with few brackets there cannot be many levels.
+    """
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> Iterable[Any]:  # noqa: ANN401 - foreign JSON
+    if isinstance(value, dict):
+        value = list(cast("JsonObject", value).values())
+    children = cast("list[Any]", value) if isinstance(value, list) else []
+    return [child for child in children if isinstance(child, dict | list)]
 
 
 def not_an_object(value: object) -> str:
