@@ -31,6 +31,8 @@ class Head:
     tools: tuple[ToolSchema, ...]
     run: str = ""
     """The run's id: requests with one run and role go to the same place of the provider's cache."""
+    effort: str = ""
+    """How much the model is to reason; empty: as the vendor has it."""
 
     @cached_property
     def bytes(self) -> int:
@@ -143,6 +145,7 @@ def _request(state: AgentState, head: Head, hold: Hold) -> Request:
         history=tuple(state.messages),
         max_output_tokens=hold.max_output_tokens,
         run=head.run,
+        effort=head.effort,
     )
 
 

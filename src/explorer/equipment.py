@@ -9,6 +9,7 @@ from explorer.context import DEFAULT_WINDOW_TOKENS
 from explorer.errors import ConfigError
 from explorer.events import Source
 from explorer.evidence import SourceDraft, Store
+from explorer.llm.effort import check_effort
 from explorer.llm.models import OFFLINE, OPENAI, Choice, ModelRef, choose
 from explorer.llm.offline import OfflineClient
 from explorer.llm.open_clients import Clients, Patience
@@ -20,7 +21,7 @@ from explorer.outside import Outside
 from explorer.prompts import PromptLoader, Role, built_in_roles
 from explorer.report import SAMPLE_FLAG
 from explorer.sandbox.choosing import Sandbox, choose_sandbox
-from explorer.settings import Price, Settings, Tier
+from explorer.settings import EVERY_ROLE, Price, Settings, Tier
 from explorer.team import Model
 from explorer.tool import Tool
 from explorer.tools.web import CheckAddress, as_asked
@@ -67,7 +68,8 @@ class Equipment:
             client, self.clients.gate_for(ref), on_failure, seconds_left=seconds_left, timing=self.clients.timing
         )
         window = window_of(ref, self.settings)
-        return Model(str(ref), ref.name, retrying, worst_cost(ref, self.settings), window)
+        effort = effort_of(self.settings, self.roles[role])
+        return Model(str(ref), ref.name, retrying, worst_cost(ref, self.settings), window, effort)
 
 
 def _labelled(store: Store) -> Store:
@@ -96,8 +98,9 @@ async def open_equipment(
     roles = load_roles(settings)
     asked = settings if own_client is None else settings.model_copy(update={"model": OFFLINE, "role_models": {}})
     choice = await choose_models(asked, roles)
-    for ref in choice.models.values():
+    for role, ref in choice.models.items():
         worst_cost(ref, settings)
+        check_effort(ref, effort_of(settings, roles[role]))
     async with AsyncExitStack() as stack:
         outside = await stack.enter_async_context(Outside.open(settings, progress))
         clients = await stack.enter_async_context(
@@ -124,9 +127,10 @@ def load_roles(settings: Settings) -> dict[str, Role]:
     """
     folders = [built_in_roles(), *([settings.roles_dir] if settings.roles_dir is not None else [])]
     roles = PromptLoader(folders).roles()
-    for name in settings.role_models:
-        if name not in roles:
-            raise ConfigError(f"a model is set for the role {name!r}, which is not there", hint="explorer agents")
+    for what, named in (("a model", settings.role_models), ("an effort", settings.effort.keys() - {EVERY_ROLE})):
+        for name in sorted(named):
+            if name not in roles:
+                raise ConfigError(f"{what} is set for the role {name!r}, which is not there", hint="explorer agents")
     return roles
 
 
@@ -141,6 +145,11 @@ async def choose_models(settings: Settings, roles: Mapping[str, Role]) -> Choice
 
 def _tier(role: Role) -> Tier:
     return Tier(role.model) if role.model in set(Tier) else Tier.BALANCED
+
+
+def effort_of(settings: Settings, role: Role) -> str:
+    """How much a role's model is to reason: the user's word for it, else for all, else the role file's; empty: none."""
+    return settings.effort.get(role.name) or settings.effort.get(EVERY_ROLE) or role.effort
 
 
 def worst_cost(ref: ModelRef, settings: Settings) -> WorstCost:

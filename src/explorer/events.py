@@ -60,6 +60,8 @@ class RoleLoaded(Event):
     system: str
     tools: tuple[ToolSchema, ...]
     max_steps: int
+    effort: str = Field(default="", exclude_if=lambda effort: not effort)
+    """How much the model is to reason; empty: as the vendor has it."""
 
 
 class AgentStarted(Event):

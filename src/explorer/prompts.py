@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from explorer.errors import ConfigError
-from explorer.settings import Tier
+from explorer.settings import Effort, Tier
 
 ORCHESTRATOR = "orchestrator"
 CALL_AGENT = "call_agent"
@@ -37,6 +38,8 @@ class Role(BaseModel):
     tools: tuple[str, ...]
     model: str = Tier.BALANCED
     """A tier (`strong`, `balanced`, `fast`) or a model's name."""
+    effort: Effort | Literal[""] = ""
+    """How much its model is to reason; empty: as the vendor has it."""
     limits: RoleLimits = RoleLimits()
     prompt: str
     path: Path

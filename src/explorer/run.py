@@ -151,7 +151,7 @@ async def resume(folder: Path, settings: Settings, message: str = "", extras: Ex
 def as_started(now: Settings, fold: Fold) -> Settings:
     """The settings of a resumed run: as recorded at its start, but for what is set explicitly now.
 
-    Models stay the ones each role was loaded with, unless another is asked for.
+    Models and efforts stay the ones each role was loaded with, unless others are asked for.
     """
     assert fold.started is not None
     recorded = Settings.model_validate(fold.started.settings)
@@ -164,7 +164,10 @@ def as_started(now: Settings, fold: Fold) -> Settings:
     )
     loaded = {} if explicit.get("model", "auto") != "auto" else {role: head.model for role, head in fold.heads.items()}
     role_models = {**recorded.role_models, **loaded, **now.role_models}
+    efforts = {role: head.effort for role, head in fold.heads.items() if head.effort}
     kept = {"limits": limits, "services": services, "role_models": role_models, "secrets": now.secrets}
+    if "effort" not in explicit:
+        kept["effort"] = {**recorded.effort, **efforts}
     return recorded.model_copy(update={**explicit, **kept})
 
 

@@ -3,6 +3,7 @@
 import re
 from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
@@ -12,6 +13,11 @@ SEARCH_ENGINES = ("auto", "tavily", "brave", "exa", "searxng", "ddgs")
 
 SHELLS = ("auto", "off", "unsafe")
 """What `shell` may be."""
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""How much a model is to reason, in the vendors' words; each model knows some of them."""
+EVERY_ROLE = "*"
+"""In `effort`: all roles that are not named."""
 
 
 class Tier(StrEnum):
@@ -115,6 +121,12 @@ class Settings(BaseModel):
     other goes to the OpenAI-compatible server). `openai-responses:<name>` and `openai-chat:<name>` say the API, too."""
     role_models: dict[str, str] = {}
     """Model by role, over `model`."""
+    anthropic_model: str = ""
+    """The model of all roles where `model` is `auto` and Anthropic is taken; empty: the tiers' defaults."""
+    openai_model: str = ""
+    """The same for OpenAI and compatible servers."""
+    effort: dict[str, Effort] = {}
+    """How much models are to reason, by role or for `EVERY_ROLE`; none: as the role's file or the vendor has it."""
     roles_dir: Path | None = None
     """A folder of the user's with further role files, or files that replace built-in ones by name."""
     language: str = ""

@@ -36,6 +36,8 @@ class Model:
     worst_cost: WorstCost
     window_tokens: int | None = DEFAULT_WINDOW_TOKENS
     """None: its conversations are never shortened."""
+    effort: str = ""
+    """How much it is to reason; empty: as the vendor has it."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,12 @@ class Team:
         model = self._parts.model_of(role)
         await self._parts.record(
             RoleLoaded(
-                role=role, model=model.label, system=known.prompt, tools=schemas, max_steps=known.limits.max_steps
+                role=role,
+                model=model.label,
+                system=known.prompt,
+                tools=schemas,
+                max_steps=known.limits.max_steps,
+                effort=model.effort,
             )
         )
 
@@ -202,7 +209,7 @@ class Team:
         model = self._parts.model_of(state.role)
         toolbox = Toolbox(self._tools[tool.name] for tool in loaded.tools if tool.name in self._tools)
         room = AgentRoom(
-            head=Head(model=model.name, system=loaded.system, tools=loaded.tools, run=self._run_id),
+            head=Head(model.name, loaded.system, loaded.tools, self._run_id, model.effort),
             client=model.client,
             calls=CallRoom(toolbox, self._parts.record, self._spill, self._parts.workspace.digest, self._gate),
             account=lambda: self._account(state.role),

@@ -88,6 +88,17 @@ def test_models_by_role_are_overlaid_role_by_role(tmp_path: Path) -> None:
     assert settings.role_models == {"searcher": "e=f", "writer": "b", "analyzer": "c"}
 
 
+def test_efforts_are_for_all_roles_or_for_one(tmp_path: Path) -> None:
+    """A variable, a file and repeated flags say the same; a flag stands in for the whole of the others."""
+    (tmp_path / "explorer.toml").write_text('effort = ["low", "writer=high"]\n')
+    environment = {"HOME": str(tmp_path)}
+    assert read_configuration(NO_FLAGS, environment, tmp_path).settings.effort == {"*": "low", "writer": "high"}
+    environment["EXPLORER_EFFORT"] = "max, searcher=none"
+    assert read_configuration(NO_FLAGS, environment, tmp_path).settings.effort == {"*": "max", "searcher": "none"}
+    flags = flags_of(RunOptions(effort=("writer=high", "medium")))
+    assert read_configuration(flags, environment, tmp_path).settings.effort == {"writer": "high", "*": "medium"}
+
+
 @pytest.mark.parametrize(
     ("variable", "text", "name", "value"),
     [
@@ -118,6 +129,9 @@ def test_values_are_read(variable: str, text: str, name: str, value: object, tmp
         ("EXPLORER_MAX_TIME", "inf"),
         ("EXPLORER_MAX_AGENTS", "none"),
         ("EXPLORER_PRICE", "3"),
+        ("EXPLORER_EFFORT", "hihg"),
+        ("EXPLORER_EFFORT", "=high"),
+        ("EXPLORER_EFFORT", "writer=high,"),
         ("EXPLORER_HN_API_URL", "hn.example"),
         ("OPENAI_BASE_URL", "file:///etc/passwd"),
         ("EXPLORER_ALLOW_HOSTS", "a b/c"),

@@ -27,6 +27,7 @@ from model_servers import AnthropicServer, OpenAIServer, Reply
 TIERS: Mapping[str, Tier] = {"orchestrator": Tier.STRONG, "searcher": Tier.FAST}
 ANTHROPIC_KEY = Secrets(anthropic_key=SecretStr("a"))
 OPENAI_KEY = Secrets(openai_key=SecretStr("o"))
+BOTH_KEYS = Secrets(anthropic_key=SecretStr("a"), openai_key=SecretStr("o"))
 
 
 def nowhere() -> str:
@@ -136,6 +137,35 @@ async def test_a_local_server_is_found() -> None:
         named = await choose(Settings(model="qwen"), TIERS, local_urls=[nowhere(), server.url])
     assert (set(choice.models.values()), choice.openai_url) == ({ModelRef(OPENAI, "llama")}, server.url)
     assert (set(named.models.values()), named.openai_url) == ({ModelRef(OPENAI, "qwen")}, server.url)
+
+
+@pytest.mark.parametrize(
+    ("named", "secrets", "chosen"),
+    [
+        ({"openai_model": "gpt-x"}, OPENAI_KEY, ModelRef(OPENAI, "gpt-x")),
+        ({"anthropic_model": "claude-x"}, ANTHROPIC_KEY, ModelRef(ANTHROPIC, "claude-x")),
+        ({"openai_model": "gpt-x"}, BOTH_KEYS, ModelRef(OPENAI, "gpt-x")),
+        ({"openai_model": "gpt-x", "anthropic_model": "claude-x"}, BOTH_KEYS, ModelRef(ANTHROPIC, "claude-x")),
+        ({"openai_model": "gpt-x", "model": "openai:gpt-y"}, OPENAI_KEY, ModelRef(OPENAI, "gpt-y")),
+        ({"openai_model": "gpt-x"}, Secrets(), ModelRef(OFFLINE, OFFLINE)),
+    ],
+)
+async def test_the_vendors_own_variable_names_the_model(
+    named: dict[str, str], secrets: Secrets, chosen: ModelRef
+) -> None:
+    """OPENAI_MODEL and ANTHROPIC_MODEL hold for all roles, wherever `--model` names none."""
+    choice = await choose(Settings(secrets=secrets).model_copy(update=named), TIERS, local_urls=[nowhere()])
+    assert set(choice.models.values()) == {chosen}
+
+
+async def test_a_named_model_of_another_server_is_not_looked_up() -> None:
+    """With OPENAI_BASE_URL and OPENAI_MODEL the server is not asked for its list; one on this machine is."""
+    settings = Settings(openai_model="qwen", services=Services(openai_url=nowhere()))
+    assert set((await choose(settings, TIERS)).models.values()) == {ModelRef(OPENAI, "qwen")}
+    with OpenAIServer([]) as server:
+        server.models = ("llama", "qwen")
+        local = await choose(Settings(openai_model="qwen"), TIERS, local_urls=[server.url])
+    assert set(local.models.values()) == {ModelRef(OPENAI, "qwen")}
 
 
 async def test_a_local_server_does_not_stand_in_for_a_key() -> None:

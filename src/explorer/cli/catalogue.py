@@ -11,7 +11,7 @@ from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line
 from explorer.cli.reading import configured
 from explorer.cli.table import aligned
-from explorer.equipment import SHELL_TOOLS, choose_models, choose_shell, load_roles
+from explorer.equipment import SHELL_TOOLS, choose_models, choose_shell, effort_of, load_roles
 from explorer.errors import ToolError
 from explorer.events import Source
 from explorer.evidence import SourceDraft
@@ -65,10 +65,15 @@ def models(*, options: ModelOptions = MODEL) -> int:
     roles = load_roles(settings)
     choice = asyncio.run(choose_models(settings, roles))
     if options.output_format == "text":
-        rows = [(name, str(choice.models[name]), role.model) for name, role in roles.items()]
-        emit(f"{aligned(('ROLE', 'MODEL', 'ASKS FOR'), rows)}\n\n{one_line(choice.why)}")
+        rows = [
+            (name, str(choice.models[name]), role.model, effort_of(settings, role) or "-")
+            for name, role in roles.items()
+        ]
+        emit(f"{aligned(('ROLE', 'MODEL', 'ASKS FOR', 'EFFORT'), rows)}\n\n{one_line(choice.why)}")
     else:
-        emit_json({"models": {name: str(ref) for name, ref in choice.models.items()}, "why": choice.why})
+        efforts = {name: effort for name, role in roles.items() if (effort := effort_of(settings, role))}
+        models = {name: str(ref) for name, ref in choice.models.items()}
+        emit_json({"models": models, "efforts": efforts, "why": choice.why})
     return 0
 
 
@@ -93,6 +98,7 @@ def first_sentence(text: str) -> str:
 def _role_page(role: Role) -> str:
     rows = [
         ("model", role.model),
+        *([("effort", role.effort)] if role.effort else []),
         ("limit", counted(role.limits.max_steps, "step")),
         ("tools", ", ".join(role.tools)),
         ("file", str(role.path)),

@@ -32,6 +32,8 @@ def written(value: object) -> str:
         return "-"
     if isinstance(value, list):
         return ",".join(str(item) for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, dict) and all(isinstance(item, str) for item in value.values()):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return ",".join(f"{name}={item}" for name, item in value.items())  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, dict):
         return "/".join(str(item) for item in value.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return str(value)

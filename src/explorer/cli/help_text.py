@@ -66,6 +66,8 @@ Commands:
 Models and roles:
   --model NAME             for all roles; `searcher=NAME` for one (repeatable).
                            auto, offline, anthropic:NAME, openai:NAME, or NAME
+  --effort VALUE           how much models reason: none, minimal, low, medium,
+                           high, xhigh, max; `writer=high` for one role
   --judge MODEL            judges whether the sources carry what is cited
   --roles DIR              your own role files, over the built-in ones
   --no-shell               agents cannot run commands at all

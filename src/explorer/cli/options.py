@@ -67,6 +67,17 @@ class ModelOptions(CommonOptions):
             "auto, offline, anthropic:NAME, openai:NAME, or a bare NAME.",
         ),
     ] = ()
+    effort: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--effort",
+            negative="",
+            show_default=False,
+            group=MODELS,
+            help="How much models reason: none, minimal, low, medium, high, xhigh or max, or "
+            "`writer=high` for one role; repeatable. Otherwise as the vendor has it.",
+        ),
+    ] = ()
 
 
 @Parameter(name="*")

@@ -49,6 +49,7 @@ def flags_of(options: CommonOptions) -> Flags:
     if isinstance(options, AskOptions):
         given["corpus"] = options.corpus
     if isinstance(options, ModelOptions):
+        given["effort"] = ",".join(options.effort) if options.effort else None
         for model in options.model:
             role, equals, name = model.partition("=")
             if equals and ROLE.fullmatch(role):

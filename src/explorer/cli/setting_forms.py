@@ -4,8 +4,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from explorer.settings import EVERY_ROLE, Effort
 
 TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -89,6 +92,17 @@ def price(raw: str) -> dict[str, float]:
     return {"input_usd": _amount(inward), "output_usd": _amount(outward)}
 
 
+def efforts(raw: str) -> dict[str, str]:
+    """`high`, `writer=high` or `low,writer=high`: how much models are to reason, for all roles or for one."""
+    found: dict[str, str] = {}
+    for part in raw.split(","):
+        role, equals, word = part.strip().rpartition("=")
+        if word not in get_args(Effort) or (equals and re.fullmatch(r"[a-z][a-z0-9_-]*", role) is None):
+            raise ValueError(raw)
+        found[role or EVERY_ROLE] = word
+    return found
+
+
 def hosts(raw: str) -> tuple[str, ...]:
     """Host names, parted by commas."""
     names = tuple(name.strip().lower() for name in raw.split(",") if name.strip())
@@ -150,4 +164,5 @@ A_PATH = "a path"
 COUNT = "a whole number, 1 or more"
 COUNT_OR_NONE = f"{COUNT}, or `{NO_LIMIT}`"
 A_URL = "a URL that starts with http:// or https://"
+AN_EFFORT = f"one of {', '.join(get_args(Effort))}, for all roles or as ROLE=VALUE, parted by commas"
 A_KEY = "a key in one piece: no spaces, no line breaks"

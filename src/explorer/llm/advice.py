@@ -12,7 +12,7 @@ NO_SUCH_ROUTE = frozenset({404, 405, 501})
 _RESPONSES_ONLY = re.compile(r"v1/responses")
 """Part of what OpenAI's Chat Completions says of models that it refuses, or refuses together with tools."""
 
-_ABOUT_EFFORT = re.compile(r"effort|Unsupported value", re.IGNORECASE)
+_ABOUT_EFFORT = re.compile(r"effort", re.IGNORECASE)
 
 
 class Advised:
@@ -49,9 +49,12 @@ class Advised:
             return None
         if self._api == OPENAI_RESPONSES and error.status in NO_SUCH_ROUTE:
             return _other_api("the Responses API", f"{OPENAI_CHAT}:{request.model}", error)
-        if request.effort and request.effort in error.message and _ABOUT_EFFORT.search(error.message):
+        refused_value = f"Unsupported value: '{request.effort}'"
+        if request.effort and (refused_value in error.message or _ABOUT_EFFORT.search(error.message)):
             message = f"{request.model} does not take the effort {request.effort!r}; {error.message}"
-            return ModelError(ModelFault.UNSUPPORTED, message, hint="name another: --effort VALUE")
+            return ModelError(
+                ModelFault.UNSUPPORTED, message, hint="name another: --effort VALUE, or --effort ROLE=VALUE"
+            )
         return None
 
 

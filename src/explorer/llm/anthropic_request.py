@@ -35,7 +35,10 @@ def to_head(request: Request) -> JsonObject:
 
 def to_rest(request: Request) -> JsonObject:
     """Write what may differ each time."""
-    return {"max_tokens": request.max_output_tokens}
+    rest: JsonObject = {"max_tokens": request.max_output_tokens}
+    if request.effort:
+        rest["output_config"] = {"effort": request.effort}
+    return rest
 
 
 def to_messages(request: Request, kept: Collection[int] = ()) -> list[JsonObject]:

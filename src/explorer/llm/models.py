@@ -36,6 +36,7 @@ OPENAI_APIS = frozenset({OPENAI, OPENAI_RESPONSES, OPENAI_CHAT})
 """Ways to ask a server of OpenAI's kind: through the API that fits the server, or through the named one."""
 
 KEY_SETTINGS: Mapping[str, str] = {ANTHROPIC: "ANTHROPIC_API_KEY", OPENAI: "OPENAI_API_KEY"}
+MODEL_SETTINGS: Mapping[str, str] = {ANTHROPIC: "ANTHROPIC_MODEL", OPENAI: "OPENAI_MODEL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +134,41 @@ def _is_named(text: str) -> bool:
 async def _automatic(settings: Settings, local_urls: Sequence[str]) -> _Default:
     """Take the first that is at hand: Anthropic's key, OpenAI's key or URL, a local server, offline."""
     services, secrets = settings.services, settings.secrets
-    if _is_set(secrets.anthropic_key) or services.anthropic_url:
+    is_elsewhere = bool(services.openai_url) and not is_official(services.openai_url)
+    has_openai = is_elsewhere or _is_set(secrets.openai_key)
+    names_openai = bool(settings.openai_model) and not settings.anthropic_model and has_openai
+    if (_is_set(secrets.anthropic_key) or services.anthropic_url) and not names_openai:
         given = "ANTHROPIC_API_KEY" if _is_set(secrets.anthropic_key) else "ANTHROPIC_BASE_URL"
-        return _by_tier(ANTHROPIC, f"{given} is set")
-    if services.openai_url and not is_official(services.openai_url):
+        return _named(ANTHROPIC, settings.anthropic_model, given) or _by_tier(ANTHROPIC, f"{given} is set")
+    if is_elsewhere:
         check_url(services.openai_url, "OPENAI_BASE_URL")
-        name = (await list_models(services.openai_url, secrets.openai_key))[0]
-        return _always(ModelRef(OPENAI, name), "the first model of OPENAI_BASE_URL")
-    if _is_set(secrets.openai_key):
-        return _by_tier(OPENAI, "OPENAI_API_KEY is set")
+        named = _named(OPENAI, settings.openai_model, "OPENAI_BASE_URL")
+        return named or _first_of(await list_models(services.openai_url, secrets.openai_key))
+    if has_openai:
+        named = _named(OPENAI, settings.openai_model, "OPENAI_API_KEY")
+        return named or _by_tier(OPENAI, "OPENAI_API_KEY is set")
+    return await _local(settings, local_urls)
+
+
+async def _local(settings: Settings, local_urls: Sequence[str]) -> _Default:
+    """Take a server on this machine, with the model that OPENAI_MODEL names where it has that; else offline."""
     server = await find_local_server(local_urls)
-    if server is not None:
-        found = _always(ModelRef(OPENAI, server.models[0]), f"a server answers at {server.url}")
-        return _Default(found.model_of, found.why, server.url)
-    return _always(ModelRef(OFFLINE, OFFLINE), "no key is set and no local server answers")
+    if server is None:
+        return _always(ModelRef(OFFLINE, OFFLINE), "no key is set and no local server answers")
+    name = settings.openai_model if settings.openai_model in server.models else server.models[0]
+    found = _always(ModelRef(OPENAI, name), f"a server answers at {server.url}")
+    return _Default(found.model_of, found.why, server.url)
+
+
+def _first_of(names: Sequence[str]) -> _Default:
+    return _always(ModelRef(OPENAI, names[0]), "the first model of OPENAI_BASE_URL")
+
+
+def _named(provider: str, name: str, given: str) -> _Default | None:
+    """The model that the vendor's own variable names for all roles; None when it names none."""
+    if not name:
+        return None
+    return _always(ModelRef(provider, name), f"{given} is set, and {MODEL_SETTINGS[provider]} names the model")
 
 
 def _by_tier(provider: str, why: str) -> _Default:

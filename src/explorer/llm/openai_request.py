@@ -8,6 +8,9 @@ from explorer.messages import JsonObject, Request, Results, Turn, UserText
 
 PROVIDER = "openai-chat"
 
+OPENAI_TURNS = frozenset({PROVIDER, "openai-responses"})
+"""The `provider` of turns that came from a server of OpenAI's kind, through either of its APIs."""
+
 OFFICIAL_HOST = "api.openai.com"
 
 MAX_CACHE_KEY_CHARS = 64
@@ -49,7 +52,10 @@ def to_rest(request: Request, *, official: bool) -> JsonObject:
 
     OpenAI's models reject the older name of the output limit, most other servers know only that.
     """
-    return {"max_completion_tokens" if official else "max_tokens": request.max_output_tokens}
+    rest: JsonObject = {"max_completion_tokens" if official else "max_tokens": request.max_output_tokens}
+    if request.effort:
+        rest["reasoning_effort"] = request.effort
+    return rest
 
 
 def to_messages(request: Request) -> list[JsonObject]:

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from explorer.events import CitationsJudged, Record, RunForked, RunStarted, TurnTaken
-from explorer.llm.models import OPENAI, OPENAI_APIS
-from explorer.llm.openai_request import is_official
+from explorer.llm.openai_request import OPENAI_TURNS, is_official
 from explorer.llm.prices import cost_usd
 from explorer.messages import Turn, Usage
 from explorer.spending.clock import Life
@@ -185,10 +184,10 @@ def _saved_usd(turn: Turn, *, is_openai: bool) -> float | None:
     usage = turn.usage
     if not usage.cache_read_tokens and not usage.cache_write_tokens:
         return 0.0
-    is_of_openai = turn.provider in OPENAI_APIS
+    is_of_openai = turn.provider in OPENAI_TURNS
     if turn.cost_usd is None or (is_of_openai and not is_openai):
         return None
-    vendor = OPENAI if is_of_openai else turn.provider
+    vendor = "openai" if is_of_openai else turn.provider
     uncached = usage.model_copy(update={"cache_read_tokens": 0, "cache_write_tokens": 0})
     plain, cached = (cost_usd(turn.model, vendor, one, None) for one in (uncached, usage))
     return None if plain is None or cached is None else plain - cached

@@ -1,0 +1,26 @@
+"""How much a model is to reason: the words that each vendor knows."""
+
+from collections.abc import Mapping
+from typing import get_args
+
+from explorer.errors import ConfigError
+from explorer.llm.models import ANTHROPIC, OPENAI, ModelRef
+from explorer.settings import Effort
+
+EFFORTS: Mapping[str, tuple[str, ...]] = {
+    ANTHROPIC: ("low", "medium", "high", "xhigh", "max"),
+    OPENAI: get_args(Effort),
+}
+"""By vendor; a test compares them with the SDKs. Which of them a model knows, its vendor says when it is asked."""
+
+
+def check_effort(model: ModelRef, effort: str) -> None:
+    """Refuse a word that a model's vendor does not know, before anything is asked. The stand-in takes any: it has none.
+
+    Raises:
+        ConfigError: Names the words there are.
+    """
+    known = EFFORTS.get(model.vendor)
+    if effort and known is not None and effort not in known:
+        message = f"{model} does not take the effort {effort!r}"
+        raise ConfigError(message, hint=f"one of {', '.join(known)}: --effort VALUE, or --effort ROLE=VALUE")
