@@ -1,7 +1,7 @@
 # Everyday commands. CI runs `.ci/run`: the same check, then the slow tests.
 export UV_PYTHON_DOWNLOADS ?= never
 
-.PHONY: setup format check slow crash bench golden
+.PHONY: setup format check slow crash floods bench golden
 
 setup:  ## everything a developer needs, in .venv
 	uv sync --locked --all-groups
@@ -18,6 +18,9 @@ slow:  ## the tests left out of the check because they take long
 
 crash:  ## end the process at every barrier, resume it, compare; prints the figures
 	uv run python tests/crash/enumerate.py --all
+
+floods:  ## servers that send without end, at every adapter: prints memory, time and error of each
+	PYTHONPATH=tests uv run python -m faults.flood_table
 
 bench:  ## what a turn costs, beside plain SDK loops and bare HTTP
 	uv run python bench/run.py
