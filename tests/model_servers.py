@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Self
 
-from vendor_rules import anthropic, openai_responses, rule
+from vendor_rules import anthropic, anthropic_thinking, openai_responses, rule
 
 JsonObject = dict[str, Any]
 
@@ -39,6 +39,7 @@ class Reply:
     stop: str = ""
     """`end`, `tool_use`, `max_tokens`, `refusal`, `pause`, `context` or a vendor's word; empty: what fits."""
     thinking: str = ""
+    """In words; on Anthropic's wire signed, and before each call but the first there is some without words, too."""
     redacted: str = ""
     """Encrypted thinking (Anthropic only)."""
     explanation: str = ""
@@ -316,6 +317,8 @@ class AnthropicServer(ModelServer):
 
     path = "/v1/messages"
     rules = anthropic.RULES
+    thinks = False
+    """Whether every reply has reasoning, as those of current models do."""
     stops: ClassVar[Mapping[str, str]] = {
         "end": "end_turn",
         "pause": "pause_turn",
@@ -358,7 +361,7 @@ class AnthropicServer(ModelServer):
         }
         events = [self._event("start", "message_start", message=message)]
         events.append(self._event("start", "ping"))
-        for index, (block, deltas) in enumerate(self._blocks(reply, number)):
+        for index, (block, deltas) in enumerate(self._signed_blocks(reply, number)):
             tag = {"text": "text", "tool_use": "call"}.get(block["type"], "start")
             events.append(self._event("start", "content_block_start", index=index, content_block=block))
             events += [self._event(tag, "content_block_delta", index=index, delta=delta) for delta in deltas]
@@ -387,21 +390,32 @@ class AnthropicServer(ModelServer):
         """Write the body for a request that broke a rule."""
         return {"type": "error", "error": {"type": refusal.kind, "message": refusal.message}}
 
-    def _blocks(self, reply: Reply, number: int) -> Iterator[tuple[JsonObject, list[JsonObject]]]:
-        if reply.thinking:
-            deltas: list[JsonObject] = [
-                {"type": "thinking_delta", "thinking": piece} for piece in _pieces(reply.thinking)
-            ]
-            deltas.append({"type": "signature_delta", "signature": "c2lnbmF0dXJl=="})
-            yield {"type": "thinking", "thinking": "", "signature": ""}, deltas
+    def _signed_blocks(self, reply: Reply, number: int) -> Iterator[tuple[JsonObject, list[JsonObject]]]:
+        """The reply's blocks with its reasoning before them, and between its calls, signed for where it stands."""
+        signer = anthropic_thinking.Signer(self.requests[number])
+        has_reasoning = bool(reply.thinking) or self.thinks
+        if has_reasoning:
+            yield _thinking(reply.thinking, signer.sign())
         if reply.redacted:
-            yield {"type": "redacted_thinking", "data": reply.redacted}, []
+            yield {"type": "redacted_thinking", "data": signer.sign()}, []
+        if reply.stop == "pause":
+            # Only a tool on the vendor's side makes a turn pause.
+            yield {"type": "server_tool_use", "id": f"srvtoolu_{number}", "name": "web_search", "input": {}}, []
+        calls = 0
+        for block, deltas in self._blocks(reply, number):
+            calls += block["type"] == "tool_use"
+            if has_reasoning and block["type"] == "tool_use" and calls > 1:
+                yield _thinking("", signer.sign())
+            yield block, deltas
+            signer.say(_whole(block, deltas))
+
+    def _blocks(self, reply: Reply, number: int) -> Iterator[tuple[JsonObject, list[JsonObject]]]:
         if reply.text:
             pieces = _pieces(reply.text)
             yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces]
         for position, (name, arguments) in enumerate(reply.calls):
             call_id = f"toolu_{number}_{position}" if reply.ids is None else reply.ids[position]
-            deltas = [{"type": "input_json_delta", "partial_json": ""}]
+            deltas: list[JsonObject] = [{"type": "input_json_delta", "partial_json": ""}]
             deltas += [
                 {"type": "input_json_delta", "partial_json": piece} for piece in _pieces(_arguments_text(arguments))
             ]
@@ -410,6 +424,29 @@ class AnthropicServer(ModelServer):
     @staticmethod
     def _event(tag: str, kind: str, **fields: Any) -> tuple[str, bytes]:
         return tag, _sse({"type": kind, **fields}, kind)
+
+
+def _thinking(words: str, signature: str) -> tuple[JsonObject, list[JsonObject]]:
+    deltas: list[JsonObject] = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(words)]
+    deltas.append({"type": "signature_delta", "signature": signature})
+    return {"type": "thinking", "thinking": "", "signature": ""}, deltas
+
+
+def _whole(block: JsonObject, deltas: list[JsonObject]) -> JsonObject:
+    """A block as it is when all its pieces have come; broken arguments count as none."""
+    if block["type"] == "text":
+        return {**block, "text": "".join(delta["text"] for delta in deltas)}
+    try:
+        arguments = json.loads("".join(delta["partial_json"] for delta in deltas) or "{}")
+    except ValueError:
+        arguments = {}
+    return {**block, "input": arguments if isinstance(arguments, dict) else {}}
+
+
+class ThinkingServer(AnthropicServer):
+    """Anthropic's API with a model that always thinks: each reply's reasoning is bound to all that stands before it."""
+
+    thinks = True
 
 
 def _blocks_of(message: JsonObject) -> list[JsonObject]:

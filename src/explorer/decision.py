@@ -2,7 +2,16 @@
 
 from dataclasses import dataclass
 
-from explorer.events import AgentFinished, AnyEvent, Clearing, Compacted, NoteAdded, Status, Summarised
+from explorer.events import (
+    AgentFinished,
+    AnyEvent,
+    Clearing,
+    Compacted,
+    NoteAdded,
+    ReasoningDropped,
+    Status,
+    Summarised,
+)
 
 
 @dataclass(frozen=True)
@@ -56,4 +65,15 @@ class Summary:
         return Summarised(agent=agent, before=self.before, text=self.text)
 
 
-Decision = Note | Ending | Compaction | Summary
+@dataclass(frozen=True)
+class ReasoningDrop:
+    """Reasoning of earlier turns is to be left out of requests, up to a message."""
+
+    before: int
+
+    def event(self, agent: str) -> AnyEvent:
+        """As it goes into the journal."""
+        return ReasoningDropped(agent=agent, before=self.before)
+
+
+Decision = Note | Ending | Compaction | Summary | ReasoningDrop

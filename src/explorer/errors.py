@@ -85,6 +85,8 @@ class ModelFault(StrEnum):
     """The server or the model does not offer what the settings ask for: another API, another effort."""
     OVERSIZED = "oversized"
     """More came than any reply holds; asking again would cost the same again."""
+    STALE_REASONING = "stale_reasoning"
+    """It refuses reasoning of an earlier turn: what stands before it is not what it was made behind."""
     REJECTED = "rejected"
     """Any other 4xx: the same request will fail again."""
 

@@ -232,6 +232,14 @@ class Summarised(Event):
     """What stands in their place: the model's words, and what is on record."""
 
 
+class ReasoningDropped(Event):
+    """The provider refused reasoning of earlier turns; from now on it is left out of requests."""
+
+    type: Literal["reasoning_dropped"] = "reasoning_dropped"
+    before: int
+    """That of the turns among the first so many messages of the history."""
+
+
 class AgentFinished(Event):
     """An agent's end; on disk before its parent's result."""
 
@@ -276,6 +284,7 @@ AnyEvent = Annotated[
     | StopAsked
     | Compacted
     | Summarised
+    | ReasoningDropped
     | TurnTaken
     | TurnFailed
     | ToolStarted

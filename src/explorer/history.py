@@ -14,6 +14,7 @@ from explorer.events import (
     Clearing,
     Compacted,
     NoteAdded,
+    ReasoningDropped,
     Steered,
     Summarised,
     ToolFinished,
@@ -25,6 +26,9 @@ from explorer.weight import Weight, cleared
 
 SUMMARISE = "summarise"
 """The reason of the note that asks an agent to write down what it needs; its next turn is the answer to that."""
+
+MAX_REASONING_REFUSALS = 2
+"""After so many no reasoning of the conversation is sent back any more."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class AgentState:
     """After how many turns it last wrote a file or met a source for the first time."""
     sources: set[str] = field(default_factory=set[str])
     """Ids of the sources it met."""
+    reasoning_refusals: int = 0
+    """How often the provider refused reasoning of earlier turns."""
     is_steered: bool = False
     """The user said something that no turn has answered yet."""
     ends: bool = False
@@ -99,8 +105,8 @@ class AgentState:
                 self._begin(event)
             case "note" | "steered":
                 self._hear(event)
-            case "compacted" | "summarised":
-                self._make_room(event)
+            case "compacted" | "summarised" | "reasoning_dropped":
+                self._edit(event)
             case "turn":
                 self._take(event.turn)
             case "tool_started":
@@ -147,7 +153,9 @@ class AgentState:
         self.usage += turn.usage
         self.cost_usd += turn.cost_usd or 0.0
         self.unpriced_turns += turn.cost_usd is None
-        self.messages.append(turn)
+        # Something on the way to the provider changes what is sent: reasoning would be refused again and again.
+        is_lost = self.reasoning_refusals >= MAX_REASONING_REFUSALS
+        self.messages.append(without_bond(turn) if is_lost else turn)
         self.weight.take_turn(turn, len(self.messages))
         self._started, self._done = {}, {}
         if turn.calls:
@@ -188,6 +196,17 @@ class AgentState:
         self._brought.clear()
         self.repeated.clear()
         self.most_repeated = 0
+
+    def _edit(self, event: Compacted | Summarised | ReasoningDropped) -> None:
+        if isinstance(event, ReasoningDropped):
+            self._drop_reasoning(event)
+        else:
+            self._make_room(event)
+
+    def _drop_reasoning(self, event: ReasoningDropped) -> None:
+        self.reasoning_refusals += 1
+        old = self.messages[: event.before]
+        self.messages[: event.before] = [without_bond(one) if isinstance(one, Turn) else one for one in old]
 
     def _make_room(self, event: Compacted | Summarised) -> None:
         if isinstance(event, Compacted):
@@ -248,6 +267,11 @@ def _result(call: OpenCall) -> CallResult:
     done = call.finished
     assert done is not None
     return CallResult(id=call.call.id, name=call.call.name, content=done.content, is_error=not done.success)
+
+
+def without_bond(turn: Turn) -> Turn:
+    """A turn whose reasoning is not sent back."""
+    return turn.model_copy(update={"bound_to": ""}) if turn.bound_to else turn
 
 
 def call_key(call: ToolCall) -> str:

@@ -2,7 +2,7 @@
 
 from explorer.budget import NOTE_SHARES, Budget
 from explorer.context import after_refusal, last_words
-from explorer.decision import Decision, Ending, Note
+from explorer.decision import Decision, Ending, Note, ReasoningDrop
 from explorer.errors import ModelError, ModelFault
 from explorer.events import Status
 from explorer.history import AgentState, call_key
@@ -79,7 +79,11 @@ def after_fault(state: AgentState, error: ModelError) -> Decision | None:
     """What a request that brought no turn means for its agent; None: it is not the agent's matter, the run stops."""
     if error.fault is ModelFault.REJECTED and _is_stretched(state):
         return Note("usual_length", "Your reply was cut at its length limit, which stays. Go on in smaller pieces.")
-    if error.fault in {ModelFault.REJECTED, ModelFault.OVERSIZED}:
+    if error.fault is ModelFault.STALE_REASONING and any(
+        isinstance(message, Turn) and message.bound_to for message in state.messages
+    ):
+        return ReasoningDrop(len(state.messages))
+    if error.fault in {ModelFault.REJECTED, ModelFault.OVERSIZED, ModelFault.STALE_REASONING}:
         return Ending(Status.FAILED, error.message, last_words(state))
     return None
 

@@ -21,6 +21,7 @@ from explorer.events import (
     Compacted,
     FileChange,
     NoteAdded,
+    ReasoningDropped,
     Repaired,
     RoleLoaded,
     RunFinished,
@@ -117,6 +118,7 @@ def one_of_each() -> list[AnyEvent]:
         NoteAdded(agent="searcher-1", text="Two turns left.", reason="wrap_up"),
         Compacted(agent="searcher-1", before=2),
         Summarised(agent="searcher-1", before=1, text="The exchanges before this were left out."),
+        ReasoningDropped(agent="searcher-1", before=1),
         TurnTaken(agent="searcher-1", turn=says("One story [S1].", cost_usd=0.25), seconds=0.5),
         AgentFinished(agent="searcher-1", status=Status.COMPLETE, reason="answered", summary="One story [S1]."),
         ToolFinished(

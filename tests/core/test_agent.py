@@ -305,9 +305,16 @@ async def test_a_rejected_request_fails_the_agent(workspace: Workspace) -> None:
     assert (ended.status, ended.reason) == (Status.FAILED, "as the provider put it")
 
 
-@pytest.mark.parametrize(
-    "fault", [fault for fault in ModelFault if fault not in {ModelFault.REJECTED, ModelFault.CONTEXT_EXCEEDED}]
-)
+ANSWERED_FAULTS = {
+    ModelFault.REJECTED,
+    ModelFault.OVERSIZED,
+    ModelFault.CONTEXT_EXCEEDED,
+    ModelFault.STALE_REASONING,
+}
+"""What an agent itself can do something about, or ends with."""
+
+
+@pytest.mark.parametrize("fault", [fault for fault in ModelFault if fault not in ANSWERED_FAULTS])
 async def test_a_provider_that_is_down_leaves_the_agent_resumable(workspace: Workspace, fault: ModelFault) -> None:
     """The error passes through, nothing is on record of the attempt, and the next life asks the very same."""
     recorder = Recorder([started()])

@@ -22,7 +22,18 @@ from explorer.llm.retry import Timing
 from explorer.run import Extras
 from explorer.runs import read_records
 from explorer.settings import Limits, Price, Secrets, Services, Settings
-from model_servers import AnthropicServer, Asked, JsonObject, ModelServer, OpenAIServer, Reply, Script, _Handler, _sse
+from model_servers import (
+    AnthropicServer,
+    Asked,
+    JsonObject,
+    ModelServer,
+    OpenAIServer,
+    Reply,
+    Script,
+    ThinkingServer,
+    _Handler,
+    _sse,
+)
 from team_script import role_of
 
 QUESTION = "How was May for the plant?"
@@ -100,7 +111,7 @@ class _Watchful(ModelServer):
         return events
 
 
-class WatchfulAnthropic(_Watchful, AnthropicServer):
+class WatchfulAnthropic(_Watchful, ThinkingServer):
     """Anthropic's wire."""
 
 

@@ -38,6 +38,12 @@ def test_every_error_type_of_the_sdk_is_known() -> None:
         (404, '{"error": {"message": "model \\"x\\" not found", "type": "api_error"}}', ModelFault.UNKNOWN_MODEL),
         (400, '{"error": {"code": "model_not_found", "message": "x"}}', ModelFault.UNKNOWN_MODEL),
         (404, "not here", ModelFault.REJECTED),
+        (
+            400,
+            '{"error": {"message": "messages.1.content.0: The block is bound to a different conversation."}}',
+            ModelFault.STALE_REASONING,
+        ),
+        (429, '{"error": {"message": "messages.1: Invalid signature in thinking block"}}', ModelFault.STALE_REASONING),
         (408, "", ModelFault.TRANSPORT),
         (500, '{"error": "boom"}', ModelFault.OVERLOADED),
         (422, '{"detail": "no"}', ModelFault.REJECTED),

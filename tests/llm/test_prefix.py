@@ -23,7 +23,7 @@ from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
 from explorer.run import Extras, resume, start
 from explorer.settings import Secrets, Services, Settings
-from model_servers import AnthropicServer, Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply
+from model_servers import Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply, ThinkingServer
 from team_script import NOTES, role_of, team
 
 JsonObject = dict[str, Any]
@@ -38,7 +38,7 @@ LEADING_RESULTS = 8
 """That the orchestrator has when its work is done; what is said to it after that, it answers at once."""
 TROUBLES = ("empty", "cut", "overloaded", "steer", "down", "broken")
 WIRES: Mapping[str, type[ModelServer]] = {
-    "anthropic": AnthropicServer,
+    "anthropic": ThinkingServer,
     "openai": OpenAIServer,
     "openai-responses": OpenAIResponsesServer,
 }

@@ -14,10 +14,10 @@ import pytest
 from command import begin, explorer
 from explorer.errors import NotFoundError
 from explorer.events import AgentFinished, AgentStarted, ToolFinished, TurnTaken
-from model_servers import AnthropicServer, Asked, OpenAIServer, Reply
+from model_servers import Asked, OpenAIServer, Reply, ThinkingServer
 from team_script import NOTES, body_of, cited_references, last_json, only_run, records_of, role_of, team
 
-WIRES = {"anthropic": (AnthropicServer, "ANTHROPIC_BASE_URL"), "openai": (OpenAIServer, "OPENAI_BASE_URL")}
+WIRES = {"anthropic": (ThinkingServer, "ANTHROPIC_BASE_URL"), "openai": (OpenAIServer, "OPENAI_BASE_URL")}
 QUESTION = "How was May for the plant?"
 ONE_EVERY_DAY = ["openai", pytest.param("anthropic", marks=pytest.mark.slow)]
 

@@ -79,6 +79,12 @@ _TOO_LONG = re.compile(
     r"input is too long|larger than the context|request_too_large",
     re.IGNORECASE,
 )
+_STALE_REASONING = re.compile(
+    r"invalid `?signature`? in `?(redacted_)?thinking|bound to a different conversation|"
+    r"thinking`? blocks in the latest assistant message cannot be modified",
+    re.IGNORECASE,
+)
+_NOT_ABOUT_REASONING = frozenset({401, 403, 404})
 _KEY_LIKE = re.compile(r"\bsk-[\w*.-]{4,}")
 
 
@@ -102,6 +108,8 @@ class Refusal:
         """The kind of failure: length first, then exact words, then the status, then vague words."""
         if self.status not in _NOT_ABOUT_LENGTH and _TOO_LONG.search(f"{self.kind} {self.code} {self.message}"):
             return ModelFault.CONTEXT_EXCEEDED
+        if self.status not in _NOT_ABOUT_REASONING and _STALE_REASONING.search(self.message):
+            return ModelFault.STALE_REASONING
         for word in (self.code, self.kind):
             if word in KINDS and (word in STRONGER_THAN_STATUS or self._effective_status < 400):  # noqa: PLR2004
                 return KINDS[word]
@@ -236,6 +244,7 @@ _VERBS: Mapping[ModelFault, str] = {
     ModelFault.CREDENTIALS: "refused the key",
     ModelFault.UNKNOWN_MODEL: "does not know the model",
     ModelFault.OVERSIZED: "sent more than is read",
+    ModelFault.STALE_REASONING: "refused reasoning of an earlier turn",
     ModelFault.REJECTED: "rejected the request",
 }
 

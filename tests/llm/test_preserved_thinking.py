@@ -1,0 +1,213 @@
+"""Long runs, edits and repairs against a server that binds reasoning to what stands before it, as Anthropic's does."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from explorer.context import ASK
+from explorer.errors import ModelError
+from explorer.events import Status, TurnTaken
+from explorer.history import MAX_REASONING_REFUSALS
+from explorer.llm.anthropic_messages import AnthropicClient
+from explorer.llm.bound_reasoning import Bound, BoundReasoning
+from explorer.llm.options import ClientOptions
+from explorer.messages import Message, Request, Turn, UserText
+from explorer.records import encode_all
+from explorer.run import Extras, resume, start
+from explorer.runs import journal_path, read_records
+from explorer.settings import Limits, Secrets, Services, Settings
+from model_servers import Asked, ModelServer, Reply, ThinkingServer
+from vendor_rules import rule
+from vendor_rules.anthropic_thinking import placed
+from vendor_rules.rule import Refusal, Rule, RuleSet
+
+QUESTION = "What does the plant's log say?"
+LINE = "The plant fed the grid on day {}, and its log says when and how much it was, hour by hour."
+LINES_A_STEP = 80
+RUN = "run"
+NOTES = "I read the log up to where I am [S1]; nothing was tried in vain; the rest is still to be read."
+REPORT = '# The log\n\nThe log says "The plant fed the grid on day 1" [S1].\n'
+
+
+class Reader:
+    """A model that reads a long file piece by piece, with many words each time, and then writes the report."""
+
+    def __init__(self, steps: int, words: int) -> None:
+        self._steps, self._words = steps, words
+        self._taken = 0
+
+    def __call__(self, asked: Asked) -> Reply:
+        """Say what comes next."""
+        if asked.said[-1] == ASK:
+            return Reply(text=NOTES)
+        self._taken += 1
+        if self._taken <= self._steps:
+            first = (self._taken - 1) * LINES_A_STEP + 1
+            piece = {"filepath": "inputs/log.txt", "start_line": first, "end_line": first + LINES_A_STEP - 1}
+            text = f"Piece {self._taken}. " + "word " * (self._words // 5)
+            return Reply(text=text, calls=[("read_file", piece), ("list_files", {"path": f"part-{self._taken}"})])
+        if self._taken == self._steps + 1:
+            return Reply(thinking="All is read.", calls=[("write_file", {"filepath": "report.md", "content": REPORT})])
+        return Reply(calls=[("finish_exploration", {"summary": "It fed the grid each day."})])
+
+
+def settings(server: ModelServer, tmp_path: Path, steps: int) -> Settings:
+    log = tmp_path / "log.txt"
+    log.write_text("".join(f"{LINE.format(day + 1)}\n" for day in range(steps * LINES_A_STEP)))
+    return Settings(  # noqa: S604 - `shell` is a setting, and no command
+        workspace=tmp_path / "workspace",
+        reports_dir=tmp_path / "reports",
+        model="anthropic:claude-opus-5-5",
+        files=(log,),
+        services=Services(anthropic_url=server.url),
+        secrets=Secrets(anthropic_key=SecretStr("key")),
+        limits=Limits(max_steps=steps + 50, max_agents=0),
+        shell="off",
+    )
+
+
+def kinds_of(run: Path) -> Counter[str]:
+    return Counter(record.event.type for record in read_records(run))
+
+
+@pytest.mark.parametrize(
+    ("steps", "words", "cleared", "summarised"),
+    [(40, 5_000, 2, 1), pytest.param(300, 1_500, 6, 2, marks=[pytest.mark.slow, pytest.mark.timeout(900)])],
+)
+async def test_a_long_run_ends_complete(tmp_path: Path, steps: int, words: int, cleared: int, summarised: int) -> None:
+    """Old results are cleared and exchanges summarised many times, and no reasoning is sent behind anything else."""
+    with ThinkingServer(Reader(steps, words)) as server:
+        here = settings(server, tmp_path, steps)
+        result = await start(QUESTION, here, Extras(run_id=RUN))
+    kinds = kinds_of(here.workspace / RUN)
+    assert (result.status, kinds["turn_failed"]) == (Status.COMPLETE, 0)
+    assert kinds["compacted"] >= cleared
+    assert kinds["summarised"] >= summarised
+    # Reasoning did go back, behind edits, too, or the rule would hold of itself.
+    assert server.kept["A1"] == server.kept["A3"] >= len(server.requests) - 1 - cleared - summarised - 3
+
+
+class OneTooMany(BoundReasoning):
+    """Sends the reasoning of one turn back although something before it has changed."""
+
+    def before(self, request: Request) -> Bound:
+        """Add the latest turn that is not to be sent."""
+        bound = super().before(request)
+        turns = {place for place, one in enumerate(request.history) if isinstance(one, Turn)} - bound.kept
+        return Bound(bound.kept | {max(turns)}, bound.digest) if turns else bound
+
+
+class Mutant(AnthropicClient):
+    """The adapter with that fault."""
+
+    def __init__(self, options: ClientOptions, reasoning: BoundReasoning) -> None:
+        super().__init__(options)
+        self._reasoning = reasoning
+
+
+@pytest.mark.parametrize(("reasoning", "status"), [(BoundReasoning, Status.COMPLETE), (OneTooMany, Status.PARTIAL)])
+async def test_one_block_too_many_is_refused(tmp_path: Path, reasoning: type[BoundReasoning], status: Status) -> None:
+    """The server sees it, and only it: with the same adapter and the right rule the run ends complete."""
+    with ThinkingServer(Reader(14, 5_000), expects_refusals=True) as server:
+        options = ClientOptions(base_url=server.url, key=SecretStr("key"))
+        async with Mutant(options, reasoning("anthropic")) as client:
+            result = await start(QUESTION, settings(server, tmp_path, 14), Extras(run_id=RUN, client=client))
+    assert {name for name, _ in server.refused} == (set[str]() if status is Status.COMPLETE else {"A1"})
+    assert (result.status is Status.COMPLETE) == (status is Status.COMPLETE)
+
+
+class Interrupted:
+    """A model whose key is refused once, after so many replies; then it goes on."""
+
+    def __init__(self, model: Reader, after: int) -> None:
+        self._model, self._left = model, after
+
+    def __call__(self, asked: Asked) -> Reply:
+        """Say what comes next, but for the one time."""
+        self._left -= 1
+        return Reply(status=401, error="bad_key") if self._left == -1 else self._model(asked)
+
+
+async def interrupted(here: Settings) -> None:
+    with pytest.raises(ModelError):
+        await start(QUESTION, here, Extras(run_id=RUN))
+    assert kinds_of(here.workspace / RUN)["compacted"]
+
+
+def rewrite(run: Path, change: Callable[[Turn], Turn]) -> None:
+    """Change every turn of a journal."""
+    records = [
+        record.model_copy(update={"event": record.event.model_copy(update={"turn": change(record.event.turn)})})
+        if isinstance(record.event, TurnTaken)
+        else record
+        for record in read_records(run)
+    ]
+    journal_path(run).write_bytes(encode_all(records))
+
+
+def forged(turn: Turn) -> Turn:
+    """A turn whose reasoning the server has never made where it stands."""
+    blocks = [block | {"signature": "claude-opus-5-5|0|0"} if "signature" in block else block for block in turn.blocks]
+    return turn.model_copy(update={"blocks": tuple(blocks)})
+
+
+async def test_a_run_of_an_older_version_goes_on(tmp_path: Path) -> None:
+    """Its journal says nothing of what reasoning is bound to, so none of it is sent; further reasoning is."""
+    with ThinkingServer(Interrupted(Reader(20, 2_000), 16)) as server:
+        here = settings(server, tmp_path, 20)
+        await interrupted(here)
+        rewrite(here.workspace / RUN, lambda turn: forged(turn).model_copy(update={"bound_to": ""}))
+        before = server.kept["A1"]
+        result = await resume(here.workspace / RUN, here)
+    assert result.status is Status.COMPLETE
+    assert server.kept["A1"] > before
+    assert not kinds_of(here.workspace / RUN)["reasoning_dropped"]
+
+
+async def test_reasoning_that_is_refused_all_the_same_is_dropped_once(tmp_path: Path) -> None:
+    """Whatever the provider's reason: one refusal, one record of it, and the run goes on, also when resumed."""
+    with ThinkingServer(Interrupted(Reader(20, 2_000), 16), expects_refusals=True) as server:
+        here = settings(server, tmp_path, 20)
+        await interrupted(here)
+        rewrite(here.workspace / RUN, forged)
+        result = await resume(here.workspace / RUN, here)
+    assert result.status is Status.COMPLETE
+    assert [name for name, _ in server.refused] == ["A1"]
+    assert kinds_of(here.workspace / RUN)["reasoning_dropped"] == 1
+
+
+async def test_a_server_that_takes_no_reasoning_back_is_sent_none(tmp_path: Path) -> None:
+    """Something between here and the provider may change every request: after two refusals nothing is tried again."""
+    words = "messages.1.content.0: Invalid `signature` in `thinking` block"
+    never = Rule(
+        "X1",
+        "no reasoning is taken back",
+        "a gateway that writes messages anew",
+        lambda asked: Refusal(words) if any(one.is_reasoning for one in placed(asked.body)) else None,
+        lambda _asked: None,
+    )
+    rules = RuleSet("gateway", (never,), lambda: rule.Asked({}))
+    with ThinkingServer(Reader(12, 100), rules=rules, expects_refusals=True) as server:
+        here = settings(server, tmp_path, 12)
+        result = await start(QUESTION, here, Extras(run_id=RUN))
+    assert result.status is Status.COMPLETE
+    assert len(server.refused) == kinds_of(here.workspace / RUN)["reasoning_dropped"] == MAX_REASONING_REFUSALS
+
+
+async def test_a_model_and_back() -> None:
+    """Another model is sent none of the first one's reasoning; back at the first, its own goes back again."""
+    with ThinkingServer(lambda _asked: Reply(text="Yes.", redacted="all")) as server:
+        options = ClientOptions(base_url=server.url, key=SecretStr("key"))
+        history: tuple[Message, ...] = ()
+        async with AnthropicClient(options) as client:
+            for model in ("claude-opus-5-5", "claude-opus-5-5", "claude-sonnet-5-5", "claude-opus-5-5"):
+                history = (*history, UserText(text="And?"))
+                asked = Request(
+                    agent="a", role="r", model=model, system="s", tools=(), history=history, max_output_tokens=1
+                )
+                history = (*history, await client.generate(asked))
+    sent = [sum(one.is_reasoning for one in placed(body)) for body in server.requests]
+    assert sent == [0, 2, 0, 4]
