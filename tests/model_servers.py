@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Self
 
-from vendor_rules import anthropic, anthropic_thinking, openai_responses, rule
+from vendor_rules import anthropic, anthropic_thinking, openai_chat, openai_responses, rule
 
 JsonObject = dict[str, Any]
 
@@ -458,6 +458,7 @@ class OpenAIServer(ModelServer):
     """Speaks OpenAI's Chat Completions."""
 
     path = "/v1/chat/completions"
+    rules = openai_chat.COMMON
     stops: ClassVar[Mapping[str, str]] = {
         "end": "stop",
         "tool_use": "tool_calls",

@@ -78,12 +78,12 @@ def test_a_foreign_turn_is_rebuilt() -> None:
     messages = to_body(request_for(*history))["messages"]
     assert messages[1]["content"] == [
         {"type": "text", "text": "Look."},
-        {"type": "tool_use", "id": "call_1_0", "name": "read_file_", "input": {"n": 1}},
+        {"type": "tool_use", "id": "c00001000", "name": "read_file_", "input": {"n": 1}},
     ]
     mark = {"type": "ephemeral"}
-    assert messages[2]["content"] == [{"type": "tool_result", "tool_use_id": "call_1_0", "cache_control": mark}]
-    assert messages[3]["content"][1]["id"] == "call_3_0"
-    assert messages[4]["content"][0]["tool_use_id"] == "call_3_0"
+    assert messages[2]["content"] == [{"type": "tool_result", "tool_use_id": "c00001000", "cache_control": mark}]
+    assert messages[3]["content"][1]["id"] == "c00003000"
+    assert messages[4]["content"][0]["tool_use_id"] == "c00003000"
 
 
 def test_results_stand_before_words() -> None:
@@ -248,7 +248,7 @@ def test_unknown_blocks_and_deltas_are_kept() -> None:
 def test_arguments_sent_whole(given: object, arguments: object, problem: str) -> None:
     """Servers that put the arguments into the block's start are understood as strictly."""
     turn = collect(*block(0, {"type": "tool_use", "id": "", "name": "read_file", "input": given}), *STOP)
-    assert turn.calls[0].id == "call_1"
+    assert turn.calls[0].id == "call00001"
     assert turn.calls[0].arguments == arguments
     assert problem in turn.calls[0].problem
     assert turn.blocks[0]["input"] == (arguments or {})

@@ -1,5 +1,5 @@
 import json
-from functools import partial
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.bounds import ReplyMeter
+from explorer.llm.dialect import dialect_of
 from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.openai_chat import OpenAIClient
 from explorer.llm.openai_reply import STOPS, OpenAIReply
@@ -35,8 +36,9 @@ READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "ob
 
 def to_body(request: Request, *, official: bool) -> JsonObject:
     """The body as it is sent."""
-    heads = FrozenHeads(partial(to_head, official=official))
-    return json.loads(heads.body(request, to_messages(request), to_rest(request, official=official)))
+    dialect = dialect_of("https://api.openai.com/v1" if official else "http://127.0.0.1/v1", request.model)
+    heads = FrozenHeads(lambda asked: to_head(asked, dialect))
+    return json.loads(heads.body(request, to_messages(request, dialect), to_rest(request, dialect)))
 
 
 def request_for(*history: Message) -> Request:
@@ -84,8 +86,8 @@ def test_calls_without_ids_get_some() -> None:
         entry(index=1, id="call_1", name="read_file", arguments='{"n": 2}'),
         entry(index=2, id="", name="read_file", arguments=""),
     )
-    assert calls_of(turn) == [("call_2", {"n": 1}), ("call_1", {"n": 2}), ("call_3", {})]
-    assert [call["id"] for call in turn.blocks[0]["tool_calls"]] == ["call_2", "call_1", "call_3"]
+    assert calls_of(turn) == [("call00001", {"n": 1}), ("call_1", {"n": 2}), ("call00002", {})]
+    assert [call["id"] for call in turn.blocks[0]["tool_calls"]] == ["call00001", "call_1", "call00002"]
     assert turn.stop is StopKind.TOOL_USE
 
 
@@ -127,11 +129,11 @@ def test_reasoning_is_kept_but_is_no_text(field: str) -> None:
 def test_a_call_written_as_text_is_a_call() -> None:
     """A repaired call stands in the block as a real one, so that its result can answer it."""
     turn = collect({"content": '{"name": "read_file", '}, {"content": '"arguments": {"n": 1}}'})
-    assert calls_of(turn) == [("call_1", {"n": 1})]
+    assert calls_of(turn) == [("call00001", {"n": 1})]
     assert (turn.text, turn.stop) == ("", StopKind.TOOL_USE)
     assert "written as text" in turn.stop_detail
     body = to_body(
-        request_for(turn, Results(results=(CallResult(id="call_1", name="read_file", content="x"),))), official=False
+        request_for(turn, Results(results=(CallResult(id="call00001", name="read_file", content="x"),))), official=False
     )
     assert body["messages"][1:] == [
         {
@@ -139,13 +141,13 @@ def test_a_call_written_as_text_is_a_call() -> None:
             "content": None,
             "tool_calls": [
                 {
-                    "id": "call_1",
+                    "id": "call00001",
                     "type": "function",
                     "function": {"name": "read_file", "arguments": '{"n": 1}'},
                 }
             ],
         },
-        {"role": "tool", "tool_call_id": "call_1", "content": "x"},
+        {"role": "tool", "tool_call_id": "call00001", "content": "x"},
     ]
 
 
@@ -175,7 +177,7 @@ def test_the_output_limit_has_two_names() -> None:
     """OpenAI takes only the new name of the output limit, other servers the old one."""
     request = request_for(UserText(text="Go."))
     assert to_body(request, official=True)["max_completion_tokens"] == 1000
-    assert to_body(request, official=False)["max_tokens"] == 1000
+    assert to_body(replace(request, model="qwen3"), official=False)["max_tokens"] == 1000
 
 
 def test_a_foreign_turn_is_rebuilt() -> None:
@@ -195,10 +197,10 @@ def test_a_foreign_turn_is_rebuilt() -> None:
             "role": "assistant",
             "content": None,
             "tool_calls": [
-                {"id": "call_1_0", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+                {"id": "c00001000", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
             ],
         },
-        {"role": "tool", "tool_call_id": "call_1_0", "content": "broken"},
+        {"role": "tool", "tool_call_id": "c00001000", "content": "broken"},
         {"role": "user", "content": "On."},
     ]
 

@@ -216,8 +216,8 @@ def test_a_turn_of_another_model_is_rebuilt() -> None:
     other = own_turn(REASONING, TEXT, model="gpt-6.1-sol").model_copy(update={"text": "Look."})
     assert to_input(request_for(GO, chat, ANSWER, other))[1:] == [
         {"role": "assistant", "content": "Look."},
-        {"type": "function_call", "call_id": "call_1_0", "name": "read_file_", "arguments": '{"n": 1}'},
-        {"type": "function_call_output", "call_id": "call_1_0", "output": "x"},
+        {"type": "function_call", "call_id": "c00001000", "name": "read_file_", "arguments": '{"n": 1}'},
+        {"type": "function_call_output", "call_id": "c00001000", "output": "x"},
         {"role": "assistant", "content": "Look."},
     ]
 

@@ -6,10 +6,13 @@ import urllib.request
 
 import pytest
 
-from model_servers import SERVERS, ModelServer, Reply
+from model_servers import SERVERS, ModelServer, OpenAIServer, Reply
+from vendor_rules import compatible, openai_chat
 from vendor_rules.rule import Asked, Rule, RuleSet
 
-CASES = [(server, rule) for server in SERVERS for rule in server.rules.rules]
+CHAT_SETS = (openai_chat.RULES, *compatible.DIALECTS)
+SETS = [(server, server.rules) for server in SERVERS] + [(OpenAIServer, rules) for rules in CHAT_SETS]
+CASES = [(server, rules, rule) for server, rules in SETS for rule in rules.rules]
 
 
 def _ask(url: str, asked: Asked) -> tuple[int, str]:
@@ -23,11 +26,12 @@ def _ask(url: str, asked: Asked) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-@pytest.mark.parametrize(("server", "rule"), CASES, ids=[rule.id for _, rule in CASES])
-def test_a_server_refuses_a_request_that_breaks_a_rule(server: type[ModelServer], rule: Rule) -> None:
+@pytest.mark.parametrize(
+    ("server", "rules", "rule"), CASES, ids=[f"{rules.name}-{rule.id}" for _, rules, rule in CASES]
+)
+def test_a_server_refuses_a_request_that_breaks_a_rule(server: type[ModelServer], rules: RuleSet, rule: Rule) -> None:
     """Each rule is enforced over HTTP in the vendor's words, and a request that keeps all rules is answered."""
-    rules: RuleSet = server.rules
-    with server(lambda _asked: Reply(text="Fine."), expects_refusals=True) as running:
+    with server(lambda _asked: Reply(text="Fine."), rules=rules, expects_refusals=True) as running:
         url = running.origin + running.path
         assert _ask(url, rules.valid())[0] == 200
         assert running.refused == []

@@ -13,8 +13,9 @@ import httpx2
 
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.contact import is_web_page, page_title, url_hint
+from explorer.llm.cures import Cure, cure_of, foreign_key_hint
 from explorer.llm.options import Place, public_url
-from explorer.llm.wire_json import as_object, as_text, mend_text
+from explorer.llm.wire_json import as_object, as_objects, as_text, mend_text
 from explorer.messages import JsonObject
 
 MINUTE_S = 60
@@ -23,6 +24,8 @@ MIN_KEY_CHARS = 8
 """Shorter stand-ins for keys are struck out only as they are: coded, they are letters of any text."""
 MESSAGE_CHARS = 500
 """Of a server's own words, kept in an error."""
+DETAIL_CHARS = 4_000
+"""Of an error's body, read for what the server wants instead."""
 
 KINDS: Mapping[str, ModelFault] = {
     "invalid_request_error": ModelFault.REJECTED,
@@ -102,10 +105,19 @@ class Refusal:
     """What was asked; empty for an error inside a stream."""
     page: str | None = None
     """The title of the web page that it was said with; None when it was none."""
+    detail: str = ""
+    """All that was said, as it came: some servers name a refused field beside the message only."""
+
+    @property
+    def cure(self) -> Cure | None:
+        """What fixes it, where its words are known."""
+        return cure_of(f"{self.code} {self.message}", self.status)
 
     @property
     def fault(self) -> ModelFault:
-        """The kind of failure: length first, then exact words, then the status, then vague words."""
+        """The kind of failure: known words first, then length, exact words, the status, and vague words."""
+        if self.cure is not None:
+            return self.cure.fault
         if self.status not in _NOT_ABOUT_LENGTH and _TOO_LONG.search(f"{self.kind} {self.code} {self.message}"):
             return ModelFault.CONTEXT_EXCEEDED
         if self.status not in _NOT_ABOUT_REASONING and _STALE_REASONING.search(self.message):
@@ -137,9 +149,11 @@ def read_refusal(response: httpx2.Response) -> Refusal:
     """Read an answer with an error status; its body may be anything, also a proxy's HTML page."""
     text = response.text
     try:
-        body = as_object(json.loads(text))
+        said: object = json.loads(text)
     except (ValueError, RecursionError):
-        body: JsonObject = {}
+        said = {}
+    # Google's servers put the one error into a list.
+    body = as_objects(said)[0] if as_objects(said) else as_object(said)
     refusal = refusal_of(body, response.status_code)
     return Refusal(
         status=response.status_code,
@@ -148,6 +162,7 @@ def read_refusal(response: httpx2.Response) -> Refusal:
         message=refusal.message or words_of_page(text),
         retry_after_s=retry_after(response.headers),
         url=_asked_url(response),
+        detail=text[:DETAIL_CHARS],
         page=page_title(text) if is_web_page(response.headers.get("content-type", ""), text) else None,
     )
 
@@ -168,12 +183,43 @@ def refusal_of(body: JsonObject, status: int = 200) -> Refusal:
         status=status,
         kind=as_text(error.get("type")),
         code=str(code) if isinstance(code, str | int) else "",
-        message=as_text(error.get("message")) or as_text(said) or as_text(error.get("detail")),
+        message=as_text(error.get("message")) or as_text(said) or as_text(error.get("detail")) or _listed(error),
+        detail=json.dumps(body)[:DETAIL_CHARS],
     )
 
 
-def model_error(refusal: Refusal, place: Place) -> ModelError:
-    """Make the error for a refusal, with what mends it; keys are struck out of the server's words."""
+def _listed(error: JsonObject) -> str:
+    """Return the first of the faults that a server lists, with the field it is about (pydantic's form)."""
+    inside = as_object(error.get("message"))
+    faults = as_objects(error.get("detail")) or as_objects(inside.get("detail")) or as_objects(error.get("message"))
+    if not faults:
+        return ""
+    path: list[object] = faults[0].get("loc") or []
+    return f"{'.'.join(str(step) for step in path)}: {as_text(faults[0].get('msg'))}"
+
+
+class RefusedError(ModelError):
+    """What a provider refused with, kept for whoever can write the request otherwise."""
+
+    def __init__(self, made: ModelError, refusal: Refusal) -> None:
+        super().__init__(
+            made.fault,
+            made.message,
+            hint=made.hint,
+            retry_after_s=refusal.retry_after_s,
+            is_wrong_server=made.is_wrong_server,
+        )
+        self.refusal = refusal
+        """All that the server said."""
+        self.status, self.code = refusal.status, refusal.code
+
+
+def model_error(refusal: Refusal, place: Place) -> RefusedError:
+    """Make the error for a refusal, with what fixes it; keys are struck out of the server's words."""
+    return RefusedError(_described(refusal, place), refusal)
+
+
+def _described(refusal: Refusal, place: Place) -> ModelError:
     fault = refusal.fault
     if 100 <= refusal.status < 400 and refusal.status != 200:  # noqa: PLR2004
         message = f"{place} answered with status {refusal.status}, not with a reply"
@@ -183,16 +229,15 @@ def model_error(refusal: Refusal, place: Place) -> ModelError:
         named = f" titled {redact(refusal.page, place)!r}" if refusal.page else ""
         message = f"{place} answered with a web page{named}, not with a model's reply{status}: {refusal.url}"
         return ModelError(fault, message, hint=url_hint(place))
-    if fault is ModelFault.REJECTED and refusal.status in _NO_SUCH_PATH:
-        message = f"{place} has nothing at {refusal.url}{status}"
+    if fault is ModelFault.REJECTED and refusal.status in _NO_SUCH_PATH and refusal.cure is None:
+        words = f": {redact(refusal.message, place)}" if refusal.message else ""
+        message = f"{place} has nothing at {refusal.url}{status}{words}"
         return ModelError(fault, message, hint=url_hint(place))
     message = f"{place} {_VERBS[fault]}{status}"
     # Servers quote the key they refuse, so their words about it are left out altogether.
     if fault is not ModelFault.CREDENTIALS and refusal.message:
         message += f": {redact(refusal.message, place)}"
-    error = ModelError(fault, message, hint=_hint(fault, place, refusal), retry_after_s=refusal.retry_after_s)
-    error.status, error.code = refusal.status, refusal.code
-    return error
+    return ModelError(fault, message, hint=_hint(fault, place, refusal))
 
 
 def unreachable(place: Place, why: str) -> ModelError:
@@ -250,11 +295,14 @@ _VERBS: Mapping[ModelFault, str] = {
 
 
 def _hint(fault: ModelFault, place: Place, refusal: Refusal) -> str:
+    if refusal.cure is not None:
+        return refusal.cure.hint
     match fault:
         case ModelFault.CREDENTIALS:
-            return f"check {place.key_setting}, or go without a key: --model offline"
+            foreign = foreign_key_hint(place.secret.get_secret_value().strip(), place.key_setting)
+            return foreign or f"check {place.key_setting}, or go without a key: --model offline"
         case ModelFault.UNKNOWN_MODEL:
-            return "name a model that the provider has: --model NAME"
+            return "see what the provider has: explorer models; then --model NAME"
         case ModelFault.RATE_LIMITED | ModelFault.OVERLOADED:
             return f"try again {_when(refusal.retry_after_s or 0.0)}; the run can be resumed"
         case ModelFault.REJECTED:

@@ -2,11 +2,14 @@
 
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.projection import require_unique_ids, with_ids
 from explorer.llm.wire_json import Arguments, as_object, as_text, cut_problem, parse_arguments
 from explorer.messages import JsonObject, ToolCall, place_of
+
+STANDARD_FIELDS = frozenset({"index", "id", "type", "function"})
 
 
 @dataclass(slots=True)
@@ -16,11 +19,14 @@ class _StreamedCall:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list[str])
+    added: JsonObject = field(default_factory=dict[str, Any])
+    """What the server adds to the standard, such as Google's thought signature; it goes back as it came."""
 
     def take(self, entry: JsonObject, function: JsonObject) -> str:
         """Add an entry; return the piece of arguments that it brought."""
         self.id = self.id or as_text(entry.get("id"))
         self.name = self.name or as_text(function.get("name"))
+        self.added |= {name: value for name, value in entry.items() if name not in STANDARD_FIELDS and value}
         arguments = function.get("arguments")
         if arguments is None:
             return ""
@@ -79,7 +85,7 @@ class StreamedCalls:
             if is_cut and call is self._calls[-1]:
                 arguments = Arguments(None, cut_problem(raw))
             text = "{}" if arguments.value is None or not raw.strip() else raw
-            wire.append(wire_call(call_id, call.name, text))
+            wire.append({**wire_call(call_id, call.name, text), **call.added})
             value, problem = arguments
             at = place_of(value, 0, "tool_calls", place, "function", "arguments")
             neutral.append(ToolCall(id=call_id, name=call.name, arguments=value, problem=problem, at=at))

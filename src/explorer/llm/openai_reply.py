@@ -2,14 +2,17 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.bounds import ReplyMeter
+from explorer.llm.dialect import REASONING_FIELD
 from explorer.llm.faults import model_error, refusal_of
 from explorer.llm.openai_calls import StreamedCalls, wire_call
 from explorer.llm.openai_request import PROVIDER
 from explorer.llm.options import Place
+from explorer.llm.projection import made_up_id
 from explorer.llm.sse import ServerEvent
 from explorer.llm.wire_json import as_count, as_object, as_objects, as_text, encode, mend_object, parse_payload
 from explorer.llm.written_calls import find_written_calls
@@ -119,16 +122,27 @@ class OpenAIReply:
                 self._pieces[field].append(value)
                 continue
             self._meter.keep_json(field + encode(value).decode())
-            if isinstance(value, list):
+            if field == "content":
+                self._take_parts(as_objects(value))
+            elif isinstance(value, list):
                 self._lists[field] += value
             else:
                 self._extras[field] = value
         return is_content or bool(entries)
 
+    def _take_parts(self, parts: Sequence[JsonObject]) -> None:
+        """Collect content that comes in parts: Mistral's reasoning models send words and thoughts so."""
+        for part in parts:
+            thoughts = as_objects(part.get("thinking"))
+            self._pieces["content"].append(as_text(part.get("text")))
+            self._pieces[REASONING_FIELD] += [as_text(thought.get("text")) for thought in thoughts]
+
     def _message(self, stop: StopKind) -> tuple[JsonObject, tuple[ToolCall, ...], bool]:
         """Join the pieces to one assistant message; say whether its calls were written as text."""
-        texts = {field: "".join(pieces) for field, pieces in self._pieces.items()}
-        message: JsonObject = {"role": "assistant", "content": None, **self._extras, **self._lists, **texts}
+        joined = {field: "".join(pieces) for field, pieces in self._pieces.items()}
+        texts = {field: text for field, text in joined.items() if text}
+        lists = {field: join_parts(parts) for field, parts in self._lists.items()}
+        message: JsonObject = {"role": "assistant", "content": None, **self._extras, **lists, **texts}
         entries, calls = self._calls.finish(is_cut=stop is StopKind.MAX_TOKENS)
         is_written = False
         if not calls and stop in {StopKind.END, StopKind.TOOL_USE}:
@@ -139,6 +153,36 @@ class OpenAIReply:
         if entries:
             message["tool_calls"] = entries
         return _mended(message, calls, is_written=is_written)
+
+
+def join_parts(parts: Sequence[Any]) -> list[Any]:
+    """Join the pieces in which a gateway streams one part of its reasoning: same index, same type.
+
+    Whoever sends them back in pieces is refused: the signature of the last one is over the whole text.
+    """
+    joined: list[Any] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if isinstance(part, dict) and isinstance(last, dict) and _is_one_part(as_object(last), as_object(part)):
+            joined[-1] = _joined(as_object(last), as_object(part))
+        else:
+            joined.append(part)
+    return joined
+
+
+def _is_one_part(last: JsonObject, part: JsonObject) -> bool:
+    has_index = isinstance(part.get("index"), int)
+    return has_index and (last.get("index"), last.get("type")) == (part["index"], part.get("type"))
+
+
+def _joined(last: JsonObject, part: JsonObject) -> JsonObject:
+    whole = dict(last)
+    for name, value in part.items():
+        if name in {"text", "summary", "data"} and isinstance(value, str):
+            whole[name] = as_text(last.get(name)) + value
+        elif value is not None:
+            whole[name] = value
+    return whole
 
 
 def to_usage(usage: JsonObject) -> Usage:
@@ -169,7 +213,7 @@ def _settled(stop: StopKind, *, has_calls: bool) -> StopKind:
 def _written(text: str, known_tools: Collection[str]) -> tuple[list[JsonObject], tuple[ToolCall, ...]]:
     """Make real calls of calls that a model wrote as text, so that their results can answer them."""
     calls = tuple(
-        ToolCall(id=f"call_{number}", name=written.name, arguments=written.arguments)
+        ToolCall(id=made_up_id(number), name=written.name, arguments=written.arguments)
         for number, written in enumerate(find_written_calls(text, known_tools), 1)
     )
     return [wire_call(call.id, call.name, json.dumps(call.arguments, ensure_ascii=False)) for call in calls], calls

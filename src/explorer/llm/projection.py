@@ -9,6 +9,8 @@ from explorer.messages import ToolCall, Turn
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_CHARS = 64
+_SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
+"""The only form of an id that every server accepts: Mistral's."""
 
 
 def is_own(turn: Turn, provider: str, model: str) -> bool:
@@ -18,7 +20,12 @@ def is_own(turn: Turn, provider: str, model: str) -> bool:
 
 def projected_ids(position: int, turn: Turn) -> Mapping[str, str]:
     """Give a foreign turn's calls ids that every provider accepts and that no other turn has."""
-    return {call.id: f"call_{position}_{number}" for number, call in enumerate(turn.calls)}
+    return {call.id: f"c{position:05}{number:03}" for number, call in enumerate(turn.calls)}
+
+
+def is_short_id(call_id: str) -> bool:
+    """Say whether an id has the form that every server accepts."""
+    return bool(_SHORT_ID.fullmatch(call_id))
 
 
 def projected_name(call: ToolCall) -> str:
@@ -45,7 +52,7 @@ def require_unique_ids(ids: Iterable[str]) -> None:
 
 
 def with_ids(ids: list[str]) -> list[str]:
-    """Fill in the ids that a server left out with `call_<n>`, unique within the turn."""
+    """Fill in the ids that a server left out, unique within the turn."""
     if all(ids):
         return ids
     taken = set(ids)
@@ -56,7 +63,12 @@ def with_ids(ids: list[str]) -> list[str]:
             filled.append(call_id)
             continue
         number += 1
-        while f"call_{number}" in taken:
+        while made_up_id(number) in taken:
             number += 1
-        filled.append(f"call_{number}")
+        filled.append(made_up_id(number))
     return filled
+
+
+def made_up_id(number: int) -> str:
+    """Return an id for a call that has none, in the form that every server accepts."""
+    return f"call{number:05}"
