@@ -1,5 +1,6 @@
 """What holds for every test: no keys in the environment, no network but loopback, golden files on request."""
 
+import gc
 import os
 import socket
 from collections.abc import Iterator
@@ -7,8 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+from thoroughness import EVERYDAY
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+# Before the plugin loads the profile that the command line names.
+settings.load_profile(EVERYDAY)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +33,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     if config.option.markexpr != "not slow":
         return None
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave what the modules and the tests are made of out of garbage collection: a tenth of the tests' time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

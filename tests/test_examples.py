@@ -57,6 +57,7 @@ def test_simple_agent(tmp_path: Path) -> None:
     assert "files: stock.md; turns: 3" in said
 
 
+@pytest.mark.slow
 def test_full_research(tmp_path: Path) -> None:
     """The main job, offline on the sample day, ends with a cited report made by several agents."""
     said = _run("full_research.py", tmp_path)

@@ -55,6 +55,7 @@ def test_the_wheel_holds_all_that_runs_need(wheel: Path) -> None:
     assert {name.split("/")[0].split("-")[0] for name in names} == {"explorer"}
 
 
+@pytest.mark.slow
 def test_the_installed_demo_needs_nothing_around_it(installed: Path, tmp_path: Path) -> None:
     """From an empty folder with an empty environment, `explorer demo` ends with 0 and leaves a cited report."""
     done = subprocess.run(

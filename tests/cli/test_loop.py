@@ -26,7 +26,7 @@ sys.exit(main())
     ("hide", "loop"),
     [
         pytest.param("", "uvloop", id="installed"),
-        pytest.param("sys.modules['uvloop'] = None", "asyncio.unix_events", id="not installed"),
+        pytest.param("sys.modules['uvloop'] = None", "asyncio.unix_events", id="not installed", marks=pytest.mark.slow),
     ],
 )
 def test_a_run_goes_over_the_fastest_loop_there_is(hide: str, loop: str, tmp_path: Path) -> None:

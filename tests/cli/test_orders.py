@@ -99,6 +99,7 @@ def test_stop_now_ends_the_process(held_run: Running, here: Explorer, tmp_path: 
     assert not is_running(only_run(tmp_path / "workspace"))
 
 
+@pytest.mark.slow
 def test_words_for_a_run_that_dies_are_said_to_be_unheard(held_run: Running, tmp_path: Path) -> None:
     """And they are taken back, so that a later life does not obey them."""
     steering = begin_explorer("steer", "latest", "Are you there?", cwd=tmp_path)

@@ -10,6 +10,7 @@ from explorer.budget import EXPLORATION_SHARE, MIN_OUTPUT_TOKENS, Account, Amoun
 from explorer.history import AgentState
 from explorer.pacing import budget_note
 from explorer.settings import Limits
+from thoroughness import examples
 
 
 @dataclass
@@ -52,7 +53,7 @@ limits = st.builds(
 asks = st.tuples(st.integers(0, 40_000), st.integers(1_024, 32_000), st.floats(0, 1), st.integers(0, 30), st.booleans())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(limits, st.lists(asks, max_size=60), st.sampled_from([0.0, 1e-6, 15e-6]))
 def test_many_at_once_never_pass_a_limit(
     given_limits: Limits, wishes: list[tuple[int, int, float, int, bool]], per_token: float

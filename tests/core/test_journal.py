@@ -38,6 +38,7 @@ from explorer.llm.scripted import says
 from explorer.messages import StopKind, Turn
 from explorer.records import ENVELOPE, GENESIS, encode, scan
 from explorer.tool import Effect
+from thoroughness import examples
 
 SMALL: tuple[AnyEvent, ...] = (
     NoteAdded(text="é\n", reason="a"),
@@ -149,7 +150,7 @@ def events(draw: st.DrawFn) -> AnyEvent:
     return draw(st.sampled_from([*choices, TurnTaken(agent="a", turn=turn, seconds=0.0)]))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(events(), max_size=6))
 def test_what_is_encoded_is_read_back(written: list[AnyEvent]) -> None:
     """Every text comes back as it was, but for lone surrogates, which no UTF-8 can hold."""
@@ -522,7 +523,7 @@ async def test_the_start_of_an_effect_is_on_disk_before_it(tmp_path: Path, syncs
     journal.close()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 4), st.booleans()), min_size=1, max_size=12))
 def test_waited_for_or_not_the_order_is_one(steps: list[tuple[int, bool]]) -> None:
     """Whoever appends at once, without waiting, or is cancelled while others write: no gap, no wrong order."""

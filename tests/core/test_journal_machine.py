@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from explorer.events import NoteAdded, Repaired, Steered
 from explorer.journal import Journal, read
 from explorer.records import scan
+from thoroughness import examples
 
 NOON = datetime(2026, 8, 10, 12, tzinfo=UTC)
 
@@ -69,5 +70,5 @@ class JournalMachine(RuleBasedStateMachine):
         self.journal.close()
 
 
-JournalMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+JournalMachine.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=20, deadline=None)
 TestJournal = JournalMachine.TestCase

@@ -13,6 +13,7 @@ from core.stage import noon
 from explorer.events import Steered, TurnFailed
 from explorer.journal import Journal, read
 from explorer.redaction import MARK, Redactor
+from thoroughness import examples
 
 KEY = 'sk-ant-"api03/Zm9v+canary=='
 
@@ -47,7 +48,7 @@ def test_every_form_is_found(form: str) -> None:
     assert cleaned.endswith("behind")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.binary(min_size=12, max_size=60), st.binary(max_size=5), st.binary(max_size=5))
 def test_no_place_in_base64_hides_a_key(raw: bytes, before: bytes, behind: bytes) -> None:
     """Whatever stands around a key when it is encoded, it is found."""

@@ -4,11 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.corpus.passages import MAX_CHARS, SNIPPET_CHARS, page_at, passages_of, snippet
+from thoroughness import examples
 
 BITS = st.sampled_from(["word ", "a sentence. ", "\n", "\n\n", "\n## Heading\n", "x" * 700, "数据库。", "。", "\t"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(BITS, max_size=300).map("".join))
 def test_passages_join_to_the_whole(text: str) -> None:
     """Nothing but blank space is left out, nothing stands in two passages, and none is too long."""

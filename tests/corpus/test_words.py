@@ -1,6 +1,7 @@
 """Questions become queries that are never syntax."""
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -8,16 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.corpus.words import folded, indexed, understood
+from thoroughness import examples
 
 
 @pytest.fixture(scope="module")
-def table() -> "sqlite3.Connection":
+def table() -> Iterator[sqlite3.Connection]:
     """A table as the index has it."""
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     connection.execute(
         "CREATE VIRTUAL TABLE words USING fts5 (title, name, text, tokenize = 'porter unicode61 remove_diacritics 2')"
     )
-    return connection
+    yield connection
+    connection.close()
 
 
 HOSTILE = (
@@ -53,7 +56,7 @@ def test_unguarded_these_questions_break(table: sqlite3.Connection) -> None:
     assert failed > len(HOSTILE) / 2
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.text(max_size=80))
 def test_any_text_is_a_query(question: str) -> None:
     """Whatever is typed, the query runs, or there is no word in it."""

@@ -54,6 +54,15 @@ def test_sigterm_saves_and_stops_and_the_run_is_taken_up_again(tmp_path: Path) -
     assert report_of(tmp_path / "workspace") == report_of(tmp_path / "whole")
 
 
+def test_two_interrupts_save_and_stop(tmp_path: Path) -> None:
+    """They end with 130 among helpers that read pages, and what was recorded before is whole."""
+    cut = explorer("demo", cwd=tmp_path, settings={"EXPLORER_CRASH": "mid_write:60:INT"})
+    folder = only_run(tmp_path / "workspace")
+    check_stopped(cut, 130, folder)
+    assert [record.seq for record in records_of(folder)] == list(range(1, len(records_of(folder)) + 1))
+
+
+@pytest.mark.slow
 def test_two_interrupts_save_and_stop_and_the_run_is_taken_up_again(tmp_path: Path) -> None:
     """They end with 130 among helpers that read pages; resumed, the report says the same from the same sources."""
     cut = explorer("demo", cwd=tmp_path, settings={"EXPLORER_CRASH": "mid_write:60:INT"})

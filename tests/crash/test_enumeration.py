@@ -16,7 +16,7 @@ ENUMERATE = Path(__file__).with_name("enumerate.py")
 SCENARIOS = ("plain", "truncation", "parallel", "helpers", "follow_up", "compaction", "external")
 AGENTS_AT_ONCE = {"helpers": 3}
 """By scenario, where it is more than one: an orchestrator that waits for its helpers asks nothing."""
-SAMPLE = 3
+SAMPLE = 1
 SAMPLE_SECONDS = 180
 """Far more than it takes, for a machine that has other things to do."""
 POINTS_SECONDS = 1_800

@@ -224,10 +224,11 @@ def _weaker(points: Sequence[str], judge: Callable[[str], str]) -> list[str]:
     return [point for point in points if not judge(point) and table.classify(point).blocked]
 
 
-def test_never_weaker_than_another_table(points: list[str]) -> None:
-    """On 40,000 addresses, whatever a table made by others refuses is refused by ours too."""
+@pytest.mark.parametrize("step", [10, pytest.param(1, marks=pytest.mark.slow)])
+def test_never_weaker_than_another_table(step: int, points: list[str]) -> None:
+    """Of 40,000 addresses, a tenth every day, whatever a table made by others refuses is refused by ours too."""
     assert len(points) == 40_000
-    assert _weaker(points, refusal) == []
+    assert _weaker(points[::step], refusal) == []
 
 
 def test_the_comparison_sees_a_weaker_table(points: list[str]) -> None:

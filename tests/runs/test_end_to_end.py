@@ -121,7 +121,8 @@ def test_kill_in_the_middle_of_a_fan_out_then_resume(wire: str, tmp_path: Path, 
     assert body_of((folder / "report.md").read_text()) == body_of(undisturbed)
 
 
-@pytest.mark.parametrize("wire", ONE_EVERY_DAY)
+@pytest.mark.slow
+@pytest.mark.parametrize("wire", WIRES)
 def test_a_follow_up_goes_on_with_the_same_conversations(
     wire: str, tmp_path: Path, whole: Callable[[str], Whole]
 ) -> None:

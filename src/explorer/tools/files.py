@@ -226,8 +226,10 @@ class SearchTool(Tool):
     description = "Find lines in the files of this run."
     arguments = SearchArguments
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, seconds: float = SEARCH_SECONDS) -> None:
         self._workspace = workspace
+        self._seconds = seconds
+        """How long the pattern may be looked for until it counts as one without end."""
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """Search line by line."""
@@ -251,7 +253,7 @@ class SearchTool(Tool):
             except ToolError:
                 continue  # a binary file has no lines to find
             for number, line in enumerate(lines, 1):
-                if _occurs(wanted, line[:MAX_LINE_CHARS], began + SEARCH_SECONDS):
+                if _occurs(wanted, line[:MAX_LINE_CHARS], began + self._seconds):
                     found.append(f"{path}:{number}: {line.strip()[:300]}")
                 if len(found) > MAX_MATCHES:
                     return found[:MAX_MATCHES], ["(more matches left out; narrow the pattern)"]
