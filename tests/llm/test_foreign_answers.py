@@ -11,7 +11,7 @@ from explorer.llm.options import Timeouts
 from explorer.llm.retry import MAX_ATTEMPTS, RateGate, RetryingClient, Timing
 from explorer.messages import LLMClient, Request
 from llm.conversations import BOTH
-from llm.foreign_servers import FOREIGN, Foreign, answering, tls_context
+from llm.foreign_servers import EVENTS, FOREIGN, Foreign, answering, tls_context
 from llm.test_conversations import KEY, client_for, request_for
 
 PATIENCE = Timeouts(connect_s=10, first_content_s=20, idle_s=20, total_s=30)
@@ -103,4 +103,18 @@ async def test_the_same_from_a_server_that_has_answered_before_is_repeated(wire:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
             with pytest.raises(ModelError, match="Router login"):
                 await retrying(client, gate, failures).generate(request_for(()))
+    assert (server.connections, len(failures)) == (MAX_ATTEMPTS, MAX_ATTEMPTS)
+
+
+@pytest.mark.parametrize("wire", BOTH)
+@pytest.mark.parametrize(
+    "framing", ["transfer-encoding: chunked\r\n\r\n5\r\ndata:\r\n", "content-length: 99\r\n\r\ndata:"]
+)
+async def test_a_first_reply_that_is_cut_is_repeated(wire: str, framing: str) -> None:
+    """A stream that began is a model server's, even where it breaks off before its first event is whole."""
+    failures: list[ModelError] = []
+    with answering(Foreign(EVENTS + framing.encode(), "")) as server:
+        async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
+            with pytest.raises(ModelError, match="the stream broke"):
+                await retrying(client, RateGate(4), failures).generate(request_for(()))
     assert (server.connections, len(failures)) == (MAX_ATTEMPTS, MAX_ATTEMPTS)

@@ -34,6 +34,8 @@ _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 _CUT_SHORT = frozenset({"ServerDisconnectedError", "ConnectionResetError", "IncompleteReadError", "BrokenPipeError"})
 _DISCONNECTED = "Server disconnected without sending a response"
 """What httpx2 says of an answer that ended before its headers did; bytes that came are lost."""
+_NOT_ALL = "Not enough data to satisfy"
+"""What aiohttp says of a body that ended before its length or its last chunk."""
 _NO_STATUS_LINE = re.compile(r"bad status line|illegal status line", re.IGNORECASE)
 _BROKEN_HTTP = frozenset({"HttpProcessingError", "BadHttpMessage", "LineTooLong", "TransferEncodingError"})
 
@@ -132,7 +134,7 @@ def _find(error: BaseException, place: Place) -> ModelError | None:
 
 
 def _is_cut(error: BaseException) -> bool:
-    return any(type(cause).__name__ in _CUT_SHORT for cause in _causes(error))
+    return any(type(cause).__name__ in _CUT_SHORT or _NOT_ALL in str(cause) for cause in _causes(error))
 
 
 def _named(error: BaseException, place: Place) -> ModelError | None:
