@@ -197,7 +197,7 @@ def unfinished_report(fold: Fold, workspace: Workspace, reason: str) -> str:
 def way_on(fold: Fold, run_id: str, reason: str) -> str:
     """The command that goes on with a run; after a limit, with twice as much of what ran out."""
     command = f"explorer resume {run_id}"
-    limits = Limits.model_validate(fold.started.settings.get("limits", {})) if fold.started is not None else Limits()
+    limits = _limits(fold)
     before = fold.paid_before
     # A later life may have had a larger limit than the recorded one: then about so much of it is used.
     match reason.partition(";")[0]:
@@ -218,6 +218,14 @@ def way_on(fold: Fold, run_id: str, reason: str) -> str:
             return command
 
 
+def _limits(fold: Fold) -> Limits:
+    """The limits of the latest session; in older journals, those the run was started with."""
+    if fold.session is not None:
+        known = {name: limit.value for name, limit in fold.session.limits.items() if name in Limits.model_fields}
+        return Limits.model_validate(known)
+    return Limits.model_validate(fold.started.settings.get("limits", {})) if fold.started is not None else Limits()
+
+
 def _said(state: AgentState) -> str:
     if state.finished is None:
         return f"\n**{state.agent}** was still at work on: {_first_line(state.task)}"
@@ -232,7 +240,8 @@ def _first_line(text: str) -> str:
 def _fields(fold: Fold, status: Status, reason: str, language: str) -> dict[str, object]:
     assert fold.started is not None
     usage, cost = fold.usage, fold.cost_usd
-    models = sorted({fold.heads[state.role].model for state in fold.agents.values() if state.role in fold.heads})
+    loaded = {fold.heads[state.role].model for state in fold.agents.values() if state.role in fold.heads}
+    models = sorted(fold.answered_by or loaded)
     fields: dict[str, object] = {
         "question": fold.started.question,
         "run_id": fold.started.run_id,

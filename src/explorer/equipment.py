@@ -2,14 +2,16 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from explorer.budget import WorstCost
 from explorer.context import DEFAULT_WINDOW_TOKENS
+from explorer.default_limits import Pricing, with_defaults
 from explorer.errors import ConfigError
 from explorer.events import Source
 from explorer.evidence import SourceDraft, Store
 from explorer.llm.effort import check_effort
+from explorer.llm.exchange import is_loopback
 from explorer.llm.models import OFFLINE, OPENAI, Choice, ModelRef, choose
 from explorer.llm.offline import OfflineClient
 from explorer.llm.open_clients import Clients, Patience
@@ -26,6 +28,8 @@ from explorer.team import Model
 from explorer.tool import Tool
 from explorer.tools.web import CheckAddress, as_asked
 
+JUDGE = "judge"
+"""The role of the model that `--judge` asks for, where models are named by role."""
 CACHE = ".cache"
 """The folder in a workspace for what all its runs share."""
 SHELL_TOOLS = ("execute_shell", "get_shell_output", "kill_shell")
@@ -46,6 +50,10 @@ class Equipment:
     own_client: LLMClient | None
     sandbox: Sandbox
     """What holds the commands of agents."""
+    judge: ModelRef | None = None
+    """The model of `--judge`; None: none was asked for, or the embedder's own client is it."""
+    limit_origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By name, where those limits come from that the user did not set."""
 
     @property
     def absent(self) -> dict[str, str]:
@@ -99,15 +107,15 @@ async def open_equipment(
     asked = settings if own_client is None else settings.model_copy(update={"model": OFFLINE, "role_models": {}})
     choice = await choose_models(asked, roles)
     for role, ref in choice.models.items():
-        worst_cost(ref, settings)
         check_effort(ref, effort_of(settings, roles[role]))
+    judge = await choose_judge(settings) if settings.judge and own_client is None else None
+    settings, origins = in_force(settings, choice, judge)
     async with AsyncExitStack() as stack:
         outside = await stack.enter_async_context(Outside.open(settings, progress))
-        clients = await stack.enter_async_context(
-            Clients(settings, openai_url=choice.openai_url, offline=OfflineClient(), patience=patience)
-        )
+        clients = await stack.enter_async_context(Clients(settings, offline=OfflineClient(), patience=patience))
         sandbox = await choose_shell(settings)
-        yield Equipment(settings, roles, choice, clients, outside, extra_tools, own_client, sandbox)
+        chosen = judge.models[JUDGE] if judge else None
+        yield Equipment(settings, roles, choice, clients, outside, extra_tools, own_client, sandbox, chosen, origins)
 
 
 async def choose_shell(settings: Settings) -> Sandbox:
@@ -143,6 +151,37 @@ async def choose_models(settings: Settings, roles: Mapping[str, Role]) -> Choice
     return await choose(asked, {name: _tier(role) for name, role in roles.items()})
 
 
+async def choose_judge(settings: Settings) -> Choice:
+    """The model of `--judge`, as the one role `judge`.
+
+    Raises:
+        ConfigError: It is no language model.
+        CredentialsError: Its key is missing.
+    """
+    asked = settings.model_copy(update={"model": settings.judge, "role_models": {}})
+    choice = await choose(asked, {JUDGE: Tier.BALANCED})
+    if choice.models[JUDGE].provider == OFFLINE:
+        raise ConfigError("a judge is a language model; `offline` is none", hint="for example --judge openai:NAME")
+    return choice
+
+
+def in_force(settings: Settings, choice: Choice, judge: Choice | None = None) -> tuple[Settings, dict[str, str]]:
+    """The settings with the server that was found and the limits that hold, and where limits not set come from.
+
+    Raises:
+        ConfigError: A money limit was set, and a model has no known price.
+    """
+    url = choice.openai_url or (judge.openai_url if judge else "")
+    if url:
+        services = settings.services.model_copy(update={"openai_url": url})
+        settings = settings.model_copy(update={"services": services})
+    refs = [*choice.models.values(), *(judge.models.values() if judge else ())]
+    for ref in refs:
+        check_price(ref, settings)
+    found = with_defaults(settings.limits, {pricing_of(ref, settings) for ref in refs})
+    return settings.model_copy(update={"limits": found.limits}), found.origins
+
+
 def _tier(role: Role) -> Tier:
     return Tier(role.model) if role.model in set(Tier) else Tier.BALANCED
 
@@ -152,12 +191,21 @@ def effort_of(settings: Settings, role: Role) -> str:
     return settings.effort.get(role.name) or settings.effort.get(EVERY_ROLE) or role.effort
 
 
-def worst_cost(ref: ModelRef, settings: Settings) -> WorstCost:
-    """What a request to a model can cost at most, as a function of its tokens.
+def check_price(ref: ModelRef, settings: Settings) -> None:
+    """See that a money limit, if one was set, can be kept.
 
     Raises:
-        ConfigError: A money limit is set, and the model has no known price.
+        ConfigError: The model has no known price.
     """
+    if settings.limits.max_cost_usd is not None and known_cost(ref, settings, 1, 1) is None:
+        raise ConfigError(
+            f"a money limit is set, but no price is known for {ref}",
+            hint="give its price in USD per million tokens, input/output: EXPLORER_PRICE=0.5/1.5, or drop --max-cost",
+        )
+
+
+def worst_cost(ref: ModelRef, settings: Settings) -> WorstCost:
+    """What a request to a model can cost at most, as a function of its tokens; nothing where no price is known."""
 
     def worst(input_tokens: int, output_tokens: int) -> float:
         return known_cost(ref, settings, input_tokens, output_tokens) or 0.0
@@ -165,12 +213,16 @@ def worst_cost(ref: ModelRef, settings: Settings) -> WorstCost:
     if settings.limits.max_cost_usd is None:
         # Nothing is held back for money then, and looking up a price takes longer than all else before a request.
         return lambda _input_tokens, _output_tokens: 0.0
-    if known_cost(ref, settings, 1, 1) is None:
-        raise ConfigError(
-            f"a money limit is set, but no price is known for {ref}",
-            hint="give its price in USD per million tokens, input/output: EXPLORER_PRICE=0.5/1.5, or drop --max-cost",
-        )
     return worst
+
+
+def pricing_of(ref: ModelRef, settings: Settings) -> Pricing:
+    """What is known of what a model costs; one on this machine without a price is free."""
+    usd = known_cost(ref, settings, PRICED_TOKENS, PRICED_TOKENS)
+    if usd is not None:
+        return Pricing.PRICED if usd > 0 else Pricing.FREE
+    is_local = _is_elsewhere(ref, settings) and is_loopback(settings.services.openai_url)
+    return Pricing.FREE if is_local else Pricing.UNKNOWN
 
 
 def known_cost(ref: ModelRef, settings: Settings, input_tokens: int, output_tokens: int) -> float | None:

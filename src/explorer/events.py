@@ -50,6 +50,40 @@ class RunStarted(Event):
     """The resolved settings, without secrets."""
 
 
+class ModelInUse(Frozen):
+    """A role's model in a session, and why it is this one."""
+
+    model: str
+    """With the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
+    why: str
+    before: str = ""
+    """The role's model in the session before, where that was another."""
+
+
+class LimitInUse(Frozen):
+    """A limit in a session, and where it comes from."""
+
+    value: int | float | None
+    """None: no limit."""
+    origin: str
+
+
+class SessionConfigured(Event):
+    """What a session of the run works with, and why; recorded when the run starts and each time it is resumed."""
+
+    type: Literal["session_configured"] = "session_configured"
+    models: dict[str, ModelInUse]
+    """By role, that of the judge included where there is one."""
+    search: tuple[str, ...]
+    """Engines of the web search in the order of asking; empty: none."""
+    search_why: str
+    shell: str
+    """What holds the commands of agents; empty: there is no shell."""
+    shell_why: str
+    limits: dict[str, LimitInUse]
+    """By their names in the settings."""
+
+
 class RoleLoaded(Event):
     """A role's head, frozen for the run: what its agents' models see before any history."""
 
@@ -276,6 +310,7 @@ class Repaired(Event):
 
 AnyEvent = Annotated[
     RunStarted
+    | SessionConfigured
     | RoleLoaded
     | AgentStarted
     | AgentContinued

@@ -10,6 +10,8 @@ from explorer.events import (
     RoleLoaded,
     RunFinished,
     RunStarted,
+    SandboxChosen,
+    SessionConfigured,
     Source,
     ToolFinished,
     WrittenFile,
@@ -20,6 +22,7 @@ from explorer.messages import Turn, Usage
 OF_THE_RUN = frozenset(
     {
         "run_started",
+        "session_configured",
         "run_finished",
         "role_loaded",
         "source_recorded",
@@ -62,6 +65,10 @@ class Fold:
     """Each time a model was asked about the citations."""
     sandbox: str | None = None
     """What held the commands of the latest life; empty when there was no shell, None before the first."""
+    session: SessionConfigured | None = None
+    """What the latest session works with; None in journals of versions that did not record it."""
+    answered_by: set[str] = field(default_factory=set[str])
+    """The models that took turns, with their providers' prefixes."""
     orders: set[str] = field(default_factory=set[str])
     """Ids of the orders from outside that were applied."""
     _asked_by: dict[str, str] = field(default_factory=dict[str, str])
@@ -102,17 +109,24 @@ class Fold:
                 self.sources[event.source.id] = event.source
             case "citations_judged":
                 self.judged.append(event)
-            case "sandbox_chosen":
-                self.sandbox = event.tier
+            case "session_configured" | "sandbox_chosen":
+                self._begin_session(event)
             case "run_forked" if self.started is not None:
                 self.started = self.started.model_copy(update={"run_id": event.run_id})
             case _:
                 pass
 
+    def _begin_session(self, event: SessionConfigured | SandboxChosen) -> None:
+        if isinstance(event, SessionConfigured):
+            self.session = event
+        else:
+            self.sandbox = event.tier
+
     def _apply_to_agent(self, event: AnyEvent) -> None:
         match event.type:
             case "turn":
                 self.finished = None
+                self._note_model(event.agent)
             case "tool_started":
                 self.calls += 1
             case "tool_finished":
@@ -139,6 +153,16 @@ class Fold:
         self.finished = None
         if event.renews_limits:
             self.paid_before = Spent(self.steps, self.usage.total_tokens, self.known_cost_usd, self.calls)
+
+    def _note_model(self, agent: str) -> None:
+        state = self.agents.get(agent)
+        if state is not None and state.role in self.heads:
+            self.answered_by.add(self.model_of(state.role))
+
+    def model_of(self, role: str) -> str:
+        """The model of a loaded role in the latest session."""
+        in_use = self.session.models.get(role) if self.session is not None else None
+        return in_use.model if in_use is not None else self.heads[role].model
 
     def child_of(self, parent_call: str) -> AgentState | None:
         """The agent that a `call_agent` call started or continued."""

@@ -3,18 +3,15 @@
 from dataclasses import dataclass
 
 from explorer.budget import Account, Amount, WorstCost
-from explorer.equipment import Equipment, worst_cost
+from explorer.equipment import JUDGE, Equipment, worst_cost
 from explorer.errors import ConfigError, ModelError, ModelFault
 from explorer.events import CitationsJudged
-from explorer.llm.models import OFFLINE, choose
 from explorer.llm.retry import OnFailure, RetryingClient
 from explorer.messages import LLMClient, Request, Turn
-from explorer.settings import Tier
 from explorer.verify.check import TextOf
 from explorer.verify.claims import Verification
 from explorer.verify.judge import Judgements, judge
 
-JUDGE = "judge"
 CHARS_PER_TOKEN = 2
 """Fewer than any tokenizer needs: an upper bound for what a question costs."""
 
@@ -57,14 +54,11 @@ async def ask_judge(
     if equipment.own_client is not None:
         client: LLMClient = WithinLimits(equipment.own_client, account, lambda _input, _output: 0.0)
         return await judge(verification.claims, text_of, client, JUDGE)
-    settings = equipment.settings
-    asked = settings.model_copy(update={"model": settings.judge, "role_models": {}})
-    ref = (await choose(asked, {JUDGE: Tier.BALANCED})).models[JUDGE]
-    if ref.provider == OFFLINE:
-        raise ConfigError("a judge is a language model; `offline` is none", hint="for example --judge openai:NAME")
-    clients = equipment.clients
+    ref, clients = equipment.judge, equipment.clients
+    if ref is None:
+        raise ConfigError("no model was chosen as the judge", hint="for example --judge openai:NAME")
     retrying = RetryingClient(clients.client_for(ref), clients.gate_for(ref), on_failure, timing=clients.timing)
-    client = WithinLimits(retrying, account, worst_cost(ref, settings))
+    client = WithinLimits(retrying, account, worst_cost(ref, equipment.settings))
     return await judge(verification.claims, text_of, client, ref.name)
 
 

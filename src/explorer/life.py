@@ -12,7 +12,16 @@ from explorer.conclusion import Conclusion, Wanted, checked_draft, conclude, dra
 from explorer.corpus.inputs import input_drafts
 from explorer.equipment import Equipment
 from explorer.errors import ConfigError, ModelError
-from explorer.events import AgentFinished, CitationsJudged, RunFinished, Source, Status, Steered, TurnFailed
+from explorer.events import (
+    AgentFinished,
+    CitationsJudged,
+    RunFinished,
+    SessionConfigured,
+    Source,
+    Status,
+    Steered,
+    TurnFailed,
+)
 from explorer.events import Record as RunRecord
 from explorer.evidence import Evidence, stored_at
 from explorer.fold import Fold
@@ -93,7 +102,9 @@ class Life:
 
     async def _judge(self, equipment: Equipment, budget: Budget, workspace: Workspace) -> Judgements | None:
         """With `--judge`, a model's opinion of the citations; none once the run winds down, or a second time."""
-        was_asked = bool(self.records) and isinstance(self.records[-1].event, CitationsJudged)
+        events = (record.event for record in reversed(self.records))
+        latest = next((event for event in events if not isinstance(event, SessionConfigured)), None)
+        was_asked = isinstance(latest, CitationsJudged)
         if not self.settings.judge or budget.winding_down or was_asked:
             return None
         verification, text_of = checked_draft(self.fold, workspace), text_reader(workspace)

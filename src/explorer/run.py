@@ -22,10 +22,12 @@ from explorer.events import AnyEvent, RunStarted, Status
 from explorer.fold import Fold
 from explorer.journal import Journal, Observe
 from explorer.life import INPUTS, Life
+from explorer.llm.models import AUTO, OFFLINE
 from explorer.llm.open_clients import Patience
 from explorer.messages import Frozen, LLMClient, Usage, mend_text
 from explorer.redaction import Redactor
 from explorer.runs import free_run_id, read_records
+from explorer.session_record import SessionReasons, session_configured
 from explorer.settings import Settings
 from explorer.since_run import changes_path
 from explorer.tool import Tool
@@ -101,6 +103,8 @@ class Extras:
     """Told how far a long preparation is, such as indexing the user's folder."""
     run_id: str = ""
     """Of a new run; made from time and question when empty."""
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By a setting's name (`limits.max_cost_usd`, `role_models.writer`), where it was set; for the session's record."""
     reach: Callable[[str], None] | None = None
     """Called at each of the journal's points of no return, by name; tests end the process there."""
 
@@ -122,7 +126,7 @@ async def start(question: str, settings: Settings, extras: Extras | None = None)
         folder = _make_folder(settings.workspace, run_id)
         _keep_inputs(folder, inputs, texts)
         asked = RunStarted(run_id=run_id, question=question, engine=__version__, settings=settings.public())
-        return await _live(folder, equipment, extras, asked)
+        return await _live(folder, equipment, extras, asked, SessionReasons(settings, extras.origins))
 
 
 async def resume(folder: Path, settings: Settings, message: str = "", extras: Extras | None = None) -> RunResult:
@@ -145,13 +149,15 @@ async def resume(folder: Path, settings: Settings, message: str = "", extras: Ex
     extras = extras or Extras()
     resumed = as_started(settings, fold)
     async with open_equipment(resumed, extras.tools, extras.client, extras.patience, extras.progress) as equipment:
-        return await _live(folder, equipment, extras, message.strip())
+        return await _live(folder, equipment, extras, message.strip(), SessionReasons(settings, extras.origins))
 
 
 def as_started(now: Settings, fold: Fold) -> Settings:
     """The settings of a resumed run: as recorded at its start, but for what is set explicitly now.
 
-    Models and efforts stay the ones each role was loaded with, unless others are asked for.
+    Models stay the ones each role had in the session before, efforts the ones it was loaded with, unless others are
+    asked for. The stand-in for a model
+    stays only where it was asked for: a run that had none goes on with the first model there is.
     """
     assert fold.started is not None
     recorded = Settings.model_validate(fold.started.settings)
@@ -162,13 +168,21 @@ def as_started(now: Settings, fold: Fold) -> Settings:
     services = recorded.services.model_copy(
         update={name: getattr(now.services, name) for name in now.services.model_fields_set}
     )
-    loaded = {} if explicit.get("model", "auto") != "auto" else {role: head.model for role, head in fold.heads.items()}
+    loaded = {} if explicit.get("model", "auto") != "auto" else _pinned(recorded, fold)
     role_models = {**recorded.role_models, **loaded, **now.role_models}
     efforts = {role: head.effort for role, head in fold.heads.items() if head.effort}
     kept = {"limits": limits, "services": services, "role_models": role_models, "secrets": now.secrets}
     if "effort" not in explicit:
         kept["effort"] = {**recorded.effort, **efforts}
     return recorded.model_copy(update={**explicit, **kept})
+
+
+def _pinned(recorded: Settings, fold: Fold) -> dict[str, str]:
+    """The models that roles keep."""
+    models = {role: fold.model_of(role) for role in fold.heads}
+    if recorded.model not in {"", AUTO}:
+        return models
+    return {role: model for role, model in models.items() if model != OFFLINE}
 
 
 def _explicit(settings: BaseModel) -> dict[str, Any]:
@@ -209,7 +223,9 @@ def _make_folder(workspace: Path, run_id: str) -> Path:
     return folder.resolve()
 
 
-async def _live(folder: Path, equipment: Equipment, extras: Extras, asked: RunStarted | str) -> RunResult:
+async def _live(
+    folder: Path, equipment: Equipment, extras: Extras, asked: RunStarted | str, reasons: SessionReasons
+) -> RunResult:
     """One life of a run: from opening the journal to its end, however it ends."""
     started = extras.clock()
     settings = equipment.settings
@@ -228,6 +244,7 @@ async def _live(folder: Path, equipment: Equipment, extras: Extras, asked: RunSt
 
         if isinstance(asked, RunStarted):
             await record(asked)
+        await record(session_configured(equipment, fold, reasons))
         budget = Budget(settings.limits, extras.clock)
         extras.stop.attach(budget)
         life = Life(folder, settings, extras.now, extras.clock, fold, record, records)

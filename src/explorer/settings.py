@@ -36,8 +36,9 @@ class Limits(BaseModel):
     max_steps: int | None = Field(default=300, ge=1)
     """Model turns of all agents together."""
     max_cost_usd: float | None = Field(default=None, gt=0)
+    """Not set: the default of `default_limits.py`, which depends on the models; None is no limit."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """Input and output tokens of all agents together."""
+    """Input and output tokens of all agents together. Not set: as with money."""
     max_tool_calls: int | None = Field(default=None, ge=1)
     """Calls of all agents together."""
     max_time_s: float | None = Field(default=3600, gt=0)
@@ -45,6 +46,10 @@ class Limits(BaseModel):
     max_agents: int = Field(default=40, ge=0)
     """Helpers a run may start."""
     max_parallel_agents: int = Field(default=8, ge=1)
+
+
+DEPENDENT_LIMITS = frozenset({"max_cost_usd", "max_tokens"})
+"""Limits whose default depends on the models of a run."""
 
 
 class Services(BaseModel):
@@ -160,5 +165,6 @@ class Settings(BaseModel):
     """Hosts that commands in the sandbox may reach; none by default."""
 
     def public(self) -> dict[str, object]:
-        """Everything but the secrets, as JSON types."""
-        return self.model_dump(mode="json", exclude={"secrets"})
+        """Everything but the secrets, as JSON types; limits left to their defaults are absent, not without limit."""
+        unset = DEPENDENT_LIMITS - self.limits.model_fields_set
+        return self.model_dump(mode="json", exclude={"secrets": True, "limits": set(unset)})

@@ -106,7 +106,8 @@ def test_a_disk_that_is_full(here: Explorer, tmp_path: Path) -> None:
         ["bash", "-c", command],
         cwd=tmp_path,
         # Without the variables by which coverage would follow: its own files would be too big as well.
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        # Nor with bytecode to write: what is cut off at the bound would stay in the installation.
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=50,

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,8 @@ def test_config_show_tells_every_setting(here: Explorer) -> None:
     done = here("config", "show")
     assert done.returncode == 0
     for setting in TABLE:
-        line = next(line for line in done.stdout.splitlines() if line.split()[0] == setting.name)
-        assert setting.variable in line
+        line = next(line for line in done.stdout.splitlines() if line.split()[1] == setting.variable)
+        assert line.split()[0] == (setting.key or "-")
         assert setting.help in line
 
 
@@ -227,7 +228,59 @@ def test_config_show_is_json_for_programs(here: Explorer) -> None:
     assert (row["value"], row["origin"]) == (7, "environment EXPLORER_MAX_STEPS")
 
 
-def test_mistyped_variables_are_known(tmp_path: Path) -> None:
-    """`doctor` warns of them; another program's variable must not stop a run."""
-    configuration = read_configuration(NO_FLAGS, {"EXPLORER_MAX_STEP": "1", "EXPLORER_MODEL_WRITER": "x"}, tmp_path)
-    assert configuration.unknown == ("environment EXPLORER_MAX_STEP (did you mean EXPLORER_MAX_STEPS?)",)
+def test_what_config_show_prints_is_what_a_file_takes(here: Explorer, tmp_path: Path) -> None:
+    """Every name with its value, written into a file, gives the same settings again; also with values set."""
+    set_now = {
+        "EXPLORER_MAX_COST": "2.5",
+        "EXPLORER_MAX_TIME": "none",
+        "EXPLORER_MAX_TOKENS": "none",
+        "EXPLORER_PRICE": "3/15",
+        "EXPLORER_ALLOW_HOSTS": "127.0.0.1,intranet.example",
+        "EXPLORER_MODEL_WRITER": "anthropic:claude-opus-5-5",
+        "EXPLORER_LANG": "de",
+        "EXPLORER_TIMEZONE": "Europe/Berlin",
+    }
+    for number, variables in enumerate(({"EXPLORER_TIMEZONE": "UTC"}, set_now)):
+        table = here("config", "show", **variables).stdout.splitlines()
+        places = [table[0].index(title) for title in ("IN A FILE", "VARIABLE", "VALUE", "ORIGIN")]
+        cells = [[row[left:right].strip() for left, right in pairwise(places)] for row in table[1:]]
+        taken = [(key, value) for key, _, value in cells if key != "-" and value != "-"]
+        assert len(taken) > 10
+        folder = tmp_path / f"again-{number}"
+        folder.mkdir()
+        (folder / "explorer.toml").write_text("".join(f"{key} = '{value}'\n" for key, value in taken))
+        again = read_configuration(NO_FLAGS, {"HOME": str(tmp_path)}, folder).settings
+        first = read_configuration(NO_FLAGS, {"HOME": str(tmp_path), **variables}, tmp_path).settings
+        assert again.public() == first.public()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("EXPLORER_MAX_STEP", "did you mean EXPLORER_MAX_STEPS?"), ("EXPLORER_ENTIRELY_ELSE", "all names: explorer conf")],
+)
+def test_an_unknown_variable_of_ours_is_refused(here: Explorer, tmp_path: Path, name: str, hint: str) -> None:
+    """In the environment and in `.env`: a limit with a slip in its name would be none. `doctor` lists them all."""
+    done = here("--model", "offline", "q q", **{name: "1"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"environment {name}: there is no such setting" in done.stderr
+    assert hint in done.stderr
+    assert f"unset {name}" in done.stderr
+    (tmp_path / ".env").write_text(f"{name}=1\n")
+    assert f".env {name}: there is no such setting" in here("runs").stderr
+    looked = here("doctor")
+    assert looked.returncode == 1
+    assert f".env {name} is not a setting" in looked.stdout
+
+
+def test_variables_of_other_programs_and_of_roles_stop_nothing(tmp_path: Path) -> None:
+    """Only names that begin as ours do are ours."""
+    variables = {"EXPLORER_MODEL_WRITER": "x", "XEXPLORER_A": "1", "EXPLORERS": "1"}
+    assert read_configuration(NO_FLAGS, variables, tmp_path).unknown == ()
+
+
+def test_a_limit_left_to_the_models_can_be_said(tmp_path: Path) -> None:
+    """`auto` over a file's value is as good as nothing set."""
+    (tmp_path / "explorer.toml").write_text("[limits]\nmax_cost = 3\n")
+    limits = read_configuration(Flags({"limits.max_cost_usd": "auto"}, {}), {}, tmp_path).settings.limits
+    assert "max_cost_usd" not in limits.model_fields_set
+    assert read_configuration(NO_FLAGS, {}, tmp_path).settings.limits.max_cost_usd == 3

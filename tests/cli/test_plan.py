@@ -24,7 +24,8 @@ def test_a_plan_asks_no_model_and_makes_nothing(typed: Explorer, tmp_path: Path)
     """With a server that would notice: roles, models, prices, limits, files, cost."""
     (tmp_path / "notes.md").write_text("Notes.\n")
     with AnthropicServer([]) as server:
-        done = typed("--dry-run", "--file", "notes.md", "--max-steps", "10", "Is it so?", ANTHROPIC_BASE_URL=server.url)
+        words = ("--dry-run", "--file", "notes.md", "--max-steps", "10", "--max-cost", "none", "Is it so?")
+        done = typed(*words, ANTHROPIC_BASE_URL=server.url)
     assert done.returncode == 0, done.stderr
     for words in ("Is it so?", "notes.md (7 B)", "10 steps", "anthropic:claude-opus-5-5", "4.00", "20.00", "searcher"):
         assert words in done.stdout
@@ -91,3 +92,44 @@ def test_a_run_that_could_not_start_cannot_be_planned(
     done = here("--dry-run", *arguments, "q q", **url)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
+
+
+def test_a_plan_has_the_limits_that_nobody_set(here: Explorer) -> None:
+    """Money where prices are known, tokens where they are not, neither on this machine; `none` lifts either."""
+    elsewhere = {"OPENAI_BASE_URL": "http://models.example/v1"}
+    named = ("--dry-run", "--model", "openai:my-model", "q q")
+    priced = here("--dry-run", "q q", ANTHROPIC_API_KEY="k").stdout
+    assert "$5.00 (default), no limit of tokens" in priced
+    assert "at most    $5.00 = the money limit itself" in priced
+    unpriced = here(*named, **elsewhere).stdout
+    assert "no limit of money, 2,000,000 tokens (default)" in unpriced
+    assert "at most    2,000,000 tokens; in money not known" in unpriced
+    assert "no limit of money, no limit of tokens" in here(*named, OPENAI_BASE_URL="http://127.0.0.1:9/v1").stdout
+    assert "no limit of money, no limit of tokens" in here("--dry-run", "--model", "offline", "q q").stdout
+    assert "no limit of money" in here("--dry-run", "--max-cost", "none", "q q", ANTHROPIC_API_KEY="k").stdout
+    assert "no limit of tokens" in here(*named, EXPLORER_MAX_TOKENS="none", **elsewhere).stdout
+    assert "$7.00, no limit of tokens" in here("--dry-run", "--max-cost", "7", "q q", ANTHROPIC_API_KEY="k").stdout
+
+
+def test_a_model_with_a_price_beside_one_without_has_both_limits(here: Explorer) -> None:
+    """Money bounds what is priced, tokens bound everything; a limit that was set is not joined by another."""
+    words = ("--dry-run", "--model", "writer=openai:my-model", "q q")
+    variables = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://models.example/v1"}
+    assert "$5.00 (default), 2,000,000 tokens (default)" in here(*words, **variables).stdout
+    limited = here("--max-tokens", "1_000", *words, **variables).stdout
+    assert "$5.00 (default), 1,000 tokens, " in limited
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "words"),
+    [("anthropic:claude-opus-5-5", 4, "ANTHROPIC_API_KEY"), ("offline", 2, "a judge is a language model")],
+)
+def test_a_judge_that_cannot_judge_is_refused_before_the_work(
+    typed: Explorer, tmp_path: Path, model: str, code: int, words: str
+) -> None:
+    """With a plan and with a run alike; no folder is made."""
+    for command in (("demo",), ("--model", "offline", "q q"), ("--dry-run", "--model", "offline", "q q")):
+        done = typed(*command, "--judge", model)
+        assert (done.returncode, done.stdout) == (code, ""), done.stderr
+        assert words in done.stderr
+    assert list(tmp_path.iterdir()) == []

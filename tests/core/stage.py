@@ -20,6 +20,8 @@ from explorer.events import (
     CitationsJudged,
     Compacted,
     FileChange,
+    LimitInUse,
+    ModelInUse,
     NoteAdded,
     ReasoningDropped,
     Repaired,
@@ -28,6 +30,7 @@ from explorer.events import (
     RunForked,
     RunStarted,
     SandboxChosen,
+    SessionConfigured,
     Source,
     SourceRecorded,
     Status,
@@ -141,6 +144,18 @@ def one_of_each() -> list[AnyEvent]:
             cost_usd=0.0,
         ),
         SandboxChosen(tier="landlock", why="landlock: stopped all of 11 attacks"),
+        SessionConfigured(  # noqa: S604 - a field of a record, and no command
+            models={"orchestrator": ModelInUse(model="scripted:m", why="set by flag --model", before="offline")},
+            search=("brave", "tavily-keyless"),
+            search_why="BRAVE_API_KEY is set",
+            shell="landlock",
+            shell_why="landlock: stopped all of 11 attacks",
+            limits={
+                "max_steps": LimitInUse(value=300, origin="default"),
+                "max_cost_usd": LimitInUse(value=0.5, origin="flag --max-cost"),
+                "max_time_s": LimitInUse(value=None, origin="environment EXPLORER_MAX_TIME"),
+            },
+        ),
         AgentContinued(agent="orchestrator", task="Go on.", max_steps=60),
     ]
 

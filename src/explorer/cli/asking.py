@@ -73,6 +73,8 @@ def demo(
     and the model is a rule-based stand-in.
     """
     configuration = configured(options if options.model else replace(options, model=("offline",)))
+    if not options.model:
+        configuration = configuration.with_origin("model", "the command demo")
     settings = configuration.settings.model_copy(update={"is_sample": True})
     words = as_asked(" ".join(question)) or SAMPLE_QUESTION
     return _start(words, replace(configuration, settings=settings), options)
@@ -89,7 +91,8 @@ def _start(question: str, configuration: Configuration, options: RunOptions) -> 
     async def work(extras: Extras) -> RunResult:
         return await start(question, settings, extras)
 
-    return _drive(work, _session(options, settings), settings, options)
+    session = _session(options, replace(configuration, settings=settings))
+    return _drive(work, session, settings, options)
 
 
 def _since(options: RunOptions, settings: Settings) -> dict[str, str]:
@@ -104,18 +107,19 @@ def _since(options: RunOptions, settings: Settings) -> dict[str, str]:
 
 
 def _resume(name: str, message: str, options: RunOptions) -> int:
-    settings = configured(options).settings
+    configuration = configured(options)
     check_before_paying(options)
-    return go_on_with(find_run(settings.workspace, name), message, settings, options)
+    return go_on_with(find_run(configuration.settings.workspace, name), message, configuration, options)
 
 
-def go_on_with(folder: Path, message: str, settings: Settings, options: RunOptions) -> int:
+def go_on_with(folder: Path, message: str, configuration: Configuration, options: RunOptions) -> int:
     """Take a run further, and tell how it ended."""
+    settings = configuration.settings
     if folder.parent.resolve() != settings.workspace.resolve():
         # The run was given by its path: all that is said of it names its own workspace.
         settings = settings.model_copy(update={"workspace": folder.parent})
         options = replace(options, workspace=str(folder.parent))
-    session = _session(options, settings, read_records(folder))
+    session = _session(options, replace(configuration, settings=settings), read_records(folder))
     _refuse_second(folder)
     Inbox(folder / ".explorer").drop_stops()
 
@@ -150,9 +154,10 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def _session(options: RunOptions, settings: Settings, past: Sequence[Record] = ()) -> Session:
-    """What one run is driven with; `past` is what earlier lives of it did."""
-    session = traced(Session(screen_for(options), tap_for(options)), settings, past)
+def _session(options: RunOptions, configuration: Configuration, past: Sequence[Record] = ()) -> Session:
+    """What one run is driven with; `past` is what earlier sessions of it did."""
+    session = Session(screen_for(options), tap_for(options), origins=configuration.origins)
+    session = traced(session, configuration.settings, past)
     session.catch_up(past)
     return session
 

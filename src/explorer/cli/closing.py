@@ -11,7 +11,7 @@ from explorer.cli.options import RunOptions
 from explorer.cli.output import Outcome, described, emit_outcome, exit_code, token_counts
 from explorer.cli.plain import one_line
 from explorer.cli.report_page import REPORT, print_report
-from explorer.cli.run_view import RunView
+from explorer.cli.run_view import RunView, session_facts
 from explorer.cli.screen import say
 from explorer.cli.session import Ending
 from explorer.conclusion import LIMIT_REASONS, way_on
@@ -31,7 +31,7 @@ class Closing:
     def tell(self, ending: Ending) -> int:
         """Say how it went; the exit code."""
         if ending.result is not None:
-            return self._result(ending.result)
+            return self._result(ending.result, ending.view)
         if ending.error is not None:
             self._add_way_on(ending.error, ending.view)
             tell_error(ending.error, verbose=self.options.verbose)
@@ -43,8 +43,8 @@ class Closing:
         emit_outcome(outcome, self.options.output_format)
         return outcome.exit_code
 
-    def _result(self, result: RunResult) -> int:
-        outcome = _outcome(result)
+    def _result(self, result: RunResult, view: RunView) -> int:
+        outcome = replace(_outcome(result), session=session_facts(view))
         if self.options.output is not None and result.report_text:
             _copy(result, Path(self.options.output).expanduser())
         if self.options.output_format == "text":
@@ -135,6 +135,7 @@ def seen_outcome(view: RunView, folder: Path | None) -> Outcome:
         agents=len(view.agents),
         sources=len(view.sources),
         seconds=(view.last - view.started).total_seconds() if view.last and view.started else 0.0,
+        session=session_facts(view),
     )
 
 

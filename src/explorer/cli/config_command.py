@@ -2,9 +2,11 @@
 
 from dataclasses import asdict
 
+from explorer.cli.configuration import Value
 from explorer.cli.options import COMMON, CommonOptions
 from explorer.cli.output import emit, emit_json
 from explorer.cli.reading import configured
+from explorer.cli.setting_forms import NO_LIMIT
 from explorer.cli.table import aligned
 
 
@@ -12,22 +14,26 @@ def show(*, options: CommonOptions = COMMON) -> int:
     """Show every setting, its value, and where it comes from; keys only as `set` or `not set`.
 
     The first that names a setting decides: flags, the environment, .env, explorer.toml,
-    the user's config.toml, defaults.
+    the user's config.toml, defaults. IN A FILE is the name that a .toml file takes; keys stand in none.
     """
     configuration = configured(options)
     if options.output_format != "text":
         emit_json([asdict(value) for value in configuration.values])
         return 0
-    header = ("SETTING", "VARIABLE", "VALUE", "ORIGIN", "WHAT IT IS")
+    header = ("IN A FILE", "VARIABLE", "VALUE", "ORIGIN", "WHAT IT IS")
     rows = [
-        (value.name, value.variable, written(value.value), value.origin, value.help) for value in configuration.values
+        (value.key or "-", value.variable, _written(value), value.origin, value.help) for value in configuration.values
     ]
     emit(aligned(header, rows))
     return 0
 
 
+def _written(value: Value) -> str:
+    return NO_LIMIT if value.value is None and value.name.startswith("limits.") else written(value.value)
+
+
 def written(value: object) -> str:
-    """A value as one would read it aloud."""
+    """A value as a file takes it; `-` for what is empty."""
     if value is None or value in ("", [], {}):
         return "-"
     if isinstance(value, list):

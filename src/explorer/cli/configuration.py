@@ -6,7 +6,7 @@ Precedence: flags > environment > `.env` > `explorer.toml` > the user's `config.
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,11 +18,14 @@ from explorer.cli.setting_table import MODEL_VARIABLE, MODELS_KEY, ROLE, TABLE
 from explorer.cli.typo import closest
 from explorer.cli.zone import machine_zone
 from explorer.errors import ConfigError
-from explorer.settings import Settings
+from explorer.settings import DEPENDENT_LIMITS, Settings
 
 SHOWN_CHARS = 80
 """Of a bad value, in an error."""
 DEFAULT = "default"
+BY_MODEL = "auto"
+"""The value of a limit whose default depends on the models of a run."""
+BY_MODEL_NAMES = frozenset(f"limits.{name}" for name in DEPENDENT_LIMITS)
 MACHINE = "this machine"
 URL_PASSWORD = re.compile(r"//[^/@]*@")
 
@@ -50,10 +53,23 @@ class Value:
     """A resolved setting, for people; a secret is only `set` or `not set`."""
 
     name: str
+    """Its place in `Settings`."""
     variable: str
     value: object
     origin: str
     help: str
+    key: str = ""
+    """Its name in a configuration file; empty for a key, which must not stand in one."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A variable that looks like one of ours and is none."""
+
+    place: str
+    """`environment EXPLORER_MAX_STEP`."""
+    near: str | None
+    """The closest one there is."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +78,18 @@ class Configuration:
 
     settings: Settings
     values: tuple[Value, ...]
-    unknown: tuple[str, ...]
-    """Variables that look like ours and are not, each with a guess at what was meant."""
+    unknown: tuple[Unknown, ...]
+    """Variables that look like ours and are not."""
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """By a setting's name, where those were set that have not their default."""
+        return {value.name: value.origin for value in self.values if value.origin != DEFAULT}
+
+    def with_origin(self, name: str, origin: str) -> "Configuration":
+        """The same, where a command set a value by itself."""
+        values = (replace(value, origin=origin) if value.name == name else value for value in self.values)
+        return replace(self, values=tuple(values))
 
     def origin(self, name: str) -> str:
         """Where a setting's value comes from."""
@@ -78,6 +104,8 @@ class Flags:
     models: Mapping[str, str]
 
 
+NOT_SETTINGS = frozenset({"EXPLORER_CRASH"})
+"""Variables of ours that set nothing: tests end the process with this one."""
 NO_FLAGS = Flags({}, {})
 
 
@@ -215,7 +243,7 @@ def _settings(found: Mapping[str, Raw], models: Mapping[str, Raw]) -> Settings:
     fields: dict[str, Any] = {"role_models": {role: _model(role, raw) for role, raw in models.items()}}
     for setting in TABLE:
         raw = found.get(setting.name)
-        if raw is not None:
+        if raw is not None and not _is_left_open(setting, raw):
             _place(fields, setting.name, _parsed(setting, raw))
     try:
         return Settings.model_validate(fields)
@@ -223,6 +251,11 @@ def _settings(found: Mapping[str, Raw], models: Mapping[str, Raw]) -> Settings:
         place = ".".join(str(part) for part in error.errors()[0]["loc"])
         setting = next(s for s in TABLE if place.startswith(s.name))
         raise _not_allowed(setting, found[setting.name]) from error
+
+
+def _is_left_open(setting: Setting, raw: Raw) -> bool:
+    """Whether a limit is to be the one that the models of a run call for."""
+    return setting.name in BY_MODEL_NAMES and raw.text.lower() in {"", BY_MODEL}
 
 
 def _place(fields: dict[str, Any], name: str, value: object) -> None:
@@ -262,26 +295,51 @@ def _short(text: str) -> str:
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}... ({len(text):,} characters)"
 
 
-def _unknown_variables(variables: Mapping[str, str], origin: str) -> tuple[str, ...]:
+def refuse_unknown(configuration: Configuration) -> None:
+    """Refuse variables that look like ours and are not: a mistyped limit would be none.
+
+    Raises:
+        ConfigError: There is one; the hint names the closest there is.
+    """
+    if not configuration.unknown:
+        return
+    first, more = configuration.unknown[0], len(configuration.unknown) - 1
+    place, _, name = first.place.rpartition(" ")
+    others = f" (and {more} more: explorer doctor)" if more else ""
+    near = f"did you mean {first.near}?" if first.near else "all names: explorer config show"
+    way = f"unset {name}" if place == "environment" else f"take it out of {place}"
+    raise ConfigError(f"{first.place}: there is no such setting{others}", hint=f"{near} To go without it: {way}")
+
+
+def _unknown_variables(variables: Mapping[str, str], origin: str) -> tuple[Unknown, ...]:
     known = [setting.variable for setting in TABLE]
     strangers = [
         name
         for name in sorted(variables)
-        if name.startswith("EXPLORER_") and name not in known and not name.startswith(MODEL_VARIABLE)
+        if name.startswith("EXPLORER_")
+        and name not in known
+        and not name.startswith(MODEL_VARIABLE)
+        and name not in NOT_SETTINGS
     ]
-    guesses = [(name, closest(name, known, 4)) for name in strangers]
-    return tuple(f"{origin} {name}" + (f" (did you mean {near}?)" if near else "") for name, near in guesses)
+    return tuple(Unknown(f"{origin} {name}", closest(name, known, 4)) for name in strangers)
 
 
 def _values(settings: Settings, found: Mapping[str, Raw], models: Mapping[str, Raw]) -> tuple[Value, ...]:
     public = settings.public()
     rows = [
-        Value(setting.name, setting.variable, _shown(setting, settings, public), origin, setting.help)
+        Value(setting.name, setting.variable, _shown(setting, settings, public), origin, setting.help, setting.key)
         for setting in TABLE
         for origin in [found[setting.name].origin if setting.name in found else DEFAULT]
     ]
     rows += [
-        Value(f"role_models.{role}", f"{MODEL_VARIABLE}{role.upper()}", raw.text, raw.origin, f"Model of {role}")
+        Value(
+            f"role_models.{role}",
+            f"{MODEL_VARIABLE}{role.upper()}",
+            raw.text,
+            raw.origin,
+            f"Model of {role}",
+            f"{MODELS_KEY}.{role}",
+        )
         for role, raw in sorted(models.items())
     ]
     return tuple(rows)
@@ -292,5 +350,6 @@ def _shown(setting: Setting, settings: Settings, public: Mapping[str, object]) -
     if setting.is_secret:
         return "set" if getattr(settings.secrets, leaf).get_secret_value() else "not set"
     table = cast("Mapping[str, object]", public[group]) if group else public
-    value = table[leaf]
+    # A limit that is not set depends on the models.
+    value = table.get(leaf, BY_MODEL)
     return URL_PASSWORD.sub("//***@", value) if isinstance(value, str) else value

@@ -11,12 +11,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.configuration import Configuration
+from explorer.cli.configuration import Configuration, Unknown
 from explorer.cli.options import COMMON, CommonOptions
 from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line
 from explorer.cli.probes import Finding, probe_services
-from explorer.cli.reading import configured
+from explorer.cli.reading import inspected
 from explorer.cli.run_checks import check_run
 from explorer.equipment import choose_shell
 from explorer.errors import ConfigError
@@ -31,6 +31,7 @@ OLDEST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 100 * 1024**2
 ENOUGH_FREE_BYTES = 1024**3
 NAME_CHARS = 16
+UNSET = "unset it, or take it out of .env; all names: explorer config show"
 
 
 def doctor(
@@ -46,7 +47,7 @@ def doctor(
 
     Example: `explorer doctor latest`
     """
-    configuration = configured(options)
+    configuration = inspected(options)
     if run is not None:
         return _tell(check_run(find_run(configuration.settings.workspace, run)), options)
     findings = [
@@ -168,7 +169,9 @@ def check_search(settings: Settings) -> Finding:
     return Finding("search engine", "ok", f"{', '.join(plan.engines[:1]) or 'none'}: {plan.why}")
 
 
-def check_variables(unknown: Sequence[str]) -> list[Finding]:
-    """Variables that look like ours and are not: most are mistyped."""
-    fix = "see the names: explorer config show"
-    return [Finding("variable", "warn", f"{words} is not a setting", fix) for words in unknown]
+def check_variables(unknown: Sequence[Unknown]) -> list[Finding]:
+    """Variables that look like ours and are not: most are mistyped, and other commands refuse them."""
+    return [
+        Finding("variable", "fail", f"{one.place} is not a setting", f"did you mean {one.near}?" if one.near else UNSET)
+        for one in unknown
+    ]

@@ -42,16 +42,16 @@ def fork(
     """
     if len(run.split()) > 1:
         raise ConfigError("a run's name stands first, and has no spaces", hint='write: explorer fork latest "..."')
-    settings = configured(options).settings
+    configuration = configured(options)
     check_before_paying(options)
     words = as_asked(" ".join(message))
-    folder = find_run(settings.workspace, run)
+    folder = find_run(configuration.settings.workspace, run)
     show_logs(options.verbose)
     forked = asyncio.run(fork_run(folder, at, datetime.now(UTC)))
     _tell(forked, folder.name, options)
     if no_run or (not words and _is_complete(forked)):
         return _left_as_it_is(forked, folder.name, options)
-    return go_on_with(forked.folder, words, settings, options)
+    return go_on_with(forked.folder, words, configuration, options)
 
 
 def _is_complete(forked: Forked) -> bool:

@@ -75,8 +75,8 @@ Models and roles:
 
 Limits (`none` lifts one):
   --max-steps N            model turns of all agents together
-  --max-cost USD           money of all agents together
-  --max-tokens N           input and output tokens of all agents together
+  --max-cost USD           money of all agents together; by default $5
+  --max-tokens N           tokens, all agents; by default 2M without a known price
   --max-tool-calls N       tool calls of all agents together
   --max-time TIME          90, 90s, 10m, 2h
   --max-agents N           helpers a run may start

@@ -13,7 +13,8 @@ from rich.text import Text
 from explorer.cli.figures import counted, duration, money, tokens
 from explorer.cli.plain import one_line
 from explorer.cli.run_view import WORKING, AgentView, RunView
-from explorer.events import Record
+from explorer.cli.session_lines import session_lines
+from explorer.events import Record, SessionConfigured
 
 REFRESH_S = 0.125
 NEWEST = 3
@@ -45,8 +46,10 @@ class LiveView:
         self._view = view
         return self._live
 
-    def observe(self, record: Record, view: RunView) -> None:
-        """Nothing: the next refresh shows it."""
+    def observe(self, record: Record, view: RunView) -> None:  # noqa: ARG002 - the screens' one signature
+        """Write what a session works with above the view, where it stays; the next refresh shows everything else."""
+        if isinstance(record.event, SessionConfigured):
+            self.say("\n".join(session_lines(record.event, self._console.width)))
 
     def say(self, text: str) -> None:
         """Write a line above the view."""

@@ -40,6 +40,8 @@ class Outcome:
     sources: int = 0
     citations: int = 0
     seconds: float = 0.0
+    session: Mapping[str, object] | None = None
+    """What the latest session worked with, and why: models, search, shell, limits; None when there was none."""
     changes: str | None = None
     """Where the changes since the earlier run are, when one was named."""
 

@@ -24,6 +24,7 @@ from explorer.cli.run_facts import (
 )
 from explorer.cli.run_view import RUNNING, AgentView, RunView
 from explorer.cli.screen import line_of, say
+from explorer.cli.session_lines import session_page
 from explorer.cli.table import aligned
 from explorer.errors import NotFoundError
 from explorer.provenance import origins
@@ -140,6 +141,7 @@ def _page(view: RunView, folder: Path, events: list[TimelineEvent], spending: Sp
     blocks = [
         plain(view.question),
         _head(view, folder, spending),
+        *(["Latest session\n" + session_page(view.session)] if view.session is not None else []),
         "Roles\n" + role_table(spending, _columns()),
         "Agents\n" + "\n".join(f"  {'  ' * depth}{_agent(agent)}" for agent, depth, _ in tree(view)),
         "Files\n" + ("\n".join(f"  {_file(view, path)}" for path in view.files) or "  none"),

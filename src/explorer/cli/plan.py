@@ -10,7 +10,7 @@ from explorer.cli.options import AskOptions
 from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line
 from explorer.cli.table import aligned
-from explorer.equipment import choose_models, known_cost, list_price, load_roles, worst_cost
+from explorer.equipment import choose_judge, choose_models, in_force, known_cost, list_price, load_roles
 from explorer.llm.models import Choice, ModelRef
 from explorer.llm.prices import window_tokens
 from explorer.prompts import Role
@@ -29,6 +29,20 @@ class Bound:
     """How it comes about, in one line."""
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What a question would be asked with."""
+
+    question: str
+    settings: Settings
+    """With the limits in force."""
+    roles: Mapping[str, Role]
+    choice: Choice
+    bound: Bound
+    origins: Mapping[str, str]
+    """By name, where those limits come from that were not set."""
+
+
 def tell_plan(question: str, settings: Settings, options: AskOptions) -> int:
     """Tell it.
 
@@ -37,15 +51,21 @@ def tell_plan(question: str, settings: Settings, options: AskOptions) -> int:
     """
     check_team(settings)
     roles = load_roles(settings)
-    choice = asyncio.run(choose_models(settings, roles))
-    for ref in choice.models.values():
-        worst_cost(ref, settings)
-    bound = most(choice.models, settings)
+    choice, judge = asyncio.run(_chosen(settings, roles))
+    settings, origins = in_force(settings, choice, judge)
+    models = {**choice.models, **(judge.models if judge else {})}
+    plan = Plan(question, settings, roles, choice, most(models, settings), origins)
     if options.output_format == "text":
-        emit(_page(question, settings, roles, choice, bound))
+        emit(_page(plan))
     else:
-        emit_json(_facts(question, settings, roles, choice, bound))
+        emit_json(_facts(plan))
     return 0
+
+
+async def _chosen(settings: Settings, roles: Mapping[str, Role]) -> tuple[Choice, Choice | None]:
+    """The models of the roles, and the judge's where one is asked for."""
+    choice = await choose_models(settings, roles)
+    return choice, await choose_judge(settings) if settings.judge else None
 
 
 def most(models: Mapping[str, ModelRef], settings: Settings) -> Bound:
@@ -53,7 +73,9 @@ def most(models: Mapping[str, ModelRef], settings: Settings) -> Bound:
     refs = list(dict.fromkeys(models.values()))
     unpriced = [str(ref) for ref in refs if known_cost(ref, settings, 1, 1) is None]
     if unpriced:
-        return Bound(None, f"not known: no price is known for {', '.join(unpriced)}; give one with EXPLORER_PRICE")
+        tokens = settings.limits.max_tokens
+        words = f"not known: no price is known for {', '.join(unpriced)}; give one with EXPLORER_PRICE"
+        return Bound(None, words if tokens is None else f"{tokens:,} tokens; in money {words}")
     if all(known_cost(ref, settings, MILLION, MILLION) == 0 for ref in refs):
         return Bound(0.0, "no model here costs anything")
     bounds = [bound for bound in (_by_money(settings), _by_tokens(refs, settings), _by_steps(refs, settings)) if bound]
@@ -97,18 +119,19 @@ def _usd(ref: ModelRef, settings: Settings, inward: int, outward: int) -> float:
     return known_cost(ref, settings, inward, outward) or 0.0
 
 
-def _page(question: str, settings: Settings, roles: Mapping[str, Role], choice: Choice, bound: Bound) -> str:
+def _page(plan: Plan) -> str:
+    settings, choice, bound = plan.settings, plan.choice, plan.bound
     rows: list[tuple[str, ...]] = []
-    for name, role in roles.items():
+    for name, role in plan.roles.items():
         price = list_price(choice.models[name], settings)
         rates = ("?", "?") if price is None else (f"{price.input_usd:.2f}", f"{price.output_usd:.2f}")
         rows.append((name, str(choice.models[name]), *rates, role.model))
     limits = settings.limits
     facts = [
-        ("question", one_line(question, 200)),
+        ("question", one_line(plan.question, 200)),
         ("workspace", f"{settings.workspace} (nothing is made now)"),
         ("files", ", ".join(f"{path} ({size(path.stat().st_size)})" for path in settings.files) or "none"),
-        ("limits", ", ".join(_limit_words(limits.model_dump()))),
+        ("limits", ", ".join(_limit_words(limits.model_dump(), plan.origins))),
         ("at most", bound.words if bound.usd is None else f"{money(bound.usd)} = {bound.words}"),
         ("models", one_line(choice.why)),
     ]
@@ -116,12 +139,12 @@ def _page(question: str, settings: Settings, roles: Mapping[str, Role], choice: 
     return "\n".join(f"{name:<11}{words}" for name, words in facts) + f"\n\n{table}"
 
 
-def _limit_words(limits: Mapping[str, float | None]) -> list[str]:
+def _limit_words(limits: Mapping[str, float | None], origins: Mapping[str, str]) -> list[str]:
     steps, usd, tokens, seconds = (limits[name] for name in ("max_steps", "max_cost_usd", "max_tokens", "max_time_s"))
     return [
         f"{steps:,} steps" if steps is not None else "no limit of steps",
-        money(usd) if usd is not None else "no limit of money",
-        f"{tokens:,} tokens" if tokens is not None else "no limit of tokens",
+        f"{money(usd)}{_default(origins, 'max_cost_usd')}" if usd is not None else "no limit of money",
+        f"{tokens:,} tokens{_default(origins, 'max_tokens')}" if tokens is not None else "no limit of tokens",
         f"{limits['max_tool_calls']:,} tool calls"
         if limits["max_tool_calls"] is not None
         else "no limit of tool calls",
@@ -130,16 +153,19 @@ def _limit_words(limits: Mapping[str, float | None]) -> list[str]:
     ]
 
 
-def _facts(
-    question: str, settings: Settings, roles: Mapping[str, Role], choice: Choice, bound: Bound
-) -> dict[str, object]:
+def _default(origins: Mapping[str, str], name: str) -> str:
+    return " (default)" if name in origins else ""
+
+
+def _facts(plan: Plan) -> dict[str, object]:
+    settings, choice = plan.settings, plan.choice
     prices = {name: list_price(ref, settings) for name, ref in choice.models.items()}
     return {
-        "question": question,
+        "question": plan.question,
         "workspace": str(settings.workspace.absolute()),
         "files": [{"path": str(path), "bytes": path.stat().st_size} for path in settings.files],
         "limits": settings.limits.model_dump(mode="json"),
-        "worst_cost": asdict(bound),
+        "worst_cost": asdict(plan.bound),
         "why": choice.why,
         "roles": [
             {
@@ -150,6 +176,6 @@ def _facts(
                 "max_steps": role.limits.max_steps,
                 "tools": list(role.tools),
             }
-            for name, role in roles.items()
+            for name, role in plan.roles.items()
         ],
     }

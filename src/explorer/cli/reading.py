@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from explorer.cli.configuration import Configuration, Flags, read_configuration
+from explorer.cli.configuration import Configuration, Flags, read_configuration, refuse_unknown
 from explorer.cli.options import AskOptions, CommonOptions, ModelOptions, RunOptions
 from explorer.cli.secrecy import keep_secret
 from explorer.cli.setting_table import ROLE
@@ -12,7 +12,18 @@ from explorer.runs import journal_path
 
 
 def configured(options: CommonOptions) -> Configuration:
-    """The settings after the flags of a command, the environment and the files."""
+    """The settings after the flags of a command, the environment and the files.
+
+    Raises:
+        ConfigError: A value is not allowed, or a variable of ours is not known.
+    """
+    configuration = inspected(options)
+    refuse_unknown(configuration)
+    return configuration
+
+
+def inspected(options: CommonOptions) -> Configuration:
+    """The same, for the command that reports unknown variables itself."""
     configuration = read_configuration(flags_of(options), os.environ, settings_folder(Path.cwd()))
     keep_secret(configuration.settings.secrets, os.environ)
     return configuration

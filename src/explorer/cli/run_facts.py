@@ -8,7 +8,7 @@ from pathlib import Path
 from explorer.cli.output import token_counts
 from explorer.cli.report_page import REPORT
 from explorer.cli.run_costs import spending_facts
-from explorer.cli.run_view import AgentView, RunView
+from explorer.cli.run_view import AgentView, RunView, session_facts
 from explorer.events import ENGINE, Record, RunFinished
 from explorer.provenance import origins
 from explorer.spending.tally import spending_of
@@ -56,6 +56,7 @@ def run_facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[st
         "tokens": token_counts(view.usage),
         "steps": view.steps,
         "models": view.models,
+        "session": session_facts(view),
         "agents": [_agent_facts(agent, seconds.get(agent.id, 0.0)) for agent in view.agents.values()],
         "slowest_agent": spending.slowest.id if spending.slowest else None,
         "tokens_by_role": {role.role: role.paid.usage.total_tokens for role in spending.roles},

@@ -15,6 +15,7 @@ from explorer.events import (
     RunFinished,
     RunForked,
     RunStarted,
+    SessionConfigured,
     Source,
     SourceRecorded,
     Steered,
@@ -84,6 +85,8 @@ class RunView:
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     models: dict[str, str] = field(default_factory=dict[str, str])
     """By role."""
+    session: SessionConfigured | None = None
+    """What the latest session works with; None before the first, and in journals of older versions."""
     failed_attempts: int = 0
     """Requests to a model that brought no turn."""
     orders: list[AppliedOrder] = field(default_factory=list[AppliedOrder])
@@ -111,6 +114,9 @@ class RunView:
         match event:
             case RoleLoaded():
                 self.models[event.role] = event.model
+            case SessionConfigured():
+                self.session = event
+                self.models |= {role: event.models[role].model for role in self.models if role in event.models}
             case SourceRecorded():
                 self.sources[event.source.id] = event.source
             case CitationsJudged():
@@ -190,6 +196,11 @@ class RunView:
             self.files[file.path] = file
         for path in event.removed:
             self.files.pop(path, None)
+
+
+def session_facts(view: RunView) -> dict[str, object] | None:
+    """What the latest session works with, for programs."""
+    return view.session.model_dump(mode="json", exclude={"type", "agent"}) if view.session is not None else None
 
 
 def _sum(total: float | None, cost: float | None) -> float | None:

@@ -8,6 +8,7 @@ from typing import Protocol
 from explorer.cli.figures import counted
 from explorer.cli.plain import one_line
 from explorer.cli.run_view import RunView
+from explorer.cli.session_lines import models_words, session_lines
 from explorer.cli.wording import asked, outcome
 from explorer.events import (
     AgentContinued,
@@ -20,6 +21,7 @@ from explorer.events import (
     RunForked,
     RunStarted,
     SandboxChosen,
+    SessionConfigured,
     Steered,
     StopAsked,
     ToolFinished,
@@ -78,12 +80,22 @@ class Lines(Quiet):
 
     def __init__(self, write: Callable[[str], None] = say) -> None:
         self._write = write
+        # The line of a run's start waits for the next record: what the session works with is said before it.
+        self._start = ""
 
     def observe(self, record: Record, view: RunView) -> None:
         """Write the event's line, if it has one."""
         line = line_of(record, view)
-        if line:
-            self._write(f"{record.at.astimezone().strftime(CLOCK)} {line}")
+        stamped = f"{record.at.astimezone().strftime(CLOCK)} {line}" if line else ""
+        if isinstance(record.event, RunStarted):
+            self._start = stamped
+            return
+        start, self._start = self._start, ""
+        said = [start, stamped]
+        if isinstance(record.event, SessionConfigured):
+            said = [*session_lines(record.event), start]
+        for words in filter(None, said):
+            self._write(words)
 
     def say(self, text: str) -> None:
         """Write it as a line of its own."""
@@ -104,7 +116,7 @@ def line_of(record: Record, view: RunView) -> str:
         case AgentFinished():
             reason = f" ({one_line(event.reason, TASK_CHARS)})" if event.reason else ""
             line = f"{event.agent}  {event.status.value}{reason}: {one_line(event.summary, TASK_CHARS)}"
-        case RunStarted() | RunFinished() | RunForked() | Repaired():
+        case RunStarted() | SessionConfigured() | RunFinished() | RunForked() | Repaired():
             line = _line_of_run(event)
         case NoteAdded() | Steered() | StopAsked() | SandboxChosen():
             line = _line_of_words(event)
@@ -127,10 +139,12 @@ def _failed_turn_line(event: TurnFailed) -> str:
     return f"{event.agent}  attempt {event.attempt}: {fault}: {one_line(event.message, TASK_CHARS)}{wait}"
 
 
-def _line_of_run(event: RunStarted | RunFinished | RunForked | Repaired) -> str:
+def _line_of_run(event: RunStarted | SessionConfigured | RunFinished | RunForked | Repaired) -> str:
     match event:
         case RunStarted():
             return f"run {event.run_id} started"
+        case SessionConfigured():
+            return f"session with {models_words(event.models)}"
         case RunFinished():
             return f"run {event.status.value}" + (f": {one_line(event.reason, TASK_CHARS)}" if event.reason else "")
         case RunForked():

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
@@ -45,6 +45,8 @@ class Session:
     """Is given every record, e.g. to print it."""
     beside: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
     """What is open while the work is done, e.g. what sends spans of it."""
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By a setting's name, where it was set."""
     view: RunView = field(default_factory=RunView)
     stop: StopSignal = field(default_factory=StopSignal)
     interrupts: int = 0
@@ -73,7 +75,11 @@ class Session:
             ticker = group.create_task(self.screen.keep_fresh())
             try:
                 extras = Extras(
-                    observe=self._observe, stop=self.stop, reach=_crash_point(), progress=self._tell_progress
+                    observe=self._observe,
+                    stop=self.stop,
+                    reach=_crash_point(),
+                    progress=self._tell_progress,
+                    origins=self.origins,
                 )
                 return Ending(self.view, result=await work(extras))
             except ExplorerError as error:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -154,7 +155,7 @@ async def _local(settings: Settings, local_urls: Sequence[str]) -> _Default:
     """Take a server on this machine, with the model that OPENAI_MODEL names where it has that; else offline."""
     server = await find_local_server(local_urls)
     if server is None:
-        return _always(ModelRef(OFFLINE, OFFLINE), "no key is set and no local server answers")
+        return _always(ModelRef(OFFLINE, OFFLINE), _nothing_found(local_urls))
     name = settings.openai_model if settings.openai_model in server.models else server.models[0]
     found = _always(ModelRef(OPENAI, name), f"a server answers at {server.url}")
     return _Default(found.model_of, found.why, server.url)
@@ -169,6 +170,13 @@ def _named(provider: str, name: str, given: str) -> _Default | None:
     if not name:
         return None
     return _always(ModelRef(provider, name), f"{given} is set, and {MODEL_SETTINGS[provider]} names the model")
+
+
+def _nothing_found(local_urls: Sequence[str]) -> str:
+    """What was looked for in vain, by name."""
+    ports = ", ".join(str(urlsplit(url).port) for url in local_urls)
+    settings = ", ".join((*KEY_SETTINGS.values(), "ANTHROPIC_BASE_URL"))
+    return f"no {settings} or OPENAI_BASE_URL is set, and no local server answers at port {ports}"
 
 
 def _by_tier(provider: str, why: str) -> _Default:

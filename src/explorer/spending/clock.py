@@ -22,6 +22,7 @@ from explorer.events import (
     RunFinished,
     RunForked,
     SandboxChosen,
+    SessionConfigured,
     Steered,
     ToolFinished,
     ToolStarted,
@@ -158,6 +159,7 @@ class _Watch:
     """By key of each call that is not answered, how long it may take."""
     leader: str = ""
     has_sandbox: bool = False
+    has_session: bool = False
 
     def see(self, record: Record) -> None:
         """Take one record in."""
@@ -177,6 +179,8 @@ class _Watch:
                 self.agents.pop(event.agent, None)
             case SandboxChosen():
                 self.has_sandbox = True
+            case SessionConfigured():
+                self.has_session = True
             case _:
                 pass
 
@@ -187,6 +191,8 @@ class _Watch:
             return True
         if isinstance(event, SandboxChosen):
             return self.has_sandbox
+        if isinstance(event, SessionConfigured):
+            return self.has_session
         return isinstance(event, Steered) and not event.order
 
     def is_dead(self, seconds: float) -> bool:

@@ -1,0 +1,122 @@
+"""What a session works with, for people: the first lines of every run, and a page with all reasons."""
+
+import textwrap
+from collections.abc import Callable, Mapping
+
+from explorer.cli.figures import counted, duration, money
+from explorer.cli.plain import one_line
+from explorer.events import LimitInUse, ModelInUse, SessionConfigured
+from explorer.llm.models import OFFLINE
+
+WIDTH = 80
+MANY_ROLES = 2
+"""More of them with one model are called the others."""
+NO_MODEL = "offline mode is not a language model: it plans by rules and quotes sources"
+DEFAULT = "default"
+FORMS: Mapping[str, Callable[[float], str]] = {
+    "max_steps": lambda value: f"{value:,.0f} steps",
+    "max_tool_calls": lambda value: f"{value:,.0f} tool calls",
+    "max_time_s": duration,
+    "max_agents": lambda value: counted(int(value), "helper"),
+}
+"""How limits besides those of money and tokens are said, by name."""
+ALWAYS = frozenset({"max_steps", "max_time_s"})
+"""Those that are said also where they are the default."""
+
+
+def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
+    """Models and why; then search, shell and limits: a line each where they fit, wrapped where they do not."""
+    words = [f"model {models_words(session.models)}: {_whys(session.models)}"]
+    if any(in_use.model == OFFLINE for in_use in session.models.values()):
+        words.append(NO_MODEL)
+    changed = _changes(session.models)
+    if changed:
+        words.append(changed)
+    parts = [f"search {', '.join(session.search) or 'none'}", f"shell {session.shell or 'none'}"]
+    words.append(", ".join([*parts, *limit_words(session.limits)]))
+    return [line for paragraph in words for line in _wrapped(paragraph, width)]
+
+
+def session_page(session: SessionConfigured) -> str:
+    """Everything with its reason, a line each."""
+    rows = [
+        *((role, in_use.model, _reason(in_use)) for role, in_use in session.models.items()),
+        ("search", ", ".join(session.search) or "none", session.search_why),
+        ("shell", session.shell or "none", session.shell_why),
+        *(
+            (name.replace("_", " "), "none" if limit.value is None else f"{limit.value:,}", limit.origin)
+            for name, limit in session.limits.items()
+        ),
+    ]
+    titles, values = (max(len(row[place]) for row in rows) for place in (0, 1))
+    return "\n".join(f"  {title:<{titles}}  {value:<{values}}  {one_line(why)}" for title, value, why in rows)
+
+
+def _reason(in_use: ModelInUse) -> str:
+    return f"{in_use.why}; before: {in_use.before}" if in_use.before else in_use.why
+
+
+def _wrapped(words: str, width: int) -> list[str]:
+    return textwrap.wrap(one_line(words), width, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def models_words(models: Mapping[str, ModelInUse]) -> str:
+    """`claude-opus-5-5 (orchestrator), claude-sonnet-5-5 (others)`."""
+    roles: dict[str, list[str]] = {}
+    for role, in_use in models.items():
+        roles.setdefault(in_use.model, []).append(role)
+    if len(roles) == 1:
+        return f"{_short(next(iter(roles)))} for all roles"
+    others = max(roles, key=lambda model: len(roles[model]))
+    named = [
+        (model, "others" if model == others and len(names) > MANY_ROLES else ", ".join(names))
+        for model, names in roles.items()
+    ]
+    named.sort(key=lambda pair: pair[1] == "others")
+    return ", ".join(f"{_short(model)} ({who})" for model, who in named)
+
+
+def _short(model: str) -> str:
+    """Without the provider where the name itself says it."""
+    _, _, name = model.partition(":")
+    return name if name.startswith(("claude-", "gpt-")) else model
+
+
+def _whys(models: Mapping[str, ModelInUse]) -> str:
+    return "; ".join(dict.fromkeys(in_use.why for in_use in models.values()))
+
+
+def _changes(models: Mapping[str, ModelInUse]) -> str:
+    """What this session does with another model than the one before."""
+    before = {in_use.before for in_use in models.values() if in_use.before}
+    if before == {OFFLINE}:
+        return "this run began offline, without a language model; it continues with the model above"
+    named = {_short(name) for name in before}
+    return f"until now the model was {', '.join(sorted(named))}" if named else ""
+
+
+def limit_words(limits: Mapping[str, LimitInUse]) -> list[str]:
+    """`max $5.00 (default)`, `300 steps`, `1h00m`: those of money, steps and time, and others that were set."""
+    words = [_cost_words(limits)]
+    for name, form in FORMS.items():
+        limit = limits.get(name)
+        if limit is not None and limit.value is not None and (name in ALWAYS or _origin(limit)):
+            words.append(form(limit.value) + _origin(limit))
+    return words
+
+
+def _cost_words(limits: Mapping[str, LimitInUse]) -> str:
+    usd, tokens = limits.get("max_cost_usd"), limits.get("max_tokens")
+    parts = [f"{money(usd.value)} ({_short_origin(usd)})"] if usd is not None and usd.value is not None else []
+    if tokens is not None and tokens.value is not None:
+        parts.append(f"{tokens.value:,} tokens ({_short_origin(tokens)})")
+    return f"max {', '.join(parts)}" if parts else "no cost limit"
+
+
+def _origin(limit: LimitInUse) -> str:
+    return "" if limit.origin.startswith(DEFAULT) else f" ({_short_origin(limit)})"
+
+
+def _short_origin(limit: LimitInUse) -> str:
+    """`default: the price is not known` as `default`; `flag --max-cost` as `--max-cost`."""
+    return limit.origin.partition(":")[0].removeprefix("flag ").removeprefix("environment ")

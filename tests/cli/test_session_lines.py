@@ -1,0 +1,218 @@
+"""The first lines of every run: which model answers, with what, within which limits, and why."""
+
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cli.stage import Explorer
+from core.stage import one_of_each
+from explorer.cli.live import LiveView
+from explorer.cli.run_view import RunView
+from explorer.cli.screen import Lines
+from explorer.cli.session_lines import session_lines
+from explorer.events import LimitInUse, ModelInUse, Record, RunStarted, SessionConfigured
+from explorer.fold import Fold
+from explorer.records import encode_all
+from explorer.run import as_started
+from explorer.runs import read_records
+from explorer.settings import Limits, Settings
+from model_servers import AnthropicServer, Asked, OpenAIServer, Reply
+from team_script import NOTES, only_run, team
+
+NOWHERE = "http://127.0.0.1:9"
+NO_SOURCES = {
+    "EXPLORER_HN_API_URL": f"{NOWHERE}/v0",
+    "EXPLORER_HN_SEARCH_URL": f"{NOWHERE}/api/v1",
+    "EXPLORER_TAVILY_URL": NOWHERE,
+    "EXPLORER_REDDIT_URL": NOWHERE,
+}
+TODAY = "What is notable on Hacker News today?"
+EXPENSIVE = {"input": 240_000, "output": 10}
+"""A dollar a turn with the strongest model."""
+
+
+def sessions_of(folder: Path) -> list[SessionConfigured]:
+    """What each session of a run was recorded to work with."""
+    return [record.event for record in read_records(folder) if isinstance(record.event, SessionConfigured)]
+
+
+def test_the_first_lines_name_models_search_shell_and_limits(here: Explorer, tmp_path: Path) -> None:
+    """By role, with the reason, at 80 columns, before anything else; the journal and the JSON have all of it."""
+    (tmp_path / "notes.md").write_text(NOTES)
+    with AnthropicServer(team) as server:
+        variables = {"ANTHROPIC_BASE_URL": server.url, "EXPLORER_MAX_STEPS": "90"}
+        done = here("--file", "notes.md", "--no-shell", "--output-format", "json", "How was May?", **variables)
+    lines = done.stderr.splitlines()
+    assert lines[:2] == [
+        "model claude-opus-5-5 (orchestrator, writer), claude-sonnet-5-5 (analyzer),",
+        "  claude-haiku-5-5 (searcher): ANTHROPIC_BASE_URL is set",
+    ]
+    assert lines[2].startswith("search tavily-keyless, shell none, max $5.00 (default), 90 steps")
+    assert max(len(line) for line in lines[:4]) <= 80
+    assert "started" in next(line for line in lines[3:] if not line.startswith("  "))
+    (recorded,) = sessions_of(only_run(tmp_path / "workspace"))
+    assert recorded.limits["max_cost_usd"] == LimitInUse(value=5.0, origin="default")
+    assert recorded.limits["max_steps"] == LimitInUse(value=90, origin="environment EXPLORER_MAX_STEPS")
+    told = json.loads(done.stdout)["session"]
+    assert told == recorded.model_dump(mode="json", exclude={"type", "agent"})
+    assert told["shell_why"] == "there is no shell, because --no-shell was given"
+    page = here("show", "latest").stdout
+    assert "Latest session\n  orchestrator" in page
+    assert json.loads(here("show", "latest", "--output-format", "json").stdout)["session"] == told
+
+
+def test_without_any_model_the_lines_say_what_was_looked_for(explorer: Explorer) -> None:
+    """Each name and port, and that what answers now is no language model; also in the log."""
+    done = explorer("--max-steps", "2", "-v", TODAY, **NO_SOURCES)
+    said = " ".join(done.stderr.split())
+    assert "model offline for all roles: no ANTHROPIC_API_KEY, OPENAI_API_KEY, " in said
+    assert "OPENAI_BASE_URL is set, and no local server answers at port 11434, 1234, 8080" in said
+    assert "offline mode is not a language model" in said
+    assert "no cost limit, 2 steps (--max-steps)" in said
+    assert "model of orchestrator: offline (no ANTHROPIC_API_KEY" in said
+    assert "limits: max_steps 2 (flag --max-steps)" in said
+
+
+def test_records_for_programs_begin_with_them(here: Explorer) -> None:
+    """The second record of `stream-json`, right behind the run's name."""
+    first, second = (
+        json.loads(line) for line in here("demo", "--output-format", "stream-json").stdout.splitlines()[:2]
+    )
+    assert (first["type"], second["type"]) == ("run_started", "session_configured")
+    assert second["models"]["writer"] == {"model": "offline", "why": "set by the command demo", "before": ""}
+
+
+def test_a_run_that_began_offline_goes_on_with_a_model(here: Explorer, tmp_path: Path) -> None:
+    """Once one is configured, said in the first lines and on record; the report names both."""
+    here("--max-steps", "2", TODAY, **NO_SOURCES)
+
+    def end(asked: Asked) -> Reply:
+        return Reply(calls=[("finish_exploration", {"summary": f"Nothing after {len(asked.results)} results."})])
+
+    with OpenAIServer(end) as server:
+        variables = {"OPENAI_BASE_URL": server.url, **NO_SOURCES}
+        done = here("resume", "latest", "--max-steps", "6", "Look again.", **variables)
+        assert server.requests, done.stderr
+    said = " ".join(done.stderr.split())
+    assert said.startswith("model openai:model-a for all roles: the first model of OPENAI_BASE_URL")
+    assert "this run began offline, without a language model; it continues with the model above" in said
+    before, now = sessions_of(only_run(tmp_path / "workspace"))
+    assert before.models["orchestrator"].model == "offline"
+    assert now.models["orchestrator"] == ModelInUse(
+        model="openai:model-a", why="the first model of OPENAI_BASE_URL", before="offline"
+    )
+    fold = Fold.of(record.event for record in read_records(only_run(tmp_path / "workspace")))
+    assert fold.answered_by == {"offline", "openai:model-a"}
+
+
+def test_a_run_that_was_asked_to_be_offline_stays_so(here: Explorer, tmp_path: Path) -> None:
+    """A key that is there is no wish; a model that is named is one."""
+    assert here("demo").returncode == 0
+    with AnthropicServer([]) as server:
+        done = here("resume", "latest", "And the prices?", ANTHROPIC_BASE_URL=server.url, ANTHROPIC_API_KEY="k")
+    assert done.returncode == 0, done.stderr
+    assert "model offline for all roles: as the run was started" in done.stderr
+    fold = Fold.of(record.event for record in read_records(only_run(tmp_path / "workspace")))
+    named = as_started(Settings(model="anthropic:claude-opus-5-5"), fold)
+    assert (named.model, named.role_models) == ("anthropic:claude-opus-5-5", {})
+
+
+def test_a_run_keeps_the_models_of_its_latest_session() -> None:
+    """Those that were named on the way stay, although roles were loaded with others."""
+    events = [event for event in one_of_each() if not isinstance(event, RunStarted | SessionConfigured)]
+    started = RunStarted(run_id="r", question="q", engine="0", settings=Settings().public())
+    limits = {name: LimitInUse(value=None, origin="default") for name in Limits.model_fields}
+    model = ModelInUse(model="openai:another", why="set by flag --model")
+    session = SessionConfigured(
+        models={"searcher": model}, search=(), search_why="", shell="", shell_why="", limits=limits
+    )
+    resumed = as_started(Settings(), Fold.of([started, *events, session]))
+    assert resumed.role_models == {"orchestrator": "scripted:m", "searcher": "openai:another"}
+
+
+def test_the_cost_limit_that_nobody_set_ends_a_run_and_names_the_way_on(here: Explorer, tmp_path: Path) -> None:
+    """A model that never ends is stopped at $5; the command it tells has $10, and goes on."""
+
+    def spend(asked: Asked) -> Reply:
+        return Reply(
+            calls=[("search_files", {"pattern": f"x{len(asked.results)}"})],
+            usage=EXPENSIVE,
+            text=f"{len(asked.results)}",
+        )
+
+    with AnthropicServer(spend) as server:
+        done = here("--model", "anthropic:claude-opus-5-5", "--no-shell", "q q", ANTHROPIC_BASE_URL=server.url)
+        folder = only_run(tmp_path / "workspace")
+        assert f"explorer resume {folder.name} --max-cost 10.00" in done.stderr
+        assert "cost limit" in done.stderr
+        assert "--max-cost 10.00" in (folder / "report.md").read_text()
+        paid = Fold.of(record.event for record in read_records(folder)).known_cost_usd
+        assert 2 < paid <= 5
+        asked = len(server.requests)
+        here("resume", folder.name, ANTHROPIC_BASE_URL=server.url)
+        assert len(server.requests) <= asked + 1
+        here("resume", folder.name, "--max-cost", "10", ANTHROPIC_BASE_URL=server.url)
+    limits = [session.limits["max_cost_usd"] for session in sessions_of(folder)]
+    assert limits == [
+        LimitInUse(value=5.0, origin="default"),
+        LimitInUse(value=5.0, origin="default"),
+        LimitInUse(value=10.0, origin="flag --max-cost"),
+    ]
+    assert 5 < Fold.of(record.event for record in read_records(folder)).known_cost_usd <= 10
+
+
+def test_a_run_of_an_older_version_keeps_its_limits() -> None:
+    """Its record says that money had no limit, and none is made up later; a new run's record leaves it open."""
+    old = RunStarted(run_id="r", question="q", engine="0", settings={"limits": {"max_cost_usd": None, "max_tokens": 9}})
+    kept = as_started(Settings(), Fold.of([old])).limits
+    assert {"max_cost_usd", "max_tokens"} <= kept.model_fields_set
+    assert (kept.max_cost_usd, kept.max_tokens) == (None, 9)
+    new = RunStarted(run_id="r", question="q", engine="0", settings=Settings(limits=Limits(max_steps=3)).public())
+    left_open = as_started(Settings(), Fold.of([new])).limits
+    assert left_open.model_fields_set.isdisjoint({"max_cost_usd", "max_tokens"})
+    assert left_open.max_steps == 3
+
+
+@pytest.fixture
+def session() -> SessionConfigured:
+    """The session of the small run with every event."""
+    return next(event for event in one_of_each() if isinstance(event, SessionConfigured))
+
+
+def numbered(*events: RunStarted | SessionConfigured) -> list[Record]:
+    """Records of events at noon."""
+    noon = datetime(2026, 8, 10, 12, 0, tzinfo=UTC)
+    return [Record(v=1, seq=seq, at=noon, event=event) for seq, event in enumerate(events, 1)]
+
+
+def test_lines_and_the_live_view_show_them_first(session: SessionConfigured) -> None:
+    """Lines write them before the run's start; the live view leaves them above itself."""
+    written: list[str] = []
+    lines = Lines(written.append)
+    started = next(event for event in one_of_each() if isinstance(event, RunStarted))
+    for record in numbered(started, session):
+        lines.observe(record, RunView())
+    assert written[:-1] == session_lines(session)
+    assert written[-1].endswith("run 20260810-120000-q-0001 started")
+    console = Console(file=io.StringIO(), width=40, force_terminal=True)
+    (record,) = numbered(session)
+    LiveView(console).observe(record, RunView())
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue().splitlines()
+    assert shown[0] == "model scripted:m for all roles: set by"
+    assert max(len(line) for line in shown) <= 40
+
+
+def test_a_journal_without_them_is_shown_as_before(kept_run: Path, here: Explorer) -> None:
+    """A run of an older version: its records are watched and shown without such lines."""
+    records = [record for record in read_records(kept_run) if not isinstance(record.event, SessionConfigured)]
+    anew = [record.model_copy(update={"seq": seq}) for seq, record in enumerate(records, 1)]
+    (kept_run / ".explorer" / "journal.jsonl").write_bytes(encode_all(anew))
+    watched = here("watch", kept_run.name, "--speed", "max")
+    assert watched.returncode == 0
+    assert "started" in watched.stderr.splitlines()[0]
+    assert "Latest session" not in here("show", kept_run.name).stdout
