@@ -44,7 +44,7 @@ def test_a_single_mistyped_word_is_refused(word: str) -> None:
     with pytest.raises(ConfigError) as caught:
         refuse_mistyped_command([word])
     assert "explorer" in caught.value.hint
-    assert "--" in caught.value.hint
+    assert "explorer ask" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_process_refuses_with_a_hint_and_exit_code_2(explorer: Explorer) -> 
     done = explorer("rnus")
     assert (done.returncode, done.stdout) == (2, "")
     assert "did you mean `explorer runs`?" in done.stderr
-    assert 'explorer -- "rnus"' in done.stderr
+    assert "explorer ask rnus" in done.stderr
 
 
 def test_the_refusal_has_the_one_json_shape(here: Explorer) -> None:

@@ -1,7 +1,9 @@
 """The command line: which command there is, what it takes, and how its errors end."""
 
 import sys
+from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from types import TracebackType
 from typing import Annotated
 
@@ -13,7 +15,12 @@ from explorer.cli.help_text import COMMANDS
 from explorer.cli.options import ASK, COMMON, AskOptions, CommonOptions, OutputFormat, wanted_format
 from explorer.cli.output import INTERRUPTED, Outcome, described, emit_outcome
 from explorer.cli.question import question_of
+from explorer.cli.typo import refuse_mistyped_command
 from explorer.errors import ConfigError, ExplorerError
+
+ASK_ANYWAY = "ask"
+MOST_COMMAND_WORDS = 3
+"""More bare words than these may be a question that begins as a command does."""
 
 LAZY_COMMANDS = {
     "resume": "asking:resume",
@@ -114,6 +121,7 @@ def build_app() -> App:
     for name, (place, words) in COMMANDS_OF_REPORTS.items():
         report.command(f"explorer.cli.{place}", name=name, help=words)
     app.command(report)
+    app.command(ask_anyway, name="ask")
     app.default(ask)
     return app
 
@@ -145,15 +153,21 @@ def ask(*question: str, options: AskOptions = ASK) -> int:
     return ask_question(words, options)
 
 
+def ask_anyway(*question: str, options: AskOptions = ASK) -> int:
+    """Explore a question: the same as without a command, but never refused as a mistyped one.
+
+    Example: `explorer ask init`
+    """
+    return ask(*question, options=replace(options, is_literal=True))
+
+
 def run_tokens(tokens: list[str]) -> int:
     """Run one command line; its exit code."""
     write_replacing()
     output_format, verbose = wanted_format(tokens), verbosity(tokens)
     sys.excepthook = partial(_on_bug, output_format, verbose)
     try:
-        return build_app()(arranged(tokens)) or 0
-    except CycloptsError as error:
-        failure: ExplorerError = _usage_error(error, tokens)
+        return _done(tokens)
     except ExplorerError as error:
         failure = error
     except KeyboardInterrupt:
@@ -164,11 +178,18 @@ def run_tokens(tokens: list[str]) -> int:
     return failure.exit_code
 
 
+def _done(tokens: list[str]) -> int:
+    try:
+        return build_app()(arranged(tokens)) or 0
+    except CycloptsError as error:
+        raise _usage_error(error, tokens) from error
+
+
 def arranged(tokens: list[str]) -> list[str]:
     """Say in flags what the parser has no words for: `-`, `--` before a question, and `help COMMAND`."""
-    if tokens[:1] == ["help"]:
-        return [*tokens[1:2], "--help"]
-    if tokens and tokens[0] in COMMANDS:
+    if tokens[:1] == ["help"] and len(tokens) > 1 and tokens[1] in COMMANDS:
+        return [tokens[1], "--help"]
+    if tokens and tokens[0] in COMMANDS and tokens[0] != ASK_ANYWAY:
         return tokens
     place = tokens.index("--") if "--" in tokens else len(tokens)
     flags = ["--stdin" if word == "-" else word for word in tokens[:place]]
@@ -176,9 +197,15 @@ def arranged(tokens: list[str]) -> list[str]:
 
 
 def _usage_error(error: CycloptsError, tokens: list[str]) -> ConfigError:
+    bare = list(takewhile(lambda token: not token.startswith("-"), tokens))
+    if bare and bare[0] not in COMMANDS:
+        # A flag of the command that was meant is none of a question's.
+        refuse_mistyped_command(bare)
     hint = f"see: explorer {tokens[0]} --help" if tokens and tokens[0] in COMMANDS else "see: explorer --help"
     if any(token.startswith("-") and " " in token for token in tokens):
         hint = 'a question that begins with a dash stands behind two: explorer -- "-1 is what?"'
+    if len(bare) > MOST_COMMAND_WORDS:
+        hint += f"; to ask it as a question: explorer ask {' '.join(bare)}"
     return ConfigError(str(error).strip(), hint=hint)
 
 

@@ -29,7 +29,9 @@ def show(*, options: CommonOptions = COMMON) -> int:
 
 
 def _written(value: Value) -> str:
-    return NO_LIMIT if value.value is None and value.name.startswith("limits.") else written(value.value)
+    if value.value is None and value.name.startswith("limits."):
+        return NO_LIMIT
+    return written(value.value)
 
 
 def written(value: object) -> str:

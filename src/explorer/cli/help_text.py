@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from explorer import __version__
 
 COMMANDS = (
+    "ask",
     "resume",
     "fork",
     "steer",
@@ -41,6 +42,7 @@ Examples:
   explorer demo                      no key, no network: a bundled sample day
 
 Commands:
+  ask QUESTION             the same as without a command, whatever the words are
   resume [RUN] [MESSAGE]   go on with a run; with MESSAGE, ask a follow-up in it
   fork RUN [MESSAGE]       another run out of the beginning of one (`--at N`)
   steer RUN MESSAGE        say something to a running run
@@ -61,7 +63,7 @@ Commands:
   models                   which model each role would use
   config show              every setting, its value, and where it comes from
   doctor [RUN]             check this machine, keys and services; or one run
-  RUN is a run's id, the beginning of one, `latest`, or the path of its folder.
+  RUN is a run's id, the beginning of one, `latest`, or the path to it.
 
 Models and roles:
   --model NAME             for all roles; `searcher=NAME` for one (repeatable).
@@ -76,7 +78,7 @@ Models and roles:
 Limits (`none` lifts one):
   --max-steps N            model turns of all agents together
   --max-cost USD           money of all agents together; by default $5
-  --max-tokens N           tokens, all agents; by default 2M without a known price
+  --max-tokens N           tokens of all agents; by default 2M without a price
   --max-tool-calls N       tool calls of all agents together
   --max-time TIME          90, 90s, 10m, 2h
   --max-agents N           helpers a run may start
@@ -88,7 +90,7 @@ Input and output:
   --since-run RUN          report what is new since an earlier run
   --lang LANGUAGE          of the report; otherwise the question's
   --workspace DIR          the folder that holds the runs
-  -o, --output FILE        also write the report to FILE (.md, .markdown, .txt)
+  -o, --output FILE        also write the report to FILE: .md, .markdown, .txt
   --output-format FORMAT   text, json, or stream-json (one record per line)
   -c, --continue           go on with the latest run; the words are a follow-up
   -v, -vv / --verbose      log to stderr; -vv: everything, with tracebacks

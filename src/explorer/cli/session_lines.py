@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from explorer.cli.figures import counted, duration, money
 from explorer.cli.plain import one_line
 from explorer.events import LimitInUse, ModelInUse, SessionConfigured
-from explorer.llm.models import OFFLINE
 
+OFFLINE = "offline"
+"""As the record has the stand-in for a model; not taken from the adapters, which are slow to import."""
 WIDTH = 80
 MANY_ROLES = 2
 """More of them with one model are called the others."""

@@ -2,15 +2,30 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from explorer.cli.command_words import COMMAND_LIKE, ENGLISH_WORDS, SUBCOMMANDS, TAKES_ANYTHING, TAKES_RUN
 from explorer.cli.help_text import COMMANDS
 from explorer.errors import ConfigError
 
 LONG_WORD_CHARS = 6
 """Words from this length on may be two edits away from a command."""
 MAX_WORD_CHARS = 20
-LIKE_A_RUN = re.compile(r"latest|\d{8}(-.*)?", re.DOTALL)
+COMMAND_WORD = re.compile(r"[a-z][a-z0-9_-]*")
+LIKE_A_RUN = re.compile(r"latest|(.*/)?\d{8}(-\S*)?/?|(.*/)?\d{8}-\d{6}-\S*", re.DOTALL)
+LIKE_A_PLACE = re.compile(r"[.~/]\S*|\S+/\S*|https?:\S+|[\w.-]+:\d+|\d{2,5}|\S+=\S*|\S+\.(toml|md|json|txt|env|py)")
+"""A path, an address, a port, a setting: nothing that a question's second word is."""
 GENERIC_WORDS = ("help", "version")
+
+
+@dataclass(frozen=True)
+class Meant:
+    """What a first word was probably meant to be."""
+
+    command: str
+    """With its flags or words; empty: there is nothing like it."""
+    is_exact: bool = False
+    """It is a command, and stands too late."""
 
 
 def edit_distance(left: str, right: str) -> int:
@@ -34,29 +49,95 @@ def closest(word: str, known: Iterable[str], limit: int) -> str | None:
 
 
 def refuse_mistyped_command(words: Sequence[str]) -> None:
-    """Refuse a question that looks like a command with a slip in it, or like one that stands too late.
-
-    A single bare word is judged, or a first word before something that can only be a run.
+    """Refuse a question that looks like a command with a slip in it, or like one that there is not.
 
     Raises:
         ConfigError: It looks like a command; the hint says which, and how to ask it nevertheless.
     """
-    first = words[0].strip().lower() if words else ""
-    if not first or len(first) > MAX_WORD_CHARS or len(first.split()) != 1:
+    meant = meant_command(words)
+    if meant is None:
         return
-    if len(words) > 1 and not LIKE_A_RUN.fullmatch(words[1]):
-        return
-    limit = 2 if len(first) >= LONG_WORD_CHARS else 1
-    command = closest(first, (*COMMANDS, *GENERIC_WORDS), limit)
-    if command is None:
-        return
-    if command == first:
-        message = f"`{first}` is a command, and commands stand first"
-        hint = f'write: explorer {first} [FLAGS]. To ask it as a question, write: explorer -- "{first}"'
-    else:
-        message = f"`{first}` looks like a mistyped command; it was not asked as a question"
-        hint = (
-            f"did you mean `explorer {command}`? "
-            f'To ask it as a question, write: explorer -- "{first}", or use more words'
+    first = words[0].strip()
+    anyway = f"to ask it as a question: explorer ask {' '.join(_quoted(word) for word in words)}"
+    if meant.is_exact:
+        raise ConfigError(
+            f"`{first}` is a command, and commands stand first", hint=f"write: explorer {first} [FLAGS]; {anyway}"
         )
-    raise ConfigError(message, hint=hint)
+    if meant.command:
+        message = f"`{first}` looks like a mistyped command; it was not asked as a question"
+        raise ConfigError(message, hint=f"did you mean `explorer {meant.command}`? Or {anyway}")
+    message = f"there is no such command: `{first}`; it was not asked as a question"
+    raise ConfigError(message, hint=f"all commands: explorer --help; {anyway}")
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"' if len(word.split()) != 1 else word
+
+
+def meant_command(words: Sequence[str]) -> Meant | None:
+    """What a command line's words were meant to be; None: a question.
+
+    Words in quotes arrive as one and are a question. Of bare words, the first is judged together with what follows:
+    a command line is short, and its second word is a run, a path or a command's own word; a question is prose.
+    """
+    first = words[0].strip().lower() if words else ""
+    if len(first) > MAX_WORD_CHARS or not COMMAND_WORD.fullmatch(first) or any("?" in word for word in words):
+        return None
+    rest = [word.strip() for word in words[1:]]
+    if first in GENERIC_WORDS:
+        return Meant(first) if len(rest) <= (first == "help") else None
+    if first in COMMANDS:
+        return Meant(first, is_exact=True) if first == "ask" or _fits(first, rest) else None
+    near = closest(first, (*COMMANDS, *GENERIC_WORDS), 2 if len(first) >= LONG_WORD_CHARS else 1)
+    if near and _is_slip(first, near, rest):
+        return Meant(near)
+    if first in COMMAND_LIKE and _is_command_line(first, rest):
+        return Meant(COMMAND_LIKE[first])
+    return None
+
+
+def _is_slip(first: str, near: str, rest: Sequence[str]) -> bool:
+    """Whether the words fit the command that the first one is close to."""
+    if first in ENGLISH_WORDS:
+        # `reports show that ...` is prose, `reports show NAME` is not.
+        return _fits(near, rest, is_word=True)
+    return _fits(near, rest)
+
+
+def _fits(command: str, rest: Sequence[str], *, is_word: bool = False) -> bool:
+    """Whether what follows is what the command takes.
+
+    Args:
+        command: One of ours.
+        rest: The words behind it.
+        is_word: Whether the first word is one of the language, so that only what cannot be prose counts.
+    """
+    if not rest:
+        return True
+    second, is_short = rest[0].lower(), len(rest) == 1
+    known = SUBCOMMANDS.get(command, ())
+    if LIKE_A_RUN.fullmatch(second):
+        return is_short or command in TAKES_RUN
+    if second in known and not is_word:
+        return True
+    return is_short and (second in {*known, "list", "show", "ls"} or (not is_word and _is_argument(command, second)))
+
+
+def _is_argument(command: str, word: str) -> bool:
+    """Whether the one word behind a command is one that it takes, and hardly one of a question."""
+    if command in TAKES_ANYTHING or closest(word, SUBCOMMANDS.get(command, ()), 1):
+        return True
+    # `resmue "go deeper into the second point"`: nobody writes half of a question in quotes.
+    return len(word.split()) > 1 or bool(LIKE_A_PLACE.fullmatch(word))
+
+
+def _is_command_line(first: str, rest: Sequence[str]) -> bool:
+    """Whether a word that is a command elsewhere is meant as one here."""
+    if not rest:
+        return True
+    if len(rest) > 1:
+        return False
+    second = rest[0].lower()
+    is_of_ours = second in {*COMMANDS, *GENERIC_WORDS} or f"{second}s" in COMMANDS
+    is_strict = first not in ENGLISH_WORDS
+    return is_of_ours or bool(LIKE_A_PLACE.fullmatch(second) or LIKE_A_RUN.fullmatch(second)) or is_strict
