@@ -65,7 +65,9 @@ def _lines() -> list[Line]:
             if words[:1] == ["export"]:
                 exported.add(words[1].partition("=")[0])
             elif words:
-                lines.append(Line(tuple(words), frozenset(exported)))
+                # A pipe needs a shell.
+                line = ("bash", "-c", text) if "|" in words else tuple(words)
+                lines.append(Line(line, frozenset(exported)))
     return lines
 
 

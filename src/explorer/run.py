@@ -103,6 +103,8 @@ class Extras:
     """Told how far a long preparation is, such as indexing the user's folder."""
     run_id: str = ""
     """Of a new run; made from time and question when empty."""
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """Files a new run's question is about, by name, besides those of the settings' paths."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """By a setting's name (`limits.max_cost_usd`, `role_models.writer`), where it was set; for the session's record."""
     reach: Callable[[str], None] | None = None
@@ -119,7 +121,7 @@ async def start(question: str, settings: Settings, extras: Extras | None = None)
     """
     extras = extras or Extras()
     question = checked_question(question)
-    inputs = read_inputs(settings.files)
+    inputs = read_inputs(settings.files, extras.files)
     run_id = extras.run_id or free_run_id(settings.workspace, question, extras.now())
     async with open_equipment(settings, extras.tools, extras.client, extras.patience, extras.progress) as equipment:
         texts = await parsed_texts(inputs, equipment.outside.parser)

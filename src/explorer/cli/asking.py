@@ -17,9 +17,11 @@ from explorer.cli.closing import Closing
 from explorer.cli.configuration import Configuration
 from explorer.cli.logs import show_logs
 from explorer.cli.options import RUN, AskOptions, RunOptions
+from explorer.cli.piped_input import piped_files
 from explorer.cli.plan import tell_plan
 from explorer.cli.question import as_asked
 from explorer.cli.reading import configured
+from explorer.cli.screen import say
 from explorer.cli.session import Session, Work
 from explorer.cli.tracing import traced
 from explorer.errors import ConfigError, NotFoundError, RunLockedError
@@ -45,6 +47,9 @@ def ask_question(question: str, options: AskOptions) -> int:
         raise ConfigError("an earlier run is named when a run starts", hint="leave out --since-run, or -c")
     if options.files:
         raise ConfigError("files are given when a run starts, not when it goes on", hint="leave out --file, or -c")
+    if _piped(options):
+        hint = "start a run with it: leave out -c; or make it the follow-up itself: explorer -c -"
+        raise ConfigError("text is piped in, and files are given when a run starts, not when it goes on", hint=hint)
     return _resume(LATEST, question, options)
 
 
@@ -80,16 +85,24 @@ def demo(
     return _start(words, replace(configuration, settings=settings), options)
 
 
+def _piped(options: RunOptions) -> dict[str, bytes]:
+    """What is piped in next to a question, by name; of stdin that is the question itself nothing is left."""
+    if not isinstance(options, AskOptions) or options.from_stdin:
+        return {}
+    return piped_files(say if not options.quiet else lambda _words: None)
+
+
 def _start(question: str, configuration: Configuration, options: RunOptions) -> int:
     files = _files(options.files) if isinstance(options, AskOptions) else ()
     settings = configuration.settings.model_copy(update={"files": files, **_since(options, configuration.settings)})
     check_before_paying(options)
+    piped = _piped(options)
     if isinstance(options, AskOptions) and options.dry_run:
-        return tell_plan(question, settings, options)
+        return tell_plan(question, settings, options, piped)
     check_team(settings)
 
     async def work(extras: Extras) -> RunResult:
-        return await start(question, settings, extras)
+        return await start(question, settings, replace(extras, files=piped))
 
     session = _session(options, replace(configuration, settings=settings))
     return _drive(work, session, settings, options)

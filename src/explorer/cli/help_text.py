@@ -97,6 +97,7 @@ Input and output:
   -q, --quiet              nothing on stderr but errors
   -h, --help / --version
   QUESTION is `-` to read it from stdin; what follows `--` is never a flag.
+  Text piped in next to a QUESTION is a file it is about: stdin.txt.
 
 Exit codes:
   0 report complete   3 report written, stopped early   6 provider/network down

@@ -41,10 +41,12 @@ class Plan:
     bound: Bound
     origins: Mapping[str, str]
     """By name, where those limits come from that were not set."""
+    files: tuple[tuple[str, int], ...]
+    """Path, or name where one is piped in, and size in bytes."""
 
 
-def tell_plan(question: str, settings: Settings, options: AskOptions) -> int:
-    """Tell it.
+def tell_plan(question: str, settings: Settings, options: AskOptions, piped: Mapping[str, bytes]) -> int:
+    """Tell it; `piped` is what was piped in, by name.
 
     Raises:
         ConfigError: The run could not start like this.
@@ -54,7 +56,9 @@ def tell_plan(question: str, settings: Settings, options: AskOptions) -> int:
     choice, judge = asyncio.run(_chosen(settings, roles))
     settings, origins = in_force(settings, choice, judge)
     models = {**choice.models, **(judge.models if judge else {})}
-    plan = Plan(question, settings, roles, choice, most(models, settings), origins)
+    files = [(str(path), path.stat().st_size) for path in settings.files]
+    files += [(name, len(body)) for name, body in piped.items()]
+    plan = Plan(question, settings, roles, choice, most(models, settings), origins, tuple(files))
     if options.output_format == "text":
         emit(_page(plan))
     else:
@@ -130,7 +134,7 @@ def _page(plan: Plan) -> str:
     facts = [
         ("question", one_line(plan.question, 200)),
         ("workspace", f"{settings.workspace} (nothing is made now)"),
-        ("files", ", ".join(f"{path} ({size(path.stat().st_size)})" for path in settings.files) or "none"),
+        ("files", ", ".join(f"{name} ({size(count)})" for name, count in plan.files) or "none"),
         ("limits", ", ".join(_limit_words(limits.model_dump(), plan.origins))),
         ("at most", bound.words if bound.usd is None else f"{money(bound.usd)} = {bound.words}"),
         ("models", one_line(choice.why)),
@@ -163,7 +167,7 @@ def _facts(plan: Plan) -> dict[str, object]:
     return {
         "question": plan.question,
         "workspace": str(settings.workspace.absolute()),
-        "files": [{"path": str(path), "bytes": path.stat().st_size} for path in settings.files],
+        "files": [{"path": name, "bytes": count} for name, count in plan.files],
         "limits": settings.limits.model_dump(mode="json"),
         "worst_cost": asdict(plan.bound),
         "why": choice.why,

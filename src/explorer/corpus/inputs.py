@@ -35,16 +35,16 @@ class InputFile:
         return self.kind in {HTML, PDF}
 
 
-def read_inputs(paths: Iterable[Path]) -> list[InputFile]:
-    """The user's files, none with another's name.
+def read_inputs(paths: Iterable[Path], given: Mapping[str, bytes] | None = None) -> list[InputFile]:
+    """The user's files, none with another's name; `given` are those that are not on disk, by name.
 
     Raises:
         ConfigError: One cannot be read, is too big, or holds no text.
     """
     inputs: list[InputFile] = []
     taken: set[str] = set()
-    for path in paths:
-        body = _body(path)
+    bodies = [(path, _body(path)) for path in paths] + [(Path(name), body) for name, body in (given or {}).items()]
+    for path, body in bodies:
         kind = readable_kind(body, path.name)
         if not kind:
             raise ConfigError(f"{path} is neither text nor HTML nor PDF", hint="convert it to one of these first")
