@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from explorer.budget import WorstCost
 from explorer.context import DEFAULT_WINDOW_TOKENS
@@ -138,7 +139,9 @@ def load_roles(settings: Settings) -> dict[str, Role]:
     for what, named in (("a model", settings.role_models), ("an effort", settings.effort.keys() - {EVERY_ROLE})):
         for name in sorted(named):
             if name not in roles:
-                raise ConfigError(f"{what} is set for the role {name!r}, which is not there", hint="explorer agents")
+                near = get_close_matches(name, roles, 1)
+                hint = f"did you mean {near[0]}? All roles: explorer agents" if near else "all roles: explorer agents"
+                raise ConfigError(f"{what} is set for the role {name!r}, which is not there", hint=hint)
     return roles
 
 

@@ -39,7 +39,8 @@ def test_models_tell_what_each_role_would_use(here: Explorer) -> None:
     """One named for all, another for one role."""
     done = here("models", "--model", "offline", "--output-format", "json")
     assert set(json.loads(done.stdout)["models"].values()) == {"offline"}
-    assert "offline" in here("models", "--model", "offline").stdout
+    page = here("models", "--model", "offline").stdout
+    assert "offline mode is not a language model" in page
 
 
 def test_a_description_is_shown_by_its_first_sentence() -> None:

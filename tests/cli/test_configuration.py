@@ -278,6 +278,14 @@ def test_variables_of_other_programs_and_of_roles_stop_nothing(tmp_path: Path) -
     assert read_configuration(NO_FLAGS, variables, tmp_path).unknown == ()
 
 
+def test_a_variable_for_the_model_of_no_role_is_refused_with_the_closest(here: Explorer, tmp_path: Path) -> None:
+    """Its name begins as one of ours does; that there is no such role is seen before anything starts."""
+    done = here("--model", "offline", "q q", EXPLORER_MODEL_SEACHER="offline")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "did you mean searcher?" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_limit_left_to_the_models_can_be_said(tmp_path: Path) -> None:
     """`auto` over a file's value is as good as nothing set."""
     (tmp_path / "explorer.toml").write_text("[limits]\nmax_cost = 3\n")

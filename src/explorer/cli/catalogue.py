@@ -10,6 +10,7 @@ from explorer.cli.options import COMMON, MODEL, CommonOptions, ModelOptions
 from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line
 from explorer.cli.reading import configured
+from explorer.cli.session_lines import NO_MODEL, OFFLINE
 from explorer.cli.table import aligned
 from explorer.equipment import SHELL_TOOLS, choose_models, choose_shell, effort_of, load_roles
 from explorer.errors import ToolError
@@ -69,7 +70,9 @@ def models(*, options: ModelOptions = MODEL) -> int:
             (name, str(choice.models[name]), role.model, effort_of(settings, role) or "-")
             for name, role in roles.items()
         ]
-        emit(f"{aligned(('ROLE', 'MODEL', 'ASKS FOR', 'EFFORT'), rows)}\n\n{one_line(choice.why)}")
+        is_offline = any(ref.provider == OFFLINE for ref in choice.models.values())
+        remark = f"\n{NO_MODEL}" if is_offline else ""
+        emit(f"{aligned(('ROLE', 'MODEL', 'ASKS FOR', 'EFFORT'), rows)}\n\n{one_line(choice.why)}{remark}")
     else:
         efforts = {name: effort for name, role in roles.items() if (effort := effort_of(settings, role))}
         models = {name: str(ref) for name, ref in choice.models.items()}

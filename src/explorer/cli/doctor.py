@@ -156,7 +156,9 @@ def check_keys(configuration: Configuration) -> list[Finding]:
     has_model = has_anthropic or has_openai or settings.services.openai_url or settings.model != "auto"
     if not has_model:
         fix = "set ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_BASE_URL of a local server"
-        findings.append(Finding("model", "warn", "no key: a local server is used, or the offline stand-in", fix))
+        findings.append(
+            Finding("model", "warn", "no key: a local server is used, or offline mode, which is no language model", fix)
+        )
     return findings
 
 

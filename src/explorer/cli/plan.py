@@ -9,6 +9,7 @@ from explorer.cli.figures import duration, money, size
 from explorer.cli.options import AskOptions
 from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line
+from explorer.cli.session_lines import NO_MODEL, OFFLINE
 from explorer.cli.table import aligned
 from explorer.equipment import choose_judge, choose_models, in_force, known_cost, list_price, load_roles
 from explorer.llm.models import Choice, ModelRef
@@ -139,6 +140,8 @@ def _page(plan: Plan) -> str:
         ("at most", bound.words if bound.usd is None else f"{money(bound.usd)} = {bound.words}"),
         ("models", one_line(choice.why)),
     ]
+    if any(ref.provider == OFFLINE for ref in choice.models.values()):
+        facts.append(("", NO_MODEL))
     table = aligned(("ROLE", "MODEL", "USD/M IN", "USD/M OUT", "ASKS FOR"), rows)
     return "\n".join(f"{name:<11}{words}" for name, words in facts) + f"\n\n{table}"
 
