@@ -56,6 +56,8 @@ class ModelInUse(Frozen):
     model: str
     """With the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
     why: str
+    effort: str = ""
+    """How much it is to reason; empty: as the vendor has it."""
     before: str = ""
     """The role's model in the session before, where that was another."""
 

@@ -158,8 +158,8 @@ def as_started(now: Settings, fold: Fold) -> Settings:
     """The settings of a resumed run: as recorded at its start, but for what is set explicitly now.
 
     Models stay the ones each role had in the session before, efforts the ones it was loaded with, unless others are
-    asked for. The stand-in for a model
-    stays only where it was asked for: a run that had none goes on with the first model there is.
+    asked for. The stand-in for a model stays only where it was asked for: a run that had none goes on with the first
+    model there is.
     """
     assert fold.started is not None
     recorded = Settings.model_validate(fold.started.settings)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from loguru import logger
 
-from explorer.equipment import JUDGE, Equipment
+from explorer.equipment import JUDGE, Equipment, effort_of
 from explorer.events import LimitInUse, ModelInUse, SessionConfigured
 from explorer.fold import Fold
 from explorer.net.choose_search import plan_search
@@ -54,7 +54,12 @@ def _models(equipment: Equipment, fold: Fold, reasons: SessionReasons) -> dict[s
         return dict.fromkeys(equipment.roles, own)
     chosen = {role: str(ref) for role, ref in equipment.choice.models.items()}
     in_use = {
-        role: ModelInUse(model=model, why=_why(role, equipment, fold, reasons), before=_before(role, model, fold))
+        role: ModelInUse(
+            model=model,
+            why=_why(role, equipment, fold, reasons),
+            effort=effort_of(equipment.settings, equipment.roles[role]),
+            before=_before(role, model, fold),
+        )
         for role, model in chosen.items()
     }
     if equipment.judge is None:

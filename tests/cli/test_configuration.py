@@ -238,6 +238,7 @@ def test_what_config_show_prints_is_what_a_file_takes(here: Explorer, tmp_path: 
         "EXPLORER_ALLOW_HOSTS": "127.0.0.1,intranet.example",
         "EXPLORER_MODEL_WRITER": "anthropic:claude-opus-5-5",
         "EXPLORER_LANG": "de",
+        "EXPLORER_EFFORT": "high,writer=max",
         "EXPLORER_TIMEZONE": "Europe/Berlin",
     }
     for number, variables in enumerate(({"EXPLORER_TIMEZONE": "UTC"}, set_now)):

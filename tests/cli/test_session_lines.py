@@ -13,7 +13,7 @@ from core.stage import one_of_each
 from explorer.cli.live import LiveView
 from explorer.cli.run_view import RunView
 from explorer.cli.screen import Lines
-from explorer.cli.session_lines import session_lines
+from explorer.cli.session_lines import models_words, session_lines
 from explorer.events import LimitInUse, ModelInUse, Record, RunStarted, SessionConfigured
 from explorer.fold import Fold
 from explorer.records import encode_all
@@ -77,13 +77,26 @@ def test_without_any_model_the_lines_say_what_was_looked_for(explorer: Explorer)
     assert "limits: max_steps 2 (flag --max-steps)" in said
 
 
+def test_an_effort_stands_beside_its_model() -> None:
+    """Roles that share a model and differ in effort are named apart."""
+    lead = ModelInUse(model="anthropic:claude-opus-5-5", why="a", effort="max")
+    rest = ModelInUse(model="anthropic:claude-opus-5-5", why="a")
+    words = models_words({"orchestrator": lead, "searcher": rest, "analyzer": rest, "writer": rest})
+    assert words == "claude-opus-5-5 at max effort (orchestrator), claude-opus-5-5 (others)"
+
+
 def test_records_for_programs_begin_with_them(here: Explorer) -> None:
     """The second record of `stream-json`, right behind the run's name."""
     first, second = (
         json.loads(line) for line in here("demo", "--output-format", "stream-json").stdout.splitlines()[:2]
     )
     assert (first["type"], second["type"]) == ("run_started", "session_configured")
-    assert second["models"]["writer"] == {"model": "offline", "why": "set by the command demo", "before": ""}
+    assert second["models"]["writer"] == {
+        "model": "offline",
+        "why": "set by the command demo",
+        "effort": "",
+        "before": "",
+    }
 
 
 def test_a_run_that_began_offline_goes_on_with_a_model(here: Explorer, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from explorer.cli.output import emit, emit_json
 from explorer.cli.reading import configured
 from explorer.cli.setting_forms import NO_LIMIT
 from explorer.cli.table import aligned
+from explorer.settings import EVERY_ROLE
 
 
 def show(*, options: CommonOptions = COMMON) -> int:
@@ -41,7 +42,8 @@ def written(value: object) -> str:
     if isinstance(value, list):
         return ",".join(str(item) for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, dict) and all(isinstance(item, str) for item in value.values()):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        return ",".join(f"{name}={item}" for name, item in value.items())  # pyright: ignore[reportUnknownVariableType]
+        # What holds for every role is written without a role's name.
+        return ",".join(f"{name}={item}".removeprefix(f"{EVERY_ROLE}=") for name, item in value.items())  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, dict):
         return "/".join(str(item) for item in value.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     return str(value)

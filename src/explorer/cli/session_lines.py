@@ -54,7 +54,12 @@ def session_page(session: SessionConfigured) -> str:
 
 
 def _reason(in_use: ModelInUse) -> str:
-    return f"{in_use.why}; before: {in_use.before}" if in_use.before else in_use.why
+    parts = [
+        in_use.why,
+        f"effort {in_use.effort}" * bool(in_use.effort),
+        f"before: {in_use.before}" * bool(in_use.before),
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def _wrapped(words: str, width: int) -> list[str]:
@@ -65,7 +70,8 @@ def models_words(models: Mapping[str, ModelInUse]) -> str:
     """`claude-opus-5-5 (orchestrator), claude-sonnet-5-5 (others)`."""
     roles: dict[str, list[str]] = {}
     for role, in_use in models.items():
-        roles.setdefault(in_use.model, []).append(role)
+        effort = f" at {in_use.effort} effort" if in_use.effort else ""
+        roles.setdefault(f"{in_use.model}{effort}", []).append(role)
     if len(roles) == 1:
         return f"{_short(next(iter(roles)))} for all roles"
     others = max(roles, key=lambda model: len(roles[model]))
