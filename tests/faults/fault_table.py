@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from explorer.errors import ModelFault
 from faults.stage import Raw, steady
-from model_servers import AnthropicServer, Asked, JsonObject, Reply
+from model_servers import AnthropicServer, Asked, JsonObject, OpenAIResponsesServer, Reply
 
 ALWAYS = 1_000_000
 CUT = '{"filepath": "cut/half.md", "content": "The first half, and no'
@@ -13,6 +13,8 @@ HOSTILE = "half a pair \ud83d, NUL \0, bell \a, right to left \u202e, tag \U000e
 BIG_PIECE = "A long reply. " * 8_000
 BIG_PIECES = 90
 """Together ten megabytes."""
+BIG_ITEMS = 3
+"""Each of them in one event of less than what one event may have."""
 
 Answer = Reply | Callable[[Asked], Reply]
 
@@ -64,6 +66,8 @@ def _unknown_block(route: str) -> list[JsonObject]:
             {"type": "content_block_start", "index": 77, "content_block": block},
             {"type": "content_block_stop", "index": 77},
         ]
+    if route == OpenAIResponsesServer.path:
+        return [{"type": "response.hologram.added", "output_index": 77}, {"type": "response.hologram.done"}]
     return [{"choices": [{"index": 0, "delta": {"hologram": {"voxels": [1, 2]}}, "finish_reason": None}]}]
 
 
@@ -72,12 +76,24 @@ def _with_unknown_block(asked: Asked) -> Reply:
     return Raw(text=right.text, calls=right.calls, inserted=_unknown_block)
 
 
+def _big_item(index: int) -> list[JsonObject]:
+    """A message of the Responses API, whose last event repeats all of it."""
+    pieces = BIG_PIECES // BIG_ITEMS // 2
+    text: JsonObject = {"type": "output_text", "text": BIG_PIECE * pieces, "annotations": []}
+    item: JsonObject = {"type": "message", "id": f"msg_b_{index}", "role": "assistant", "content": [text]}
+    delta: JsonObject = {"type": "response.output_text.delta", "output_index": index, "delta": BIG_PIECE}
+    done: JsonObject = {"type": "response.output_item.done", "output_index": index}
+    return [*[delta] * pieces, {**done, "item": {**item, "status": "completed"}}]
+
+
 def _long_text(route: str) -> list[JsonObject]:
     if route == AnthropicServer.path:
         begin: JsonObject = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
         piece: JsonObject = {"type": "content_block_delta", "index": 0}
         piece["delta"] = {"type": "text_delta", "text": BIG_PIECE}
         return [begin, *[piece] * BIG_PIECES, {"type": "content_block_stop", "index": 0}]
+    if route == OpenAIResponsesServer.path:
+        return [event for index in range(BIG_ITEMS) for event in _big_item(index)]
     chunk: JsonObject = {"choices": [{"index": 0, "delta": {"content": BIG_PIECE}, "finish_reason": None}]}
     return [chunk] * BIG_PIECES
 

@@ -27,6 +27,7 @@ from model_servers import (
     Asked,
     JsonObject,
     ModelServer,
+    OpenAIResponsesServer,
     OpenAIServer,
     Reply,
     Script,
@@ -119,7 +120,21 @@ class WatchfulOpenAI(_Watchful, OpenAIServer):
     """OpenAI's wire."""
 
 
-WIRES: Mapping[str, type[_Watchful]] = {"anthropic": WatchfulAnthropic, "openai": WatchfulOpenAI}
+class WatchfulResponses(_Watchful, OpenAIResponsesServer):
+    """OpenAI's other wire, whose rules include the pairing of calls and results."""
+
+
+WIRES: Mapping[str, type[_Watchful]] = {
+    "anthropic": WatchfulAnthropic,
+    "openai": WatchfulOpenAI,
+    "openai-responses": WatchfulResponses,
+}
+MODELS: Mapping[str, str] = {
+    AnthropicServer.path: "anthropic:claude-haiku-5-5",
+    OpenAIServer.path: "openai:model-a",
+    OpenAIResponsesServer.path: "openai-responses:model-a",
+}
+"""By the route that a server answers at, a model that is asked for there."""
 
 
 def request_problems(path: str, body: JsonObject) -> list[str]:
@@ -128,6 +143,8 @@ def request_problems(path: str, body: JsonObject) -> list[str]:
         json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except ValueError as error:
         return [f"not encodable: {error}"]
+    if path == OpenAIResponsesServer.path:
+        return []
     problems = list(_anthropic_problems(body) if path == AnthropicServer.path else _openai_problems(body))
     if not body["messages"] or body["messages"][-1]["role"] == "assistant":
         problems.append("nothing is asked")
@@ -222,7 +239,8 @@ def _written(path: str, content: str) -> tuple[str, JsonObject]:
 
 def settings(folder: Path, server: ModelServer, **limits: float) -> Settings:
     """Of a run that asks a server of ours about the user's notes."""
-    return settings_at(server.url, folder, is_anthropic=isinstance(server, AnthropicServer), **limits)
+    given = settings_at(server.url, folder, is_anthropic=isinstance(server, AnthropicServer), **limits)
+    return given.model_copy(update={"model": MODELS[server.path]})
 
 
 def settings_at(url: str, folder: Path, *, is_anthropic: bool, **limits: float) -> Settings:

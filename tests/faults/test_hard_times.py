@@ -42,7 +42,9 @@ from model_servers import Asked, JsonObject, Reply
 from team_script import role_of
 
 LONE_REQUESTS = 5
-ON_EACH_WIRE = pytest.mark.parametrize("wire", ["anthropic", pytest.param("openai", marks=pytest.mark.slow)])
+ON_EACH_WIRE = pytest.mark.parametrize(
+    "wire", ["anthropic", *(pytest.param(wire, marks=pytest.mark.slow) for wire in ("openai", "openai-responses"))]
+)
 AGENTS = 64
 HALVINGS = 6
 """Of 64 at once, until one is left."""
@@ -272,10 +274,11 @@ async def test_a_full_window_is_emptied_once_and_no_more(times: int, wire: str, 
 async def test_a_cut_reply_is_given_more_room_once(wire: str, tmp_path: Path, *, is_taken: bool) -> None:
     """Right after a cut reply twice as much may come, once; a model that does not take that loses nothing."""
     cut = 2
+    limit = "max_output_tokens" if wire == "openai-responses" else "max_tokens"
 
     def script(asked: Asked) -> Reply:
         nonlocal cut
-        if role_of(asked) == "writer" and not is_taken and asked.body["max_tokens"] > 16_000:
+        if role_of(asked) == "writer" and not is_taken and asked.body[limit] > 16_000:
             return Reply(status=400, body='{"error": {"message": "max_tokens: 32000 > 16384"}}')
         if role_of(asked) == "writer" and cut:
             cut -= 1
@@ -287,7 +290,7 @@ async def test_a_cut_reply_is_given_more_room_once(wire: str, tmp_path: Path, *,
         check_left_behind(result.folder, server)
         asked = [server.read(body) for body in server.requests]
     assert result.status is Status.COMPLETE, result.reason
-    asked_for = [one.body["max_tokens"] for one in asked if role_of(one) == "writer"]
+    asked_for = [one.body[limit] for one in asked if role_of(one) == "writer"]
     assert asked_for == [16_000, 32_000, *[16_000] * (2 if is_taken else 3)]
     assert not (result.folder / "cut").exists()
     told = [result for one in asked for _, _, result in pairs(one)]

@@ -21,7 +21,7 @@ def _marks(row: Row, *, is_todays: bool) -> list[pytest.MarkDecorator]:
 MOST_ATTEMPTS = 11
 """At one request: eight, or behind a gate as many minutes as patience lasts."""
 CASES = [
-    pytest.param(row, wire, id=f"{row.name}-{wire}", marks=_marks(row, is_todays=number % 2 != shift))
+    pytest.param(row, wire, id=f"{row.name}-{wire}", marks=_marks(row, is_todays=number % len(WIRES) == shift))
     for number, row in enumerate(TABLE)
     for shift, wire in enumerate(WIRES)
 ]

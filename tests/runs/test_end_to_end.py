@@ -5,7 +5,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -14,12 +14,30 @@ import pytest
 from command import begin, explorer
 from explorer.errors import NotFoundError
 from explorer.events import AgentFinished, AgentStarted, ToolFinished, TurnTaken
-from model_servers import Asked, OpenAIServer, Reply, ThinkingServer
+from model_servers import Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply, ThinkingServer
 from team_script import NOTES, body_of, cited_references, last_json, only_run, records_of, role_of, team
 
-WIRES = {"anthropic": (ThinkingServer, "ANTHROPIC_BASE_URL"), "openai": (OpenAIServer, "OPENAI_BASE_URL")}
+WIRES: dict[str, tuple[type[ModelServer], str, dict[str, str]]] = {
+    "anthropic": (ThinkingServer, "ANTHROPIC_BASE_URL", {}),
+    "openai": (OpenAIServer, "OPENAI_BASE_URL", {}),
+    "openai-responses": (
+        OpenAIResponsesServer,
+        "OPENAI_BASE_URL",
+        {"EXPLORER_MODEL": "openai-responses:model-a", "EXPLORER_EFFORT": "low"},
+    ),
+}
+"""By wire: the server, the variable with its address, and what has to be set besides."""
 QUESTION = "How was May for the plant?"
-ONE_EVERY_DAY = ["openai", pytest.param("anthropic", marks=pytest.mark.slow)]
+ONE_EVERY_DAY = [
+    "openai-responses",
+    pytest.param("openai", marks=pytest.mark.slow),
+    pytest.param("anthropic", marks=pytest.mark.slow),
+]
+
+
+def reasoning(asked: Asked) -> Reply:
+    """The team, whose models reason before whatever they say: their reasoning has to come back right."""
+    return replace(team(asked), thinking="I weigh what there is.")
 
 
 @dataclass(frozen=True)
@@ -40,10 +58,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Whole]:
     def done(wire: str) -> Whole:
         folder = tmp_path_factory.mktemp(wire)
         (folder / "notes.md").write_text(NOTES)
-        server_class, variable = WIRES[wire]
+        server_class, variable, more = WIRES[wire]
         words = (QUESTION, "--file", "notes.md", "--output-format", "json")
-        with server_class(team) as server:
-            told = explorer(*words, cwd=folder, settings={variable: server.url})
+        with server_class(reasoning) as server:
+            told = explorer(*words, cwd=folder, settings={variable: server.url, **more})
         assert told.returncode == 0, told.stderr
         return Whole(folder / "workspace", told.stdout, len(server.requests))
 
@@ -75,7 +93,7 @@ def _stall_gamma(asked: Asked) -> Reply:
     """Like the team, but the third searcher's second reply never comes."""
     if role_of(asked) == "searcher" and "gamma" in asked.said[0] and asked.results:
         return Reply(text="I", stalls="silent")
-    return team(asked)
+    return reasoning(asked)
 
 
 def _wait_until_two_searchers_ended(folder: Path, seconds: float = 30) -> None:
@@ -95,11 +113,11 @@ def _wait_until_two_searchers_ended(folder: Path, seconds: float = 30) -> None:
 @pytest.mark.parametrize("wire", ONE_EVERY_DAY)
 def test_kill_in_the_middle_of_a_fan_out_then_resume(wire: str, tmp_path: Path, whole: Callable[[str], Whole]) -> None:
     """After kill -9, what was finished is not asked again, and the report equals that of an undisturbed run."""
-    server_class, variable = WIRES[wire]
+    server_class, variable, more = WIRES[wire]
     (tmp_path / "notes.md").write_text(NOTES)
     words = (QUESTION, "--file", "notes.md", "--workspace", "killed")
     with server_class(_stall_gamma) as server:
-        process = begin(*words, cwd=tmp_path, settings={variable: server.url})
+        process = begin(*words, cwd=tmp_path, settings={variable: server.url, **more})
         try:
             _wait_until_two_searchers_ended(tmp_path / "killed")
         finally:
@@ -107,8 +125,10 @@ def test_kill_in_the_middle_of_a_fan_out_then_resume(wire: str, tmp_path: Path, 
             process.communicate()
     folder = only_run(tmp_path / "killed")
     before = records_of(folder)
-    with server_class(team) as server:
-        resumed = explorer("resume", "latest", "--workspace", "killed", cwd=tmp_path, settings={variable: server.url})
+    with server_class(reasoning) as server:
+        resumed = explorer(
+            "resume", "latest", "--workspace", "killed", cwd=tmp_path, settings={variable: server.url, **more}
+        )
         asked_again = len(server.requests)
     assert resumed.returncode == 0, resumed.stderr
     after = records_of(folder)
@@ -130,7 +150,7 @@ def test_a_follow_up_goes_on_with_the_same_conversations(
 
     def script(asked: Asked) -> Reply:
         if not any("And June?" in said for said in asked.said):
-            return team(asked)
+            return reasoning(asked)
         if role_of(asked) == "orchestrator":
             steps = [
                 Reply(
@@ -149,10 +169,10 @@ def test_a_follow_up_goes_on_with_the_same_conversations(
             return Reply(calls=[("edit_file", edit)])
         return Reply(text="June is added [S1].")
 
-    server_class, variable = WIRES[wire]
+    server_class, variable, more = WIRES[wire]
     shutil.copytree(whole(wire).workspace, tmp_path / "workspace", symlinks=True)
     with server_class(script) as server:
-        again = explorer("resume", "latest", "And June?", cwd=tmp_path, settings={variable: server.url})
+        again = explorer("resume", "latest", "And June?", cwd=tmp_path, settings={variable: server.url, **more})
     assert again.returncode == 0, again.stderr
     folder = only_run(tmp_path / "workspace")
     assert "3 June [1], as is known." in (folder / "report.md").read_text()
