@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -31,6 +32,7 @@ from explorer.messages import (
     Turn,
     UserText,
 )
+from explorer.run import start
 from explorer.settings import Secrets, Services, Settings
 from explorer.weight import cleared
 from model_servers import ModelServer, OpenAIResponsesServer, OpenAIServer, Reply
@@ -137,6 +139,7 @@ def test_an_item_that_never_ends() -> None:
         ("slow_down", ModelFault.OVERLOADED),
         ("insufficient_quota", ModelFault.REJECTED),
         ("invalid_prompt", ModelFault.REJECTED),
+        ("invalid_encrypted_content", ModelFault.STALE_REASONING),
         ("bio_policy", ModelFault.REJECTED),
         ("context_length_exceeded", ModelFault.CONTEXT_EXCEEDED),
         ("never_heard_of", ModelFault.TRANSPORT),
@@ -290,14 +293,36 @@ async def test_the_server_would_tell_of_reasoning_behind_something_else() -> Non
     assert [[one["reason"] for one in withheld] for withheld in server.withheld] == [[], ["prefix_mismatch"]]
 
 
-async def test_reasoning_that_the_server_cannot_read_is_left_out() -> None:
-    """With another organisation's key old reasoning is unreadable: it is left out, and new reasoning goes back."""
-    error = {"code": "invalid_encrypted_content", "message": "The encrypted content gAAA could not be verified."}
-    refusal = Reply(status=400, body=json.dumps({"error": error}))
-    with OpenAIResponsesServer([THINKING, refusal, THINKING, THINKING]) as server:
+UNREADABLE = {"code": "invalid_encrypted_content", "message": "The encrypted content gAAA could not be verified."}
+ALONE = {"code": None, "message": "Item 'rs_1' of type 'reasoning' was provided without its required following item."}
+
+
+@pytest.mark.parametrize("error", [UNREADABLE, ALONE])
+async def test_reasoning_that_the_server_refuses_is_a_fault_of_its_own(error: JsonObject) -> None:
+    """With another organisation's key old reasoning is unreadable: the loop then goes on without it."""
+    with OpenAIResponsesServer([THINKING, Reply(status=400, body=json.dumps({"error": error}))]) as server:
         async with client_for(server) as client:
-            await talk(client, (GO,), 3)
-    assert reasoning_in(server) == [0, 1, 0, 1]
+            with pytest.raises(ModelError) as caught:
+                await talk(client, (GO,), 2)
+    assert caught.value.fault is ModelFault.STALE_REASONING
+
+
+async def test_a_run_goes_on_without_reasoning_that_is_refused(tmp_path: Path) -> None:
+    """What was refused is sent bare from then on, without the ids that would ask for it; what is new goes back."""
+    replies = [
+        Reply(thinking="Hm.", text="I look.", calls=[("list_files", {})]),
+        Reply(status=400, body=json.dumps({"error": UNREADABLE})),
+        Reply(thinking="So.", calls=[("list_files", {"glob": "*.md"})]),
+        Reply(thinking="No.", calls=[("finish_exploration", {"summary": "Nothing."})]),
+    ]
+    # An end without a report is asked about again; that is another test's matter.
+    with OpenAIResponsesServer(lambda _asked: replies.pop(0) if replies else Reply(text="No.")) as server:
+        settings = Settings(
+            workspace=tmp_path, model="openai-responses:model-a", services=Services(openai_url=server.url)
+        )
+        await start("What is new?", settings)
+    assert reasoning_in(server)[:4] == [0, 1, 0, 1]
+    assert server.withheld == [[]] * len(server.withheld)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ KINDS: Mapping[str, ModelFault] = {
     "service_unavailable_error": ModelFault.OVERLOADED,
     "slow_down": ModelFault.OVERLOADED,
     "vector_store_timeout": ModelFault.OVERLOADED,
-    "invalid_encrypted_content": ModelFault.REJECTED,
+    "invalid_encrypted_content": ModelFault.STALE_REASONING,
     "invalid_prompt": ModelFault.REJECTED,
     "data_residency_mismatch": ModelFault.REJECTED,
     "bio_policy": ModelFault.REJECTED,
@@ -84,7 +84,9 @@ _TOO_LONG = re.compile(
 )
 _STALE_REASONING = re.compile(
     r"invalid `?signature`? in `?(redacted_)?thinking|bound to a different conversation|"
-    r"thinking`? blocks in the latest assistant message cannot be modified",
+    r"thinking`? blocks in the latest assistant message cannot be modified|"
+    r"encrypted content .{0,400}could not be (verified|decrypted)|was provided without its required|"
+    r"items are not persisted when",
     re.IGNORECASE,
 )
 _NOT_ABOUT_REASONING = frozenset({401, 403, 404})

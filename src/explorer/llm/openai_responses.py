@@ -21,9 +21,6 @@ from explorer.messages import Request, Turn
 
 DEFAULT_URL = "https://api.openai.com/v1"
 
-UNREADABLE_REASONING = frozenset({"invalid_encrypted_content"})
-"""Codes of a server that cannot read the reasoning of earlier turns, for example because the key is another one's."""
-
 NO_REASONING = "encrypted content is not supported"
 """What a model without reasoning is refused with when its encrypted reasoning is asked for."""
 
@@ -43,8 +40,6 @@ class ResponsesClient:
         self._is_official = is_official(base_url)
         self._heads = FrozenHeads(to_head)
         self._reasoning = BoundReasoning(PROVIDER)
-        self._bare_before: dict[str, int] = {}
-        """By agent, before which place of its history no reasoning is sent: the server could not read it."""
         self._without_reasoning: set[str] = set()
         """Models that do not reason."""
         name = "OpenAI" if self._is_official else "the OpenAI-compatible server"
@@ -95,9 +90,6 @@ class ResponsesClient:
 
     def _learn(self, request: Request, error: ModelError) -> bool:
         """Take note of what a server refuses; whether asking again without it makes sense."""
-        if error.code in UNREADABLE_REASONING and self._bare_before.get(request.agent, 0) < len(request.history):
-            self._bare_before[request.agent] = len(request.history)
-            return True
         if NO_REASONING in error.message.lower() and request.model not in self._without_reasoning:
             self._without_reasoning.add(request.model)
             return True
@@ -107,8 +99,7 @@ class ResponsesClient:
         meter = ReplyMeter(self._place, request.max_output_tokens, self._options.bounds)
         reply = ResponsesReply(self._place, meter)
         bound = self._reasoning.before(request)
-        bare_before = self._bare_before.get(request.agent, 0)
-        history = to_input(request, {place for place in bound.kept if place >= bare_before})
+        history = to_input(request, bound.kept)
         rest = to_rest(request, wants_reasoning=request.model not in self._without_reasoning)
         body = self._heads.body(request, history, rest)
         await converse(self._sender.post, body, reply, self._place, self._options.timeouts)
