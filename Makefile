@@ -1,4 +1,4 @@
-# Everyday commands. CI runs `.ci/run`: the same check, then the slow tests.
+# Everyday commands. CI runs `.ci/run`: the README's commands, the same check, then the slow tests.
 export UV_PYTHON_DOWNLOADS ?= never
 
 .PHONY: setup format check slow crash floods bench golden

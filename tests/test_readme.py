@@ -4,6 +4,7 @@ The recording is written anew by `--update-golden`.
 """
 
 import os
+import platform
 import re
 import shlex
 import socket
@@ -136,6 +137,27 @@ def _here(line: Line) -> tuple[str, ...]:
 
 def _reads_the_world(line: Line, code: int) -> bool:
     return code == 0 and any(word.startswith("What was notable on Hacker News") for word in line.words)
+
+
+def test_ci_begins_with_the_first_commands_of_the_readme() -> None:
+    """What CI runs before all else are the two commands that a new user is given first, word for word."""
+    printed = subprocess.run([ROOT / ".ci" / "readme-commands"], capture_output=True, text=True, check=True).stdout
+    assert printed == _blocks("sh")[0]
+    assert printed.splitlines() == ["uv run explorer demo", "uv run pytest"]
+
+
+@pytest.mark.slow
+def test_ci_finds_the_pythons_of_this_machine() -> None:
+    """Oldest first, each with a path that runs that version, and the one that runs the tests among them."""
+    printed = subprocess.run([ROOT / ".ci" / "pythons"], capture_output=True, text=True, check=True).stdout
+    found = dict(line.split(maxsplit=1) for line in printed.splitlines())
+    versions = [tuple(int(part) for part in version.split(".")) for version in found]
+    assert versions == sorted(set(versions))
+    assert min(versions) >= (3, 11)
+    assert platform.python_version() in found
+    for version, python in found.items():
+        said = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout
+        assert said == f"Python {version}\n"
 
 
 @pytest.mark.slow
