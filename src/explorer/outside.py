@@ -147,5 +147,5 @@ def _threads(web: Web, hackernews: HackerNews, reddit: Reddit) -> dict[str, Thre
 
 def _reader(web: Web, settings: Settings) -> ReaderService | None:
     """The service that pages are read through, where one is set; the sample day's are nobody else's."""
-    url = "" if settings.is_sample else settings.services.reader_url
+    url = settings.reader_address
     return ReaderService(web, url, settings.secrets.jina_key.get_secret_value()) if url else None

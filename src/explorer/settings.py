@@ -11,6 +11,11 @@ SEARCH_ENGINES = ("auto", "tavily", "brave", "exa", "searxng", "ddgs")
 """What `search` may be."""
 
 
+JINA_READER_URL = "https://r.jina.ai"
+"""The reader that `JINA_API_KEY` is a key for."""
+NO_READER = "none"
+"""As the reader's address: pages are read directly, whatever keys there are."""
+
 SHELLS = ("auto", "off", "unsafe")
 """What `shell` may be."""
 
@@ -70,7 +75,7 @@ class Services(BaseModel):
     reddit_url: str = ""
     """Stands in for all of Reddit's hosts and its archive; empty: the public ones."""
     reader_url: str = ""
-    """A Jina-style reader; pages are read through it when set, directly otherwise."""
+    """A Jina-style reader that pages are read through; `none`: never; empty: Jina's, where its key is set."""
     allow_hosts: tuple[str, ...] = ()
     """Hosts whose private or loopback addresses may be fetched."""
     otlp_endpoint: str = ""
@@ -163,6 +168,14 @@ class Settings(BaseModel):
     """`auto`: agents have a shell where a sandbox holds; `off`: none; `unsafe`: one without a sandbox."""
     shell_hosts: tuple[str, ...] = ()
     """Hosts that commands in the sandbox may reach; none by default."""
+
+    @property
+    def reader_address(self) -> str:
+        """Where pages are read through; empty: they are read directly, as on the sample day."""
+        url = self.services.reader_url
+        if self.is_sample or url == NO_READER:
+            return ""
+        return url or (JINA_READER_URL if self.secrets.jina_key.get_secret_value() else "")
 
     def public(self) -> dict[str, object]:
         """Everything but the secrets, as JSON types; limits left to their defaults are absent, not without limit."""

@@ -1,6 +1,7 @@
 """Flags, environment and files become settings."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from itertools import pairwise
@@ -56,6 +57,46 @@ def test_config_show_tells_every_setting(here: Explorer) -> None:
         line = next(line for line in done.stdout.splitlines() if line.split()[1] == setting.variable)
         assert line.split()[0] == (setting.key or "-")
         assert setting.help in line
+
+
+def test_a_key_alone_brings_its_reader(tmp_path: Path) -> None:
+    """`JINA_API_KEY` alone has pages read through Jina, which is shown with its reason; `none` refuses it."""
+    cases: list[tuple[dict[str, str], str, str]] = [
+        ({}, "", "default"),
+        ({"JINA_API_KEY": "jina_0123456789"}, "https://r.jina.ai", "JINA_API_KEY is set"),
+        (
+            {"JINA_API_KEY": "jina_0123456789", "EXPLORER_READER_URL": "https://reader.example/"},
+            "https://reader.example",
+            "environment EXPLORER_READER_URL",
+        ),
+        (
+            {"JINA_API_KEY": "jina_0123456789", "EXPLORER_READER_URL": "None"},
+            "none",
+            "environment EXPLORER_READER_URL",
+        ),
+    ]
+    for variables, shown, origin in cases:
+        configuration = read_configuration(NO_FLAGS, {"HOME": str(tmp_path), **variables}, tmp_path)
+        row = next(value for value in configuration.values if value.name == "services.reader_url")
+        assert (row.value, row.origin) == (shown, origin)
+        assert configuration.settings.reader_address == ("" if shown == "none" else shown)
+        sample = configuration.settings.model_copy(update={"is_sample": True})
+        assert sample.reader_address == ""
+
+
+VARIABLE = re.compile(r"\b(?:EXPLORER_[A-Z_]+|[A-Z]+_API_KEY|[A-Z]+_BASE_URL|REDDIT_CLIENT_[A-Z]+)\b")
+
+
+def test_messages_name_variables_that_exist() -> None:
+    """What a message or a hint asks to be set can be set: every variable's name in the sources is one of the table."""
+    known = {setting.variable for setting in TABLE} | {"EXPLORER_CRASH"}
+    named = {
+        (path.name, name)
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for name in VARIABLE.findall(path.read_text())
+    }
+    assert len(named) > 30
+    assert not {(file, name) for file, name in named if name not in known and not name.startswith("EXPLORER_MODEL_")}
 
 
 def test_the_nearest_origin_wins(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ async def test_without_a_key_the_archive(services: str) -> None:
 async def test_the_public_hosts_without_a_key() -> None:
     """Without credentials and without a stand-in the API is not asked at all, and the reason is given."""
     async with open_plain_web() as web, Reddit.open(web, Access(), lambda: NOW) as reddit:
-        assert "EXPLORER_REDDIT_ID" in str(reddit._absent)
+        assert "REDDIT_CLIENT_ID" in str(reddit._absent)
         assert list(reddit._routes) == ["the archive", "the feeds"]
 
 

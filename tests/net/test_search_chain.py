@@ -1,5 +1,6 @@
 """Which search engines are asked, in which order, and who answers when one fails."""
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -7,6 +8,7 @@ from pydantic import SecretStr
 
 from explorer.errors import ConfigError, CredentialsError, ToolError
 from explorer.net.choose_search import choose_search, plan_search
+from explorer.net.exa import ExaSearch
 from explorer.net.search import SearchFailedError, WebAnswer, WebHit, WebQuery, merged
 from explorer.net.search_chain import SearchChain
 from explorer.settings import SEARCH_ENGINES, Secrets, Services, Settings
@@ -31,7 +33,7 @@ async def ask(routes: Mapping[str, Route], *keys: str, times: int = 1) -> tuple[
     """Search through what is configured; the last answer, and the paths asked."""
     with serving(routes) as site:
         async with choose_search(settings(*keys, url=site.url), no_pause) as search:
-            answers = [await search.search(WebQuery("glue")) for _ in range(times)]
+            answers = [await search.search(WebQuery(f"glue {number}")) for number in range(times)]
     return answers[-1], [path.partition("?")[0] for path in site.paths()]
 
 
@@ -194,3 +196,32 @@ def test_duplicates_of_several_engines_are_merged() -> None:
         WebHit("A", "https://a.example/x/", "a", "brave", 1, "2026-08-02", text="whole", author="Ada"),
         WebHit("B", "https://b.example/", "b", "brave", 2, "2026-08-01"),
     ]
+
+
+async def test_the_same_search_is_paid_once() -> None:
+    """Ten helpers that search for the same get one answer of Exa; other words or other sites are another search."""
+    exa: dict[str, object] = {"requestId": "r", "results": [{"title": "E", "url": "https://e.example/", "text": "e"}]}
+    with serving({"/search": as_json(exa)}) as site:
+        async with choose_search(settings("exa_key", search="exa", url=site.url), no_pause) as search:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(search.search(WebQuery("glue"))) for _ in range(10)]
+            assert {task.result().hits[0].title for task in tasks} == {"E"}
+            assert len(site.asked) == 1
+            await search.search(WebQuery("glue", include_domains=("e.example",)))
+            await search.search(WebQuery("glues"))
+        assert len(site.asked) == 3
+
+
+async def test_an_old_answer_is_asked_for_again() -> None:
+    """After a quarter of an hour the same words are a new search."""
+    now = [0.0]
+    exa: dict[str, object] = {"requestId": "r", "results": []}
+    with serving({"/search": as_json(exa)}) as site:
+        async with SearchChain([ExaSearch("exa-1", site.url)], "", lambda: now[0]) as search:
+            await search.search(WebQuery("glue"))
+            now[0] = 899.0
+            await search.search(WebQuery("glue"))
+            assert len(site.asked) == 1
+            now[0] = 901.0
+            await search.search(WebQuery("glue"))
+        assert len(site.asked) == 2

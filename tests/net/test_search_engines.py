@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qs, urlsplit
@@ -9,12 +10,15 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import pytest
 
+from explorer.net.brave import RULES as BRAVE_RULES
 from explorer.net.brave import BraveSearch
+from explorer.net.exa import RULES as EXA_RULES
 from explorer.net.exa import ExaSearch
 from explorer.net.guard import Guard, UrlRefusedError
 from explorer.net.search import SearchFailedError, WebAnswer, WebQuery, WebSearch
 from explorer.net.searxng import SearxngSearch
 from explorer.net.service_call import CallRules
+from explorer.net.tavily import RULES as TAVILY_RULES
 from explorer.net.tavily import TavilySearch
 from net.loopback import NOW, Answer, Handler, Route, Site, as_json, free_port, no_pause, serving
 
@@ -336,6 +340,43 @@ async def test_nobody_answers(wire: Wire) -> None:
             await engine.search(WebQuery("glue"))
         await engine.aclose()
         await engine.aclose()
+
+
+@pytest.mark.parametrize("name", ["exa", "brave", "tavily"])
+@pytest.mark.parametrize("ending", ["silence", "hang-up"])
+async def test_a_search_that_may_be_billed_is_sent_once(name: str, ending: str) -> None:
+    """An engine that took a request and gave no answer may have billed it: the request is not sent again."""
+    is_silent = ending == "silence"
+    with serving({}) as site:
+
+        def no_answer(handler: Handler) -> None:
+            if is_silent:
+                site.closing.wait()
+            else:
+                handler.connection.shutdown(socket.SHUT_RDWR)
+
+        site.routes[WIRES[name].path] = no_answer
+        rules = CallRules(seconds=0.3 if is_silent else 20.0, pause=no_pause, is_billed=True)
+        engine = WIRES[name].make(site.url, rules)
+        with pytest.raises(SearchFailedError):
+            await engine.search(WebQuery("glue"))
+        await engine.aclose()
+        assert len(site.asked) == 1
+
+
+async def test_a_search_without_a_bill_is_sent_again() -> None:
+    """The control: the user's own SearXNG costs nothing, and is asked again after a broken connection."""
+
+    def hang_up(handler: Handler) -> None:
+        handler.connection.shutdown(socket.SHUT_RDWR)
+
+    _, asked = await failure(WIRES["searxng"], hang_up)
+    assert asked == 3
+
+
+def test_engines_that_bill_say_so() -> None:
+    """The rules that runs use are those of the test above."""
+    assert all(rules.is_billed for rules in (BRAVE_RULES, EXA_RULES, TAVILY_RULES))
 
 
 @BY_REST

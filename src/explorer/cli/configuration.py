@@ -331,6 +331,7 @@ def _values(settings: Settings, found: Mapping[str, Raw], models: Mapping[str, R
         for setting in TABLE
         for origin in [found[setting.name].origin if setting.name in found else DEFAULT]
     ]
+    rows = [_reader(row, settings) if row.name == "services.reader_url" else row for row in rows]
     rows += [
         Value(
             f"role_models.{role}",
@@ -343,6 +344,12 @@ def _values(settings: Settings, found: Mapping[str, Raw], models: Mapping[str, R
         for role, raw in sorted(models.items())
     ]
     return tuple(rows)
+
+
+def _reader(row: Value, settings: Settings) -> Value:
+    """Show the reader that a key alone brings, and that it is the key which brings it."""
+    is_brought = not row.value and settings.reader_address
+    return replace(row, value=settings.reader_address, origin="JINA_API_KEY is set") if is_brought else row
 
 
 def _shown(setting: Setting, settings: Settings, public: Mapping[str, object]) -> object:

@@ -91,8 +91,8 @@ def _probes(configuration: Configuration) -> list[Probe]:
         Probe("hn search", f"{services.hn_search_url}/search?query=a&hitsPerPage=1", "services.hn_search_url"),
         *_search_probes(configuration.settings),
     ]
-    if services.reader_url:
-        probes.append(Probe("reader", services.reader_url, "services.reader_url"))
+    if reader := configuration.settings.reader_address:
+        probes.append(Probe("reader", reader, "services.reader_url"))
     if secrets.anthropic_key.get_secret_value() or services.anthropic_url:
         url = services.anthropic_url or ANTHROPIC_URL
         probes.append(Probe("anthropic", url, "services.anthropic_url"))

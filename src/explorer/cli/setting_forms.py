@@ -119,6 +119,11 @@ def url(raw: str) -> str:
     return raw.rstrip("/")
 
 
+def url_or_none(raw: str) -> str:
+    """A base URL, or none of them."""
+    return NO_LIMIT if raw.lower() == NO_LIMIT else url(raw)
+
+
 def secret(raw: str) -> str:
     """A key: printable, in one piece. Anything else would break, or smuggle, a header."""
     if not raw.isascii() or not raw.isprintable() or " " in raw:
@@ -165,4 +170,5 @@ COUNT = "a whole number, 1 or more"
 COUNT_OR_NONE = f"{COUNT}, or `{NO_LIMIT}`"
 A_URL = "a URL that starts with http:// or https://"
 AN_EFFORT = f"one of {', '.join(get_args(Effort))}, for all roles or as ROLE=VALUE, parted by commas"
+A_URL_OR_NONE = f"{A_URL}, or `{NO_LIMIT}`"
 A_KEY = "a key in one piece: no spaces, no line breaks"

@@ -1,6 +1,6 @@
 """The rows of the table of settings that say where outside services are."""
 
-from explorer.cli.setting_forms import A_URL, ANY_TEXT, Setting, hosts, text, url
+from explorer.cli.setting_forms import A_URL, A_URL_OR_NONE, ANY_TEXT, Setting, hosts, text, url, url_or_none
 
 SERVICES: tuple[Setting, ...] = (
     Setting(
@@ -51,9 +51,9 @@ SERVICES: tuple[Setting, ...] = (
         "services.reader_url",
         "EXPLORER_READER_URL",
         "services.reader_url",
-        "A Jina-style reader to read pages through; empty: pages are read directly",
-        url,
-        A_URL,
+        "Reader that pages are read through; empty: Jina's where JINA_API_KEY is set; none: pages are read directly",
+        url_or_none,
+        A_URL_OR_NONE,
     ),
     Setting(
         "services.allow_hosts",

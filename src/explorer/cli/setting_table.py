@@ -244,7 +244,14 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("secrets.brave_key", "BRAVE_API_KEY", "", "Key for Brave's web search", secret, A_KEY),
     Setting("secrets.exa_key", "EXA_API_KEY", "", "Key for Exa's web search", secret, A_KEY),
-    Setting("secrets.jina_key", "JINA_API_KEY", "", "Key for the reader at EXPLORER_READER_URL", secret, A_KEY),
+    Setting(
+        "secrets.jina_key",
+        "JINA_API_KEY",
+        "",
+        "Key for Jina's reader; with it alone, pages are read through https://r.jina.ai",
+        secret,
+        A_KEY,
+    ),
     Setting("secrets.reddit_id", "REDDIT_CLIENT_ID", "", "Client id for Reddit's API", secret, A_KEY),
     Setting("secrets.reddit_secret", "REDDIT_CLIENT_SECRET", "", "Client secret for Reddit's API", secret, A_KEY),
     Setting(

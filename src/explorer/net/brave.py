@@ -14,7 +14,7 @@ from explorer.net.service_call import CallError, CallRules, RefusedError, Servic
 
 PATH = "/res/v1/web/search"
 MAX_RESULTS = 20
-RULES = CallRules(in_flight=1)
+RULES = CallRules(in_flight=1, is_billed=True)
 """Small plans allow one request a second, so they are sent one after another."""
 FRESHNESS: dict[Window, str] = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
 KEY_REFUSED = "did not accept its key (BRAVE_API_KEY)"

@@ -10,8 +10,8 @@ from explorer.net.search import PAGE_TEXT_CHARS, WebAnswer, WebHit, WebQuery, fa
 from explorer.net.search_filters import answered, iso_date
 from explorer.net.service_call import CallError, CallRules, ServiceCall, parsed
 
-RULES = CallRules(seconds=30.0, body_bytes=32_000_000)
-"""It sends the pages' text."""
+RULES = CallRules(seconds=30.0, body_bytes=32_000_000, is_billed=True)
+"""It sends the pages' text, and bills each answered search: text and highlights of up to 10 results are included."""
 SNIPPET_CHARS = 1_000
 PASSAGE_CHARS = {"basic": 1_000, "advanced": 3_000}
 REFUSALS = {401: "did not accept its key (EXA_API_KEY)"}

@@ -30,7 +30,7 @@ API = "the API"
 ARCHIVE = "the archive"
 FEEDS = "the feeds"
 REASON_CHARS = 240
-NO_KEY = "no credentials are set (EXPLORER_REDDIT_ID); without them Reddit has closed it since May 2026"
+NO_KEY = "no credentials are set (REDDIT_CLIENT_ID); without them Reddit has closed it since May 2026"
 
 T = TypeVar("T")
 

@@ -1,5 +1,6 @@
 """Several search engines behind one port: when one fails, the next answers the same question."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -7,6 +8,11 @@ from typing import Self
 
 from explorer.errors import ToolError
 from explorer.net.search import OTHER_TOOLS, SearchFailedError, WebAnswer, WebQuery, WebSearch
+
+KEPT_S = 900.0
+"""An answer serves everybody who asks the same within this time: engines bill each search."""
+MAX_KEPT = 200
+"""Answers; they hold the texts of pages."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,8 @@ class SearchChain:
         self._more = more
         self._clock = clock
         self._rests: dict[str, _Rest] = {}
+        self._kept: dict[WebQuery, tuple[float, WebAnswer]] = {}
+        self._locks: dict[WebQuery, asyncio.Lock] = {}
 
     @property
     def name(self) -> str:
@@ -50,9 +58,24 @@ class SearchChain:
     async def search(self, query: WebQuery) -> WebAnswer:
         """Search; the answer says who gave it and who failed before.
 
+        Helpers that ask the same at the same time, or within minutes, share one answer.
+
         Raises:
             ToolError: No engine answered; the text says why, and what a user can configure.
         """
+        key = replace(query, include_domains=tuple(query.include_domains), exclude_domains=tuple(query.exclude_domains))
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            until, kept = self._kept.get(key, (0.0, None))
+            if kept is not None and self._clock() < until:
+                return kept
+            answer = await self._asked(query)
+            while len(self._kept) >= MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = (self._clock() + KEPT_S, answer)
+            return answer
+
+    async def _asked(self, query: WebQuery) -> WebAnswer:
+        """Ask the engines."""
         resting = [engine for engine in self._engines if self._rests_now(engine)]
         failed: list[SearchFailedError] = []
         for engine in sorted(self._engines, key=resting.__contains__):

@@ -34,6 +34,8 @@ TOO_MANY = 429
 SERVER_ERROR = 500
 DECODABLE = frozenset({"", "identity", "gzip", "deflate"})
 WORDY_FIELDS = ("message", "detail", "error", "readableMessage")
+NOTHING_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""Failures before the request left this machine."""
 ANY_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 T = TypeVar("T", bound=BaseModel)
@@ -51,6 +53,8 @@ class CallRules:
     """Further attempts after a broken connection, a short wait or 5xx."""
     in_flight: int = 4
     """Calls at a time."""
+    is_billed: bool = False
+    """Whether each answer costs money: a request that may have been answered already is then not sent again."""
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     """Waits between attempts."""
 
@@ -188,16 +192,22 @@ class ServiceCall:
             async with asyncio.timeout(seconds):
                 return await self._answer(request)
         except (TimeoutError, httpx2.TimeoutException) as error:
-            raise UnreachableError(f"did not answer within {seconds:g} s", is_retryable=True) from error
+            is_retryable = self._may_send_again(error)
+            raise UnreachableError(f"did not answer within {seconds:g} s", is_retryable=is_retryable) from error
         except httpx2.TransportError as error:
             # Other kinds repeat what was sent or received.
             words = _one_line(str(error)) if isinstance(error, httpx2.ConnectError) else ""
             words = words or type(error).__name__
-            raise UnreachableError(f"cannot be reached ({words})", is_retryable=True) from error
+            is_retryable = self._may_send_again(error)
+            raise UnreachableError(f"cannot be reached ({words})", is_retryable=is_retryable) from error
         except httpx2.RequestError as error:
             raise UnreachableError("sent a damaged answer") from error
         except ToolError as error:  # of the guard: there is no such host
             raise UnreachableError(f"cannot be reached ({_one_line(error.message)})") from error
+
+    def _may_send_again(self, error: Exception) -> bool:
+        """Return whether another attempt is free of charge, or at worst costs nothing more than the first."""
+        return not self._rules.is_billed or isinstance(error, NOTHING_SENT)
 
     async def _answer(self, request: httpx2.Request) -> bytes:
         assert self._client is not None

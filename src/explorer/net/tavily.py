@@ -20,7 +20,7 @@ from explorer.net.search_filters import answered, iso_date
 from explorer.net.service_call import TOO_MANY, CallError, CallRules, RefusedError
 from explorer.net.tavily_session import TavilyAnswer, TavilySession
 
-RULES = CallRules(seconds=40.0, body_bytes=32_000_000)
+RULES = CallRules(seconds=40.0, body_bytes=32_000_000, is_billed=True)
 """It reads the pages it finds while we wait, and sends their text."""
 REFUSALS = {
     401: "did not accept its key (TAVILY_API_KEY)",
