@@ -20,6 +20,7 @@ from explorer.llm.openai_request import is_official
 from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
 from explorer.llm.retry import OnFailure, RetryingClient
 from explorer.messages import LLMClient, Usage
+from explorer.outbound import check_network
 from explorer.outside import Outside
 from explorer.prompts import PromptLoader, Role, built_in_roles
 from explorer.report import SAMPLE_FLAG
@@ -111,6 +112,8 @@ async def open_equipment(
         check_effort(ref, effort_of(settings, roles[role]))
     judge = await choose_judge(settings) if settings.judge and own_client is None else None
     settings, origins = in_force(settings, choice, judge)
+    if not settings.is_sample or any(ref.provider != OFFLINE for ref in choice.models.values()):
+        check_network(settings.network)
     async with AsyncExitStack() as stack:
         outside = await stack.enter_async_context(Outside.open(settings, progress))
         clients = await stack.enter_async_context(Clients(settings, offline=OfflineClient(), patience=patience))

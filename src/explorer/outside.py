@@ -8,6 +8,7 @@ from typing import Self
 
 from explorer.corpus.index import Corpus, corpus_of
 from explorer.evidence import Store
+from explorer.net.caller import Caller
 from explorer.net.choose_search import choose_search
 from explorer.net.disk_cache import CACHE_FOLDER, DiskCache
 from explorer.net.fetch import Habits, Web
@@ -19,8 +20,9 @@ from explorer.net.lobsters import HOST as LOBSTERS_HOST
 from explorer.net.lobsters import Lobsters
 from explorer.net.pages import PageReader, ThreadReader
 from explorer.net.reader_service import ReaderService
-from explorer.net.reddit import Access, Reddit
+from explorer.net.reddit import Reddit
 from explorer.net.reddit_pages import REDDIT_HOSTS, RedditPages
+from explorer.net.reddit_session import Access
 from explorer.net.sample_day import SAMPLE_NOW, SampleDayTransport
 from explorer.net.search import WebSearch
 from explorer.net.since import zone_named
@@ -72,7 +74,9 @@ class Outside:
             transport = SampleDayTransport() if settings.is_sample else None
             disk = None if settings.is_sample else DiskCache(settings.workspace / CACHE_FOLDER)
             web = await stack.enter_async_context(
-                Web(Guard(services.allow_hosts), transport=transport, habits=Habits(disk=disk))
+                Web(
+                    Guard(services.allow_hosts), transport=transport, habits=Habits(disk=disk, caller=_caller(settings))
+                )
             )
             parser = await stack.enter_async_context(Parser())
             corpus = corpus_of(settings, parser, lambda indexed: progress(indexed.words))
@@ -131,12 +135,18 @@ def _sample_now() -> datetime:
     return SAMPLE_NOW
 
 
+def _caller(settings: Settings) -> Caller:
+    return Caller(settings.network, settings.contact)
+
+
 def _access(settings: Settings) -> Access:
     """How Reddit may be asked; on the sample day it is not."""
     if settings.is_sample:
         return Access()
     identity, secret = settings.secrets.reddit_id, settings.secrets.reddit_secret
-    return Access(settings.services.reddit_url, identity.get_secret_value(), secret.get_secret_value())
+    return Access(
+        settings.services.reddit_url, identity.get_secret_value(), secret.get_secret_value(), _caller(settings)
+    )
 
 
 def _threads(web: Web, hackernews: HackerNews, reddit: Reddit) -> dict[str, ThreadReader]:

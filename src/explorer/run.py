@@ -173,7 +173,13 @@ def as_started(now: Settings, fold: Fold) -> Settings:
     loaded = {} if explicit.get("model", "auto") != "auto" else _pinned(recorded, fold)
     role_models = {**recorded.role_models, **loaded, **now.role_models}
     efforts = {role: head.effort for role, head in fold.heads.items() if head.effort}
-    kept = {"limits": limits, "services": services, "role_models": role_models, "secrets": now.secrets}
+    kept = {
+        "limits": limits,
+        "services": services,
+        "role_models": role_models,
+        "secrets": now.secrets,
+        "network": now.network,
+    }
     if "effort" not in explicit:
         kept["effort"] = {**recorded.effort, **efforts}
     return recorded.model_copy(update={**explicit, **kept})
@@ -232,7 +238,7 @@ async def _live(
     started = extras.clock()
     settings = equipment.settings
     observers = [extras.observe] if extras.observe else []
-    redactor = Redactor(settings.secrets.all())
+    redactor = Redactor(settings.secret_texts())
     journal = Journal.open(folder / ".explorer", extras.now, observers, extras.reach, redactor)
     try:
         fold = Fold.of(record.event for record in journal.records)

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from explorer.network import Network
+
 SEARCH_ENGINES = ("auto", "tavily", "brave", "exa", "searxng", "ddgs")
 """What `search` may be."""
 
@@ -148,6 +150,8 @@ class Settings(BaseModel):
     limits: Limits = Limits()
     services: Services = Services()
     secrets: Secrets = Secrets()
+    network: Network = Network()
+    """Proxies and certificate authorities; of now, never of the time a run was started."""
     is_sample: bool = False
     """Read the bundled, invented sample day instead of the network."""
     files: tuple[Path, ...] = ()
@@ -162,6 +166,8 @@ class Settings(BaseModel):
     """A model that judges whether the sources carry the cited sentences; empty: none."""
     timezone: str = ""
     """The asker's, as the IANA database names it, for words like `today`; empty: UTC."""
+    contact: str = ""
+    """How the operators of sites can reach the user; sent to sources in the User-Agent."""
     search: str = "auto"
     """The web search engine, one of `SEARCH_ENGINES`."""
     shell: str = "auto"
@@ -178,6 +184,13 @@ class Settings(BaseModel):
         return url or (JINA_READER_URL if self.secrets.jina_key.get_secret_value() else "")
 
     def public(self) -> dict[str, object]:
-        """Everything but the secrets, as JSON types; limits left to their defaults are absent, not without limit."""
+        """Everything but the secrets and the user's network, as JSON types.
+
+        Limits left to their defaults are absent, not without limit.
+        """
         unset = DEPENDENT_LIMITS - self.limits.model_fields_set
-        return self.model_dump(mode="json", exclude={"secrets": True, "limits": set(unset)})
+        return self.model_dump(mode="json", exclude={"secrets": True, "network": True, "limits": set(unset)})
+
+    def secret_texts(self) -> list[str]:
+        """Every key and password that is set."""
+        return [*self.secrets.all(), *self.network.secrets()]

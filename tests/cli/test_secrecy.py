@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from command import explorer
 from explorer.cli.secrecy import RedactingStream, keep_secret
 from explorer.redaction import MARK, Redactor
-from explorer.settings import Secrets
+from explorer.settings import Secrets, Settings
 
 KEY = "sk-test-canary-0123456789"
 
@@ -30,9 +30,10 @@ def test_a_key_in_pieces_is_not_shown(size: int) -> None:
 
 
 def test_the_environment_forgets_its_keys() -> None:
-    """Every variable that holds a key is gone once the settings are read; others stay."""
+    """Every variable that holds a key or leads to a proxy is gone once the settings are read; others stay."""
     environment = {"ANTHROPIC_API_KEY": KEY, "REDDIT_CLIENT_SECRET": KEY, "EXPLORER_MODEL": "offline", "PATH": "/bin"}
-    keep_secret(Secrets(anthropic_key=SecretStr(KEY)), environment)
+    environment |= dict.fromkeys(("https_proxy", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE"), f"http://me:{KEY}@proxy")
+    keep_secret(Settings(secrets=Secrets(anthropic_key=SecretStr(KEY))), environment)
     assert environment == {"EXPLORER_MODEL": "offline", "PATH": "/bin"}
 
 

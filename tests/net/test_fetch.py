@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from explorer.errors import ToolError
+from explorer.net.caller import Caller
 from explorer.net.fetch import API_LIMITS, PAGE_LIMITS, FetchLimits, Web
 from explorer.net.guard import Guard, UrlRefusedError
 from net.loopback import Answer, Handler, Route, Site, free_port, no_pause, open_web, serving
@@ -26,7 +27,7 @@ async def test_an_answer() -> None:
             fetched = await web.get(f"{site.url}/x?q=1")
     assert (fetched.url, fetched.status, fetched.content_type) == (f"{site.url}/x?q=1", 200, "text/plain")
     assert (fetched.body, fetched.is_truncated, fetched.problem) == (b"hello", False, "")
-    assert site.asked[0].headers["user-agent"] == "explorer/0.1"
+    assert site.asked[0].headers["user-agent"] == Caller().user_agent
     assert site.asked[0].headers["host"] == f"127.0.0.1:{site.port}"
 
 

@@ -8,11 +8,16 @@ import pytest
 
 from explorer.net.guard import Guard
 from explorer.net.reddit_routes import RedditRefusedError, RouteClosedError
-from explorer.net.reddit_session import App, RedditSession
+from explorer.net.reddit_session import Access, App, RedditSession
 from net.loopback import Answer, Handler, Route, Site, as_json, free_port, serving
 from net.reddit_site import SECRET, SHELL, TOKEN, recorded, token
 
 APP = App("app", SECRET)
+
+
+def access_of(app: App | None, url: str) -> Access:
+    """The way to a server of our own, with an app or without."""
+    return Access(url, app.identity, app.secret) if app else Access(url)
 
 
 class Clock:
@@ -36,7 +41,7 @@ class Clock:
 async def open_session(site: Site, app: App | None = APP, clock: Clock | None = None) -> AsyncGenerator[RedditSession]:
     """A session at a server of our own."""
     clock = clock or Clock()
-    session = RedditSession(Guard(["127.0.0.1"]), app, site.url, pause=clock.pause, clock=clock)
+    session = RedditSession(Guard(["127.0.0.1"]), access_of(app, site.url), pause=clock.pause, clock=clock)
     try:
         yield session
     finally:
@@ -224,7 +229,7 @@ async def test_nobody_there() -> None:
     async with open_session(absent) as session:
         with pytest.raises(RouteClosedError, match=r"cannot be reached \(ConnectError\)"):
             await session.get("/x", {})
-    session = RedditSession(Guard(), APP, "http://127.0.0.1:8080")
+    session = RedditSession(Guard(), access_of(APP, "http://127.0.0.1:8080"))
     with pytest.raises(RouteClosedError, match="cannot be reached: Not fetched"):
         await session.get("/x", {})
 

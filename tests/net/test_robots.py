@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from explorer.errors import ToolError
+from explorer.net.caller import Caller
 from explorer.net.fetch import API_LIMITS, Habits, Web
 from explorer.net.guard import Guard, UrlRefusedError
 from explorer.net.politeness import Politeness
@@ -94,7 +95,7 @@ async def test_asked_once_a_day() -> None:
             time.now += 25 * 3600
             await web.get(f"{site.url}/a")
         assert site.paths().count("/robots.txt") == 2
-    assert site.asked[0].headers["user-agent"] == "explorer/0.1"
+    assert site.asked[0].headers["user-agent"] == Caller().user_agent
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 429])

@@ -3,7 +3,6 @@
 Precedence: flags > environment > `.env` > `explorer.toml` > the user's `config.toml` > defaults.
 """
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,19 +14,17 @@ from pydantic import ValidationError
 
 from explorer.cli.setting_forms import Setting
 from explorer.cli.setting_table import MODEL_VARIABLE, MODELS_KEY, ROLE, TABLE
+from explorer.cli.setting_values import BY_MODEL, DEFAULT, Raw, Value, values_of
 from explorer.cli.typo import closest
 from explorer.cli.zone import machine_zone
 from explorer.errors import ConfigError
+from explorer.network import network_of
 from explorer.settings import DEPENDENT_LIMITS, Settings
 
 SHOWN_CHARS = 80
 """Of a bad value, in an error."""
-DEFAULT = "default"
-BY_MODEL = "auto"
-"""The value of a limit whose default depends on the models of a run."""
 BY_MODEL_NAMES = frozenset(f"limits.{name}" for name in DEPENDENT_LIMITS)
 MACHINE = "this machine"
-URL_PASSWORD = re.compile(r"//[^/@]*@")
 
 
 @dataclass(frozen=True)
@@ -38,28 +35,6 @@ class Layer:
     values: Mapping[str, "Raw"]
     models: Mapping[str, "Raw"]
     """Models by role."""
-
-
-@dataclass(frozen=True)
-class Raw:
-    """A value as it was written, and where."""
-
-    text: str
-    origin: str
-
-
-@dataclass(frozen=True)
-class Value:
-    """A resolved setting, for people; a secret is only `set` or `not set`."""
-
-    name: str
-    """Its place in `Settings`."""
-    variable: str
-    value: object
-    origin: str
-    help: str
-    key: str = ""
-    """Its name in a configuration file; empty for a key, which must not stand in one."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +101,10 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     ]
     found = _overlay([layer.values for layer in layers])
     models = _overlay([layer.models for layer in layers])
-    settings = _settings(found, models)
+    # Of the environment alone: a folder's files must not lead connections elsewhere.
+    settings = _settings(found, models).model_copy(update={"network": network_of(environment)})
     unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(dotenv, ".env"))
-    return Configuration(settings, _values(settings, found, models), unknown)
+    return Configuration(settings, values_of(settings, found, models), unknown)
 
 
 def _machine_layer(environment: Mapping[str, str]) -> Layer:
@@ -322,41 +298,3 @@ def _unknown_variables(variables: Mapping[str, str], origin: str) -> tuple[Unkno
         and name not in NOT_SETTINGS
     ]
     return tuple(Unknown(f"{origin} {name}", closest(name, known, 4)) for name in strangers)
-
-
-def _values(settings: Settings, found: Mapping[str, Raw], models: Mapping[str, Raw]) -> tuple[Value, ...]:
-    public = settings.public()
-    rows = [
-        Value(setting.name, setting.variable, _shown(setting, settings, public), origin, setting.help, setting.key)
-        for setting in TABLE
-        for origin in [found[setting.name].origin if setting.name in found else DEFAULT]
-    ]
-    rows = [_reader(row, settings) if row.name == "services.reader_url" else row for row in rows]
-    rows += [
-        Value(
-            f"role_models.{role}",
-            f"{MODEL_VARIABLE}{role.upper()}",
-            raw.text,
-            raw.origin,
-            f"Model of {role}",
-            f"{MODELS_KEY}.{role}",
-        )
-        for role, raw in sorted(models.items())
-    ]
-    return tuple(rows)
-
-
-def _reader(row: Value, settings: Settings) -> Value:
-    """Show the reader that a key alone brings, and that it is the key which brings it."""
-    is_brought = not row.value and settings.reader_address
-    return replace(row, value=settings.reader_address, origin="JINA_API_KEY is set") if is_brought else row
-
-
-def _shown(setting: Setting, settings: Settings, public: Mapping[str, object]) -> object:
-    group, _, leaf = setting.name.rpartition(".")
-    if setting.is_secret:
-        return "set" if getattr(settings.secrets, leaf).get_secret_value() else "not set"
-    table = cast("Mapping[str, object]", public[group]) if group else public
-    # A limit that is not set depends on the models.
-    value = table.get(leaf, BY_MODEL)
-    return URL_PASSWORD.sub("//***@", value) if isinstance(value, str) else value

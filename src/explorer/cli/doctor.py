@@ -20,6 +20,7 @@ from explorer.cli.reading import inspected
 from explorer.cli.run_checks import check_run
 from explorer.equipment import choose_shell
 from explorer.errors import ConfigError
+from explorer.net.caller import Caller
 from explorer.net.choose_search import plan_search
 from explorer.prompts import PromptLoader, built_in_roles
 from explorer.runs import find_run
@@ -57,6 +58,7 @@ def doctor(
         check_roles(configuration.settings.roles_dir),
         *check_keys(configuration),
         check_search(configuration.settings),
+        check_contact(configuration.settings),
         check_shell(asyncio.run(choose_shell(configuration.settings))),
         *check_variables(configuration.unknown),
         *probe_services(configuration),
@@ -169,6 +171,19 @@ def check_search(settings: Settings) -> Finding:
     except ConfigError as error:
         return Finding("search engine", "fail", error.message, error.hint)
     return Finding("search engine", "ok", f"{', '.join(plan.engines[:1]) or 'none'}: {plan.why}")
+
+
+def check_contact(settings: Settings) -> Finding:
+    """Whether the operators of sites can reach the user: Wikimedia and Reddit ask for that of every program."""
+    caller = Caller(contact=settings.contact)
+    wants_name = bool(settings.secrets.reddit_id.get_secret_value())
+    if wants_name and "(by /u/" not in caller.reddit_user_agent:
+        words = "Reddit's rules ask every app for its user's name, and none is set"
+        return Finding("contact", "warn", words, "set EXPLORER_CONTACT=/u/NAME")
+    if settings.contact:
+        return Finding("contact", "ok", caller.user_agent)
+    words = "not set: Wikimedia may slow down or refuse programs whose user cannot be reached"
+    return Finding("contact", "warn", words, "set EXPLORER_CONTACT to an e-mail address or a web address")
 
 
 def check_variables(unknown: Sequence[Unknown]) -> list[Finding]:

@@ -13,9 +13,10 @@ import httpx2
 from explorer.cli.configuration import DEFAULT, Configuration
 from explorer.cli.figures import counted
 from explorer.errors import ConfigError, ModelError
-from explorer.llm.exchange import is_loopback
 from explorer.llm.model_list import list_models
 from explorer.net.choose_search import ADDRESSES, plan_search
+from explorer.network import Network
+from explorer.outbound import advice, client_ways
 from explorer.settings import Settings
 
 PROBE_S = 3.0
@@ -73,7 +74,7 @@ class Asker(Thread):
 def probe_services(configuration: Configuration) -> list[Finding]:
     """Ask every service the settings lead to, and the usual local model servers, all at once."""
     probes = _probes(configuration)
-    asked = [Asker(partial(_problem_at, probe.url)) for probe in probes]
+    asked = [Asker(partial(_problem_at, configuration.settings.network, probe.url)) for probe in probes]
     local = [Asker(partial(_models_at, name, url)) for name, url in LOCAL_SERVERS.items()]
     deadline = time.monotonic() + PROBE_S
     for asker in (*asked, *local):
@@ -116,14 +117,24 @@ def _search_probes(settings: Settings) -> list[Probe]:
     ]
 
 
-def _problem_at(url: str) -> str:
+def _problem_at(network: Network, url: str) -> str:
     """Why nobody answers there; empty when somebody does: any status counts, a refusal too."""
     try:
-        with httpx2.Client(timeout=PROBE_S, trust_env=not is_loopback(url)) as client:
+        with httpx2.Client(timeout=PROBE_S, **client_ways(network, url)) as client:
             client.head(url)
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-        return str(error) or type(error).__name__
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ConfigError) as error:
+        why = str(error) or type(error).__name__
+        return "; ".join(part for part in (why, _way(network, url), advice(network, why)) if part)
     return ""
+
+
+def _way(network: Network, url: str) -> str:
+    """What connections go through; empty when they are direct."""
+    try:
+        proxy = network.proxy_for(url)
+    except ConfigError as error:
+        return error.hint
+    return f"asked through {proxy}" if proxy else ""
 
 
 def _models_at(name: str, url: str) -> str:

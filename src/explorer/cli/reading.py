@@ -25,7 +25,7 @@ def configured(options: CommonOptions) -> Configuration:
 def inspected(options: CommonOptions) -> Configuration:
     """The same, for the command that reports unknown variables itself."""
     configuration = read_configuration(flags_of(options), os.environ, settings_folder(Path.cwd()))
-    keep_secret(configuration.settings.secrets, os.environ)
+    keep_secret(configuration.settings, os.environ)
     return configuration
 
 

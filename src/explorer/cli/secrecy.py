@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import TextIO
 
 from explorer.cli.setting_table import TABLE
+from explorer.network import VARIABLES as NETWORK_VARIABLES
 from explorer.redaction import Redactor
-from explorer.settings import Secrets
+from explorer.settings import Settings
 
 SET_DUMPABLE = 4
 
@@ -75,15 +76,17 @@ def guard_streams() -> None:
     sys.stdout, sys.stderr = RedactingStream(sys.stdout), RedactingStream(sys.stderr)
 
 
-def keep_secret(secrets: Secrets, environment: MutableMapping[str, str]) -> None:
-    """Once the settings are read: forget the environment's keys, and show none.
+def keep_secret(settings: Settings, environment: MutableMapping[str, str]) -> None:
+    """Once the settings are read: forget the environment's keys and proxies, and show no key and no password.
 
     Programs that are started inherit none either, and on Linux no other process of this user can look into this one.
     """
     for setting in TABLE:
         if setting.is_secret:
             environment.pop(setting.variable, None)
-    redactor = Redactor(secrets.all())
+    for name in NETWORK_VARIABLES:
+        environment.pop(name, None)
+    redactor = Redactor(settings.secret_texts())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, RedactingStream):
             stream.learn(redactor)

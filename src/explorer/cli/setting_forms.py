@@ -13,6 +13,7 @@ from explorer.settings import EVERY_ROLE, Effort
 TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 NO_LIMIT = "none"
+CONTACT = re.compile(r"[A-Za-z0-9][\w.+@:/?=&%~#;, -]{3,150}|/u/[\w-]{3,20}", re.ASCII)
 
 Parse = Callable[[str], object]
 
@@ -124,6 +125,13 @@ def url_or_none(raw: str) -> str:
     return NO_LIMIT if raw.lower() == NO_LIMIT else url(raw)
 
 
+def contact(raw: str) -> str:
+    """What may stand within the parentheses of a User-Agent."""
+    if not CONTACT.fullmatch(raw) or not ("@" in raw or "." in raw or "u/" in raw):
+        raise ValueError(raw)
+    return raw
+
+
 def secret(raw: str) -> str:
     """A key: printable, in one piece. Anything else would break, or smuggle, a header."""
     if not raw.isascii() or not raw.isprintable() or " " in raw:
@@ -171,4 +179,5 @@ COUNT_OR_NONE = f"{COUNT}, or `{NO_LIMIT}`"
 A_URL = "a URL that starts with http:// or https://"
 AN_EFFORT = f"one of {', '.join(get_args(Effort))}, for all roles or as ROLE=VALUE, parted by commas"
 A_URL_OR_NONE = f"{A_URL}, or `{NO_LIMIT}`"
+A_CONTACT = "an e-mail address, a web address, or /u/name of Reddit"
 A_KEY = "a key in one piece: no spaces, no line breaks"

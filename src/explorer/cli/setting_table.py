@@ -3,6 +3,7 @@
 import re
 
 from explorer.cli.setting_forms import (
+    A_CONTACT,
     A_KEY,
     A_PATH,
     AN_EFFORT,
@@ -12,6 +13,7 @@ from explorer.cli.setting_forms import (
     NO_LIMIT,
     Setting,
     absolute_folder,
+    contact,
     efforts,
     folder,
     headers,
@@ -129,6 +131,14 @@ TABLE: tuple[Setting, ...] = (
         "Your time zone, for words like today; empty: this machine's",
         timezone,
         "a name like Europe/Berlin",
+    ),
+    Setting(
+        "contact",
+        "EXPLORER_CONTACT",
+        "contact",
+        "How the operators of sites can reach you; sent to them in the User-Agent",
+        contact,
+        A_CONTACT,
     ),
     Setting(
         "search",

@@ -32,7 +32,7 @@ def traced(session: Session, settings: Settings, past: Iterable[Record] = ()) ->
     from explorer.telemetry.tracing import Tracing  # noqa: PLC0415 - the same
 
     headers = read_headers(settings.secrets.otlp_headers.get_secret_value())
-    tracing, tap = Tracing(Collector(url, headers), session.screen.say), session.tap
+    tracing, tap = Tracing(Collector(url, headers, settings.network), session.screen.say), session.tap
     tracing.catch_up(past)
 
     def observe(record: Record) -> None:

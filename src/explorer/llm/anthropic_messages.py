@@ -34,8 +34,10 @@ class AnthropicClient:
         self._options = options
         self._heads = FrozenHeads(to_head)
         self._reasoning = BoundReasoning(PROVIDER)
-        self._place = Place("Anthropic", base_url, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", options.key)
-        client = http_client(base_url, options.timeouts, anthropic.DefaultAioHttpClient)
+        self._place = Place(
+            "Anthropic", base_url, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", options.key, options.network
+        )
+        client = http_client(base_url, options, anthropic.DefaultAioHttpClient)
         # Key and URL are always given, or the SDK would look for its own in the environment and on disk.
         self._sdk = anthropic.AsyncAnthropic(
             api_key=key_text(options.key, self._place.key_setting),

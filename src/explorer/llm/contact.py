@@ -6,12 +6,13 @@ wrong settings, and eight attempts only hide that from the user.
 
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import unescape
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from explorer.llm.options import Place
+from explorer.network import Proxy
 
 START_COMMANDS: Mapping[int, str] = {
     11434: "ollama serve",
@@ -36,11 +37,23 @@ def why_unreached(error: BaseException, place: Place) -> Unreached | None:
     """Read out of an error and its causes that the host is unknown or that nothing listens there; else None."""
     causes = tuple(_causes(error))
     host, port = _target(place, causes)
+    if proxy := place.network.proxy_for(place.base_url):  # nothing else was connected to
+        return _proxy_unreached(proxy, causes)
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         hint = f"check the network, and the host in {place.url_setting}"
         return Unreached(f"the host name {host} cannot be resolved", hint)
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
         return Unreached(f"nothing listens at {host}, port {port}", _start_hint(place, host, port))
+    return None
+
+
+def _proxy_unreached(proxy: Proxy, causes: Iterable[BaseException]) -> Unreached | None:
+    hint = f"start the proxy, or correct {proxy.variable}"
+    for cause in causes:
+        if isinstance(cause, socket.gaierror):
+            return Unreached(f"the host name of {proxy} cannot be resolved", hint)
+        if isinstance(cause, ConnectionRefusedError):
+            return Unreached(f"nothing listens at {proxy}", hint)
     return None
 
 

@@ -1,7 +1,6 @@
 """One request and its streamed reply: the part that does not depend on a vendor's words."""
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from contextvars import ContextVar
@@ -13,8 +12,10 @@ import httpx2
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.bounds import BOUNDS, check_event, oversized
 from explorer.llm.foreign_answers import no_events, stream_error, transport_errors, web_page
-from explorer.llm.options import Place, Timeouts
+from explorer.llm.options import ClientOptions, Place, Timeouts
 from explorer.llm.sse import EventParser, ServerEvent, StreamTooLargeError
+from explorer.network import is_this_machine
+from explorer.outbound import client_ways
 
 DRAIN_S = 0.5
 """Given to a complete stream to end by itself, so that its connection can be used again."""
@@ -37,8 +38,6 @@ SHOWN_BYTES = 400
 PAGE_BYTES = 16_384
 """Of a web page in place of a reply, read to find its title."""
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-
 
 class Reply(Protocol):
     """What collects a stream's events."""
@@ -53,37 +52,38 @@ class Reply(Protocol):
         ...
 
 
-def http_client(base_url: str, timeouts: Timeouts, over_aiohttp: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
+def http_client(base_url: str, options: ClientOptions, over_aiohttp: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
     """Make the connection pool for an SDK.
 
-    Reading has no timeout here because `converse` watches over content. Proxies of the environment are used,
-    except for servers on this machine, which a proxy would not find.
+    Reading has no timeout here because `converse` watches over content. The user's proxies are used, except for
+    servers on this machine, and nothing is read from the environment.
 
     Args:
         base_url: Where requests go.
-        timeouts: Only the one for connecting is used here.
+        options: The network, and how long connecting may take.
         over_aiohttp: The SDK's client over aiohttp, which opens a fifth of the connections when hundreds of agents
             ask at once, and costs half the CPU.
     """
-    # Loading the certificates takes longer than anything else here, and a server on this machine mostly needs none.
-    # An empty context trusts nobody: should it lead to one that has TLS, that connection is refused.
-    is_plain = is_loopback(base_url) and urlsplit(base_url).scheme == "http"
+    limits = httpx2.Limits(
+        max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS, keepalive_expiry=KEEP_ALIVE_S
+    )
+    ways = client_ways(options.network, base_url)
+    context, proxy = ways["verify"], ways["proxy"]
+    # Through a proxy without aiohttp: it sends a login to the proxy for https:// addresses only.
+    tunnel = httpx2.AsyncHTTPTransport(verify=context, proxy=proxy, limits=limits, trust_env=False) if proxy else None
     return over_aiohttp(
-        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True,
-        timeout=httpx2.Timeout(None, connect=timeouts.connect_s),
-        limits=httpx2.Limits(
-            max_connections=MAX_CONNECTIONS,
-            max_keepalive_connections=MAX_CONNECTIONS,
-            keepalive_expiry=KEEP_ALIVE_S,
-        ),
+        timeout=httpx2.Timeout(None, connect=options.timeouts.connect_s),
+        limits=limits,
         follow_redirects=True,
-        trust_env=not is_loopback(base_url),
+        verify=context,
+        trust_env=False,
+        mounts={"all://": tunnel} if tunnel else None,
     )
 
 
 def is_loopback(url: str) -> bool:
     """Say whether a URL means this machine."""
-    return urlsplit(url).hostname in _LOOPBACK
+    return is_this_machine(urlsplit(url).hostname or "")
 
 
 async def converse(post: Post, body: bytes, reply: Reply, place: Place, timeouts: Timeouts) -> None:

@@ -17,6 +17,7 @@ from explorer.llm.cures import Cure, cure_of, foreign_key_hint
 from explorer.llm.options import Place, public_url
 from explorer.llm.wire_json import as_object, as_objects, as_text, mend_text
 from explorer.messages import JsonObject
+from explorer.outbound import PROXY_LOGIN_REQUIRED, login_problem
 
 MINUTE_S = 60
 HOUR_S = 3600
@@ -223,6 +224,8 @@ def model_error(refusal: Refusal, place: Place) -> RefusedError:
 
 def _described(refusal: Refusal, place: Place) -> ModelError:
     fault = refusal.fault
+    if refusal.status == PROXY_LOGIN_REQUIRED and (proxy := place.network.proxy_for(place.base_url)):
+        return ModelError(fault, f"no connection to {place}: {login_problem(proxy)}")
     if 100 <= refusal.status < 400 and refusal.status != 200:  # noqa: PLR2004
         message = f"{place} answered with status {refusal.status}, not with a reply"
         return ModelError(fault, message, hint=f"check {place.url_setting}", is_wrong_server=True)
@@ -243,7 +246,13 @@ def _described(refusal: Refusal, place: Place) -> ModelError:
 
 
 def unreachable(place: Place, why: str) -> ModelError:
-    """Make the error for a connection that failed or broke."""
+    """Make the error for a connection that failed or broke; a login that a proxy refuses is not retried."""
+    proxy = place.network.proxy_for(place.base_url)
+    if proxy is not None and why.startswith(str(PROXY_LOGIN_REQUIRED)):
+        return ModelError(ModelFault.REJECTED, f"no connection to {place}: {login_problem(proxy)}")
+    if proxy is not None:
+        message = f"no connection to {place} through {proxy}: {redact(why, place)}"
+        return ModelError(ModelFault.TRANSPORT, message, hint=f"check {proxy.variable}, and that the proxy runs")
     hint = f"check the network, and that {place.url_setting} names a server that runs"
     return ModelError(ModelFault.TRANSPORT, f"no connection to {place}: {redact(why, place)}", hint=hint)
 

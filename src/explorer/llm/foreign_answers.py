@@ -18,6 +18,7 @@ from explorer.errors import ModelError, ModelFault
 from explorer.llm.contact import page_title, url_hint, why_unreached
 from explorer.llm.faults import redact, unreachable, words_of_page
 from explorer.llm.options import Place
+from explorer.outbound import UNTRUSTED, advice
 
 SHOWN_CHARS = 80
 """Of what a server sent, shown in an error."""
@@ -60,6 +61,8 @@ async def probed_error(error: BaseException, place: Place) -> ModelError:
     """
     made = connection_error(error, place)
     parts = urlsplit(place.base_url)
+    if place.network.proxy_for(place.base_url):  # the port is out of reach but for the proxy
+        return made
     if parts.scheme != "http" or not any(str(cause).startswith(_DISCONNECTED) for cause in _causes(error)):
         return made
     sent = await _first_bytes(parts.hostname or "", parts.port or 80)
@@ -158,7 +161,8 @@ def _tls_error(error: ssl.SSLError, place: Place) -> ModelError:
     where = _host(place)
     if isinstance(error, ssl.SSLCertVerificationError):
         why = _shown(error.verify_message or str(error), place)
-        return _wrong_server(f"the certificate of {where} is not trusted ({why})", _check(place))
+        cure = advice(place.network, f"{UNTRUSTED} {why}")
+        return _wrong_server(f"the certificate of {where} is not trusted ({why})", f"{_check(place)}, or {cure}")
     if urlsplit(place.base_url).scheme == "https" and error.reason in _NOT_TLS:
         hint = f"write http:// in {place.url_setting}, or name the port that speaks TLS"
         return _wrong_server(f"{where} does not speak TLS", hint)

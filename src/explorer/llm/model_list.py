@@ -10,16 +10,19 @@ from pydantic import SecretStr
 
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.bounds import BOUNDS
-from explorer.llm.exchange import is_loopback
 from explorer.llm.faults import model_error, read_refusal, unreachable
 from explorer.llm.foreign_answers import probed_error, web_page
 from explorer.llm.guarding import guards
 from explorer.llm.options import NO_KEY, Place, key_text
 from explorer.llm.wire_json import as_object, as_objects, as_text
+from explorer.network import Network
+from explorer.outbound import client_ways
 
 LOCAL_URLS = ("http://127.0.0.1:11434/v1", "http://127.0.0.1:1234/v1", "http://127.0.0.1:8080/v1")
 """Where Ollama, LM Studio and llama.cpp listen unless told otherwise."""
 
+DIRECT = Network()
+"""Of servers on this machine."""
 PROBE_S = 0.5
 """A server on this machine answers at once or is not there."""
 LIST_S = 15.0
@@ -33,19 +36,21 @@ class LocalServer(NamedTuple):
     models: tuple[str, ...]
 
 
-async def list_models(base_url: str, key: SecretStr = NO_KEY, timeout_s: float = LIST_S) -> tuple[str, ...]:
+async def list_models(
+    base_url: str, key: SecretStr = NO_KEY, timeout_s: float = LIST_S, network: Network = DIRECT
+) -> tuple[str, ...]:
     """Return the names of a server's models, chat models only as far as their names tell.
 
     Raises:
         ModelError: The server cannot be reached, refuses, or lists no model.
     """
-    place = Place("the OpenAI-compatible server", base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", key)
+    place = Place("the OpenAI-compatible server", base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", key, network)
     headers = {"Authorization": f"Bearer {key_text(key, place.key_setting)}"}
     url = base_url.rstrip("/") + "/models"
     try:
         async with (
             asyncio.timeout(timeout_s),  # Of all of it: the client's own is for each piece.
-            httpx2.AsyncClient(timeout=timeout_s, trust_env=not is_loopback(base_url), follow_redirects=True) as client,
+            httpx2.AsyncClient(timeout=timeout_s, follow_redirects=True, **client_ways(network, base_url)) as client,
         ):
             client.event_hooks = guards(place, BOUNDS, BOUNDS.list_bytes)
             response = await client.get(url, headers=headers)

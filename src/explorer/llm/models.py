@@ -144,7 +144,7 @@ async def _automatic(settings: Settings, local_urls: Sequence[str]) -> _Default:
     if is_elsewhere:
         check_url(services.openai_url, "OPENAI_BASE_URL")
         named = _named(OPENAI, settings.openai_model, "OPENAI_BASE_URL")
-        return named or _first_of(await list_models(services.openai_url, secrets.openai_key))
+        return named or _first_of(await list_models(services.openai_url, secrets.openai_key, network=settings.network))
     if has_openai:
         named = _named(OPENAI, settings.openai_model, "OPENAI_API_KEY")
         return named or _by_tier(OPENAI, "OPENAI_API_KEY is set")

@@ -139,4 +139,6 @@ class Clients:
     def _options(self, base_url: str, setting: str, timeouts: Timeouts) -> ClientOptions:
         if base_url:
             check_url(base_url, setting)
-        return ClientOptions(base_url=base_url, timeouts=timeouts, price=self._settings.price)
+        return ClientOptions(
+            base_url=base_url, timeouts=timeouts, price=self._settings.price, network=self._settings.network
+        )

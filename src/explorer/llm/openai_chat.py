@@ -43,8 +43,8 @@ class OpenAIClient:
         """By model, what it accepts, as far as that is known by now."""
         self._reasoning = BoundReasoning(PROVIDER)
         name = "OpenAI" if self._is_official else "the OpenAI-compatible server"
-        self._place = Place(name, base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", options.key)
-        client = http_client(base_url, options.timeouts, openai.DefaultAioHttpClient)
+        self._place = Place(name, base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", options.key, options.network)
+        client = http_client(base_url, options, openai.DefaultAioHttpClient)
         # Key and URL are always given, or the SDK would look for its own in the environment.
         self._sdk = openai.AsyncOpenAI(
             api_key=key_text(options.key, self._place.key_setting),

@@ -7,6 +7,7 @@ from pydantic import SecretStr
 
 from explorer.errors import ConfigError, CredentialsError
 from explorer.llm.bounds import BOUNDS, ReplyBounds
+from explorer.network import Network
 from explorer.settings import Price
 
 NO_KEY = SecretStr("")
@@ -40,6 +41,8 @@ class ClientOptions:
     """Used for models without a known price."""
     bounds: ReplyBounds = BOUNDS
     """The most that is read of a reply."""
+    network: Network = field(default_factory=Network)
+    """The proxies and authorities of the user's network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class Place:
     url_setting: str
     secret: SecretStr = NO_KEY
     """The key, so that it can be struck out of anything a server says."""
+    network: Network = field(default_factory=Network)
+    """What connections go through, so that a failure names the proxy or the certificates that are in the way."""
 
     @property
     def wants_v1(self) -> bool:

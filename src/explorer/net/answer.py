@@ -5,8 +5,6 @@ from datetime import datetime
 
 import httpx2
 
-USER_AGENT = "explorer/0.1"
-"""The name by which sites can speak to us in their robots.txt."""
 DAY_S = 24 * 3600.0
 STATUS_WORDS = {
     401: "it asks for a login",

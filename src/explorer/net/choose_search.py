@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from explorer.errors import ConfigError, CredentialsError
 from explorer.net.brave import RULES as BRAVE_RULES
 from explorer.net.brave import BraveSearch
+from explorer.net.caller import Caller
 from explorer.net.ddgs_search import DdgsSearch
 from explorer.net.exa import RULES as EXA_RULES
 from explorer.net.exa import ExaSearch
@@ -120,8 +121,10 @@ def _check(name: str, *, is_ready: bool, has_module: Callable[[str], bool]) -> N
 def _made(name: str, settings: Settings, pause: Callable[[float], Awaitable[object]]) -> WebSearch:
     services, keys = settings.services, settings.secrets
 
+    caller = Caller(settings.network, settings.contact)
+
     def patient(rules: CallRules) -> CallRules:
-        return replace(rules, pause=pause)
+        return replace(rules, pause=pause, caller=caller)
 
     def tavily(key: str) -> WebSearch:
         return TavilySearch(key, services.tavily_url, rules=patient(TAVILY_RULES))
@@ -132,6 +135,6 @@ def _made(name: str, settings: Settings, pause: Callable[[float], Awaitable[obje
         "brave": lambda: BraveSearch(keys.brave_key.get_secret_value(), services.brave_url, rules=patient(BRAVE_RULES)),
         "exa": lambda: ExaSearch(keys.exa_key.get_secret_value(), services.exa_url, rules=patient(EXA_RULES)),
         "searxng": lambda: SearxngSearch(services.searxng_url, rules=patient(SEARXNG_RULES)),
-        "ddgs": DdgsSearch,
+        "ddgs": lambda: DdgsSearch(network=settings.network),
     }
     return makers[name]()

@@ -7,12 +7,14 @@ contacts the engines named here and no address out of a result.
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from explorer.net.search import LONG_REST_S, SHORT_REST_S, SearchFailedError, WebAnswer, WebHit, WebQuery
 from explorer.net.search_filters import Window, answered, window, with_sites
+from explorer.network import Network
 
 ENGINES = ("duckduckgo", "brave", "mojeek", "startpage", "yahoo")
 """Without the encyclopedias, which the package would put first."""
@@ -53,10 +55,11 @@ class DdgsSearch:
         self,
         *,
         make: Callable[[], TextSearch] | None = None,
+        network: Network | None = None,
         seconds: float = SEARCH_S,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._make = make or _installed
+        self._make = make or partial(_installed, network or Network())
         self._seconds = seconds
         self._now = now
 
@@ -115,7 +118,9 @@ class DdgsSearch:
             raise SearchFailedError(self.name, "sent something unexpected") from error
 
 
-def _installed() -> TextSearch:
+def _installed(network: Network) -> TextSearch:
+    """Make the package's class; it has one proxy for all its engines, which are all at https:// addresses."""
     from ddgs import DDGS  # noqa: PLC0415 # pyright: ignore[reportUnknownVariableType] - an extra; half typed
 
-    return DDGS(timeout=REQUEST_S)
+    proxy = network.https_proxy and network.https_proxy.url.get_secret_value()
+    return DDGS(proxy=proxy, timeout=REQUEST_S, verify=network.ca_file or True)

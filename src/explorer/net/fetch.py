@@ -19,8 +19,9 @@ from typing import Self
 import httpx2
 
 from explorer.errors import ToolError
-from explorer.net.answer import API_LIMITS, PAGE_LIMITS, USER_AGENT, Fetched, FetchLimits
+from explorer.net.answer import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
 from explorer.net.cache import ResponseCache
+from explorer.net.caller import Caller
 from explorer.net.disk_cache import CacheKey, DiskCache
 from explorer.net.guard import Guard
 from explorer.net.headers import keep_s, retry_after_s
@@ -47,6 +48,8 @@ class Habits:
     """None: the usual one over the real network, and none where something stands in for the network."""
     disk: DiskCache | None = None
     """None: answers are remembered in memory only."""
+    caller: Caller = field(default_factory=Caller)
+    """Who asks, and over which network."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
@@ -85,17 +88,17 @@ class Web:
         habits: Habits | None = None,
     ) -> None:
         self.guard = guard
+        self._habits = habits or Habits()
         self._client = httpx2.AsyncClient(
-            transport=transport or GuardedTransport(guard),
+            transport=transport or GuardedTransport(guard, outbound=self._habits.caller.network),
             trust_env=False,
             follow_redirects=False,
             timeout=httpx2.Timeout(IO_TIMEOUT_S, pool=None),
-            headers={"User-Agent": USER_AGENT, "Accept-Encoding": "gzip, deflate"},
+            headers={"User-Agent": self._habits.caller.user_agent, "Accept-Encoding": "gzip, deflate"},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
         self._pause = pause
         self._clock = clock
-        self._habits = habits or Habits()
         usual = None if transport else Politeness(clock=clock, pause=pause)
         self._politeness = self._habits.politeness or usual
         self._robots = Robots(lambda url, limits: self.get(url, limits=limits), clock)

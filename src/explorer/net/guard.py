@@ -76,6 +76,13 @@ DATABASE_PORTS = frozenset({2049, 3306, 3389, 5432, 5900, 6000, 6379, 11211, 270
 """With the low ports: mail, shells, databases. No page lives there, but a request could be read as a command."""
 
 
+LOOKUP_S = 3.0
+"""For a name that a proxy will look up again: behind some, nobody answers here at all."""
+UNRESOLVED_S = 60.0
+"""So long a name that nobody here knows is not looked up again."""
+MAX_UNRESOLVED = 5_000
+
+
 class UrlRefusedError(ToolError):
     """A URL that must not be fetched, whatever answers there."""
 
@@ -127,6 +134,7 @@ class Guard:
     def __init__(self, allow_hosts: Iterable[str] = (), resolve: Resolver = system_resolve) -> None:
         self._allowed = frozenset(host.strip("[] ").lower() for host in allow_hosts)
         self._resolve = resolve
+        self._unresolved: dict[str, float] = {}
 
     def is_allowed_host(self, host: str) -> bool:
         """Whether the user named this host as fit to be fetched."""
@@ -162,6 +170,30 @@ class Guard:
                 if reason := refusal(address):
                     raise _refused(host, f"it leads to {address} ({reason})")
         return found
+
+    async def check_behind_proxy(self, host: str, port: int) -> None:
+        """Judge a host that a proxy will connect to, as it is written and by every address it has here.
+
+        A name that cannot be resolved here passes, if it is the full name of a public site: behind many proxies
+        nobody but the proxy can resolve it.
+
+        Raises:
+            UrlRefusedError: The host, or one of its addresses, is internal.
+        """
+        if self.is_allowed_host(host):
+            return
+        if problem := _host_problem(host):
+            raise _refused(host, problem)
+        now = asyncio.get_running_loop().time()
+        if now < self._unresolved.get(host, 0.0):
+            return
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                await self.addresses(host, port)
+        except (NoSuchSiteError, OSError):  # a TimeoutError is an OSError
+            if len(self._unresolved) >= MAX_UNRESOLVED:
+                self._unresolved.clear()
+            self._unresolved[host] = now + UNRESOLVED_S
 
     async def _looked_up(self, host: str, port: int) -> list[str]:
         try:

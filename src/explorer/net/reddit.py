@@ -22,7 +22,7 @@ from explorer.net.reddit_routes import (
     RouteClosedError,
     closed_words,
 )
-from explorer.net.reddit_session import App, RedditSession
+from explorer.net.reddit_session import Access, RedditSession
 from explorer.net.thread_text import one_line
 from explorer.net.threads import Part
 
@@ -45,16 +45,6 @@ class Routed:
     """What the route lacks, and why those before it were not taken."""
 
 
-@dataclass(frozen=True)
-class Access:
-    """What leads to Reddit; `url` stands in for all its hosts and the archive's."""
-
-    url: str = ""
-    identity: str = ""
-    """Of the user's own app; empty: none."""
-    secret: str = ""
-
-
 class Reddit:
     """A reader of Reddit over routes in the order of preference; `absent` says why others are not among them."""
 
@@ -75,9 +65,8 @@ class Reddit:
         """Open what is configured. Without credentials the API is asked only at a stand-in, which may not want any."""
         routes: dict[str, Route] = {}
         absent: dict[str, str] = {}
-        app = App(access.identity, access.secret) if access.identity else None
-        session = RedditSession(web.guard, app, access.url)
-        if app or access.url:
+        session = RedditSession(web.guard, access)
+        if access.app or access.url:
             routes[API] = RedditApi(session)
         else:
             absent[API] = NO_KEY

@@ -7,11 +7,10 @@ in an error, and an answer's own words are not repeated, since they end up where
 import asyncio
 import base64
 import ssl
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import urlencode
 
@@ -19,6 +18,7 @@ import httpx2
 from pydantic import ValidationError
 
 from explorer.errors import ToolError
+from explorer.net.caller import Caller
 from explorer.net.foreign import Foreign
 from explorer.net.guard import Guard
 from explorer.net.headers import retry_after_s
@@ -29,8 +29,6 @@ from explorer.net.transport import GuardedTransport
 TOKEN_HOST = "https://www.reddit.com"  # noqa: S105 - an address
 API_HOST = "https://oauth.reddit.com"
 TOKEN_PATH = "/api/v1/access_token"  # noqa: S105 - the same
-USER_AGENT = f"{sys.platform}:explorer:0.1 (reads for its user; no account)"
-"""In the form Reddit asks for; library defaults are slowed down."""
 INSTALLED_GRANT = {
     "grant_type": "https://oauth.reddit.com/grants/installed_client",
     "device_id": "DO_NOT_TRACK_THIS_DEVICE",
@@ -64,6 +62,22 @@ class App:
         return "Basic " + base64.b64encode(f"{self.identity}:{self.secret}".encode()).decode("ascii")
 
 
+@dataclass(frozen=True)
+class Access:
+    """What leads to Reddit; `url` stands in for all its hosts and the archive's."""
+
+    url: str = ""
+    identity: str = ""
+    """Of the user's own app; empty: none."""
+    secret: str = ""
+    caller: Caller = field(default_factory=Caller)
+
+    @property
+    def app(self) -> App | None:
+        """The user's own app, if there is one."""
+        return App(self.identity, self.secret) if self.identity else None
+
+
 class _Token(Foreign):
     access_token: str
     expires_in: float = 3_600.0
@@ -72,22 +86,22 @@ class _Token(Foreign):
 class RedditSession:
     """Connections to Reddit's API, opened with the first request; without an app it asks without a token.
 
-    `url` stands in for all hosts; `pause` and `clock` are for waiting.
+    `pause` and `clock` are for waiting.
     """
 
     def __init__(
         self,
         guard: Guard,
-        app: App | None,
-        url: str = "",
+        access: Access,
         *,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._guard = guard
-        self._app = app
-        self._token_host = url.rstrip("/") or TOKEN_HOST
-        self._host = url.rstrip("/") or API_HOST
+        self._caller = access.caller
+        self._app = access.app
+        self._token_host = access.url.rstrip("/") or TOKEN_HOST
+        self._host = access.url.rstrip("/") or API_HOST
         self._pause = pause
         self._clock = clock
         self._client: httpx2.AsyncClient | None = None
@@ -192,8 +206,9 @@ class RedditSession:
         except (TimeoutError, httpx2.TimeoutException) as error:
             raise RouteClosedError(f"it did not answer within {SECONDS:g} s") from error
         except httpx2.RequestError as error:
-            # The library's words may repeat what was sent.
-            raise RouteClosedError(f"it cannot be reached ({type(error).__name__})") from error
+            # The library's words may repeat what was sent; those about a proxy are ours.
+            why = str(error) if isinstance(error, httpx2.ProxyError) else type(error).__name__
+            raise RouteClosedError(f"it cannot be reached ({why})") from error
         except RouteClosedError:
             raise
         except ToolError as error:  # of the guard: there is no such host, or it must not be asked
@@ -217,12 +232,17 @@ class RedditSession:
         self._guard.check_url(url)
         if self._client is None:
             # To load the certificates takes long, and plain HTTP has no use for them.
-            without = None if self._host.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            is_plain = self._host.startswith("http:") and not self._caller.network.http_proxy
+            without = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else None
             self._client = httpx2.AsyncClient(
-                transport=GuardedTransport(self._guard, without),
+                transport=GuardedTransport(self._guard, without, outbound=self._caller.network),
                 trust_env=False,
                 follow_redirects=False,
                 timeout=httpx2.Timeout(SECONDS, pool=None),
-                headers={"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "gzip, deflate"},
+                headers={
+                    "User-Agent": self._caller.reddit_user_agent,
+                    "Accept": "application/json",
+                    "Accept-Encoding": "gzip, deflate",
+                },
             )
         return self._client

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import httpx2
 
 from explorer.errors import ToolError
-from explorer.net.answer import DAY_S, USER_AGENT, Fetched, FetchLimits
+from explorer.net.answer import DAY_S, Fetched, FetchLimits
+from explorer.net.caller import PRODUCT
 from explorer.net.guard import NoSuchSiteError, UrlRefusedError
 
 ROBOTS_PATH = "/robots.txt"
@@ -107,8 +108,8 @@ class Robots:
         text = "\n".join(lines[:-1] if fetched.is_truncated else lines)
         rules = Protego.parse(AGENT_LINE.sub(_said_to_us, text))
         return Manners(
-            may_read=lambda url: rules.can_fetch(url, USER_AGENT),
-            delay_s=rules.crawl_delay(USER_AGENT) or 0.0,
+            may_read=lambda url: rules.can_fetch(url, PRODUCT),
+            delay_s=rules.crawl_delay(PRODUCT) or 0.0,
             until=self._clock() + KEPT_S,
         )
 
@@ -126,4 +127,4 @@ def _said_to_us(line: "re.Match[str]") -> str:
     megabyte of both, would keep it busy for hours.
     """
     name = line[1].strip().replace("*", "").lower()
-    return line[0] if USER_AGENT.startswith(name) else "User-agent: nobody"
+    return line[0] if PRODUCT.startswith(name) else "User-agent: nobody"

@@ -10,7 +10,7 @@ import random
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -20,7 +20,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from explorer.errors import ToolError
 from explorer.evidence import visible
 from explorer.messages import JsonObject
-from explorer.net.answer import USER_AGENT
+from explorer.net.caller import Caller
 from explorer.net.guard import Guard
 from explorer.net.headers import retry_after_s
 from explorer.net.transport import GuardedTransport
@@ -34,7 +34,7 @@ TOO_MANY = 429
 SERVER_ERROR = 500
 DECODABLE = frozenset({"", "identity", "gzip", "deflate"})
 WORDY_FIELDS = ("message", "detail", "error", "readableMessage")
-NOTHING_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+NOTHING_SENT = (httpx2.ConnectError, httpx2.ProxyError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """Failures before the request left this machine."""
 ANY_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
@@ -57,6 +57,8 @@ class CallRules:
     """Whether each answer costs money: a request that may have been answered already is then not sent again."""
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     """Waits between attempts."""
+    caller: Caller = field(default_factory=Caller)
+    """Who asks, and over which network."""
 
 
 class CallError(Exception):
@@ -159,13 +161,18 @@ class ServiceCall:
         if self._client is None:
             guard = Guard([urlsplit(self._url).hostname or ""])
             # To load the certificates takes longer than a call on this machine, and plain HTTP has no use for them.
-            without = None if self._url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            is_plain = self._url.startswith("http:") and not self._rules.caller.network.http_proxy
+            without = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else None
             self._client = httpx2.AsyncClient(
-                transport=GuardedTransport(guard, without),
+                transport=GuardedTransport(guard, without, outbound=self._rules.caller.network),
                 trust_env=False,
                 follow_redirects=False,
                 timeout=httpx2.Timeout(self._rules.seconds, pool=None),
-                headers={"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "gzip, deflate"},
+                headers={
+                    "User-Agent": self._rules.caller.user_agent,
+                    "Accept": "application/json",
+                    "Accept-Encoding": "gzip, deflate",
+                },
             )
         together = {**self._headers, **(headers or {})}
         return self._client.build_request(
@@ -196,7 +203,7 @@ class ServiceCall:
             raise UnreachableError(f"did not answer within {seconds:g} s", is_retryable=is_retryable) from error
         except httpx2.TransportError as error:
             # Other kinds repeat what was sent or received.
-            words = _one_line(str(error)) if isinstance(error, httpx2.ConnectError) else ""
+            words = _one_line(str(error)) if isinstance(error, httpx2.ConnectError | httpx2.ProxyError) else ""
             words = words or type(error).__name__
             is_retryable = self._may_send_again(error)
             raise UnreachableError(f"cannot be reached ({words})", is_retryable=is_retryable) from error

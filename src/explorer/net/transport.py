@@ -2,6 +2,8 @@
 
 The name is looked up once, judged, and the same answer is connected to, so that a name server cannot give a
 public address to the judge and an internal one to the connection. TLS and the Host header keep the name.
+
+Where the user's network has a proxy, that connects, and looks the name up itself: see `proxied.py`.
 """
 
 import ssl
@@ -12,14 +14,27 @@ import httpcore2
 import httpx2
 
 from explorer.net.guard import Guard
+from explorer.net.proxied import ProxiedPools
+from explorer.network import Network
+from explorer.outbound import advice, ssl_context
 
 FAILURES = (
     httpcore2.TimeoutException,
     httpcore2.NetworkError,
     httpcore2.ProtocolError,
+    httpcore2.ProxyError,
     httpcore2.UnsupportedProtocol,
 )
 MAX_CONNECTIONS = 64
+DIRECT = Network()
+"""No proxy, and the system's authorities."""
+
+
+def system_network() -> httpcore2.AsyncNetworkBackend:
+    """Return what opens sockets."""
+    # The library's fallback class for a missing anyio confuses the type; anyio is a dependency of httpcore2.
+    backend: httpcore2.AsyncNetworkBackend = httpcore2.AnyIOBackend()  # pyright: ignore[reportAssignmentType, reportAttributeAccessIssue]
+    return backend
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
@@ -30,8 +45,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
 
     def __init__(self, guard: Guard, network: httpcore2.AsyncNetworkBackend | None = None) -> None:
         self._guard = guard
-        # The library's fallback class for a missing anyio confuses the type; anyio is a dependency of httpcore2.
-        self._inner: httpcore2.AsyncNetworkBackend = network or httpcore2.AnyIOBackend()  # pyright: ignore[reportAttributeAccessIssue]
+        self._inner = network or system_network()
 
     async def connect_tcp(
         self,
@@ -73,22 +87,37 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """An httpx2 transport over a connection pool that only reaches judged addresses; takes no proxy."""
+    """An httpx2 transport that only reaches judged hosts.
+
+    Args:
+        guard: Judges.
+        ssl_context: Whom to trust; None: as the network says.
+        network: Stands in for sockets.
+        outbound: The proxies and authorities of the user's network.
+    """
 
     def __init__(
         self,
         guard: Guard,
         ssl_context: ssl.SSLContext | None = None,
         network: httpcore2.AsyncNetworkBackend | None = None,
+        outbound: Network = DIRECT,
     ) -> None:
-        self._ssl_context = ssl_context
+        self._guard = guard
+        self._given_context = ssl_context
+        self._outbound = outbound
         self._backend = GuardedBackend(guard, network)
+        self._proxied = ProxiedPools(network or system_network())
+
+    @cached_property
+    def _ssl_context(self) -> ssl.SSLContext:
+        return self._given_context or ssl_context(self._outbound)
 
     @cached_property
     def _pool(self) -> httpcore2.AsyncConnectionPool:
         """Made for the first request: loading the certificates takes longer than starting a run that needs none."""
         return httpcore2.AsyncConnectionPool(
-            ssl_context=self._ssl_context or httpx2.create_ssl_context(trust_env=False),
+            ssl_context=self._ssl_context,
             max_connections=MAX_CONNECTIONS,
             keepalive_expiry=15.0,
             network_backend=self._backend,
@@ -108,20 +137,31 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             content=request.stream,
             extensions=request.extensions,
         )
+        proxy = self._outbound.proxy_for(str(request.url))
+        if proxy is not None:
+            await self._guard.check_behind_proxy(request.url.raw_host.decode("ascii"), inner.url.origin.port)
         try:
-            response = await self._pool.handle_async_request(inner)
+            if proxy is None:
+                response = await self._pool.handle_async_request(inner)
+            else:
+                response = await self._proxied.ask(proxy, inner, self._ssl_context)
         except FAILURES as error:
-            raise _translated(error) from error
+            raise self._translated(error) from error
         return httpx2.Response(
             status_code=response.status,
             headers=response.headers,
             stream=_Body(response),
         )
 
+    def _translated(self, error: Exception) -> httpx2.TransportError:
+        more = advice(self._outbound, str(error))
+        return _translated(error, f"{error}; {more}" if more else str(error))
+
     async def aclose(self) -> None:
         """Close all connections."""
         if "_pool" in vars(self):
             await self._pool.aclose()
+        await self._proxied.aclose()
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -135,13 +175,13 @@ class _Body(httpx2.AsyncByteStream):
             async for part in self._response.aiter_stream():
                 yield part
         except FAILURES as error:
-            raise _translated(error) from error
+            raise _translated(error, str(error)) from error
 
     async def aclose(self) -> None:
         await self._response.aclose()
 
 
-def _translated(error: Exception) -> httpx2.TransportError:
+def _translated(error: Exception, words: str) -> httpx2.TransportError:
     """The exception of the same name one library up."""
     kind = getattr(httpx2, type(error).__name__, httpx2.TransportError)
-    return kind(str(error))
+    return kind(words)

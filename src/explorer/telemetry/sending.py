@@ -9,6 +9,7 @@ from itertools import islice
 from urllib.parse import urlsplit
 
 from explorer import __version__
+from explorer.network import Network
 from explorer.telemetry.otlp import CONTENT_TYPE, export_request
 from explorer.telemetry.spans import Span
 
@@ -21,7 +22,6 @@ SEND_S = 5.0
 LAST_S = 2.0
 """What it may take for all that is left at the end: nobody waits longer for a collector."""
 HTTP_ERROR = 400
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 Post = Callable[[bytes], Awaitable[str]]
 """Sends a body; what went wrong, or nothing."""
 
@@ -34,6 +34,8 @@ class Collector:
     """All of it, with `/v1/traces` where the collector has that."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Keys, for collectors that ask for them."""
+    network: Network = field(default_factory=Network)
+    """The proxies and authorities of the user's network."""
 
 
 class Sender:
@@ -66,9 +68,10 @@ class Sender:
         """Send while inside, and on leaving what is left, as far as the collector is quick."""
         import httpx2  # noqa: PLC0415 - slow to import, and only needed where a collector is configured
 
-        # A proxy would not find a collector on this machine.
-        outside = urlsplit(self._collector.url).hostname not in LOOPBACK
-        async with httpx2.AsyncClient(headers=self._headers(), timeout=SEND_S, trust_env=outside) as client:
+        from explorer.outbound import client_ways  # noqa: PLC0415 - the same
+
+        ways = client_ways(self._collector.network, self._collector.url)
+        async with httpx2.AsyncClient(headers=self._headers(), timeout=SEND_S, **ways) as client:
 
             async def post(body: bytes) -> str:
                 try:
