@@ -33,7 +33,8 @@ def test_a_complete_run_is_shown_again_without_a_model(kept_run: Path, here: Exp
     assert done.returncode == 0
     assert done.stdout == (kept_run / "report.md").read_text()
     lines = done.stderr.splitlines()
-    assert re.match(r"\d\d:\d\d:\d\d run \S+ started", lines[0])
+    assert lines[0].startswith("model offline for all roles: ")
+    assert re.match(r"\d\d:\d\d:\d\d run \S+ started", next(line for line in lines if " run " in line))
     assert re.search(r"^\d\d:\d\d:\d\d run complete$", done.stderr, re.MULTILINE)
     assert lines[-1].startswith("complete: ")
     assert before == sorted((path, path.stat().st_mtime_ns) for path in kept_run.rglob("*") if path.name != "lock")
