@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from explorer.budget import WorstCost
 from explorer.context import DEFAULT_WINDOW_TOKENS
 from explorer.default_limits import Pricing, with_defaults
-from explorer.errors import ConfigError
+from explorer.errors import ConfigError, CredentialsError
 from explorer.events import Source
 from explorer.evidence import SourceDraft, Store
 from explorer.llm.effort import check_effort
@@ -165,7 +165,10 @@ async def choose_judge(settings: Settings) -> Choice:
         CredentialsError: Its key is missing.
     """
     asked = settings.model_copy(update={"model": settings.judge, "role_models": {}})
-    choice = await choose(asked, {JUDGE: Tier.BALANCED})
+    try:
+        choice = await choose(asked, {JUDGE: Tier.BALANCED})
+    except CredentialsError as error:
+        raise CredentialsError(f"the judge {error.message}", hint="set the key, or leave out --judge") from error
     if choice.models[JUDGE].provider == OFFLINE:
         raise ConfigError("a judge is a language model; `offline` is none", hint="for example --judge openai:NAME")
     return choice

@@ -210,7 +210,7 @@ def test_a_slip_is_refused(line: str) -> None:
         (("grpe", "x"), "`grpe` looks like", "did you mean `explorer grep`?"),
         (("init",), "there is no such command: `init`", "explorer --help"),
         (("serve", "8080"), "there is no such command: `serve`", "explorer ask serve 8080"),
-        (("login",), "`login` looks like", "did you mean `explorer doctor`?"),
+        (("login",), "there is no such command: `login`", "the closest: explorer doctor; "),
         (("frok", "latest", "--at", "60"), "`frok` looks like", "did you mean `explorer fork`?"),
         (("runs", "lst"), "", "see: explorer runs --help"),
     ],

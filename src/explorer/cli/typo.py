@@ -63,11 +63,12 @@ def refuse_mistyped_command(words: Sequence[str]) -> None:
         raise ConfigError(
             f"`{first}` is a command, and commands stand first", hint=f"write: explorer {first} [FLAGS]; {anyway}"
         )
-    if meant.command:
+    if meant.command and first.lower() not in COMMAND_LIKE:
         message = f"`{first}` looks like a mistyped command; it was not asked as a question"
         raise ConfigError(message, hint=f"did you mean `explorer {meant.command}`? Or {anyway}")
     message = f"there is no such command: `{first}`; it was not asked as a question"
-    raise ConfigError(message, hint=f"all commands: explorer --help; {anyway}")
+    way = f"the closest: explorer {meant.command}" if meant.command else "all commands: explorer --help"
+    raise ConfigError(message, hint=f"{way}; {anyway}")
 
 
 def _quoted(word: str) -> str:
