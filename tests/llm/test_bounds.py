@@ -15,7 +15,7 @@ from explorer.llm.options import Place, Timeouts
 from explorer.llm.sse import ServerEvent
 from explorer.llm.wire_json import MAX_DEPTH, parse_arguments
 from explorer.messages import JsonObject, Turn
-from llm.conversations import BOTH
+from llm.conversations import BOTH, QUESTION
 from llm.foreign_servers import Foreign, answering
 from llm.test_conversations import client_for, request_for
 from llm.test_sending import HEAD, STREAM
@@ -155,7 +155,7 @@ async def test_an_error_is_told_by_its_status_however_long_its_body(wire: str) -
         with answering(Foreign(sent, "")) as server:
             async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", Timeouts()) as client:
                 with pytest.raises(ModelError, match="status 500") as caught:
-                    await client.generate(request_for(()))
+                    await client.generate(request_for(QUESTION))
         assert caught.value.fault is ModelFault.OVERLOADED
 
 
@@ -165,7 +165,7 @@ async def test_a_compressed_reply_is_read_as_ever(wire: str) -> None:
     coded = gzip.compress(STREAM[wire])
     with answering(Foreign(HEAD.replace(b"\r\n\r\n", b"\r\ncontent-encoding: gzip\r\n\r\n") + coded, "")) as server:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", Timeouts()) as client:
-            assert isinstance(await client.generate(request_for(())), Turn)
+            assert isinstance(await client.generate(request_for(QUESTION)), Turn)
 
 
 @pytest.mark.parametrize("wire", BOTH)
@@ -183,5 +183,5 @@ async def test_headers_are_bounded(wire: str, headers: bytes, says: str) -> None
     with answering(Foreign(HEAD.removesuffix(b"\r\n") + many + b"\r\n" + STREAM[wire], "")) as server:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", Timeouts()) as client:
             with pytest.raises(ModelError, match=says) as caught:
-                await client.generate(request_for(()))
+                await client.generate(request_for(QUESTION))
     assert caught.value.fault is ModelFault.OVERSIZED

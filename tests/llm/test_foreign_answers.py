@@ -10,7 +10,7 @@ from explorer.llm.model_list import list_models
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import MAX_ATTEMPTS, RateGate, RetryingClient, Timing
 from explorer.messages import LLMClient, Request
-from llm.conversations import BOTH
+from llm.conversations import BOTH, QUESTION
 from llm.foreign_servers import EVENTS, FOREIGN, Foreign, answering, tls_context
 from llm.test_conversations import KEY, client_for, request_for
 
@@ -21,7 +21,7 @@ async def ask(wire: str, url: str) -> ModelError:
     """Return what a first request to a server ends with."""
     async with client_for(wire, url, PATIENCE) as client:
         with pytest.raises(ModelError) as caught:
-            await client.generate(request_for(()))
+            await client.generate(request_for(QUESTION))
     return caught.value
 
 
@@ -89,7 +89,7 @@ async def test_a_wrong_first_contact_is_not_repeated(name: str, wire: str) -> No
     with answering(FOREIGN[name]) as server:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
             with pytest.raises(ModelError):
-                await retrying(client, RateGate(4), failures).generate(request_for(()))
+                await retrying(client, RateGate(4), failures).generate(request_for(QUESTION))
     assert (server.connections, len(failures)) == (1, 1)
 
 
@@ -102,7 +102,7 @@ async def test_the_same_from_a_server_that_has_answered_before_is_repeated(wire:
     with answering(FOREIGN["a web page"]) as server:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
             with pytest.raises(ModelError, match="Router login"):
-                await retrying(client, gate, failures).generate(request_for(()))
+                await retrying(client, gate, failures).generate(request_for(QUESTION))
     assert (server.connections, len(failures)) == (MAX_ATTEMPTS, MAX_ATTEMPTS)
 
 
@@ -116,5 +116,5 @@ async def test_a_first_reply_that_is_cut_is_repeated(wire: str, framing: str) ->
     with answering(Foreign(EVENTS + framing.encode(), "")) as server:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
             with pytest.raises(ModelError, match="the stream broke"):
-                await retrying(client, RateGate(4), failures).generate(request_for(()))
+                await retrying(client, RateGate(4), failures).generate(request_for(QUESTION))
     assert (server.connections, len(failures)) == (MAX_ATTEMPTS, MAX_ATTEMPTS)

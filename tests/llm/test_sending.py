@@ -10,7 +10,7 @@ import pytest
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.options import Timeouts
 from explorer.messages import Turn
-from llm.conversations import ANTHROPIC, BOTH
+from llm.conversations import ANTHROPIC, BOTH, QUESTION
 from llm.test_conversations import KEY, client_for, request_for, server_for
 from model_servers import Reply
 
@@ -23,7 +23,7 @@ async def test_later_requests_have_the_headers_of_the_first(wire: str) -> None:
     with server_for(wire, *(Reply(text=f"{n}" * (n + 1)) for n in range(3))) as server:
         async with client_for(wire, server.url, Timeouts()) as client:
             for _ in range(3):
-                await client.generate(request_for(()))
+                await client.generate(request_for(QUESTION))
     first, *later = [{k: v for k, v in headers.items() if k not in DIFFERENT} for headers in server.headers]
     assert later == [first, first]
     assert any(KEY in value for value in first.values())
@@ -49,9 +49,9 @@ async def test_a_later_refusal_is_told_as_the_first_would_be(wire: str, refusal:
         with server_for(wire, *replies) as server:
             async with client_for(wire, server.url, Timeouts()) as client:
                 for _ in replies[1:]:
-                    assert isinstance(await client.generate(request_for(())), Turn)
+                    assert isinstance(await client.generate(request_for(QUESTION)), Turn)
                 with pytest.raises(ModelError) as refused:
-                    await client.generate(request_for(()))
+                    await client.generate(request_for(QUESTION))
                 error = refused.value
                 told.append((error.fault, error.message.replace(server.url, ""), error.retry_after_s))
     assert told[0] == told[1]
@@ -98,9 +98,9 @@ async def test_a_later_answer_that_is_no_http_is_a_broken_connection(wire: str, 
     """Whatever the transport makes of it: it can be tried again, and names the server."""
     with answering(wire, HEAD + STREAM[wire], garbage) as url:
         async with client_for(wire, url, Timeouts()) as client:
-            await client.generate(request_for(()))
+            await client.generate(request_for(QUESTION))
             with pytest.raises(ModelError, match=r"127\.0\.0\.1") as broken:
-                await client.generate(request_for(()))
+                await client.generate(request_for(QUESTION))
     assert broken.value.fault is ModelFault.TRANSPORT
 
 
@@ -113,7 +113,7 @@ async def test_a_server_that_leads_to_another_path_is_followed_each_time(wire: s
     moved, reply = MOVED.format("/elsewhere").encode(), HEAD + STREAM[wire]
     with answering(wire, moved, reply, moved, reply) as url:
         async with client_for(wire, url, Timeouts()) as client:
-            turns = [await client.generate(request_for(())) for _ in range(2)]
+            turns = [await client.generate(request_for(QUESTION)) for _ in range(2)]
     assert [turn.usage.input_tokens or turn.text for turn in turns] == [
         {"anthropic": 1, "chat": "Yes.", "responses": ""}[wire]
     ] * 2
@@ -129,9 +129,9 @@ async def test_nothing_is_sent_to_another_server(wire: str, *, is_first: bool) -
         with answering(wire, *answers) as url:
             async with client_for(wire, url, Timeouts()) as client:
                 for _ in answers[1:]:
-                    await client.generate(request_for(()))
+                    await client.generate(request_for(QUESTION))
                 with pytest.raises(ModelError, match="redirects to another server") as refused:
-                    await client.generate(request_for(()))
+                    await client.generate(request_for(QUESTION))
     assert other.origin in refused.value.message
     assert url.removesuffix("/v1") in refused.value.message
     assert refused.value.is_wrong_server
@@ -144,5 +144,20 @@ async def test_pieces_are_waited_for_less_long_than_the_first_one() -> None:
     with server_for(ANTHROPIC, Reply(text="Well, let me", stalls="silent")) as server:
         async with client_for(ANTHROPIC, server.url, patience) as client:
             with pytest.raises(ModelError) as stalled:
-                await client.generate(request_for(()))
+                await client.generate(request_for(QUESTION))
     assert stalled.value.fault is ModelFault.STALLED
+
+
+KEPT_OPEN = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize("wire", BOTH)
+async def test_a_connection_that_was_closed_against_its_word_is_replaced(wire: str) -> None:
+    """A server that promises to keep a connection and closes it after each stream is asked anew without a failure."""
+    answer = KEPT_OPEN % (len(STREAM[wire]), STREAM[wire])
+    with answering(wire, answer, answer, answer, answer) as url:
+        async with client_for(wire, url, Timeouts()) as client:
+            for _ in range(4):
+                assert isinstance(await client.generate(request_for(QUESTION)), Turn)

@@ -11,7 +11,7 @@ from explorer.events import Record, TurnTaken
 from explorer.llm.options import Timeouts
 from explorer.messages import Turn
 from explorer.records import GENESIS, encode, scan
-from llm.conversations import BOTH
+from llm.conversations import BOTH, QUESTION
 from llm.test_conversations import client_for, request_for, server_for
 from model_servers import Reply
 
@@ -26,7 +26,7 @@ async def turn_with(wire: str, *calls: tuple[str, Any]) -> Turn:
     """What an adapter makes of a reply with these calls."""
     with server_for(wire, Reply(text="Writing.", calls=calls)) as server:
         async with client_for(wire, server.url, Timeouts()) as client:
-            return await client.generate(request_for(()))
+            return await client.generate(request_for(QUESTION))
 
 
 def line_of(turn: Turn) -> bytes:

@@ -82,6 +82,11 @@ async def _first_bytes(host: str, port: int) -> bytes:
         return b""
 
 
+def was_unsent(error: BaseException) -> bool:
+    """Say whether a request failed before a byte of it was sent, on a connection that the server had closed before."""
+    return any("closing transport" in str(cause) for cause in _causes(error))
+
+
 def stream_error(error: BaseException, place: Place) -> ModelError:
     """Make the error for a body that broke off, or that is not what its header says."""
     found = _find(error, place)

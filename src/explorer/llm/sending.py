@@ -11,7 +11,7 @@ import httpx2
 
 from explorer.llm.bounds import BOUNDS, ReplyBounds
 from explorer.llm.faults import model_error, read_refusal
-from explorer.llm.foreign_answers import connection_error, transport_errors
+from explorer.llm.foreign_answers import connection_error, transport_errors, was_unsent
 from explorer.llm.guarding import guards
 from explorer.llm.options import Place
 
@@ -52,11 +52,8 @@ class Sender:
         """
         if self._made is None:
             return await self._post_first(body)
-        request = httpx2.Request(
-            "POST", self._made.url, headers=self._headers, content=body, extensions=self._made.extensions
-        )
         try:
-            response = await self._client.send(request, stream=True)
+            response = await self._send(self._made, body)
             if response.is_error:
                 await response.aread()
         except self._failures as error:
@@ -64,6 +61,20 @@ class Sender:
         if response.is_error:
             raise model_error(read_refusal(response), self._place)
         return response
+
+    async def _send(self, made: httpx2.Request, body: bytes) -> httpx2.Response:
+        """Send a body as the made request; once more when it could not be sent.
+
+        llama.cpp's server promises to keep a connection and closes it after each stream: nothing was sent then.
+        """
+        request = httpx2.Request("POST", made.url, headers=self._headers, content=body, extensions=made.extensions)
+        try:
+            return await self._client.send(request, stream=True)
+        except self._failures as error:
+            if not was_unsent(error):
+                raise
+        again = httpx2.Request("POST", made.url, headers=self._headers, content=body, extensions=made.extensions)
+        return await self._client.send(again, stream=True)
 
     async def _post_first(self, body: bytes) -> httpx2.Response:
         try:
