@@ -18,6 +18,7 @@ from llm.conversations import (
     BOTH,
     CHAT,
     CONVERSATIONS,
+    QUESTION,
     RESPONSES,
     TOOLS,
     Conversation,
@@ -32,13 +33,14 @@ KEY = "sk-secret-key"
 
 
 def request_for(history: tuple[Message, ...]) -> Request:
+    """A request with a history; without one it asks a question, because vendors refuse a request of nothing."""
     return Request(
         agent="searcher-1",
         role="searcher",
         model="model-a",
         system="You search.",
         tools=TOOLS,
-        history=history,
+        history=history or QUESTION,
         max_output_tokens=4096,
     )
 
