@@ -17,7 +17,8 @@ def test_doctor_ends_soon_and_finds_nothing_that_fails_on_a_plain_machine(here: 
     """Without network and keys it warns, and says what to do."""
     before = time.monotonic()
     done = here("doctor", "--output-format", "json")
-    assert time.monotonic() - before < 15
+    # Each service has a few seconds; asked one after the other, or waited for without end, they would take longer.
+    assert time.monotonic() - before < 45
     findings = json.loads(done.stdout)
     assert done.returncode == 0
     names = {finding["name"] for finding in findings}

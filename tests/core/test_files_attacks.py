@@ -41,7 +41,7 @@ from sandbox.cages import room
 
 NOTE = "# A\n\nin the run\n"
 HANG_S = 0.1
-"""Opening what is no file takes no longer."""
+"""So long the control is watched: it never comes back."""
 
 
 @pytest.fixture
@@ -175,20 +175,22 @@ def test_a_long_race_has_no_winner(workspace: Workspace, folder: Path) -> None:
 # What is no plain file
 
 
+@pytest.mark.timeout(30)
 async def test_what_is_no_file_is_answered_at_once(workspace: Workspace, folder: Path) -> None:
-    """Every file tool answers about pipes, sockets and folders in a moment; a naive open of the pipe hangs."""
+    """Every file tool answers about pipes, sockets and folders, and none hangs as a naive open of the pipe does.
+
+    What hangs is ended by the test's time limit: how long an answer takes says more about the machine.
+    """
     os.mkfifo(folder / "pipe.md")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(folder / "socket.md"))
     for name in ("pipe.md", "socket.md", "notes"):
-        begun = time.process_time()
         words = [
             await told(ReadTool(workspace), filepath=name),
             await told(EditTool(workspace), filepath=name, old_string="a", new_string="b"),
             await told(WriteTool(workspace), filepath=f"{name}/x/y.md" if name != "notes" else name, content="x"),
         ]
         assert all("plain" in word or "is a folder" in word or "socket" in word for word in words), words
-        assert time.process_time() - begun < HANG_S
     assert await told(ListTool(workspace)) == "notes/a.md (3 lines, 16 bytes)"
     assert await told(SearchTool(workspace), pattern="run") == "notes/a.md:3: in the run"
     reader = threading.Thread(target=(folder / "pipe.md").read_text, daemon=True)

@@ -272,12 +272,15 @@ async def test_a_collector_that_fails_costs_one_line(fault: str) -> None:
     assert "hidden" not in line
 
 
+HANGS_S = 45
+
+
 async def test_a_collector_that_hangs_is_not_waited_for() -> None:
-    """At the end it has two seconds; the work before it is not slowed at all."""
+    """At the end it has two seconds; neither the work nor the end waits until it answers."""
     told: list[str] = []
 
     def hang(_handler: Handler) -> None:
-        site.closing.wait(30)
+        site.closing.wait(HANGS_S)
 
     with serving({}) as site:
         site.routes["/v1/traces"] = hang
@@ -285,11 +288,13 @@ async def test_a_collector_that_hangs_is_not_waited_for() -> None:
         began = time.monotonic()
         async with tracing.open():
             observed(tracing, run_of_two())
+            assert told == []
             worked = time.monotonic()
         ended = time.monotonic()
         site.closing.set()
-    assert worked - began < 1.0
-    assert LAST_S <= ended - worked < LAST_S + 2.0
+    assert ended - worked >= LAST_S
+    # However busy the machine is: whoever waited for the collector would take longer.
+    assert ended - began < HANGS_S
     assert told == [f"spans are lost at http://127.0.0.1: it takes longer than {LAST_S:g} s; the run goes on"]
 
 

@@ -62,7 +62,7 @@ async def _outcome(row: Row, wire: str, folder: Path) -> ExplorerError | None:
     with WIRES[wire](script) as server:
         stopped: ExplorerError | None = None
         try:
-            async with asyncio.timeout(25):
+            async with asyncio.timeout(50):
                 result = await start(QUESTION, settings(folder, server), extras(watch_of(row)))
         except ExplorerError as error:
             stopped = error

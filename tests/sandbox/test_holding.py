@@ -138,7 +138,7 @@ def _has_visitor(server: socket.socket) -> bool:
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("ends", ["in time", "too late"])
 async def test_nothing_is_left_behind(tier: str, ends: str, mark: str, tmp_path: Path) -> None:
-    """Processes that hide from signals, sessions and terminals are gone two seconds after the end, however it came."""
+    """Processes that hide from signals, sessions and terminals are gone soon after the end, however it came."""
     leave = f"(setsid sleep {mark} &); nohup setsid bash -c 'sleep {mark} & sleep {mark}' & echo done"
     command = leave if ends == "in time" else f"trap '' TERM INT HUP; {leave}; sleep {mark}"
     async with room(tier, tmp_path) as cell:
@@ -146,8 +146,9 @@ async def test_nothing_is_left_behind(tier: str, ends: str, mark: str, tmp_path:
         ended, said = await cell.run(command, 5 if ends == "in time" else 0.5)
     assert ended.reason == ("" if ends == "in time" else TIMED_OUT)
     assert "done" in said
-    assert time.monotonic() - began < 5
-    await _gone(mark, 2)
+    # What hides sleeps for hours: both are only bounds for a busy machine.
+    assert time.monotonic() - began < 30
+    await _gone(mark, 20)
 
 
 def _open_files() -> int:
@@ -274,8 +275,9 @@ async def test_a_fork_bomb_is_bounded(tier: str, tmp_path: Path) -> None:
         began = time.monotonic()
         await cell.run(":(){ :|:& };: ", 3)
         heart.cancel()
-    assert time.monotonic() - began < 10
-    assert late < 1
+    assert time.monotonic() - began < 30
+    # A heart that stood still for the whole of the bomb would be 3 s late.
+    assert late < 2.5
 
 
 BOUNDS = {
@@ -295,7 +297,7 @@ async def test_what_takes_too_much_is_stopped(tier: str, what: str, tmp_path: Pa
         began = time.monotonic()
         ended, _ = await cell.run(command, 15)
     assert reason in ended.reason
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert list(cell.folder.iterdir())
 
 
