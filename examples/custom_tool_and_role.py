@@ -54,6 +54,8 @@ SCRIPT: dict[str, Sequence[Turn] | Script] = {
         ),
         says("Now the report.", ("write_file", {"filepath": "report.md", "content": REPORT})),
         says("Done.", ("finish_exploration", {"summary": "Bed 2 can be harvested."})),
+        # Refused once: a report that cites no stored source is not complete. The gardener's word has to do.
+        says("It is so.", ("finish_exploration", {"summary": "Bed 2 can be harvested."})),
     ),
     "gardener": (
         says("I look.", ("look_at_bed", {"number": 1}), ("look_at_bed", {"number": 2})),

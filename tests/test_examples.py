@@ -76,7 +76,7 @@ def test_custom_tool_and_role(tmp_path: Path) -> None:
     said = _run("custom_tool_and_role.py", tmp_path)
     assert '"agent_id": "gardener-1", "status": "complete"' in said
     assert '"path": "garden/beds.md"' in said
-    assert "complete: 2 agents, 6 steps" in said
+    assert "partial: 2 agents, 7 steps" in said
 
 
 def test_analysis_with_charts(tmp_path: Path) -> None:

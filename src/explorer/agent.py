@@ -60,6 +60,8 @@ class AgentRoom:
     """Of the model; None for one that needs everything it was told."""
     standing: Callable[[AgentState], str] = lambda _state: ""
     """What the run knows that an agent has to know when its old exchanges are left out."""
+    review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
+    """What the run makes of what its latest turn means for the agent."""
 
 
 async def run_agent(state: AgentState, room: AgentRoom) -> AgentFinished:
@@ -86,7 +88,7 @@ async def _before_asking(state: AgentState, room: AgentRoom) -> Decision | None:
     if state.summing_at is not None:
         # Between the words that ask for a summary and the summary nothing else is said.
         return None if state.last_turn is None else summary(state, room.window_tokens, room.standing(state))
-    decision = after_turn(state) or before_asking(state) or await room.advise(state)
+    decision = room.review(state, after_turn(state)) or before_asking(state) or await room.advise(state)
     return decision or make_room(state, room.head.bytes, room.window_tokens)
 
 

@@ -16,7 +16,7 @@ from explorer.errors import ExplorerError, ModelError, StorageError, ToolError, 
 from explorer.events import AnyEvent, FileChange, ToolFinished, ToolStarted, WrittenFile
 from explorer.history import AgentState, OpenCall
 from explorer.messages import JsonObject, ToolCall
-from explorer.tool import CURRENT_CALL, FORESEEN, Effect, Tool, ToolResult
+from explorer.tool import CURRENT_CALL, FORESEEN, Effect, Tool, ToolResult, lookup_of
 
 MAX_RESULT_CHARS = 40_000
 """A longer result is kept in a file, and the model gets its head and tail."""
@@ -151,17 +151,21 @@ async def _run_together(agent: str, calls: list[OpenCall], room: CallRoom) -> No
         # Nobody cancelled us: a library below did it by mistake. Without a result the call would be made for ever.
         if task.cancelled():
             result = ToolResult(success=False, error=CUT_OFF.format(name=call.call.name))
-            await room.record(await _finished(agent, call, result, ends=False, room=room))
+            await room.record(await _finished(agent, call, result, room))
 
 
 async def _run_one(agent: str, call: OpenCall, room: CallRoom) -> None:
+    tool, error = None, None
     try:
         tool, arguments = _admit(agent, call, room)
         result = await _guarded(tool, _do(agent, call, tool, arguments, room))
+    except ToolError as refused:
+        result, error = ToolResult(success=False, error=refused.message), refused
+    finished = await _finished(agent, call, result, room)
+    if tool is not None:
         ends = tool.ends_agent and result.success
-    except ToolError as error:
-        result, ends = ToolResult(success=False, error=error.message), False
-    await room.record(await _finished(agent, call, result, ends=ends, room=room))
+        finished = finished.model_copy(update={"ends_agent": ends, "lookup": lookup_of(tool, result, error)})
+    await room.record(finished)
 
 
 def _admit(agent: str, call: OpenCall, room: CallRoom) -> tuple[Tool, dict[str, Any]]:
@@ -238,7 +242,7 @@ def _well_formed(result: ToolResult) -> ToolResult:
     return checked
 
 
-async def _finished(agent: str, call: OpenCall, result: ToolResult, *, ends: bool, room: CallRoom) -> ToolFinished:
+async def _finished(agent: str, call: OpenCall, result: ToolResult, room: CallRoom) -> ToolFinished:
     content = result.text if result.success else result.text[: min(MAX_ERROR_CHARS, room.max_result_chars)]
     if len(content) > room.max_result_chars:
         content = await _shorten(content, call, room)
@@ -251,7 +255,6 @@ async def _finished(agent: str, call: OpenCall, result: ToolResult, *, ends: boo
         files=_FILES.validate_python(result.metadata.get("files", ())),
         removed=_NAMES.validate_python(result.metadata.get("removed", ())),
         sources=_NAMES.validate_python(result.metadata.get("sources", ())),
-        ends_agent=ends,
     )
 
 

@@ -1,42 +1,40 @@
-"""How a run ends: every ending leaves `report.md`, complete, or partial with the reason and what was found."""
+"""How a run ends: every ending leaves `report.md`, with its status, the reason, and what was found."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from explorer.decision import ANSWERED, CORRECT
 from explorer.errors import ToolError
-from explorer.events import AgentFinished, Status
+from explorer.events import AgentFinished, RunFinished, Status
 from explorer.fold import Fold
-from explorer.history import AgentState
 from explorer.messages import Results
+from explorer.outcome import Outcome, count_lookups, failed_words, outcome_of
 from explorer.prompts import ORCHESTRATOR
 from explorer.report import (
-    MIN_REPORT_WORDS,
     Rendered,
-    count_words,
     image_problem,
+    is_placeholder,
     language_of,
     problem_of,
     render,
     with_frontmatter,
     without_frontmatter,
+    without_network,
 )
-from explorer.settings import Limits
+from explorer.unfinished import unfinished_report, what_was_tried
 from explorer.verify.check import check
-from explorer.verify.claims import Verification
+from explorer.verify.claims import Verification, without_uncited
 from explorer.verify.drafts import DRAFT, REPORT, draft_of, unrendered
 from explorer.verify.files import text_reader, write_results
 from explorer.verify.judge import Judgements
-from explorer.verify.words import note, words_for_writer
+from explorer.verify.notice import notice_of
+from explorer.verify.soundness import Flaw, Kind, flaws
+from explorer.verify.words import words_for_writer
 from explorer.workspace import Workspace, sha256
 
-CENT_USD = 0.01
-LIMIT_REASONS = ("step limit", "cost limit", "token limit", "tool call limit", "time limit")
-"""Why a run ended whose limits can be raised."""
-MAX_REPORT_CHARS = 1_000_000
-"""Of an answer that stands in for the report: a model that runs on for megabytes has written none."""
-MAX_SUMMARY_CHARS = 3_000
-"""Of each helper's summary in the report of a run that stopped before its report."""
+MAX_ANSWER_CHARS = 1_000_000
+"""Of words that answer a follow-up."""
 UNCONFINED = "unconfined"
 """What the journal says of a life whose commands nothing held."""
 NOT_YET = "not finished yet, and this is said once: have report.md mended, then finish again."
@@ -51,8 +49,12 @@ class Conclusion:
     reason: str
     report: str
     """The whole text of report.md."""
-    citations: int
     verification: Verification
+    """Of the report; of the answer, where the run ended with one."""
+    answer: str = ""
+    """The words that answer a follow-up, with their references; empty when report.md is the answer."""
+    words: str = ""
+    """What the model said instead of a report, where there is none."""
 
 
 @dataclass(frozen=True)
@@ -77,43 +79,84 @@ def conclude(
         cut: Why it was cut off, or is known to be incomplete; empty otherwise.
         wanted: What else is to be in it.
     """
-    language = wanted.language
+    draft = written_report(fold, workspace)
+    if draft and is_answer(fold, ended, cut):
+        return _answered(fold, workspace, ended, draft, wanted)
+    found = _flaws(fold, workspace, draft) if draft else None
+    outcome = outcome_of(fold, ended, cut, found)
+    text = draft or unfinished_report(fold, workspace, ended, outcome)
+    if draft:
+        text = "\n".join([text.rstrip("\n"), *what_was_tried(fold, outcome.status), ""])
+    report, verification = _written(fold, workspace, outcome, text, wanted)
+    words = "" if draft or ended is None else ended.summary.strip()
+    return Conclusion(outcome.status, outcome.reason, report, verification, words=words)
+
+
+def written_report(fold: Fold, workspace: Workspace) -> str:
+    """The report as an agent wrote it; empty where none is there, or nothing is in it."""
     draft = _draft(fold, workspace)
-    answer = ended.summary if ended is not None else ""
-    status, reason = _status(ended, cut)
-    if problem_of(draft, fold.sources) and "cites" not in problem_of(draft, fold.sources):
-        draft = answer[:MAX_REPORT_CHARS] if count_words(answer) >= MIN_REPORT_WORDS else ""
-    if not draft:
-        status, reason = _without_report(fold, status, reason)
-        draft = unfinished_report(fold, workspace, reason)
+    return "" if is_placeholder(draft) else draft
+
+
+def is_answer(fold: Fold, ended: AgentFinished | None, cut: str) -> bool:
+    """Whether a follow-up was answered in words, and not by a revised report."""
+    is_in_words = ended is not None and ended.reason == ANSWERED and ended.status is Status.COMPLETE
+    return is_in_words and not cut and fold.is_follow_up and REPORT not in fold.revised
+
+
+def _answered(fold: Fold, workspace: Workspace, ended: AgentFinished | None, draft: str, wanted: Wanted) -> Conclusion:
+    """The end of a follow-up that was answered in words; the report stays as it ended."""
+    assert ended is not None
+    before = fold.report_end or RunFinished(status=Status.COMPLETE, reason="")
+    report, _ = _written(fold, workspace, Outcome(before.status, before.reason), draft, wanted)
+    words = ended.summary.strip()[:MAX_ANSWER_CHARS]
+    found = _flaws(fold, workspace, words)
+    outcome = outcome_of(fold, ended, "", found, "the answer")
+    language = wanted.language or language_of(words)
+    rendered = render(words, fold.sources, language, workspace.exists)
+    answer = _notice(fold, outcome, language) + rendered.text
+    verification = check(unrendered(rendered.text), fold.sources, text_reader(workspace))
+    return Conclusion(outcome.status, outcome.reason, report, verification, answer=answer)
+
+
+def _flaws(fold: Fold, workspace: Workspace, draft: str) -> tuple[Flaw, ...]:
+    text_of = text_reader(workspace)
+    return flaws(draft, fold.sources, text_of, check(draft, fold.sources, text_of), fold.asked)
+
+
+def _notice(fold: Fold, outcome: Outcome, language: str) -> str:
+    """What a reader has to know first; a reason may hold words from outside, so nothing in it loads by itself."""
+    is_told = outcome.status is Status.SOURCES_UNAVAILABLE
+    lookups = "" if is_told else failed_words(count_lookups(fold))
+    return without_network(notice_of(outcome.status, outcome.reason, lookups, language))
+
+
+def _written(fold: Fold, workspace: Workspace, outcome: Outcome, text: str, wanted: Wanted) -> tuple[str, Verification]:
+    """Write report.md and what a check of it found."""
     question = fold.started.question if fold.started is not None else ""
-    words = language or language_of(question)
-    rendered = render(draft, fold.sources, words, workspace.exists)
-    if rendered.dangling and status is Status.COMPLETE:
-        status = Status.PARTIAL
-        reason = f"the report cites sources that do not exist: {', '.join(rendered.dangling)}"
-    fields = _fields(fold, status, reason, language or language_of(draft))
-    text, verification = _verified(fields, rendered, fold, workspace, words)
-    workspace.write_own(REPORT, text)
+    words = wanted.language or language_of(question)
+    rendered = render(text, fold.sources, words, workspace.exists)
+    fields = _fields(fold, outcome, wanted.language or language_of(text))
+    report, verification = _verified(fields, _notice(fold, outcome, words), rendered, fold, workspace)
+    workspace.write_own(REPORT, report)
     write_results(workspace, draft_of(workspace), fold.sources, verification, wanted.judged)
-    return Conclusion(status, reason, text, rendered.citations, verification)
+    return report, verification
 
 
 def _verified(
-    fields: dict[str, object], rendered: Rendered, fold: Fold, workspace: Workspace, language: str
+    fields: dict[str, object], notice: str, rendered: Rendered, fold: Fold, workspace: Workspace
 ) -> tuple[str, Verification]:
     """The whole text of report.md, with what a check of its citations counted in the frontmatter."""
-    marks: dict[str, object] = {"total": rendered.citations, "sources_cited": len(rendered.cited)}
 
     def text(verification: Verification) -> str:
-        counts = {name: number for name, number in verification.counts.items() if name != "total"}
-        remark = note(verification, language)
-        body = f"> {remark}\n\n{rendered.text}" if remark else rendered.text
-        return with_frontmatter(fields | {"citations": marks | counts | _opinions(fold)}, body)
+        counted = {"citations": verification.counts | _opinions(fold), "uncited": len(verification.uncited)}
+        return with_frontmatter(fields | {"sources_cited": len(rendered.cited)} | counted, notice + rendered.text)
 
     # Checked as its reader has it, so that the lines are right: the counts of nothing take up as many.
     draft = unrendered(text(Verification(claims=())))
     verification = check(draft, fold.sources, text_reader(workspace))
+    if not written_report(fold, workspace):
+        verification = without_uncited(verification)
     return text(verification), verification
 
 
@@ -160,84 +203,7 @@ def _draft(fold: Fold, workspace: Workspace) -> str:
         return ""
 
 
-def _status(ended: AgentFinished | None, cut: str) -> tuple[Status, str]:
-    if ended is None or cut:
-        return Status.PARTIAL, cut or "the run was cut off"
-    if ended.status is Status.COMPLETE:
-        return Status.COMPLETE, ""
-    return ended.status, ended.reason
-
-
-def _without_report(fold: Fold, status: Status, reason: str) -> tuple[Status, str]:
-    was_claimed = status is Status.COMPLETE
-    if was_claimed:
-        # Whatever the model says: without a report it has failed, and is not merely early.
-        status, reason = Status.FAILED, "no report was written"
-    if not fold.files and not fold.sources:
-        return Status.FAILED, f"{reason}; nothing was found"
-    return (Status.PARTIAL if status is Status.FAILED and not was_claimed else status), reason
-
-
-def unfinished_report(fold: Fold, workspace: Workspace, reason: str) -> str:
-    """What there is to say about a run without a report: the reason, each helper's summary, the files, the way on."""
-    question = fold.started.question if fold.started is not None else ""
-    lines = [f"# {_first_line(question)}", "", f"This run stopped before its report was written: {reason}."]
-    helpers = [state for state in fold.agents.values() if state.role != ORCHESTRATOR]
-    if helpers:
-        lines += ["", "## What was found", *[_said(state) for state in helpers]]
-    files = [written for written in fold.files.values() if written.path != REPORT]
-    if files:
-        lines += ["", "## Files", ""]
-        lines += [f"- `{written.path}` ({written.lines} lines): {written.title}" for written in files]
-    lines += ["", f"{len(fold.sources)} sources are stored in `.explorer/sources/`.", ""]
-    lines += ["To go on from here:", "", f"    {way_on(fold, workspace.folder.name, reason)}"]
-    return "\n".join(lines)
-
-
-def way_on(fold: Fold, run_id: str, reason: str) -> str:
-    """The command that goes on with a run; after a limit, with twice as much of what ran out."""
-    command = f"explorer resume {run_id}"
-    limits = _limits(fold)
-    before = fold.paid_before
-    # A later life may have had a larger limit than the recorded one: then about so much of it is used.
-    match reason.partition(";")[0]:
-        case "step limit":
-            return f"{command} --max-steps {2 * max(limits.max_steps or 0, fold.steps - before.steps)}"
-        case "cost limit":
-            usd = 2 * max(limits.max_cost_usd or 0.0, fold.known_cost_usd - before.cost_usd)
-            return f"{command} --max-cost {usd:.2f}" if usd >= CENT_USD else f"{command} --max-cost {usd:.6f}"
-        case "token limit":
-            tokens = 2 * max(limits.max_tokens or 0, fold.usage.total_tokens - before.tokens)
-            return f"{command} --max-tokens {tokens}"
-        case "tool call limit":
-            return f"{command} --max-tool-calls {2 * max(limits.max_tool_calls or 0, fold.calls - before.calls)}"
-        case "time limit":
-            seconds = 2 * (limits.max_time_s or 0)
-            return f"{command} --max-time {seconds:g}s" if seconds else command
-        case _:
-            return command
-
-
-def _limits(fold: Fold) -> Limits:
-    """The limits of the latest session; in older journals, those the run was started with."""
-    if fold.session is not None:
-        known = {name: limit.value for name, limit in fold.session.limits.items() if name in Limits.model_fields}
-        return Limits.model_validate(known)
-    return Limits.model_validate(fold.started.settings.get("limits", {})) if fold.started is not None else Limits()
-
-
-def _said(state: AgentState) -> str:
-    if state.finished is None:
-        return f"\n**{state.agent}** was still at work on: {_first_line(state.task)}"
-    words = (state.finished.summary or state.finished.reason)[:MAX_SUMMARY_CHARS]
-    return f"\n**{state.agent}** ({state.finished.status}): {words}"
-
-
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:160]
-
-
-def _fields(fold: Fold, status: Status, reason: str, language: str) -> dict[str, object]:
+def _fields(fold: Fold, outcome: Outcome, language: str) -> dict[str, object]:
     assert fold.started is not None
     usage, cost = fold.usage, fold.cost_usd
     loaded = {fold.heads[state.role].model for state in fold.agents.values() if state.role in fold.heads}
@@ -246,10 +212,10 @@ def _fields(fold: Fold, status: Status, reason: str, language: str) -> dict[str,
         "question": fold.started.question,
         "run_id": fold.started.run_id,
         "created_at": created_at(fold.started.run_id),
-        "status": str(status),
+        "status": str(outcome.status),
     }
-    if reason:
-        fields["reason"] = reason
+    if outcome.reason:
+        fields["reason"] = outcome.reason
     if models == ["offline"]:
         fields["written_by"] = "extraction, without a language model"
     if any("sample" in source.flags for source in fold.sources.values()):
@@ -261,7 +227,9 @@ def _fields(fold: Fold, status: Status, reason: str, language: str) -> dict[str,
         "cost_usd": None if cost is None else round(cost, 6),
         "tokens": {"input": usage.input_tokens, "output": usage.output_tokens},
         "sources": len(fold.sources),
+        "sources_cited": 0,
         "citations": {},
+        "uncited": 0,
         "language": language,
     }
 
@@ -280,10 +248,24 @@ def report_path(folder: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def draft_problem(fold: Fold, workspace: Workspace, *, has_time: bool = True) -> str:
+def missing_report(workspace: Workspace) -> str:
+    """Why there is no report, in words for the model; empty when there is one."""
+    if not workspace.exists(REPORT):
+        return "there is no report.md yet"
+    return "report.md is empty or a placeholder" if is_placeholder(workspace.read_text(REPORT)) else ""
+
+
+def draft_problem(fold: Fold, workspace: Workspace, *, has_time: bool = True, is_empty: bool = False) -> str:
     """Why report.md cannot be handed over just now, in words for the model; empty when it can.
 
-    What its sources do not carry is told once: a writer gets one round to mend it, and the report says what is left.
+    What keeps it from being complete is told once: a writer gets one round to correct it, and the report says what
+    is left.
+
+    Args:
+        fold: The run.
+        workspace: Its folder.
+        has_time: Whether there is time for that round.
+        is_empty: Whether the orchestrator says that nothing relevant was found.
     """
     if not workspace.exists(REPORT):
         return "there is no report.md yet: have it written (a writer does it well), read it, then finish"
@@ -292,13 +274,19 @@ def draft_problem(fold: Fold, workspace: Workspace, *, has_time: bool = True) ->
     problem = problem_of(body, fold.sources) or image_problem(body, workspace.exists)
     if problem or not has_time or _was_told(fold):
         return problem
-    words = words_for_writer(check(draft, fold.sources, text_reader(workspace)))
+    text_of = text_reader(workspace)
+    verification = check(draft, fold.sources, text_of)
+    found = flaws(draft, fold.sources, text_of, verification, fold.asked)
+    advice = [flaw.advice for flaw in found if flaw.advice and not (is_empty and flaw.kind is Kind.UNCITED)]
+    words = "\n\n".join(part for part in (*advice, words_for_writer(verification)) if part)
     return f"{NOT_YET} {words}" if words else ""
 
 
 def _was_told(fold: Fold) -> bool:
     """Whether the orchestrator was refused for its citations before, since its latest task."""
     state = fold.agents.get(ORCHESTRATOR)
-    messages = state.messages[state.began_at :] if state is not None else []
+    if state is None or CORRECT in state.notes:
+        return state is not None
+    messages = state.messages[state.began_at :]
     results = [result for message in messages if isinstance(message, Results) for result in message.results]
     return any(result.is_error and result.content.startswith(NOT_YET) for result in results)

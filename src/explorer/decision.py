@@ -13,6 +13,15 @@ from explorer.events import (
     Summarised,
 )
 
+ANSWERED = "answered"
+"""The reason of an end in words."""
+FINISHED = "finished"
+FOUND_NOTHING = "found nothing"
+"""The reason of an end whose agent says that the services answered and had nothing relevant."""
+
+ACT, CORRECT = "act", "correct"
+"""The reasons of notes to an orchestrator that replied in words: there is no report, or it has faults."""
+
 
 @dataclass(frozen=True)
 class Note:

@@ -9,6 +9,8 @@
     │   └── JournalDamagedError   valid records stand after a damaged one: refused, never guessed
     ├── ModelError         (6)    the provider or the network; `is_retryable` says whether asking again can help
     └── ToolError                 text written for the model, which mends it by calling differently
+        ├── RefusedCallError      the call itself is wrong or not allowed: nothing outside was asked
+        └── NoSuchThingError      the service answered: it has no such thing
 
 A bug is none of these: it flies, with its traceback.
 """
@@ -136,6 +138,14 @@ class ModelError(ExplorerError):
 
 class ToolError(ExplorerError):
     """A tool cannot do what it was asked; the message is what the model reads, so it says what would work."""
+
+
+class RefusedCallError(ToolError):
+    """A call that is wrong or not allowed; it was refused before anything outside was asked."""
+
+
+class NoSuchThingError(ToolError):
+    """The service answered that it has no such thing; asking again brings the same."""
 
 
 def first_of(errors: BaseExceptionGroup[BaseException], kind: type[Kind]) -> Kind | None:

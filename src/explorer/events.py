@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from explorer.messages import Frozen, JsonObject, ToolSchema, Turn, Usage
+from explorer.status import Lookup, Status
 from explorer.stored import FileChange, Source, WrittenFile
 
 JOURNAL_VERSION = 1
@@ -16,15 +17,6 @@ NO_EFFECT = "pure"
 
 ENGINE = "engine"
 """The `agent` of events that belong to the run as a whole."""
-
-
-class Status(StrEnum):
-    """How an agent or a run ended."""
-
-    COMPLETE = "complete"
-    PARTIAL = "partial"
-    """Stopped early, with something in hand."""
-    FAILED = "failed"
 
 
 class Event(Frozen):
@@ -195,6 +187,8 @@ class ToolFinished(Event):
     sources: tuple[str, ...] = ()
     ends_agent: bool = False
     """The agent's work is done with this result."""
+    lookup: Lookup = Lookup.NONE
+    """What it brought as a lookup; records from before this field say nothing of it."""
 
 
 class SourceRecorded(Event):
@@ -291,6 +285,8 @@ class RunFinished(Event):
     type: Literal["run_finished"] = "run_finished"
     status: Status
     reason: str
+    answer: str = ""
+    """The words that answer a follow-up, with their references, where the report was not revised for it."""
 
 
 class RunForked(Event):

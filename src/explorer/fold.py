@@ -7,6 +7,7 @@ from explorer.events import (
     AgentContinued,
     AnyEvent,
     CitationsJudged,
+    Lookup,
     RoleLoaded,
     RunFinished,
     RunStarted,
@@ -16,8 +17,9 @@ from explorer.events import (
     ToolFinished,
     WrittenFile,
 )
-from explorer.history import AgentState
-from explorer.messages import Turn, Usage
+from explorer.history import AgentState, call_key
+from explorer.messages import JsonObject, Turn, Usage
+from explorer.prompts import ORCHESTRATOR
 
 OF_THE_RUN = frozenset(
     {
@@ -44,6 +46,18 @@ class Spent:
     calls: int = 0
 
 
+@dataclass(frozen=True)
+class LookedUp:
+    """One lookup of a run: what was asked, and what came of it when it was last made."""
+
+    tool: str
+    asked: JsonObject
+    """Its arguments."""
+    outcome: Lookup
+    said: str
+    """The first line of what the model read."""
+
+
 @dataclass
 class Fold:
     """A whole run, folded from its records."""
@@ -54,6 +68,14 @@ class Fold:
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
     """All files agents wrote, by path, as they stood after the last write."""
+    lookups: dict[str, LookedUp] = field(default_factory=dict[str, LookedUp])
+    """By what was asked: one that failed and was made again counts as what it brought then."""
+    revised: set[str] = field(default_factory=set[str])
+    """Paths of the files that agents wrote since the question, or the latest follow-up."""
+    report_end: RunFinished | None = None
+    """The latest end of the run that was about its report, not about an answer in words."""
+    is_follow_up: bool = False
+    """The user asked something further after a report."""
     started: RunStarted | None = None
     finished: RunFinished | None = None
     """The latest end, while nothing was asked after it."""
@@ -103,6 +125,7 @@ class Fold:
                 self.started = event
             case "run_finished":
                 self.finished = event
+                self.report_end = self.report_end if event.answer else event
             case "role_loaded":
                 self.heads[event.role] = event
             case "source_recorded":
@@ -130,7 +153,7 @@ class Fold:
             case "tool_started":
                 self.calls += 1
             case "tool_finished":
-                self._take_files(event)
+                self._finish_call(event)
             case "agent_started":
                 self.agents[event.agent] = AgentState(event.agent)
                 self._asked_by[event.parent_call] = event.agent
@@ -143,15 +166,25 @@ class Fold:
         if event.agent in self.agents:
             self.agents[event.agent].apply(event)
 
-    def _take_files(self, event: ToolFinished) -> None:
+    def _finish_call(self, event: ToolFinished) -> None:
         self.files |= {written.path: written for written in event.files}
         for path in event.removed:
             self.files.pop(path, None)
+        self.revised.update(written.path for written in event.files)
+        agent = self.agents.get(event.agent)
+        if event.lookup is Lookup.NONE or agent is None:
+            return
+        call = agent.call_at(event.call)
+        if call is not None:
+            said = event.content.partition("\n")[0]
+            self.lookups[call_key(call)] = LookedUp(call.name, call.arguments or {}, event.lookup, said)
 
     def _continue(self, event: AgentContinued) -> None:
         self._asked_by[event.parent_call] = event.agent
         self.finished = None
         if event.renews_limits:
+            self.revised.clear()
+            self.is_follow_up = self.report_end is not None
             self.paid_before = Spent(self.steps, self.usage.total_tokens, self.known_cost_usd, self.calls)
 
     def _note_model(self, agent: str) -> None:
@@ -163,6 +196,18 @@ class Fold:
         """The model of a loaded role in the latest session."""
         in_use = self.session.models.get(role) if self.session is not None else None
         return in_use.model if in_use is not None else self.heads[role].model
+
+    @property
+    def run_id(self) -> str:
+        """Of the run; empty before its first record."""
+        return self.started.run_id if self.started is not None else ""
+
+    @property
+    def asked(self) -> str:
+        """The user's own words: the question, follow-ups and what was added in between."""
+        lead = self.agents.get(ORCHESTRATOR)
+        question = self.started.question if self.started is not None else ""
+        return "\n".join([question, *sorted(lead.asked if lead is not None else ())])
 
     def child_of(self, parent_call: str) -> AgentState | None:
         """The agent that a `call_agent` call started or continued."""

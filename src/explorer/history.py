@@ -88,10 +88,10 @@ class AgentState:
     """How often the provider refused reasoning of earlier turns."""
     is_steered: bool = False
     """The user said something that no turn has answered yet."""
+    asked: set[str] = field(default_factory=set[str])
+    """Tasks, and the user's words."""
     ends: bool = False
     """A tool said that the work is done."""
-    _asked: set[str] = field(default_factory=set[str])
-    """Tasks, and the user's words."""
     _brought: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
     """How often each call brought each result, that by its hash."""
     _started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
@@ -124,7 +124,7 @@ class AgentState:
         self.finished, self.ends, self.notes, self.is_steered = None, False, {}, False
         self.summing_at, self.weight.squeezes = None, 0
         self._forget_calls()
-        self._asked.add(event.task)
+        self.asked.add(event.task)
         self.began_at = len(self.messages)
         self.parent_call = event.parent_call
         self.step_limit, self.found_at = self.steps + event.max_steps, self.steps
@@ -137,7 +137,7 @@ class AgentState:
                 self.summing_at = len(self.messages)
         else:
             self.is_steered = True
-            self._asked.add(event.text)
+            self.asked.add(event.text)
         self._say(event.text)
 
     def _say(self, text: str) -> None:
@@ -231,7 +231,7 @@ class AgentState:
             asked_at = self.summing_at - event.before
             # What was said while the model wrote is still to be heard.
             new = new[:asked_at] + [one for one in new[asked_at + 1 :] if isinstance(one, UserText)]
-        words = [one for one in old[1:] if isinstance(one, UserText) and one.text in self._asked]
+        words = [one for one in old[1:] if isinstance(one, UserText) and one.text in self.asked]
         if self.began_at >= event.before:
             self.began_at += len(words) + 2 - event.before
         elif self.began_at:
@@ -250,6 +250,12 @@ class AgentState:
             OpenCall(key, call, self._started.get(key), self._done.get(key))
             for key, call in zip(keys, self.open_turn.calls, strict=True)
         ]
+
+    def call_at(self, key: str) -> ToolCall | None:
+        """The call of the open turn that has the engine's key; None when no such call is open."""
+        calls = self.open_turn.calls if self.open_turn is not None else ()
+        index = key.rpartition(".")[2]
+        return calls[int(index) - 1] if index.isdigit() and 1 <= int(index) <= len(calls) else None
 
     @property
     def last_turn(self) -> Turn | None:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 from explorer.budget import Amount, Budget
 from explorer.calls import Record
-from explorer.conclusion import Conclusion, Wanted, checked_draft, conclude, draft_problem, restore_draft
+from explorer.conclusion import (
+    Conclusion,
+    Wanted,
+    checked_draft,
+    conclude,
+    draft_problem,
+    missing_report,
+    restore_draft,
+)
 from explorer.corpus.inputs import input_drafts
 from explorer.equipment import Equipment
 from explorer.errors import ConfigError, ModelError
@@ -32,6 +40,7 @@ from explorer.library import Library
 from explorer.messages import Request
 from explorer.net.seen_links import SeenLinks
 from explorer.net.since import zone_named
+from explorer.pacing import reviewed
 from explorer.prompts import ORCHESTRATOR
 from explorer.provenance import write_files_index
 from explorer.settings import Settings
@@ -49,6 +58,10 @@ from explorer.verify.judge import Judgements
 from explorer.workspace import Workspace
 
 GO_ON = "Go on where you stopped. Finish what is worth finishing, then the report."
+TRY_AGAIN = (
+    "No lookup reached a source before. Try them again now: what did not answer then may answer. Then revise the "
+    "report, and finish."
+)
 LATE_WORDS = "The words above came while you were finishing. Take them into account, then finish again."
 SAMPLE_LINE = "This run reads bundled, invented sample data."
 INPUTS = "inputs"
@@ -97,7 +110,7 @@ class Life:
         wanted = Wanted(self.settings.language, judged)
         conclusion = conclude(self.fold, workspace, ended, cut or budget.winding_down, wanted)
         self._account_for(workspace, conclusion)
-        await self.record(RunFinished(status=conclusion.status, reason=conclusion.reason))
+        await self.record(RunFinished(status=conclusion.status, reason=conclusion.reason, answer=conclusion.answer))
         return conclusion
 
     async def _judge(self, equipment: Equipment, budget: Budget, workspace: Workspace) -> Judgements | None:
@@ -152,13 +165,16 @@ class Life:
         def sources() -> Mapping[str, Source]:
             return self.fold.sources
 
+        def problem(*, is_empty: bool = False) -> str:
+            return draft_problem(self.fold, workspace, has_time=not budget.winding_down, is_empty=is_empty)
+
         own = [
             *file_tools(workspace),
             *shell.tools,
             ListSourcesTool(workspace, sources),
             ReadSourceTool(workspace, sources),
             *self._earlier_work(sources, evidence),
-            FinishTool(lambda: draft_problem(self.fold, workspace, has_time=not budget.winding_down)),
+            FinishTool(lambda is_empty: problem(is_empty=is_empty)),
         ]
         seen = self._seen_links(equipment, workspace)
         found = equipment.tools(evidence.store, seen.check)
@@ -179,6 +195,7 @@ class Life:
                 jobs=shell.lines,
                 clock=self.clock,
                 max_output_tokens=self.settings.max_output_tokens,
+                review=lambda state, end: reviewed(state, end, lambda: missing_report(workspace), problem),
             )
         )
 
@@ -206,12 +223,16 @@ class Life:
     async def _orchestrate(self, team: Team, equipment: Equipment, evidence: Evidence, message: str) -> AgentFinished:
         state = self.fold.agents.get(ORCHESTRATOR)
         if state is not None and state.finished is not None and (message or self._ended_early(state)):
-            await team.ask_again(message or GO_ON, renews_limits=bool(message))
+            await team.ask_again(message or self._go_on_words(), renews_limits=bool(message))
         elif state is not None and message:
             await self.record(Steered(agent=ORCHESTRATOR, text=message))
         # Only now: until the run is open again on disk, a finished one keeps its report.
         restore_draft(self.fold, Workspace(self.folder))
         return await team.lead(state.task if state is not None else await self._first_words(equipment, evidence))
+
+    def _go_on_words(self) -> str:
+        over = self.fold.finished
+        return TRY_AGAIN if over is not None and over.status is Status.SOURCES_UNAVAILABLE else GO_ON
 
     def _ended_early(self, state: AgentState) -> bool:
         over = self.fold.finished

@@ -1,8 +1,10 @@
 """When an agent is told something, refused something, or done: rules over its state, beside the loop and not in it."""
 
+from collections.abc import Callable
+
 from explorer.budget import NOTE_SHARES, Budget
 from explorer.context import after_refusal, last_words
-from explorer.decision import Decision, Ending, Note, ReasoningDrop
+from explorer.decision import ACT, ANSWERED, CORRECT, FINISHED, FOUND_NOTHING, Decision, Ending, Note, ReasoningDrop
 from explorer.errors import ModelError, ModelFault
 from explorer.events import Status
 from explorer.history import AgentState, call_key
@@ -15,6 +17,13 @@ WRAP_UP_STEPS = 2
 NOTE_REPEATS = 3
 REFUSE_REPEATS = 5
 MAX_ERROR_TURNS = 3
+MAX_ASKED_TO_ACT = 2
+MAX_QUOTED_CHARS = 160
+"""Of a result or of a model's words in a reason."""
+ACTIONS = (
+    "Act now, by calling a tool: look things up or have it done (call_agent), have report.md written (a writer, or "
+    "write_file for a few lines), and when it answers the question, call finish_exploration."
+)
 NOTE_IDLE_TURNS = 12
 """Turns of a helper without a new source or a written file."""
 MAX_IDLE_TURNS = 20
@@ -27,7 +36,7 @@ WRITING_TOOLS = frozenset(
 def after_turn(state: AgentState) -> Decision | None:
     """What a reply without open calls means: an end, a nudge, or nothing (ask again)."""
     if state.ends:
-        return Ending(Status.COMPLETE, "finished", _finishing_words(state))
+        return _finished(state)
     turn = state.last_turn or _stopped_for_good(state)
     return None if turn is None else _STOPS[turn.stop](state, turn)
 
@@ -43,7 +52,7 @@ def _stopped_for_good(state: AgentState) -> Turn | None:
 
 def _ended(state: AgentState, turn: Turn) -> Decision | None:
     if turn.text.strip():
-        return Ending(Status.COMPLETE, "answered", turn.text.strip())
+        return Ending(Status.COMPLETE, ANSWERED, turn.text.strip())
     if "empty_reply" in state.notes:
         return Ending(Status.FAILED, "the model twice replied with nothing", "")
     return Note("empty_reply", "Your reply was empty. Go on with the task, or say what you found.")
@@ -118,13 +127,45 @@ _STOPS = {
 """Total over StopKind."""
 
 
-def _finishing_words(state: AgentState) -> str:
-    """The summary an agent gave to the tool that ended it, or its last words."""
-    for message in reversed(state.messages):
-        if isinstance(message, Turn):
-            spoken = [str((call.arguments or {}).get("summary", "")) for call in message.calls]
-            return next((words for words in spoken if words), message.text.strip())
-    return ""
+def _finished(state: AgentState) -> Ending:
+    """The end by a tool that ends its agent: with the summary it was given, or the agent's last words."""
+    turn = next((message for message in reversed(state.messages) if isinstance(message, Turn)), None)
+    if turn is None:
+        return Ending(Status.COMPLETE, FINISHED, "")
+    given = [call.arguments or {} for call in turn.calls]
+    spoken = next((words for one in given if (words := str(one.get("summary", "")))), turn.text.strip())
+    is_empty = any(one.get("nothing_found") is True for one in given)
+    return Ending(Status.COMPLETE, FOUND_NOTHING if is_empty else FINISHED, spoken)
+
+
+def reviewed(
+    state: AgentState, decision: Decision | None, missing: Callable[[], str], problem: Callable[[], str]
+) -> Decision | None:
+    """What becomes of an orchestrator's end in words: with no report it is asked to act, with a faulty one to correct.
+
+    Args:
+        state: An agent; a helper may end in words.
+        decision: What is to be done, so far.
+        missing: Says why there is no report; empty when there is one.
+        problem: Says why a report that is there cannot be handed over; empty when it can.
+    """
+    if state.role != ORCHESTRATOR or not isinstance(decision, Ending) or decision.reason != ANSWERED:
+        return decision
+    if why := missing():
+        return _asked_to_act(state, decision, why)
+    if CORRECT not in state.notes and (fault := problem()):
+        return Note(CORRECT, f"{fault}\nThen call finish_exploration.")
+    return decision
+
+
+def _asked_to_act(state: AgentState, ending: Ending, why: str) -> Decision:
+    asked = state.notes.get(ACT, 0)
+    if asked < MAX_ASKED_TO_ACT:
+        return Note(ACT, f"Nobody reads your words: {why}. {ACTIONS}")
+    first = " ".join(ending.summary.split())[:MAX_QUOTED_CHARS]
+    return Ending(
+        Status.FAILED, f"the model kept replying in words instead of calling a tool: “{first}”", ending.summary
+    )
 
 
 def before_asking(state: AgentState) -> Decision | None:
@@ -138,7 +179,7 @@ def before_asking(state: AgentState) -> Decision | None:
         )
     errors = errors_in_a_row(state)
     if errors >= 2 * MAX_ERROR_TURNS:
-        return Ending(Status.PARTIAL, "its calls kept failing", last_words(state))
+        return Ending(Status.PARTIAL, f"tool calls kept failing: {_first_error(state)}", last_words(state))
     if errors >= MAX_ERROR_TURNS and "errors" not in state.notes:
         return Note(
             "errors",
@@ -188,6 +229,20 @@ def errors_in_a_row(state: AgentState) -> int:
                 break
             count += 1
     return count
+
+
+def _first_error(state: AgentState) -> str:
+    """Of the errors in a row the first, which tells the cause: its tool, and the first line of why."""
+    first = None
+    for message in reversed(state.messages[state.began_at :]):
+        if isinstance(message, Results):
+            if not all(result.is_error for result in message.results):
+                break
+            first = message.results[0]
+    if first is None:
+        return "no reason is known"
+    why = " ".join(first.content.partition("\n")[0].split())
+    return f"{first.name}: {why[:MAX_QUOTED_CHARS]}"
 
 
 def refuse_repetition(state: AgentState, call: ToolCall) -> str:

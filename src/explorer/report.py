@@ -17,12 +17,19 @@ CITATION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """`[S12]` and `[S12, S13]`; code is found too, so that it is passed over: `row[S1]` in code cites nothing."""
-MIN_REPORT_WORDS = 12
 PLACEHOLDER = re.compile(
-    r"^\W*(todo|tbd|placeholder|lorem ipsum|to be written|coming soon|report goes here)\b", re.IGNORECASE
+    r"\W*(?:(?:todo|tbd|placeholder|lorem ipsum|to be written|coming soon|report goes here)\b"
+    r"|(?:soon|pending|in progress|done|finished|report|the report|n/?a|see above|待写|待补充|待定)\W*\Z)",
+    re.IGNORECASE,
 )
+"""What stands where a report should be. A short text that says something is a report."""
+HEADINGS = re.compile(r"^ {0,3}#{1,6}(?:\s.*)?$", re.MULTILINE)
+OWN_NUMBER = re.compile(r"(?:(?<![\w\]])|(?<=[a-z]{3}))\[(?P<number>[1-9]\d?|\^\w{1,20})(?:: no source)?\](?![(\[:])")
+"""`[1]` and `[^1]`, as a writer numbers references; `row[1]` in prose may be taken for one."""
 HEADING_REFERENCES = {"en": "References", "zh": "参考来源"}
 MISSING = "[source missing]"
+NO_SOURCE = "[{number}: no source]"
+"""In the place of a writer's own number, so that nobody takes it for one of the references."""
 KIND_WORDS = {"comments": "discussion", "search_hit": "search result"}
 SAMPLE_FLAG = "sample"
 """Of sources that are bundled and invented: said once, above the references, not behind each."""
@@ -66,12 +73,17 @@ def cited_ids(text: str) -> list[str]:
     return [identifier for found in CITATION.finditer(text) for identifier in re.findall(r"S\d+", found["ids"] or "")]
 
 
+def is_placeholder(text: str) -> bool:
+    """Whether a report says nothing: it is empty, all headings, or says that it is still to be written."""
+    prose = HEADINGS.sub("", without_frontmatter(text))
+    return not count_words(prose) or PLACEHOLDER.match(prose) is not None
+
+
 def problem_of(text: str, sources: Mapping[str, Source]) -> str:
     """Why a draft cannot be handed over, in words for the model; empty when it can."""
-    body = without_frontmatter(text)
-    if count_words(body) < MIN_REPORT_WORDS or PLACEHOLDER.match(body):
+    if is_placeholder(text):
         return "report.md is empty or a placeholder; have the report written first"
-    dangling = sorted({identifier for identifier in cited_ids(body) if identifier not in sources})
+    dangling = sorted({identifier for identifier in cited_ids(without_frontmatter(text)) if identifier not in sources})
     if dangling:
         return (
             f"report.md cites {', '.join(dangling)}, which no stored source has; "
@@ -137,7 +149,7 @@ def render(
         ids = re.findall(r"S\d+", found["ids"])
         return "".join(f"[{numbers[name]}]" if name in numbers else MISSING for name in ids)
 
-    text = CITATION.sub(numbered, body)
+    text = CITATION.sub(numbered, _without_own_numbers(body) if cited else body)
     if cited:
         heading = HEADING_REFERENCES.get(language, HEADING_REFERENCES["en"])
         lines = [RISKY.sub(_tamed, f"{numbers[name]}. {reference(sources[name])}") for name in cited]
@@ -145,6 +157,21 @@ def render(
         said = [SAMPLE_WORDS.get(language, SAMPLE_WORDS["en"]), ""] if is_sample else []
         text = f"{text}\n\n## {heading}\n\n" + "\n".join([*said, *lines])
     return Rendered(text + "\n", tuple(cited), len(cited_ids(body)), tuple(dangling))
+
+
+def _without_own_numbers(body: str) -> str:
+    """A body whose writer's own numbers say that they lead nowhere; code stays as it is."""
+    pieces: list[str] = []
+    place = 0
+    for found in [*CITATION.finditer(body), None]:
+        end = len(body) if found is None else found.start()
+        own = OWN_NUMBER.finditer(body, place, end)
+        for mark in own:
+            pieces += [body[place : mark.start()], NO_SOURCE.format(number=mark["number"])]
+            place = mark.end()
+        pieces.append(body[place : len(body) if found is None else found.end()])
+        place = len(body) if found is None else found.end()
+    return "".join(pieces)
 
 
 def without_network(text: str, has_file: Callable[[str], bool] = lambda _: True) -> str:

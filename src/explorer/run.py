@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from explorer import __version__
 from explorer.budget import Budget
@@ -53,7 +53,16 @@ class RunResult(Frozen):
     agents: int
     sources: int
     citations: int
+    """Cited sentences of the report; of the answer, where there is one."""
     seconds: float
+    verdicts: dict[str, int] = Field(default_factory=dict[str, int])
+    """The cited sentences by verdict; the parts sum to `citations`."""
+    uncited: int = 0
+    """Sentences with a quote or a figure and no citation; not counted in `citations`."""
+    answer: str = ""
+    """The words that answer a follow-up, with their references; empty when the report is the answer."""
+    words: str = ""
+    """What the model said instead of a report, where it wrote none."""
     changes: Path | None = None
     """What changed since the earlier run, when one was named."""
 
@@ -271,7 +280,11 @@ async def _live(
         steps=fold.steps,
         agents=len(fold.agents),
         sources=len(fold.sources),
-        citations=conclusion.citations,
+        citations=len(conclusion.verification.claims),
+        verdicts=conclusion.verification.verdicts,
+        uncited=len(conclusion.verification.uncited),
+        answer=conclusion.answer,
+        words=conclusion.words,
         seconds=round(extras.clock() - started, 3),
         changes=changes_path(folder, fold) if settings.since_run else None,
     )

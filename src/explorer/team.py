@@ -62,6 +62,8 @@ class TeamParts:
     max_output_tokens: int
     jobs: Callable[[str], Sequence[str]] = lambda _agent: ()
     """By agent, a line on each of its background jobs."""
+    review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
+    """What becomes of an orchestrator's end."""
 
 
 class Team:
@@ -209,7 +211,7 @@ class Team:
         model = self._parts.model_of(state.role)
         toolbox = Toolbox(self._tools[tool.name] for tool in loaded.tools if tool.name in self._tools)
         room = AgentRoom(
-            head=Head(model.name, loaded.system, loaded.tools, self._run_id, model.effort),
+            head=Head(model.name, loaded.system, loaded.tools, self._parts.fold.run_id, model.effort),
             client=model.client,
             calls=CallRoom(toolbox, self._parts.record, self._spill, self._parts.workspace.digest, self._gate),
             account=lambda: self._account(state.role),
@@ -220,28 +222,22 @@ class Team:
             advise=self._advise,
             window_tokens=model.window_tokens,
             standing=self._standing,
+            review=self._parts.review,
         )
         return await run_agent(state, room)
 
     def _standing(self, state: AgentState) -> str:
         return standing(state, self._parts.fold, self._parts.workspace.read_text, self._parts.jobs)
 
-    @property
-    def _run_id(self) -> str:
-        started = self._parts.fold.started
-        return started.run_id if started is not None else ""
-
     def _account(self, role: str) -> Account:
         budget = self._parts.budget
         return budget.root if budget.winding_down and role in {ORCHESTRATOR, WRITER} else budget.exploration
 
     def _without_room(self, state: AgentState, limit: str) -> Ending | None:
-        budget = self._parts.budget
-        was_winding_down = bool(budget.winding_down)
-        budget.wind_down(LIMIT_WORDS[limit])
-        if state.role in {ORCHESTRATOR, WRITER} and not was_winding_down:
-            return None
-        return Ending(Status.PARTIAL, LIMIT_WORDS[limit], "")
+        was_winding_down = bool(self._parts.budget.winding_down)
+        self._parts.budget.wind_down(LIMIT_WORDS[limit])
+        is_last = was_winding_down or state.role not in {ORCHESTRATOR, WRITER}
+        return Ending(Status.PARTIAL, LIMIT_WORDS[limit], "") if is_last else None
 
     async def _advise(self, state: AgentState) -> Decision | None:
         await self._take_orders()

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
-from explorer.events import NO_EFFECT, FileChange
+from explorer.errors import NoSuchThingError, RefusedCallError, ToolError
+from explorer.events import NO_EFFECT, FileChange, Lookup
 from explorer.messages import JsonObject, ToolSchema, mend_text
 
 CURRENT_CALL: ContextVar[str] = ContextVar("CURRENT_CALL", default="")
@@ -96,7 +97,9 @@ class Tool(ABC):
     """Whether calls of one turn may run beside each other; a serial call is a barrier."""
     ends_agent: ClassVar[bool] = False
     """Whether a successful call is the last thing its agent does."""
-
+    is_lookup: ClassVar[bool] = False
+    """Whether it asks an outside service or the user's folder for evidence: what such calls bring decides how a run
+    without sources ends."""
     pages_itself: ClassVar[bool] = False
     """Whether it reads what is stored, part by part: a result too long for a conversation is cut, not stored again."""
 
@@ -136,6 +139,23 @@ class Tool(ABC):
         """The form of OpenAI's Chat Completions API."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
+
+
+def lookup_of(tool: Tool, result: ToolResult, error: ToolError | None) -> Lookup:
+    """What a call brought as a lookup.
+
+    Args:
+        tool: The tool that was called.
+        result: What it gave back.
+        error: Why it could not be done as asked; None when it raised no `ToolError`.
+    """
+    if not tool.is_lookup or isinstance(error, RefusedCallError):
+        return Lookup.NONE
+    if isinstance(error, NoSuchThingError):
+        return Lookup.EMPTY
+    if not result.success:
+        return Lookup.FAILED
+    return Lookup.FOUND if result.metadata.get("sources") else Lookup.EMPTY
 
 
 def _told(schema: JsonObject) -> JsonObject:

@@ -50,12 +50,14 @@ def test_a_server_that_is_not_there(typed: Explorer, tmp_path: Path) -> None:
 
 
 def test_hacker_news_that_is_down(typed: Explorer) -> None:
-    """The run goes on, and its report says what could not be read."""
+    """No source could be reached: exit code 6 and the way to continue; the report says what could not be read."""
     services = {"EXPLORER_HN_API_URL": f"{NOWHERE}/v0", "EXPLORER_HN_SEARCH_URL": f"{NOWHERE}/api/v1"}
     done = typed(
         "--model", "offline", "-q", "What is notable on Hacker News?", EXPLORER_ALLOW_HOSTS="127.0.0.1", **services
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 6, done.stderr
+    assert "explorer resume" in done.stderr
+    assert "> **Sources unavailable:** No lookup reached a source" in done.stdout
     assert "could not be read" in done.stdout
 
 

@@ -103,13 +103,14 @@ def test_no_key_is_in_an_exported_run(here: Explorer, tmp_path: Path) -> None:
     replies = [
         Reply(calls=[("write_file", {"filepath": "report.md", "content": report})]),
         Reply(calls=[("finish_exploration", {"summary": "Done."})]),
+        Reply(calls=[("finish_exploration", {"summary": "Done."})]),
     ]
     keys = {"ANTHROPIC_API_KEY": CANARY, "TAVILY_API_KEY": CANARY, "OPENAI_API_KEY": CANARY}
     with OpenAIServer(replies) as server:
         words = ("What is the key?", "-q", "--model", "openai:model-a")
         done = here(*words, **keys, OPENAI_BASE_URL=server.url)
         assert any(CANARY in value for headers in server.headers for value in headers.values())
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
     (folder,) = (tmp_path / "workspace").glob("[!.]*")
     (tmp_path / "secret.txt").write_text(CANARY)
     (folder / "link.txt").symlink_to(tmp_path / "secret.txt")

@@ -38,6 +38,8 @@ def result(status: Status = Status.COMPLETE, reason: str = "") -> RunResult:
         agents=2,
         sources=4,
         citations=5,
+        verdicts={"supported": 4, "not_found": 0, "source_missing": 0, "unchecked": 1},
+        uncited=2,
         seconds=1.5,
     )
 
@@ -199,7 +201,13 @@ def test_the_account_stands_on_stderr_and_the_report_on_stdout(
     assert told.out == "---\nstatus: x\n---\n# Report\n"
     assert copy.read_text() == told.out
     assert [path.name for path in tmp_path.iterdir()] == ["copy.md"]
-    for words in ("complete: workspace", "$0.5000", "15 tokens", "4 sources, 5 citations", f"explorer resume {RUN} "):
+    for words in (
+        "complete: workspace",
+        "$0.5000",
+        "15 tokens",
+        "4 sources, 5 cited sentences (4 supported, 1 unchecked), 2 uncited",
+        f"explorer resume {RUN} ",
+    ):
         assert words in told.err
 
 

@@ -30,7 +30,8 @@ def test_a_run_is_told_to_the_collector(here: Callable[..., Process], tmp_path: 
             OTEL_EXPORTER_OTLP_ENDPOINT=site.url,
             OTEL_EXPORTER_OTLP_HEADERS=f"Authorization=Basic%20{KEY}",
         )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
+    assert "nothing found" in done.stderr
     (folder,) = (tmp_path / "workspace").iterdir()
     events = [record.event for record in read_records(folder)]
     spans = [span for asked in site.asked for span in read_spans(asked.body)]

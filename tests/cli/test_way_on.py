@@ -10,11 +10,11 @@ import pytest
 
 from cli.conftest import turn
 from cli.stage import Explorer
-from explorer.conclusion import LIMIT_REASONS, way_on
 from explorer.events import AgentStarted, AnyEvent, Record, RunStarted
 from explorer.fold import Fold
 from explorer.pacing import Ending
 from explorer.team import LIMIT_WORDS
+from explorer.unfinished import LIMIT_REASONS, way_on
 
 RUN = "20260810-120000-x-1234"
 Number = Callable[[Sequence[AnyEvent]], list[Record]]
@@ -64,7 +64,7 @@ def test_a_run_out_of_steps_goes_on_with_the_command_it_tells(here: Explorer, tm
     assert match is not None, done.stderr
     (folder,) = (tmp_path / "my runs").glob("[!.]*")
     report = (folder / "report.md").read_text()
-    assert "This run stopped before its report was written: step limit" in report
+    assert "> **Failed:** Step limit; nothing was found." in report
     assert f"explorer resume {folder.name} --max-steps 2" in report
     words = [word if word != "2" else "100" for word in shlex.split(match[1])]
     told = json.loads(here(*words, "-q", "--output-format", "json").stdout)

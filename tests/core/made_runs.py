@@ -70,8 +70,8 @@ async def make_run(
     )
     ended = AgentFinished(agent=lead, status=Status.COMPLETE, reason="answered", summary="Done.")
     await record(ended)
-    conclusion = conclude(fold, room, ended, "", Wanted("en"))
-    await record(RunFinished(status=conclusion.status, reason=conclusion.reason))
+    conclude(fold, room, ended, "", Wanted("en"))
+    await record(RunFinished(status=ended.status, reason=""))
     journal.close()
     return folder
 

@@ -16,6 +16,7 @@ from explorer.conclusion import (
     conclude,
     created_at,
     draft_problem,
+    missing_report,
     report_path,
     restore_draft,
 )
@@ -117,7 +118,7 @@ def test_a_complete_run(tmp_path: Path) -> None:
     """The draft with numbered references below a frontmatter that says how it came about; the draft is kept."""
     run = Ending(tmp_path).found("S1", "S2", "S3").wrote("report.md", DRAFT)
     conclusion = run.end()
-    assert (conclusion.status, conclusion.reason, conclusion.citations) == (Status.COMPLETE, "", 2)
+    assert (conclusion.status, conclusion.reason) == (Status.COMPLETE, "")
     body = without_frontmatter(conclusion.report)
     assert body.startswith(RENDERED + "\n\n## References\n\n1. Title of S2.")
     assert fields_of(conclusion) == {
@@ -129,14 +130,15 @@ def test_a_complete_run(tmp_path: Path) -> None:
         "cost_usd": 0.125,
         "tokens": {"input": 100, "output": 20},
         "sources": 3,
+        "sources_cited": 2,
         "citations": {
-            "total": 2,
-            "sources_cited": 2,
+            "total": 1,
             "supported": 1,
             "not_found": 0,
             "source_missing": 0,
             "unchecked": 0,
         },
+        "uncited": 0,
         "language": "en",
     }
     assert (tmp_path / ".explorer" / "draft.md").read_text() == DRAFT
@@ -159,12 +161,12 @@ def test_without_a_report_what_was_found_is_told(tmp_path: Path) -> None:
     assert (conclusion.status, conclusion.reason) == (Status.FAILED, "no report was written")
     body = without_frontmatter(conclusion.report)
     for words in (
-        "# How was May for the plant?\n\nThis run stopped before its report was written: no report was written.",
+        "# How was May for the plant?\n\nThis run stopped before its report was written.",
         "**searcher-1** (complete): Output rose [1].",
         "**searcher-2** (partial): why it ended",
         "**searcher-3** was still at work on: Look at June\n",
         "- `notes/may.md` (3 lines): May",
-        "1 sources are stored in `.explorer/sources/`.",
+        "What was read is stored in `.explorer/sources/`.",
         f"    explorer resume {tmp_path.name}",
         "1. Title of S1.",
     ):
@@ -178,11 +180,18 @@ def test_a_run_that_found_nothing_has_failed(tmp_path: Path) -> None:
     assert "This run stopped before its report was written" in conclusion.report
 
 
-def test_an_answer_in_words_is_a_report(tmp_path: Path) -> None:
-    """A simple question may be answered without a file, if the answer is one."""
+def test_words_are_no_report(tmp_path: Path) -> None:
+    """What a model says instead of writing a report is shown, and does not pass for an answer."""
     conclusion = Ending(tmp_path).found("S1").end(DONE.model_copy(update={"summary": ANSWER}))
-    assert conclusion.status is Status.COMPLETE
-    assert without_frontmatter(conclusion.report).startswith(ANSWER.replace("[S1]", "[1]"))
+    assert (conclusion.status, conclusion.words) == (Status.FAILED, ANSWER)
+    assert "## What the model said instead\n\n" + ANSWER.replace("[S1]", "[1]") in conclusion.report
+
+
+def test_a_short_true_answer_is_a_report(tmp_path: Path) -> None:
+    """One sentence with its source is all that some questions need."""
+    run = Ending(tmp_path).found("S1").wrote("report.md", "Output rose by twelve percent in May. [S1]\n")
+    assert draft_problem(run.fold, run.workspace) == ""
+    assert run.end().status is Status.COMPLETE
 
 
 @pytest.mark.parametrize(
@@ -246,8 +255,9 @@ def test_a_report_the_engine_made_is_taken_away_for_a_follow_up(tmp_path: Path) 
     """To the agents there is no report yet, so they cannot take the stand-in for one."""
     run = Ending(tmp_path).found("S1")
     run.end(None, "time limit")
-    assert draft_problem(run.fold, run.workspace) == ""
+    assert missing_report(run.workspace) == ""
     restore_draft(run.fold, run.workspace)
+    assert missing_report(run.workspace) == "there is no report.md yet"
     assert report_path(tmp_path) is None
     assert draft_problem(run.fold, run.workspace).startswith("there is no report.md yet")
 
@@ -284,18 +294,24 @@ def test_what_sources_do_not_carry_is_told_once(tmp_path: Path) -> None:
     ]
     assert draft_problem(run.fold, run.workspace) == ""
     fields = fields_of(run.end())
-    assert (fields["citations"]["not_found"], fields["status"]) == (1, "complete")
+    assert (fields["citations"]["not_found"], fields["status"]) == (1, "partial")
+    assert (
+        fields["reason"]
+        == "in the report, 1 of 1 cited sentences have a quote or a figure that their sources do not have"
+    )
     (claim,) = [json.loads(line) for line in (tmp_path / ".explorer/claims.jsonl").read_text().splitlines()]
     assert (claim["verdict"], claim["ids"]) == ("not_found", ["S2", "S1"])
     sources = (tmp_path / ".explorer/sources.jsonl").read_text().splitlines()
     assert [json.loads(line)["cited"] for line in sources] == [True, True]
 
 
-def test_claims_without_any_citation_get_a_note(tmp_path: Path) -> None:
-    """A report with figures and no source says so in its first line."""
+def test_claims_without_any_citation_are_not_complete(tmp_path: Path) -> None:
+    """A report with figures and no source is partial, and says so in its first line."""
     run = Ending(tmp_path).found("S1").wrote("report.md", DRAFT.replace(" [S2]", "").replace(" [S1]", ""))
-    report = without_frontmatter(run.end().report)
-    assert report.startswith("> This report cites no source")
+    conclusion = run.end()
+    assert conclusion.status is Status.PARTIAL
+    assert without_frontmatter(conclusion.report).startswith("> **Partial:** The report cites no source, although")
+    assert len(conclusion.verification.uncited) == fields_of(conclusion)["uncited"] == 1
 
 
 def test_the_frontmatter_is_honest(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def test_what_only_looks_like_a_citation_stays() -> None:
     """Links, notes and other brackets are the writer's own."""
     text = "See [S1 alone] and [s1], [1], [SX], S1, [link](https://example.com/[S]) and [ S1 ]."
     assert body(text) == text
+    assert body("Hers [1] is not ours [S1].") == "Hers [1: no source] is not ours [1]."
     assert body("A linked [S1](https://example.com).") == "A linked [1](https://example.com)."
 
 

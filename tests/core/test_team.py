@@ -108,7 +108,7 @@ class Stage:
             *file_tools(self.workspace),
             search,
             found,
-            FinishTool(lambda: draft_problem(self.fold, self.workspace)),
+            FinishTool(lambda _is_empty: draft_problem(self.fold, self.workspace)),
         ]
         model = Model("scripted:m", "m", self.client or self.scripted, lambda _input, _output: 0.0)
         parts = TeamParts(

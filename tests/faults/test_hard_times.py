@@ -25,6 +25,7 @@ from explorer.tool import ToolResult, tool
 from faults.fault_table import CUT, HOSTILE
 from faults.stage import (
     KEY,
+    NOTES,
     QUESTION,
     REPORT,
     WIRES,
@@ -264,7 +265,7 @@ async def test_a_full_window_is_emptied_once_and_no_more(times: int, wire: str, 
     script = Overflow(times)
     with WIRES[wire](script) as server:
         settings = settings_for(tmp_path, server)
-        settings.files[0].write_text("".join(f"Line {number}: {'word ' * 30}\n" for number in range(100)))
+        settings.files[0].write_text(NOTES + "".join(f"Line {number}: {'word ' * 30}\n" for number in range(100)))
         result = await start(QUESTION, settings, extras())
         check_left_behind(result.folder, server)
     assert script.overflows == times

@@ -4,7 +4,7 @@ import pytest
 
 from explorer.verify.check import check
 from explorer.verify.claims import Claim, Verdict, Verification
-from explorer.verify.words import note, words_for_writer
+from explorer.verify.words import words_for_writer
 from verify.shelf import source
 
 TEXT = "The mill ground 4,200 tons in 2024.\n\n“Flour is patience,” says Ida Brand, who runs it with 12 people."
@@ -185,14 +185,6 @@ def test_words_for_the_writer() -> None:
     assert "goes on otherwise after “flour is patience”" in told
     assert "S7 is no source of this run" in told
     assert words_for_writer(_check("It ground 4,200 tons [S1].")) == ""
-
-
-def test_a_report_that_cites_nothing_gets_a_note() -> None:
-    """With figures and no citation at all there is a note, in the report's language; otherwise none."""
-    assert "cites no source" in note(_check("It ground 4,200 tons."), "en")
-    assert "没有引用" in note(_check("产量为 4200 吨。"), "zh")
-    assert note(_check("It ground 4,200 tons [S1]. It cost $5."), "en") == ""
-    assert note(_check("Nothing is claimed here."), "en") == ""
 
 
 def test_rates_and_ages_of_posts() -> None:

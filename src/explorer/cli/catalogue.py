@@ -121,7 +121,7 @@ async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> tuple[list
             *outside.tools(_no_store),
             *library_tools(Desk(library, "", dict, _no_store)),
             SearchRunsTool(Past(settings.workspace, "", library), _no_store),
-            FinishTool(lambda: ""),
+            FinishTool(lambda _is_empty: ""),
         ]
         absent = outside.absent
     sandbox = await choose_shell(settings)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from explorer.cli.failures import tell_error
-from explorer.cli.figures import cached, counted, duration, money, tokens
+from explorer.cli.figures import cached, cited, counted, duration, money, tokens
 from explorer.cli.options import RunOptions
 from explorer.cli.output import Outcome, described, emit_outcome, exit_code, token_counts
 from explorer.cli.plain import one_line
@@ -14,11 +14,16 @@ from explorer.cli.report_page import REPORT, print_report
 from explorer.cli.run_view import RunView, session_facts
 from explorer.cli.screen import say
 from explorer.cli.session import Ending
-from explorer.conclusion import LIMIT_REASONS, way_on
 from explorer.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError, StorageError
 from explorer.fold import Fold
 from explorer.run import RunResult
 from explorer.runs import read_records
+from explorer.unfinished import LIMIT_REASONS, way_on
+
+FAILURES = {"failed": "the run failed", "sources_unavailable": "no source could be reached"}
+"""Ends that are told as errors."""
+ENDINGS = {"nothing_found": "nothing found"}
+"""Ends in other words than their status."""
 
 
 @dataclass(frozen=True)
@@ -48,27 +53,25 @@ class Closing:
         if self.options.output is not None and result.report_text:
             _copy(result, Path(self.options.output).expanduser())
         if self.options.output_format == "text":
-            print_report(result.report_text)
+            print_report(result.answer or result.report_text)
         else:
             emit_outcome(outcome, self.options.output_format)
-        if outcome.status == "failed":
-            failure = ExplorerError(
-                f"the run failed: {one_line(result.reason)}",
-                hint=f"go on: {self._way_on(result)}",
-            )
-            tell_error(failure, verbose=0)
+        if outcome.status in FAILURES:
+            words = f"{FAILURES[outcome.status]}: {one_line(result.reason)}"
+            tell_error(ExplorerError(words, hint=f"go on: {self._way_on(result)}"), verbose=0)
         elif not self.options.quiet:
             self._account(result, outcome)
         return outcome.exit_code
 
     def _account(self, result: RunResult, outcome: Outcome) -> None:
-        ending = "complete" if outcome.status == "complete" else f"stopped early ({one_line(result.reason)})"
+        ending = ENDINGS.get(outcome.status, outcome.status)
+        ending += f" ({one_line(result.reason)})" if result.reason else ""
         usage = result.usage
         used = f"{tokens(usage.total_tokens)} tokens{cached(usage.cache_read_tokens, usage.input_tokens)}"
         figures = [money(result.cost_usd), used, duration(result.seconds)]
         evidence = [
             counted(result.sources, "source"),
-            counted(result.citations, "citation"),
+            cited(result.verdicts, result.uncited),
             counted(result.agents, "agent"),
             counted(result.steps, "step"),
         ]
@@ -128,6 +131,7 @@ def seen_outcome(view: RunView, folder: Path | None) -> Outcome:
         run_id=view.run_id,
         folder=str(folder or ""),
         report=str(report) if report and report.is_file() else None,
+        answer=view.answer,
         reason=view.reason,
         cost_usd=view.cost_usd,
         tokens=token_counts(view.usage),
@@ -147,6 +151,7 @@ def _outcome(result: RunResult) -> Outcome:
         folder=str(result.folder),
         report=str(result.report) if result.report else None,
         report_text=result.report_text,
+        answer=result.answer or result.words,
         reason=result.reason,
         cost_usd=result.cost_usd,
         tokens=token_counts(result.usage),
@@ -154,6 +159,8 @@ def _outcome(result: RunResult) -> Outcome:
         agents=result.agents,
         sources=result.sources,
         citations=result.citations,
+        verdicts=result.verdicts,
+        uncited=result.uncited,
         seconds=result.seconds,
         changes=str(result.changes) if result.changes else None,
     )
@@ -163,7 +170,7 @@ def _copy(result: RunResult, target: Path) -> None:
     """Write the copy of the report whole or not at all."""
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        beside.write_text(result.report_text, encoding="utf-8")
+        beside.write_text(result.answer or result.report_text, encoding="utf-8")
         beside.replace(target)
     except OSError as error:
         message = f"the report could not be copied to {target}: {error.strerror}"

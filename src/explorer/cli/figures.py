@@ -1,5 +1,7 @@
 """Figures for people: money, tokens, time."""
 
+from collections.abc import Mapping
+
 THOUSAND = 1_000
 MILLION = 1_000_000
 MINUTE_S = 60
@@ -45,6 +47,14 @@ def percent(part: float | None) -> str:
 def cached(part: int, whole: int) -> str:
     """How much of the input came from the provider's cache, ` (83 % from the cache)`; empty when nothing did."""
     return f" ({percent(part / whole)} from the cache)" if part and whole else ""
+
+
+def cited(verdicts: Mapping[str, int], uncited: int) -> str:
+    """`24 cited sentences (23 supported, 1 unchecked)`: the parts sum to the whole; uncited ones are told apart."""
+    parts = [f"{number} {name.replace('_', ' ')}" for name, number in verdicts.items() if number]
+    whole = counted(sum(verdicts.values()), "cited sentence")
+    more = f", {uncited} uncited" if uncited else ""
+    return f"{whole} ({', '.join(parts)}){more}" if parts else f"{whole}{more}"
 
 
 def size(count: int) -> str:

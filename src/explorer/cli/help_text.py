@@ -100,7 +100,7 @@ Input and output:
   Text piped in next to a QUESTION is a file it is about: stdin.txt.
 
 Exit codes:
-  0 report complete   3 report written, stopped early   6 provider/network down
+  0 report complete   3 partial, nothing found          6 provider/sources down
   1 failed            4 credentials missing/refused     124 out of time
   2 usage or config   5 not found                       130/143 interrupted
 

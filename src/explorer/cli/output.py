@@ -17,7 +17,14 @@ PARTIAL = 3
 TIME_LIMIT = "time limit"
 """What the reason of a run that ran out of time begins with."""
 TOKEN_KINDS = ("input", "output", "cache_read", "cache_write", "reasoning", "total")
-EXIT_CODES = {"complete": 0, "partial": PARTIAL, "failed": 1}
+UNAVAILABLE = 6
+EXIT_CODES = {
+    "complete": 0,
+    "partial": PARTIAL,
+    "nothing_found": PARTIAL,
+    "failed": 1,
+    "sources_unavailable": UNAVAILABLE,
+}
 
 
 @dataclass(frozen=True)
@@ -25,12 +32,15 @@ class Outcome:
     """How a command ended: the same fields for every ending."""
 
     status: str
-    """`complete`, `partial`, `failed`, `interrupted`, or `error` when no run came of it."""
+    """`complete`, `partial`, `nothing_found`, `sources_unavailable`, `failed`, `interrupted`, or `error` when it was
+    ended by an error."""
     exit_code: int
     run_id: str = ""
     folder: str = ""
     report: str | None = None
     report_text: str = ""
+    answer: str = ""
+    """The words that answer a follow-up, or that the model said instead of writing a report; empty otherwise."""
     reason: str = ""
     error: Mapping[str, str] | None = None
     cost_usd: float | None = None
@@ -39,6 +49,11 @@ class Outcome:
     agents: int = 0
     sources: int = 0
     citations: int = 0
+    """Cited sentences of the report, or of the answer."""
+    verdicts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The cited sentences by what a look into their sources found; the parts sum to `citations`."""
+    uncited: int = 0
+    """Sentences with a quote or a figure and no citation; not among `citations`."""
     seconds: float = 0.0
     session: Mapping[str, object] | None = None
     """What the latest session worked with, and why: models, search, shell, limits; None when there was none."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from explorer.cli.figures import counted, size
 from explorer.cli.probes import Finding
-from explorer.conclusion import DRAFT, REPORT, way_on
+from explorer.conclusion import DRAFT, REPORT
 from explorer.errors import StorageError, ToolError
 from explorer.events import JOURNAL_VERSION, Source, Status
 from explorer.fold import Fold
@@ -15,6 +15,7 @@ from explorer.report import without_frontmatter
 from explorer.runs import holder, is_running, journal_path
 from explorer.sandbox.jobs import noted_jobs
 from explorer.tool import Effect
+from explorer.unfinished import way_on
 from explorer.workspace import Workspace, sha256
 
 SHOWN = 5

@@ -77,6 +77,8 @@ class RunView:
     status: str = RUNNING
     """`running`, or how the run ended."""
     reason: str = ""
+    answer: str = ""
+    """The words that answered its latest follow-up, where it ended with such."""
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
     agents: dict[str, AgentView] = field(default_factory=dict[str, AgentView])
@@ -101,7 +103,7 @@ class RunView:
             case RunStarted():
                 self.run_id, self.question, self.started = event.run_id, event.question, record.at
             case RunFinished():
-                self.status, self.reason = event.status.value, event.reason
+                self.status, self.reason, self.answer = event.status.value, event.reason, event.answer
             case RunForked():
                 self.run_id = event.run_id
             case AgentStarted():
@@ -146,7 +148,7 @@ class RunView:
         return sum(agent.steps for agent in self.agents.values())
 
     def _start(self, event: AgentStarted) -> None:
-        self.status, self.reason = RUNNING, ""
+        self.status, self.reason, self.answer = RUNNING, "", ""
         self.agents[event.agent] = AgentView(
             id=event.agent, role=event.role, parent=event.parent, task=event.task, max_steps=event.max_steps
         )
@@ -157,7 +159,7 @@ class RunView:
             return
         match event:
             case AgentContinued():
-                self.status, self.reason = RUNNING, ""
+                self.status, self.reason, self.answer = RUNNING, "", ""
                 agent.status, agent.reason, agent.doing = WORKING, "", "thinking"
                 agent.max_steps = agent.steps + event.max_steps
             case TurnTaken():

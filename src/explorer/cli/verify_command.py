@@ -14,24 +14,27 @@ from explorer.cli.past_runs import RunName
 from explorer.cli.plain import one_line
 from explorer.cli.reading import configured
 from explorer.cli.screen import say
+from explorer.conclusion import written_report
 from explorer.errors import ConfigError, ModelError, StorageError, ToolError
+from explorer.events import Status
 from explorer.fold import Fold
 from explorer.llm.models import OFFLINE, choose
 from explorer.llm.open_clients import Clients
 from explorer.llm.retry import RetryingClient
 from explorer.messages import JsonObject, Request
-from explorer.report import language_of
 from explorer.runs import LATEST, find_run, read_records
 from explorer.settings import Settings, Tier
 from explorer.verify.check import TextOf, check
-from explorer.verify.claims import Claim, Verdict, Verification
+from explorer.verify.claims import Claim, Verdict, Verification, without_uncited
 from explorer.verify.drafts import draft_of
 from explorer.verify.files import claim_rows, text_reader, write_results
 from explorer.verify.judge import Judgements, judge
-from explorer.verify.words import note
+from explorer.verify.soundness import Flaw, Kind, flaws
 from explorer.workspace import Workspace
 
 WRONG = 1
+SAY_NOTHING = frozenset({Status.NOTHING_FOUND, Status.SOURCES_UNAVAILABLE, Status.FAILED})
+"""Ends of runs whose report has no answer in it."""
 JUDGE = "judge"
 LABELS = {
     Verdict.SUPPORTED: "every quote and figure is in a cited source",
@@ -58,16 +61,21 @@ def verify(
 
     Whether a text means what the sentence says, no program can tell; `--judge` asks a model for its opinion.
 
-    Exit code 0: nothing wrong was found; 1: something was not found, or a source is missing.
+    Exit code 0: nothing wrong was found; 1: something was not found, a source is missing, or references lead nowhere.
 
     Example: `explorer verify latest --all`
     """
     settings = configured(options).settings
     folder = find_run(settings.workspace, run)
-    sources = Fold.of(record.event for record in read_records(folder)).sources
+    fold = Fold.of(record.event for record in read_records(folder))
+    sources = fold.sources
     workspace = Workspace(folder)
     draft, text_of = draft_of(workspace), text_reader(workspace)
     verification = check(draft.text, sources, text_of)
+    if is_unfinished := not written_report(fold, workspace):
+        verification = without_uncited(verification)
+    found = _flaws(fold, draft.text, text_of, verification)
+    found = [flaw for flaw in found if not (is_unfinished and flaw.kind is Kind.UNCITED)]
     model = settings.judge if judge_model is None else judge_model
     judged = asyncio.run(_judged(verification.claims, text_of, settings, model)) if model else None
     try:
@@ -75,13 +83,24 @@ def verify(
     except (StorageError, ToolError, OSError) as error:
         say(f"the results could not be kept in the run's folder: {error}")
     if options.output_format == "text":
-        emit(_page(folder, draft.path, verification, judged, is_all=is_all))
+        emit("\n\n".join([_page(folder, draft.path, verification, judged, is_all=is_all), *map(_flaw_line, found)]))
         if not is_all and not options.quiet and verification.claims:
             say(f"  → every cited sentence: explorer verify {folder.name} --all")
     else:
-        remark = note(verification, language_of(draft.text))
-        emit_json(_facts(folder, draft.path, verification, judged) | {"note": remark})
-    return WRONG if verification.faults else 0
+        told = [{"kind": str(flaw.kind), "reason": flaw.reason()} for flaw in found]
+        emit_json(_facts(folder, draft.path, verification, judged) | {"flaws": told})
+    return WRONG if verification.faults or found else 0
+
+
+def _flaws(fold: Fold, draft: str, text_of: TextOf, verification: Verification) -> list[Flaw]:
+    """What is wrong with the report as a whole; one that says that there is nothing to report needs no citation."""
+    is_empty = fold.finished is not None and fold.finished.status in SAY_NOTHING
+    found = flaws(draft, fold.sources, text_of, verification, fold.asked)
+    return [flaw for flaw in found if not (is_empty and flaw.kind is Kind.UNCITED)]
+
+
+def _flaw_line(flaw: Flaw) -> str:
+    return f"Wrong: {one_line(flaw.reason(), 300)}"
 
 
 async def _judged(claims: Sequence[Claim], text_of: TextOf, settings: Settings, model: str) -> Judgements:
@@ -123,7 +142,7 @@ def _facts(folder: Path, path: str, verification: Verification, judged: Judgemen
 
 def _page(folder: Path, path: str, verification: Verification, judged: Judgements | None, *, is_all: bool) -> str:
     counts = verification.counts
-    blocks = [f"{path} of {folder.name}: {counted(counts['total'], 'cited sentence')}", _table(verification)]
+    blocks = [f"{path} of {folder.name}: {counted(counts['total'], 'cited sentence')}, of which", _table(verification)]
     if judged is not None:
         blocks.append(_opinions(judged))
     shown = list(zip(verification.claims, _answers(verification, judged), strict=True))
@@ -132,8 +151,6 @@ def _page(folder: Path, path: str, verification: Verification, judged: Judgement
     blocks += [_entry(claim, answer) for claim, answer in shown]
     if is_all:
         blocks += [_entry(claim, "") for claim in verification.uncited]
-    if remark := note(verification, "en"):
-        blocks.append(remark)
     return "\n\n".join(blocks)
 
 

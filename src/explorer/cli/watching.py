@@ -1,14 +1,15 @@
 """The command `watch`: a running run followed live, or an ended one shown again, without a model."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import yaml
 from cyclopts import Parameter
+from pydantic import BaseModel, ValidationError
 
 from explorer.cli.choosing import screen_for, tap_for
 from explorer.cli.closing import seen_outcome
@@ -24,11 +25,11 @@ from explorer.errors import ConfigError, ExplorerError
 from explorer.events import Record
 from explorer.journal import Observe
 from explorer.runs import LATEST, UNFINISHED, JournalTail, find_run, is_running, read_records
+from explorer.verify.claims import Verdict
 
 LOOK_EVERY_S = 0.05
 LONGEST_PAUSE_S = 2.0
 AT_ONCE = "max"
-CITATIONS = re.compile(r"\A---\n(?:(?!---\n).*\n)*?citations:\n  total: (\d+)\n")
 KEYS = "Ctrl-C: stop watching; the run is not touched"
 
 
@@ -145,9 +146,9 @@ def _tell(view: RunView, folder: Path, options: CommonOptions) -> int:
         view.status = UNFINISHED
     outcome = seen_outcome(view, folder.resolve())
     text = _report_text(folder)
-    outcome = replace(outcome, report_text=text, citations=_citations(text))
+    outcome = replace(outcome, report_text=text, **_counts(text))
     if options.output_format == "text":
-        print_report(text)
+        print_report(view.answer or text)
     else:
         emit_outcome(outcome, options.output_format)
     _say_ending(outcome, options)
@@ -172,7 +173,19 @@ def _report_text(folder: Path) -> str:
         return ""
 
 
-def _citations(report: str) -> int:
-    """As the report's own frontmatter counts them; 0 when it has none."""
-    counted = CITATIONS.search(report)
-    return int(counted[1]) if counted else 0
+class _Counted(BaseModel):
+    """What a report's frontmatter counts."""
+
+    citations: dict[str, Any] = {}
+    uncited: int = 0
+
+
+def _counts(report: str) -> dict[str, Any]:
+    """The cited sentences as the report's own frontmatter counts them; nothing when it has none."""
+    head = report[4:].partition("\n---\n")[0] if report.startswith("---\n") else ""
+    try:
+        counted = _Counted.model_validate(yaml.safe_load(head))
+    except (yaml.YAMLError, ValidationError):
+        return {}
+    verdicts = {str(verdict): counted.citations.get(str(verdict), 0) for verdict in Verdict}
+    return {"citations": sum(verdicts.values()), "verdicts": verdicts, "uncited": counted.uncited}

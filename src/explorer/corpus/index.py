@@ -18,7 +18,7 @@ from explorer.corpus.refreshing import Progress, Refresher
 from explorer.corpus.results import CorpusHits, document_at, find
 from explorer.corpus.schema import DamagedIndexError
 from explorer.corpus.words import understood
-from explorer.errors import ConfigError, ToolError
+from explorer.errors import ConfigError, RefusedCallError, ToolError
 from explorer.settings import Settings
 
 WAIT_S = 60.0
@@ -135,7 +135,7 @@ class Corpus:
         """
         query = understood(question)
         if not query.terms:
-            raise ToolError(f"there is no word to search for in {question[:80]!r}; give the words you look for")
+            raise RefusedCallError(f"there is no word to search for in {question[:80]!r}; give the words you look for")
         return await self._with_index(lambda catalogue: find(self._database, catalogue, query, max_results, glob))
 
     async def read(self, path: str) -> StoredDocument:

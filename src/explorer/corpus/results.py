@@ -11,7 +11,7 @@ from explorer.corpus.database import Database, StoredDocument
 from explorer.corpus.passages import snippet
 from explorer.corpus.ranking import Catalogue, Place, ranked
 from explorer.corpus.words import Query
-from explorer.errors import ToolError
+from explorer.errors import NoSuchThingError
 
 CLOSE_NAMES = 3
 CLOSE_CUTOFF = 0.5
@@ -52,11 +52,11 @@ def find(database: Database, catalogue: Catalogue, query: Query, max_results: in
     """The documents that meet a query, best first, one passage of each.
 
     Raises:
-        ToolError: No document's path meets the glob.
+        NoSuchThingError: No document's path meets the glob.
     """
     only = sorted(_matching(catalogue, glob)) if glob.strip() else None
     if only is not None and not only:
-        raise ToolError(f"no document's path meets the glob {glob!r}; leave it out to search all documents")
+        raise NoSuchThingError(f"no document's path meets the glob {glob!r}; leave it out to search all documents")
     places = ranked(database, query, catalogue, only)
     is_relaxed = not places and query.is_exact
     if is_relaxed:
@@ -96,7 +96,7 @@ def document_at(database: Database, catalogue: Catalogue, path: str) -> StoredDo
     """A document by its path; only what is in the index has one, so that no path leads anywhere else.
 
     Raises:
-        ToolError: The index has no such document; the message names the closest.
+        NoSuchThingError: The index has no such document; the message names the closest.
     """
     asked = unicodedata.normalize("NFC", path.strip()).removeprefix("file:").removeprefix("./")
     number = catalogue.numbers.get(asked)
@@ -104,4 +104,4 @@ def document_at(database: Database, catalogue: Catalogue, path: str) -> StoredDo
         return database.document(number)
     close = difflib.get_close_matches(asked, catalogue.numbers, n=CLOSE_NAMES, cutoff=CLOSE_CUTOFF)
     guess = f"did you mean {', '.join(close)}?" if close else "search_corpus shows the paths there are."
-    raise ToolError(f"there is no document {asked[:200]!r} in the folder's index; {guess}")
+    raise NoSuchThingError(f"there is no document {asked[:200]!r} in the folder's index; {guess}")

@@ -17,6 +17,7 @@ from explorer.llm.offline_report import first_words, links_of
 from explorer.llm.offline_text import words_of
 from explorer.llm.offline_writer import FROM_FILES, REPORT, report_of, write_report
 
+CITED = re.compile(r"\[S\d+")
 NOT_YET = "not finished yet"
 """What a refusal begins with that is said only once."""
 SPARE_SHARE = 0.5
@@ -60,8 +61,8 @@ def lead(desk: Desk) -> Script:
     plan = Plan(understand(desk.task))
     yield from _explore(desk, plan)
     while True:
-        if desk.goes_on and plan.is_cut:
-            # The limits were renewed: what was cut short is done properly now.
+        if desk.goes_on and (plan.is_cut or not plan.paths):
+            # There is room again: what was cut short, or ended before anything was found, is done properly now.
             plan = Plan(plan.wish, steers=plan.steers)
             yield from _explore(desk, plan)
         desk.goes_on = False
@@ -268,7 +269,9 @@ def _finishing(plan: Plan) -> Ask:
     found = len([text for text in plan.texts.values() if read_note(text)])
     summary = first_words(report) or f"The report is in {REPORT}; {found} notes were read."
     links = links_of(report)[:STORY_SUMMARY_LINKS]
-    return Ask("finish_exploration", {"summary": summary, "interesting_links": links})
+    given = {"summary": summary, "interesting_links": links}
+    # A report made of extracts cites whatever it has.
+    return Ask("finish_exploration", given if CITED.search(report) else given | {"nothing_found": True})
 
 
 def _without(report: str, unknown: Sequence[str]) -> str:

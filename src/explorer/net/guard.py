@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from explorer.errors import ToolError
+from explorer.errors import RefusedCallError, ToolError
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """Look up a host's addresses; raises OSError when there are none."""
@@ -83,7 +83,7 @@ UNRESOLVED_S = 60.0
 MAX_UNRESOLVED = 5_000
 
 
-class UrlRefusedError(ToolError):
+class UrlRefusedError(RefusedCallError):
     """A URL that must not be fetched, whatever answers there."""
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
-from explorer.errors import ToolError
+from explorer.errors import NoSuchThingError, ToolError
 from explorer.net.fetch import Web
 from explorer.net.hn_items import AlgoliaUser, FirebaseUser, HnUser, Story
 from explorer.net.hn_search import DayOfStories, HnFound, HnQuery, day_of_stories, search
@@ -114,5 +114,5 @@ class HackerNews:
             except ToolError as error:
                 raise ServiceDownError(f"{failure.message} {error.message}") from error
         if found is None:
-            raise ToolError(f"Hacker News has no user {name!r}; upper and lower case matter in names.")
+            raise NoSuchThingError(f"Hacker News has no user {name!r}; upper and lower case matter in names.")
         return found.user()

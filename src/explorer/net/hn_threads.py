@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from explorer.errors import ToolError
+from explorer.errors import NoSuchThingError, RefusedCallError, ToolError
 from explorer.net.hn_items import STORY_TYPES, AlgoliaItem, FirebaseItem, Story
 from explorer.net.hn_services import HnServices, ServiceDownError
 from explorer.net.threads import Comment, Page, Part, page_of, size, walk
@@ -90,7 +90,7 @@ class HnThreads:
         found = await self._found(item_id)
         if found.kind == "pollopt":
             above = f" It belongs to poll {found.above}: ask for that one." if found.above else ""
-            raise ToolError(f"Item {item_id} is an option of a poll, not a story.{above}")
+            raise RefusedCallError(f"Item {item_id} is an option of a poll, not a story.{above}")
         if found.kind == "comment":
             return await self._below(found, part)
         story = await self._story(item_id, found)
@@ -131,7 +131,7 @@ class HnThreads:
         if isinstance(found.tree, AlgoliaItem):
             return found.tree.story()
         if found.item is None:
-            raise ToolError(f"Hacker News has no item {story_id}. Take ids from get_hn_stories or search_hn.")
+            raise NoSuchThingError(f"Hacker News has no item {story_id}. Take ids from get_hn_stories or search_hn.")
         raise ServiceDownError(f"{found.item.message} {found.tree.message}") from found.item
 
     async def _story_above(self, found: _Found) -> Story:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from explorer.errors import ToolError
+from explorer.errors import NoSuchThingError, ToolError
 from explorer.net.cache import ResponseCache
 from explorer.net.fetch import Fetched, FetchLimits, Web
 from explorer.net.page import Page, ThreadReader
@@ -27,6 +27,8 @@ PDF_LIMITS = FetchLimits(seconds=60.0, body_bytes=32_000_000)
 """Half a PDF is none: its table of contents stands at the end."""
 PAGE_TYPES = "text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.9,application/json;q=0.8,*/*;q=0.5"
 ERROR_HEAD = 4_000
+GONE = frozenset({404, 410})
+"""Answers that say there is no such page."""
 
 
 class PageReader:
@@ -90,12 +92,14 @@ class PageReader:
         except ToolError as error:
             if page and page.text:
                 return page
-            raise ToolError(f"{error.message} (The reader service did not help: {problem})") from error
+            fault = NoSuchThingError if isinstance(error, NoSuchThingError) else ToolError
+            raise fault(f"{error.message} (The reader service did not help: {problem})") from error
 
     async def _directly(self, url: str) -> Page:
         fetched = await self._web.get(url, accept=PAGE_TYPES)
         if fetched.problem:
-            raise ToolError(_error_words(url, fetched))
+            fault = NoSuchThingError if fetched.status in GONE else ToolError
+            raise fault(_error_words(url, fetched))
         kind = kind_of(fetched.body, fetched.content_type)
         if kind not in KINDS:
             raise ToolError(f"{url} is {kind[:80]}, not text. Look for a page about it instead.")

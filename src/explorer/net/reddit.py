@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypeVar
 
-from explorer.errors import ToolError
+from explorer.errors import NoSuchThingError, ToolError
 from explorer.net.arctic_shift import ArcticShift
 from explorer.net.fetch import Web
 from explorer.net.reddit_api import RedditApi
@@ -107,7 +107,9 @@ class Reddit:
                 self._closed[name] = (self._clock() + error.for_s, error.message)
                 reasons.append(f"{name}: {error.message}")
             except RedditRefusedError as error:
-                raise ToolError(f"Reddit does not show {what} through {route.label}: {error.message}.") from error
+                raise NoSuchThingError(
+                    f"Reddit does not show {what} through {route.label}: {error.message}."
+                ) from error
         raise ToolError(
             f"Reddit is not available for {what}. {_sentence(reasons)} Look for the same with web_search or search_hn, "
             "and say that Reddit could not be read."

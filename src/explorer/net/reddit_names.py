@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from explorer.errors import ToolError
+from explorer.errors import RefusedCallError
 
 ID = r"[0-9a-z]{1,13}"
 HOSTS = re.compile(r"(?:(?:www|old|new|np|i|m|amp|sh|[a-z]{2})\.)?reddit\.com")
@@ -30,14 +30,14 @@ def post_named(text: str) -> PostName:
     """A post from its id, its full name (`t3_abc`), `post/comment`, or an address.
 
     Raises:
-        ToolError: It is none of these.
+        RefusedCallError: It is none of these.
     """
     words = text.strip()
     if name := post_at(words):
         return name
     if match := PAIR.fullmatch(words):
         return PostName(match["post"].lower(), (match["comment"] or "").lower())
-    raise ToolError(
+    raise RefusedCallError(
         f'"{" ".join(words.split())[:80]}" names no Reddit post: give its id as get_reddit_posts shows it, or its '
         "address with /comments/ in it."
     )
@@ -62,10 +62,12 @@ def subreddit_named(text: str) -> str:
     """A subreddit's bare name, or several joined by `+`; `all` is Reddit as a whole.
 
     Raises:
-        ToolError: It is no such name.
+        RefusedCallError: It is no such name.
     """
     words = re.sub(r"^(?:https?://)?(?:[a-z]+\.)?reddit\.com", "", text.strip(), flags=re.IGNORECASE)
     name = re.sub(r"^/?r/", "", words, flags=re.IGNORECASE).strip("/")
     if not SUBREDDIT.fullmatch(name):
-        raise ToolError(f'"{" ".join(text.split())[:80]}" is no subreddit\'s name: write e.g. python, or python+rust.')
+        raise RefusedCallError(
+            f'"{" ".join(text.split())[:80]}" is no subreddit\'s name: write e.g. python, or python+rust.'
+        )
     return name

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from explorer.errors import ExplorerError, ToolError
+from explorer.errors import ExplorerError, RefusedCallError
 from explorer.events import (
     AgentContinued,
     AnyEvent,
@@ -106,13 +106,13 @@ class SeenLinks:
         """The address to fetch: as it was seen, whatever the spelling it is asked for in.
 
         Raises:
-            ToolError: It was not seen, or enough links to its site were followed.
+            RefusedCallError: It was not seen, or enough links to its site were followed.
         """
         self._listen()
         asked = shown(url).strip()
         key = key_of(asked if "://" in asked else f"//{asked}")
         if not key or key in self._composed or not (await self._is_given(key) or key in self._linked):
-            raise ToolError(
+            raise RefusedCallError(
                 f"{url[:300]} was not in the question, in a search result or on a page read; search for it, "
                 "or read a page that links to it."
             )
@@ -135,7 +135,7 @@ class SeenLinks:
                 self._spent[site] = self._spent.get(site, 0) + 1
         spent = self._spent.get(site, 0)
         if spent >= LINKS_PER_SITE:
-            raise ToolError(
+            raise RefusedCallError(
                 f"{spent} links to {site} were followed already, which is enough for one run; search for what you "
                 "need there, or use another source."
             )

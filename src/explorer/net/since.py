@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from explorer.errors import ConfigError, ToolError
+from explorer.errors import ConfigError, RefusedCallError
 
 UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 AGO = re.compile(r"(?:(?:the\s+)?(?:last|past)\s+)?(\d{1,5})\s*([hdw])[a-z]*(?:\s+ago)?", re.IGNORECASE)
@@ -50,7 +50,7 @@ def since_time(text: str, now: datetime, zone: tzinfo = UTC) -> datetime | None:
     """The beginning of the time meant, seen from `now`; None when nothing is given.
 
     Raises:
-        ToolError: It is no time that is understood.
+        RefusedCallError: It is no time that is understood.
     """
     return window(text, "", now, zone).start
 
@@ -61,12 +61,12 @@ def window(since: str, until: str, now: datetime, zone: tzinfo = UTC) -> Window:
     A span in `until` is that long ago: `since="7d", until="24h"` leaves out the last day.
 
     Raises:
-        ToolError: One of them is not understood, or the end lies before the beginning.
+        RefusedCallError: One of them is not understood, or the end lies before the beginning.
     """
     start = _stretch("since", since, now, zone)[0] if since.strip() else None
     end = _stretch("until", until, now, zone)[not AGO.fullmatch(until.strip())] if until.strip() else None
     if start and end and start >= end:
-        raise ToolError(f'until="{until[:40]}" lies before since="{since[:40]}": nothing can be between them.')
+        raise RefusedCallError(f'until="{until[:40]}" lies before since="{since[:40]}": nothing can be between them.')
     return Window(start, end)
 
 
@@ -74,7 +74,7 @@ def days_in(text: str, now: datetime, zone: tzinfo, most: int) -> tuple[date, ..
     """The days meant by one time or by two with `..` between them, none behind today, in order.
 
     Raises:
-        ToolError: Not understood, too many, or all still to come.
+        RefusedCallError: Not understood, too many, or all still to come.
     """
     first, _, last = text.partition("..")
     start, end = _stretch("date", first, now, zone)
@@ -86,12 +86,12 @@ def days_in(text: str, now: datetime, zone: tzinfo, most: int) -> tuple[date, ..
         begin += timedelta(days=1)  # the last seven days end with today
     close = min((end - timedelta(microseconds=1)).astimezone(zone).date(), today)
     if begin > today:
-        raise ToolError(f'date="{text[:60]}" is still to come: today is {today}.')
+        raise RefusedCallError(f'date="{text[:60]}" is still to come: today is {today}.')
     count = (close - begin).days + 1
     if count < 1:
-        raise ToolError(f'date="{text[:60]}" ends before it begins.')
+        raise RefusedCallError(f'date="{text[:60]}" ends before it begins.')
     if count > most:
-        raise ToolError(f'date="{text[:60]}" means {count} days; ask for at most {most} at a time.')
+        raise RefusedCallError(f'date="{text[:60]}" means {count} days; ask for at most {most} at a time.')
     return tuple(begin + timedelta(days=number) for number in range(count))
 
 
@@ -111,7 +111,7 @@ def _stretch(field: str, text: str, now: datetime, zone: tzinfo) -> tuple[dateti
         moment = datetime.fromisoformat(words)
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise ToolError(f'{field}="{words[:40]}" is not understood: write {UNDERSTOOD}.') from error
+        raise RefusedCallError(f'{field}="{words[:40]}" is not understood: write {UNDERSTOOD}.') from error
     return moment, moment
 
 

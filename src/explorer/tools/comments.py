@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field
 
-from explorer.errors import ToolError
+from explorer.errors import RefusedCallError, ToolError
 from explorer.evidence import Store
 from explorer.net.hackernews import HackerNews
 from explorer.net.hn_services import ServiceDownError
@@ -40,6 +40,7 @@ class GetCommentsTool(Tool):
     name: ClassVar[str] = "get_comments"
     description = "Read the discussion under a Hacker News or Reddit post."
     arguments: ClassVar[type[Arguments]] = GetCommentsArguments
+    is_lookup: ClassVar[bool] = True
 
     def __init__(self, hackernews: HackerNews, reddit: Reddit, store: Store) -> None:
         self._hackernews = hackernews
@@ -78,7 +79,7 @@ def _hn_item(post_id: str) -> int:
         text = item
     number = text.rpartition("/")[2]
     if not HN_ID.fullmatch(number):
-        raise ToolError(
+        raise RefusedCallError(
             f'"{" ".join(post_id.split())[:80]}" names no item of Hacker News: give its number, or the address with '
             "item?id= in it. For Reddit, set platform=reddit."
         )

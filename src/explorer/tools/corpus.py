@@ -12,7 +12,7 @@ from explorer.corpus.database import StoredDocument
 from explorer.corpus.index import Corpus
 from explorer.corpus.passages import page_at
 from explorer.corpus.results import CorpusHit, modified_date
-from explorer.errors import ToolError
+from explorer.errors import RefusedCallError
 from explorer.evidence import SourceDraft, Store, fence, visible
 from explorer.tool import Arguments, Tool, ToolResult
 
@@ -42,6 +42,7 @@ class SearchCorpusTool(Tool):
     name: ClassVar[str] = "search_corpus"
     description = "Search the user's own folder, before anything else."
     arguments: ClassVar[type[Arguments]] = SearchCorpusArguments
+    is_lookup: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
     """The first call may have to index the folder, which has bounds of its own."""
 
@@ -85,6 +86,7 @@ class ReadDocumentTool(Tool):
     name: ClassVar[str] = "read_document"
     description = f"Read a document of that folder, {PAGE_CHARS} characters at a time."
     arguments: ClassVar[type[Arguments]] = ReadDocumentArguments
+    is_lookup: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
     """As for `search_corpus`."""
 
@@ -98,7 +100,7 @@ class ReadDocumentTool(Tool):
         document = await self._corpus.read(asked.path)
         if asked.offset and asked.offset >= len(document.text):
             size = len(document.text)
-            raise ToolError(f"offset={asked.offset} is behind the end: {document.path} has {size} characters.")
+            raise RefusedCallError(f"offset={asked.offset} is behind the end: {document.path} has {size} characters.")
         (source,) = await self._store([_draft(document)])
         content = _document_lines(source.id, document, asked.offset)
         return ToolResult(success=True, content=content, metadata={"sources": [source.id]})

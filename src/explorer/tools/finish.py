@@ -13,6 +13,8 @@ class FinishArguments(Arguments):
     """Of `finish_exploration`."""
 
     summary: str = Field(min_length=1, description="What was found, what is not known")
+    nothing_found: bool = False
+    """The services answered, and had nothing relevant."""
     interesting_links: list[str] = Field(default=[], description="URLs, best first")
 
 
@@ -20,20 +22,18 @@ class FinishTool(Tool):
     """End the run, once the report can be handed over."""
 
     name = "finish_exploration"
-    description = (
-        "End the exploration, in a turn of its own. Refused while report.md is missing, empty, or cites unknown ids."
-    )
+    description = "End the exploration, in a turn of its own. Refused while report.md is missing or faulty."
     arguments = FinishArguments
     is_parallel = False
     ends_agent = True
 
-    def __init__(self, problem: Callable[[], str]) -> None:
-        """Take a function that says why the report cannot be handed over; empty when it can."""
+    def __init__(self, problem: Callable[[bool], str]) -> None:
+        """Take a function that says why the report cannot be handed over, also where nothing was found; or nothing."""
         self._problem = problem
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """Finish, or say what is missing."""
-        problem = self._problem()
+        problem = self._problem(arguments["nothing_found"])
         if problem:
             raise ToolError(problem)
         return ToolResult(success=True, content="Finished.", metadata={"links": arguments["interesting_links"]})

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
-from explorer.errors import ToolError
+from explorer.errors import RefusedCallError, ToolError
 from explorer.evidence import SourceDraft, Store, fence
 from explorer.net.hackernews import HackerNews
 from explorer.net.hn_items import HnUser, SearchHit
@@ -81,6 +81,8 @@ class _Group:
 class _HackerNewsTool(Tool):
     """What they share; `zone` is the asker's, for days."""
 
+    is_lookup: ClassVar[bool] = True
+
     def __init__(self, client: HackerNews, store: Store, now: Callable[[], datetime], zone: tzinfo = UTC) -> None:
         self._client = client
         self._store = store
@@ -150,7 +152,9 @@ class HnSearchTool(_HackerNewsTool):
         asked = SearchArguments(**arguments)
         tags = asked.tags.replace(" ", "")
         if tags and not TAGS.fullmatch(tags):
-            raise ToolError(f'tags="{asked.tags[:60]}" is not understood: write e.g. story, comment or author_<name>.')
+            raise RefusedCallError(
+                f'tags="{asked.tags[:60]}" is not understood: write e.g. story, comment or author_<name>.'
+            )
         span = window(asked.since, asked.until, self._now(), self._zone)
         query = HnQuery(asked.query, _second(span.start), _second(span.end), is_by_date=asked.sort == "date", tags=tags)
         found = await _or_advise(
@@ -188,7 +192,9 @@ class HnUserTool(_HackerNewsTool):
         """Show the profile."""
         name = UserArguments(**arguments).name.strip()
         if not USER_NAME.fullmatch(name):
-            raise ToolError(f'"{one_line(name)[:40]}" is no name of a Hacker News user: letters, digits, _ and -.')
+            raise RefusedCallError(
+                f'"{one_line(name)[:40]}" is no name of a Hacker News user: letters, digits, _ and -.'
+            )
         user = await _or_advise(self._client.user(name), "Try search_hn with tags=author_<name>.")
         facts = _user_facts(user)
         text = f"{user.name}: {facts}\n\n{user.about}".strip()

@@ -33,6 +33,7 @@ class RedditPostsTool(Tool):
     name: ClassVar[str] = "get_reddit_posts"
     description = "List a subreddit's posts, or search it."
     arguments: ClassVar[type[Arguments]] = RedditPostsArguments
+    is_lookup: ClassVar[bool] = True
 
     def __init__(self, client: Reddit, store: Store, now: Callable[[], datetime]) -> None:
         self._client = client

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from explorer.errors import ToolError
+from explorer.errors import RefusedCallError
 from explorer.evidence import SourceDraft, Store, fence, visible
 from explorer.net.page import STALE, Page, is_stale
 from explorer.net.pages import PageReader
@@ -43,6 +43,7 @@ class ReadWebpageTool(Tool):
         "alone."
     )
     arguments: ClassVar[type[Arguments]] = ReadWebpageArguments
+    is_lookup: ClassVar[bool] = True
 
     def __init__(
         self, client: PageReader, store: Store, now: Callable[[], datetime], check: CheckAddress = as_asked
@@ -59,7 +60,7 @@ class ReadWebpageTool(Tool):
         page = _dated(await self._client.read(address), self._now())
         text = visible(page.text)
         if asked.offset and asked.offset >= len(text):
-            raise ToolError(f"offset={asked.offset} is behind the end: {page.url} has {len(text)} characters.")
+            raise RefusedCallError(f"offset={asked.offset} is behind the end: {page.url} has {len(text)} characters.")
         draft = SourceDraft(
             url=page.url,
             title=page.title,

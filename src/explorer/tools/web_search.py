@@ -33,6 +33,7 @@ class TavilySearchTool(Tool):
     name: ClassVar[str] = "web_search"
     description = "Search the web for pages to read."
     arguments: ClassVar[type[Arguments]] = WebSearchArguments
+    is_lookup: ClassVar[bool] = True
 
     def __init__(self, client: WebSearch, store: Store, now: Callable[[], datetime], zone: tzinfo = UTC) -> None:
         self._client = client

@@ -56,13 +56,23 @@ class Verification(Frozen):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Claims by verdict, and their total."""
+        """Claims by verdict, and their total, which the parts sum to."""
         return count(self.claims)
+
+    @property
+    def verdicts(self) -> dict[str, int]:
+        """Claims by verdict."""
+        return {name: number for name, number in self.counts.items() if name != "total"}
 
     @property
     def faults(self) -> tuple[Claim, ...]:
         """Claims that are not found, or whose source is missing."""
         return tuple(one for one in self.claims if one.verdict in {Verdict.NOT_FOUND, Verdict.SOURCE_MISSING})
+
+
+def without_uncited(verification: Verification) -> Verification:
+    """Of a report that the engine wrote, whose own sentences need no citation."""
+    return verification.model_copy(update={"uncited": ()})
 
 
 def count(claims: Sequence[Claim]) -> dict[str, int]:

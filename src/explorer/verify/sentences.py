@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from explorer.report import CITATION, without_frontmatter
+from explorer.verify.notice import without_notice
 from explorer.verify.quotes import QUOTED
 
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
@@ -136,6 +137,8 @@ def _lines(draft: str) -> list[str]:
     clean = re.sub("[\ue000\ue001]", "", draft).replace("\r\n", "\n").replace("\r", "\n")
     body = without_frontmatter(clean)
     head = clean[: len(clean) - len(body)] if clean.endswith(body) else ""
+    # Only a report that the engine wrote has a frontmatter; a notice is its own, and claims nothing.
+    body = without_notice(body) if head else body
     text = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), "\n" * head.count("\n") + body)
     return _without_references(_marked(_without_code(text)).split("\n"))
 

@@ -15,10 +15,6 @@ ADVICE = (
     "out a third. "
     "Leave all other sentences as they are."
 )
-NOTES = {
-    "en": "This report cites no source, although it has quotes or figures ({count} sentences).",
-    "zh": "本报告含有引文或数字（{count} 句），但没有引用任何来源。",
-}
 
 
 def words_for_writer(verification: Verification) -> str:
@@ -39,10 +35,3 @@ def _fault(claim: Claim) -> str:
     if claim.verdict is Verdict.SOURCE_MISSING or not absent:
         what = claim.reason
     return f"- line {claim.line}: {sentence}\n  {what}"
-
-
-def note(verification: Verification, language: str) -> str:
-    """A line for the head of a report that makes claims and cites nothing at all; empty for every other."""
-    if verification.claims or not verification.uncited:
-        return ""
-    return NOTES.get(language, NOTES["en"]).format(count=len(verification.uncited))
