@@ -208,6 +208,7 @@ def test_a_helper_is_a_file(tmp_path: Path) -> None:
     assert f"{tmp_path}/skeptic.md" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
     """The lines for embedding work as they stand, and end with a complete run."""
     (program,) = _blocks("python")
