@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Self
 
-from vendor_rules import anthropic, anthropic_thinking, openai_chat, openai_responses, rule
+from vendor_rules import anthropic, anthropic_cache, anthropic_thinking, openai_chat, openai_responses, rule
 
 JsonObject = dict[str, Any]
 
@@ -319,6 +319,11 @@ class AnthropicServer(ModelServer):
     rules = anthropic.RULES
     thinks = False
     """Whether every reply has reasoning, as those of current models do."""
+
+    def __init__(self, script: Script, *, rules: rule.RuleSet | None = None, expects_refusals: bool = False) -> None:
+        super().__init__(script, rules=rules, expects_refusals=expects_refusals)
+        self.cache = anthropic_cache.PromptCache()
+
     stops: ClassVar[Mapping[str, str]] = {
         "end": "end_turn",
         "pause": "pause_turn",
@@ -345,6 +350,7 @@ class AnthropicServer(ModelServer):
 
     def render(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
         """Write a reply as tagged stream events."""
+        self.cache.take(self.requests[number])
         read, written = reply.usage.get("cache_read", 0), reply.usage.get("cache_write", 0)
         usage = {
             "input_tokens": reply.usage.get("input", 0),

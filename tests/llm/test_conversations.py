@@ -60,6 +60,12 @@ async def client_for(wire: str, url: str, timeouts: Timeouts) -> AsyncGenerator[
         yield client
 
 
+def answering(turn: Turn, given: Results) -> Results:
+    """Results with the ids of the calls they answer: some servers give calls ids of their own."""
+    pairs = zip(turn.calls, given.results, strict=True)
+    return Results(results=tuple(one.model_copy(update={"id": call.id}) for call, one in pairs))
+
+
 async def converse(conversation: Conversation, wire: str, url: str) -> Turn:
     """Ask once per reply, going on with what was said."""
     timeouts = FAST if conversation.is_fast else Timeouts()
@@ -71,7 +77,7 @@ async def converse(conversation: Conversation, wire: str, url: str) -> Turn:
             if turn.calls:
                 contents = [call.problem or f"content of {call.arguments}" for call in turn.calls]
                 has_problem = any(call.problem for call in turn.calls)
-                answers = (results(wire, *contents, is_error=has_problem),)
+                answers = (answering(turn, results(wire, *contents, is_error=has_problem)),)
             history = (*history, turn, *answers, *conversation.then)
             turn = await client.generate(request_for(history))
     return turn

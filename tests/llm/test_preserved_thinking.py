@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from explorer.context import ASK
 from explorer.errors import ModelError
 from explorer.events import Status, TurnTaken
 from explorer.history import MAX_REASONING_REFUSALS
@@ -18,55 +17,14 @@ from explorer.messages import Message, Request, Turn, UserText
 from explorer.records import encode_all
 from explorer.run import Extras, resume, start
 from explorer.runs import journal_path, read_records
-from explorer.settings import Limits, Secrets, Services, Settings
-from model_servers import Asked, ModelServer, Reply, ThinkingServer
+from explorer.settings import Settings
+from llm.long_run import QUESTION, Reader, settings
+from model_servers import Asked, Reply, ThinkingServer
 from vendor_rules import rule
 from vendor_rules.anthropic_thinking import placed
 from vendor_rules.rule import Refusal, Rule, RuleSet
 
-QUESTION = "What does the plant's log say?"
-LINE = "The plant fed the grid on day {}, and its log says when and how much it was, hour by hour."
-LINES_A_STEP = 80
 RUN = "run"
-NOTES = "I read the log up to where I am [S1]; nothing was tried in vain; the rest is still to be read."
-REPORT = '# The log\n\nThe log says "The plant fed the grid on day 1" [S1].\n'
-
-
-class Reader:
-    """A model that reads a long file piece by piece, with many words each time, and then writes the report."""
-
-    def __init__(self, steps: int, words: int) -> None:
-        self._steps, self._words = steps, words
-        self._taken = 0
-
-    def __call__(self, asked: Asked) -> Reply:
-        """Say what comes next."""
-        if asked.said[-1] == ASK:
-            return Reply(text=NOTES)
-        self._taken += 1
-        if self._taken <= self._steps:
-            first = (self._taken - 1) * LINES_A_STEP + 1
-            piece = {"filepath": "inputs/log.txt", "start_line": first, "end_line": first + LINES_A_STEP - 1}
-            text = f"Piece {self._taken}. " + "word " * (self._words // 5)
-            return Reply(text=text, calls=[("read_file", piece), ("list_files", {"path": f"part-{self._taken}"})])
-        if self._taken == self._steps + 1:
-            return Reply(thinking="All is read.", calls=[("write_file", {"filepath": "report.md", "content": REPORT})])
-        return Reply(calls=[("finish_exploration", {"summary": "It fed the grid each day."})])
-
-
-def settings(server: ModelServer, tmp_path: Path, steps: int) -> Settings:
-    log = tmp_path / "log.txt"
-    log.write_text("".join(f"{LINE.format(day + 1)}\n" for day in range(steps * LINES_A_STEP)))
-    return Settings(  # noqa: S604 - `shell` is a setting, and no command
-        workspace=tmp_path / "workspace",
-        reports_dir=tmp_path / "reports",
-        model="anthropic:claude-opus-5-5",
-        files=(log,),
-        services=Services(anthropic_url=server.url),
-        secrets=Secrets(anthropic_key=SecretStr("key")),
-        limits=Limits(max_steps=steps + 50, max_agents=0),
-        shell="off",
-    )
 
 
 def kinds_of(run: Path) -> Counter[str]:
@@ -83,11 +41,14 @@ async def test_a_long_run_ends_complete(tmp_path: Path, steps: int, words: int, 
         here = settings(server, tmp_path, steps)
         result = await start(QUESTION, here, Extras(run_id=RUN))
     kinds = kinds_of(here.workspace / RUN)
-    assert (result.status, kinds["turn_failed"]) == (Status.COMPLETE, 0)
+    assert (result.status, result.reason, kinds["turn_failed"]) == (Status.COMPLETE, "", 0)
     assert kinds["compacted"] >= cleared
     assert kinds["summarised"] >= summarised
+    edits = kinds["compacted"] + kinds["summarised"]
+    # An edit costs what it costs; nothing else makes an entry of the cache useless.
+    assert server.cache.missed <= edits
     # Reasoning did go back, behind edits, too, or the rule would hold of itself.
-    assert server.kept["A1"] == server.kept["A3"] >= len(server.requests) - 1 - cleared - summarised - 3
+    assert server.kept["A1"] == server.kept["A3"] >= len(server.requests) - 2 - edits
 
 
 class OneTooMany(BoundReasoning):

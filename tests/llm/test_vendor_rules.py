@@ -7,8 +7,9 @@ import urllib.request
 import pytest
 
 from model_servers import SERVERS, ModelServer, OpenAIServer, Reply
-from vendor_rules import compatible, openai_chat
-from vendor_rules.rule import Asked, Rule, RuleSet
+from vendor_rules import anthropic_violations, compatible, openai_chat
+from vendor_rules.anthropic_cache import PromptCache
+from vendor_rules.rule import Asked, JsonObject, Rule, RuleSet
 
 CHAT_SETS = (openai_chat.RULES, *compatible.DIALECTS)
 SETS = [(server, server.rules) for server in SERVERS] + [(OpenAIServer, rules) for rules in CHAT_SETS]
@@ -40,3 +41,19 @@ def test_a_server_refuses_a_request_that_breaks_a_rule(server: type[ModelServer]
         assert expected is not None
         assert (status, [name for name, _ in running.refused]) == (expected.status, [rule.id])
         assert json.loads(body)["error"]["message"] == expected.message
+
+
+def test_an_entry_too_far_before_a_mark_is_counted_as_missed() -> None:
+    """The cache is no rule, but what it would not find is counted: here 30 blocks after the last mark."""
+    cache, body = PromptCache(), anthropic_violations.valid().body
+    cache.take(body)
+    cache.take(body)
+    assert cache.missed == 0
+    last: list[JsonObject] = body["messages"][-1]["content"]
+    last[-1]["cache_control"] = {"type": "ephemeral"}
+    cache.take(body)
+    del last[-1]["cache_control"]
+    last += [{"type": "text", "text": f"Note {number}."} for number in range(30)]
+    last[-1]["cache_control"] = {"type": "ephemeral"}
+    cache.take(body)
+    assert cache.missed == 1

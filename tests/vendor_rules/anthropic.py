@@ -209,7 +209,7 @@ def _metadata(asked: Asked) -> Refusal | None:
 
 
 def _size(asked: Asked) -> Refusal | None:
-    size = len(json.dumps(asked.body, ensure_ascii=False).encode("utf-8", "replace"))
+    size = int(asked.headers.get("content-length", 0)) or len(json.dumps(asked.body))
     return Refusal("Request exceeds the maximum size", 413, "request_too_large") if size > MAX_BYTES else None
 
 
@@ -242,7 +242,10 @@ def _prefill(asked: Asked) -> Refusal | None:
 def _empty_message(asked: Asked) -> Refusal | None:
     for number, message in enumerate(_messages(asked)):
         if not message.get("content"):
-            return Refusal(f"messages.{number}: all messages must have non-empty content")
+            return Refusal(
+                f"messages.{number}: all messages must have non-empty content except for the optional final assistant "
+                "message"
+            )
     return None
 
 
@@ -430,7 +433,9 @@ def _strict(asked: Asked) -> Refusal | None:
 
 
 def _misplaced(asked: Asked, why: str) -> Placed | None:
-    found = misplaced(asked.body)
+    if "misplaced" not in asked.noted:
+        asked.noted["misplaced"] = misplaced(asked.body)
+    found = asked.noted["misplaced"]
     return found[0] if found is not None and found[1] == why else None
 
 
@@ -546,7 +551,7 @@ RULES = RuleSet(
         Rule(
             "A23",
             "the first message is the user's",
-            "github.com/anthropics/anthropic-sdk-python, recorded answer",
+            "livekit/agents #669",
             _first,
             violations.assistant_first,
         ),
@@ -557,7 +562,7 @@ RULES = RuleSet(
             _prefill,
             violations.prefill,
         ),
-        Rule("A24", "no message is empty", "recorded answer", _empty_message, violations.empty_message),
+        Rule("A24", "no message is empty", "anthropics/claude-code #6774", _empty_message, violations.empty_message),
         Rule(
             "A25",
             "blocks have only the fields of their type",
@@ -599,7 +604,7 @@ RULES = RuleSet(
             violations.call_id,
             _has_calls,
         ),
-        Rule("A31", "no two calls have one id", "recorded answer", _unique_calls, violations.same_id, _has_calls),
+        Rule("A31", "no two calls have one id", "trycua/cua #524", _unique_calls, violations.same_id, _has_calls),
         Rule(
             "A32", "every call is answered in the next message", TOOLS, _unanswered, violations.unanswered, _has_calls
         ),
@@ -633,7 +638,14 @@ RULES = RuleSet(
             violations.tool_name,
             _has_tools,
         ),
-        Rule("A40", "tool names are unique", "recorded answer", _unique_tools, violations.same_tool, _has_tools),
+        Rule(
+            "A40",
+            "tool names are unique",
+            "danny-avila/LibreChat #13162",
+            _unique_tools,
+            violations.same_tool,
+            _has_tools,
+        ),
         Rule(
             "A41",
             "tools have only the fields the API knows",
@@ -646,7 +658,7 @@ RULES = RuleSet(
         Rule(
             "A43",
             "a schema has no oneOf, allOf or anyOf at its top",
-            "anthropics/claude-code, recorded answer",
+            "anthropics/claude-code #40075",
             _schema_choice,
             violations.schema_choice,
             _has_tools,
@@ -654,7 +666,7 @@ RULES = RuleSet(
         Rule(
             "A44",
             "a strict tool forbids further properties",
-            f"{DOCS}/build-with-claude/structured-outputs",
+            "vercel/ai #20681",
             _strict,
             violations.strict,
             _has_tools,

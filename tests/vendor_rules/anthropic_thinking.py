@@ -115,10 +115,11 @@ def misplaced(body: JsonObject) -> tuple[Placed, str] | None:
 
 def _json(value: object) -> bytes:
     """A value as bytes, without cache marks."""
-    return json.dumps(_bare(value), sort_keys=True).encode()
+    return json.dumps(bare(value), sort_keys=True).encode()
 
 
-def _bare(value: Any) -> Any:  # noqa: ANN401 - JSON
+def bare(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Leave the cache marks out of a value."""
     if isinstance(value, dict):
-        return {name: _bare(inner) for name, inner in value.items() if name != "cache_control"}  # pyright: ignore[reportUnknownVariableType]
-    return [_bare(inner) for inner in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+        return {name: bare(inner) for name, inner in value.items() if name != "cache_control"}  # pyright: ignore[reportUnknownVariableType]
+    return [bare(inner) for inner in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]

@@ -19,6 +19,8 @@ class Asked:
     body: JsonObject
     headers: dict[str, str] = field(default_factory=dict[str, str])
     """Names in lower case."""
+    noted: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What one rule's check found out and another one's needs, too."""
 
 
 @dataclass(frozen=True)
