@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from loguru import logger
+
 from explorer.settings import Limits
 
 EXPLORATION_SHARE = 0.95
@@ -231,6 +233,8 @@ class Budget:
 
     def wind_down(self, reason: str) -> None:
         """From now on only the report is worked on. The first reason stays."""
+        if not self._wind_down:
+            logger.warning("only the report is worked on from here: {}", reason)
         self._wind_down = self._wind_down or reason
 
     def withdraw(self, reason: str) -> None:

@@ -26,6 +26,7 @@ from explorer.llm.models import AUTO, OFFLINE
 from explorer.llm.open_clients import Patience
 from explorer.messages import Frozen, LLMClient, Usage, mend_text
 from explorer.redaction import Redactor
+from explorer.run_log import RunLog, log_closed, log_opened, log_written
 from explorer.runs import free_run_id, read_records
 from explorer.session_record import SessionReasons, session_configured
 from explorer.settings import Settings
@@ -246,9 +247,10 @@ async def _live(
     """One life of a run: from opening the journal to its end, however it ends."""
     started = extras.clock()
     settings = equipment.settings
-    observers = [extras.observe] if extras.observe else []
+    observers = [RunLog().observe, *([extras.observe] if extras.observe else [])]
     redactor = Redactor(settings.secret_texts())
     journal = Journal.open(folder / ".explorer", extras.now, observers, extras.reach, redactor)
+    log_opened(folder.name, journal.records)
     try:
         fold = Fold.of(record.event for record in journal.records)
 
@@ -266,8 +268,10 @@ async def _live(
         extras.stop.attach(budget)
         life = Life(folder, settings, extras.now, extras.clock, fold, record, records)
         conclusion = await life.lead(equipment, budget, "" if isinstance(asked, RunStarted) else asked)
+        log_written(report_path(folder), len(conclusion.verification.claims))
     finally:
         journal.close()
+        log_closed(folder.name)
     return RunResult(
         run_id=folder.name,
         folder=folder,

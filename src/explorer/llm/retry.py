@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from loguru import logger
+
 from explorer.errors import ModelError, ModelFault
 from explorer.messages import LLMClient, Request, Turn
 
@@ -156,6 +158,7 @@ class RetryingClient:
             attempt += 1
             try:
                 async with self._gate.slot():
+                    logger.debug("model asked: {} {}, {} messages", request.agent, request.model, len(request.history))
                     turn = await self._client.generate(request)
             except ModelError as error:
                 wait_s = self._wait_s(error, attempt, waited_s)

@@ -23,6 +23,7 @@ from explorer.net.answer import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
 from explorer.net.cache import ResponseCache
 from explorer.net.caller import Caller
 from explorer.net.disk_cache import CacheKey, DiskCache
+from explorer.net.fetch_log import logged, logged_failure
 from explorer.net.guard import Guard
 from explorer.net.headers import keep_s, retry_after_s
 from explorer.net.politeness import Politeness
@@ -144,18 +145,18 @@ class Web:
         async with self._locks.setdefault(key, asyncio.Lock()):
             kept = self._cache.get(key)
             if kept and kept.serves(limits):
-                return kept
+                return logged(kept)
             failed_at, failure = self._failures.get(key, (-1.0, None))
             if failure and failed_at >= asked:
                 raise type(failure)(failure.message, hint=failure.hint) from failure
             try:
                 fetched = await self._brought(order)
             except ToolError as error:
-                self._failures[key] = (self._clock(), error)
+                self._failures[key] = (self._clock(), logged_failure(order.url.host, error))
                 raise
             if not fetched.problem:
                 self._cache.put(key, replace(fetched, from_cache=True), size=len(fetched.body))
-            return fetched
+            return logged(fetched)
 
     async def _brought(self, order: _Order) -> Fetched:
         """From the workspace's cache, else from the network."""

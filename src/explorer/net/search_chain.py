@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+from loguru import logger
+
 from explorer.errors import ToolError
 from explorer.net.search import OTHER_TOOLS, SearchFailedError, WebAnswer, WebQuery, WebSearch
 
@@ -83,8 +85,10 @@ class SearchChain:
                 answer = await engine.search(query)
             except SearchFailedError as error:
                 failed.append(error)
+                logger.warning("web search failed: {} {}", error.engine, error.problem)
                 self._rests[engine.name] = _Rest(self._clock() + error.rest_s, error)
                 continue
+            logger.info("web search: {} gave {} results", engine.name, len(answer.hits))
             told = [*failed, *self._passed_over(engine, resting, failed)]
             self._rests.pop(engine.name, None)
             return replace(answer, notes=(*map(_note, told), *answer.notes))
