@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from explorer import __version__
 from explorer.budget import Budget
-from explorer.conclusion import report_path
+from explorer.conclusion import Conclusion, report_path
 from explorer.corpus.inputs import InputFile, parsed_texts, read_inputs
 from explorer.equipment import Equipment, open_equipment
 from explorer.errors import ConfigError
@@ -272,6 +272,11 @@ async def _live(
     finally:
         journal.close()
         log_closed(folder.name)
+    seconds = round(extras.clock() - started, 3)
+    return _result_of(folder, fold, conclusion, seconds, changes_path(folder, fold) if settings.since_run else None)
+
+
+def _result_of(folder: Path, fold: Fold, conclusion: Conclusion, seconds: float, changes: Path | None) -> RunResult:
     return RunResult(
         run_id=folder.name,
         folder=folder,
@@ -289,6 +294,6 @@ async def _live(
         uncited=len(conclusion.verification.uncited),
         answer=conclusion.answer,
         words=conclusion.words,
-        seconds=round(extras.clock() - started, 3),
-        changes=changes_path(folder, fold) if settings.since_run else None,
+        seconds=seconds,
+        changes=changes,
     )
