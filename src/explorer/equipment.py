@@ -13,10 +13,10 @@ from explorer.events import Source
 from explorer.evidence import SourceDraft, Store
 from explorer.llm.effort import check_effort
 from explorer.llm.exchange import is_loopback
+from explorer.llm.hosts import is_official
 from explorer.llm.models import OFFLINE, OPENAI, Choice, ModelRef, choose
 from explorer.llm.offline import OfflineClient
 from explorer.llm.open_clients import Clients, Patience
-from explorer.llm.openai_request import is_official
 from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
 from explorer.llm.retry import OnFailure, RetryingClient
 from explorer.messages import LLMClient, Usage

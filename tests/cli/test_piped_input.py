@@ -81,7 +81,11 @@ def test_a_question_on_stdin_is_no_file(here: Explorer) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["/dev/null", "closed", "empty pipe", "empty file", "blank", "open pipe", "open socket"]
+    "kind",
+    [
+        *("/dev/null", "blank", "open pipe"),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("closed", "empty pipe", "empty file", "open socket")),
+    ],
 )
 def test_a_stdin_that_holds_nothing_changes_nothing(kind: str, tmp_path: Path) -> None:
     """Nothing hangs: a pipe that stays open and silent, as some CI has it, is given up after two seconds, and said."""

@@ -8,9 +8,9 @@ again as the server wants it, and so are all later ones.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
 from explorer.llm.faults import Refusal
+from explorer.llm.hosts import is_host
 
 REASONING_FIELD = "reasoning_content"
 """What DeepSeek, Kimi and GLM call a model's reasoning, in replies and in requests."""
@@ -102,15 +102,6 @@ def dialect_of(base_url: str, model: str) -> Dialect:
         if is_named or any(is_host(base_url, host) for host in known.hosts):
             dialect = known.changes(dialect)
     return dialect
-
-
-def is_host(base_url: str, host: str) -> bool:
-    """Say whether a URL's host is the one given, or one below it: regional hosts end the same."""
-    try:
-        name = urlsplit(base_url).hostname or ""
-    except ValueError:
-        return False
-    return name == host or name.endswith((f".{host}", f"-{host}"))
 
 
 def learn(dialect: Dialect, refusal: Refusal) -> Dialect | None:

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from explorer.errors import ConfigError, CredentialsError
+from explorer.llm.hosts import is_official
 from explorer.llm.model_list import LOCAL_URLS, find_local_server, list_models
-from explorer.llm.openai_request import is_official
 from explorer.llm.options import check_url
 from explorer.settings import Settings, Tier
 

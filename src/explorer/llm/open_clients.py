@@ -8,9 +8,9 @@ from typing import Self
 from explorer.errors import ConfigError
 from explorer.llm.advice import Advised
 from explorer.llm.anthropic_messages import AnthropicClient
+from explorer.llm.hosts import is_official
 from explorer.llm.models import ANTHROPIC, OFFLINE, OPENAI, OPENAI_CHAT, OPENAI_RESPONSES, ModelRef
 from explorer.llm.openai_chat import OpenAIClient
-from explorer.llm.openai_request import is_official
 from explorer.llm.openai_responses import ResponsesClient
 from explorer.llm.options import ClientOptions, Timeouts, check_url
 from explorer.llm.retry import RateGate, Timing

@@ -13,8 +13,9 @@ from explorer.llm.exchange import converse, http_client
 from explorer.llm.faults import RefusedError, model_error, read_refusal
 from explorer.llm.foreign_answers import connection_error
 from explorer.llm.frozen_head import FrozenHeads
+from explorer.llm.hosts import is_official
 from explorer.llm.openai_reply import OpenAIReply
-from explorer.llm.openai_request import PROVIDER, is_official, to_head, to_messages, to_rest
+from explorer.llm.openai_request import PROVIDER, to_head, to_messages, to_rest
 from explorer.llm.options import ClientOptions, Place, key_text
 from explorer.llm.prices import cost_usd
 from explorer.llm.sending import Sender

@@ -2,27 +2,17 @@
 
 from collections.abc import Collection, Mapping
 
-from explorer.llm.dialect import ADDED_FIELDS, NO_REASONING, READ_ON, REASONING_FIELD, SKIP_SIGNATURE, Dialect, is_host
+from explorer.llm.dialect import ADDED_FIELDS, NO_REASONING, READ_ON, REASONING_FIELD, SKIP_SIGNATURE, Dialect
 from explorer.llm.plain_schema import plain
 from explorer.llm.projection import arguments_text, is_own, is_short_id, projected_ids, projected_name
 from explorer.messages import JsonObject, Request, Results, Turn, UserText
 
 PROVIDER = "openai-chat"
 
-OPENAI_TURNS = frozenset({PROVIDER, "openai-responses"})
-"""The `provider` of turns that came from a server of OpenAI's kind, through either of its APIs."""
-
-OFFICIAL_HOST = "api.openai.com"
-
 MAX_CACHE_KEY_CHARS = 64
 
 BOUND_FIELDS = ("reasoning_details", "reasoning")
 """A gateway's form of reasoning that may be bound to what stands before it; `reasoning_details` holds signatures."""
-
-
-def is_official(base_url: str) -> bool:
-    """Say whether a URL is OpenAI's own; regional hosts end the same."""
-    return is_host(base_url, OFFICIAL_HOST)
 
 
 def to_head(request: Request, dialect: Dialect) -> JsonObject:

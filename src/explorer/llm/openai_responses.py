@@ -11,7 +11,7 @@ from explorer.llm.exchange import converse, http_client
 from explorer.llm.faults import model_error, read_refusal
 from explorer.llm.foreign_answers import connection_error
 from explorer.llm.frozen_head import FrozenHeads
-from explorer.llm.openai_request import is_official
+from explorer.llm.hosts import is_official
 from explorer.llm.openai_responses_reply import ResponsesReply
 from explorer.llm.openai_responses_request import PROVIDER, is_reasoning, to_head, to_input, to_rest
 from explorer.llm.options import ClientOptions, Place, key_text

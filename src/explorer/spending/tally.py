@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from explorer.events import CitationsJudged, Record, RunForked, RunStarted, TurnTaken
-from explorer.llm.openai_request import OPENAI_TURNS, is_official
+from explorer.llm.hosts import OPENAI_TURNS, is_official
 from explorer.llm.prices import cost_usd
 from explorer.messages import Turn, Usage
 from explorer.spending.clock import Life
