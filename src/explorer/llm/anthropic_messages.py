@@ -76,7 +76,7 @@ class AnthropicClient:
         body = self._heads.body(request, to_messages(request, bound.kept), to_rest(request))
         await converse(self._sender.post, body, reply, self._place, self._options.timeouts)
         turn = reply.turn(request.model)
-        if any(block.get("type") in REASONING for block in turn.blocks):
+        if reply.has_true_reasoning and any(block.get("type") in REASONING for block in turn.blocks):
             turn = turn.model_copy(update={"bound_to": bound.digest})
         cost = cost_usd(request.model, PROVIDER, turn.usage, self._options.price)
         return turn if cost is None else turn.model_copy(update={"cost_usd": cost})

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 from explorer.errors import ModelError, ModelFault
-from explorer.llm.anthropic_request import PROVIDER
+from explorer.llm.anthropic_request import PROVIDER, REASONING
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
 from explorer.llm.options import Place
@@ -55,6 +55,7 @@ class AnthropicReply:
         """The message's own changes: why it stopped."""
         self._usage: JsonObject = {}
         self._is_complete = False
+        self._has_true_reasoning = True
         self._takers: Mapping[str, Callable[[JsonObject], bool]] = {
             "message_start": self._take_start,
             "content_block_start": self._take_block,
@@ -69,6 +70,14 @@ class AnthropicReply:
     def is_complete(self) -> bool:
         """Whether `message_stop` has come."""
         return self._is_complete
+
+    @property
+    def has_true_reasoning(self) -> bool:
+        """Whether all up to the turn's last reasoning is what the model sent.
+
+        Half a surrogate pair and arguments that are no JSON cannot be sent back as they came.
+        """
+        return self._has_true_reasoning
 
     def take(self, event: ServerEvent) -> bool:
         """Collect one event; pings and types that are not known yet are no content.
@@ -161,6 +170,7 @@ class AnthropicReply:
         """Join the pieces; return the blocks and, by position, what is wrong with a call's arguments."""
         blocks: list[JsonObject] = []
         problems: dict[int, str] = {}
+        is_altered = False
         last = max(self._blocks, default=0)
         for position, index in enumerate(sorted(self._blocks)):
             block = self._joined(index)
@@ -172,6 +182,9 @@ class AnthropicReply:
                 block["input"] = arguments.value or {}
                 problems[position] = arguments.problem
             blocks.append(mend_object(block))
+            is_altered = is_altered or blocks[-1] != block or bool(problems.get(position))
+            if is_altered and block.get("type") in REASONING:
+                self._has_true_reasoning = False
         return _with_call_ids(blocks), problems
 
     def _joined(self, index: int) -> JsonObject:
