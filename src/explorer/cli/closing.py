@@ -104,6 +104,9 @@ class Closing:
         if plain_command in error.hint:
             error.hint = error.hint.replace(plain_command, command)
             return
+        if error.hint.startswith("--"):
+            # A flag alone would leave it to the reader to join it with the command.
+            command, error.hint = f"{command} {error.hint}", ""
         ways = [error.hint, f"nothing is lost; go on: {command}"]
         error.hint = "\n  → ".join(way for way in ways if way)
 
