@@ -60,8 +60,9 @@ class Toolbox:
         if name in self._tools:
             return self._tools[name]
         close = difflib.get_close_matches(name, self._tools, n=1, cutoff=0.5)
-        guess = f"did you mean {close[0]}? " if close else ""
-        raise ToolError(f"there is no tool called {name!r}; {guess}Your tools: {', '.join(self._tools)}")
+        guess = f"; did you mean {close[0]}?" if close else ""
+        # On a line of its own: the first line is the reason that people are shown.
+        raise ToolError(f"there is no tool called {name!r}{guess}\nYour tools: {', '.join(self._tools)}")
 
     def prepare(self, call: ToolCall) -> tuple[Tool, dict[str, Any]]:
         """The tool and its validated arguments.

@@ -20,8 +20,10 @@ from explorer.run import RunResult
 from explorer.runs import read_records
 from explorer.unfinished import LIMIT_REASONS, way_on
 
-FAILURES = {"failed": "the run failed", "sources_unavailable": "no source could be reached"}
+FAILURES = {"failed": "the run failed", "sources_unavailable": "sources unavailable"}
 """Ends that are told as errors."""
+CHECKS = {"sources_unavailable": "check the network and the services: explorer doctor"}
+"""What to look at before going on."""
 ENDINGS = {"nothing_found": "nothing found"}
 """Ends in other words than their status."""
 
@@ -58,7 +60,8 @@ class Closing:
             emit_outcome(outcome, self.options.output_format)
         if outcome.status in FAILURES:
             words = f"{FAILURES[outcome.status]}: {one_line(result.reason)}"
-            tell_error(ExplorerError(words, hint=f"go on: {self._way_on(result)}"), verbose=0)
+            ways = [CHECKS.get(outcome.status, ""), f"go on: {self._way_on(result)}"]
+            tell_error(ExplorerError(words, hint="\n  → ".join(way for way in ways if way)), verbose=0)
         elif not self.options.quiet:
             self._account(result, outcome)
         return outcome.exit_code
