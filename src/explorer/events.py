@@ -154,6 +154,8 @@ class TurnFailed(Event):
     attempt: int
     waits_s: float | None
     """Seconds until the next attempt; None when there is none."""
+    waiting_since: AwareDatetime | None = Field(default=None, exclude_if=lambda since: since is None)
+    """When the outage began that this attempt met; None: no outage."""
 
 
 class ToolStarted(Event):
@@ -277,6 +279,8 @@ class AgentFinished(Event):
     status: Status
     reason: str
     summary: str
+    fault: str = Field(default="", exclude_if=lambda fault: not fault)
+    """What its model failed with; empty: it did not."""
 
 
 class RunFinished(Event):

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from explorer.budget import Amount, Budget
@@ -37,7 +37,7 @@ from explorer.history import AgentState
 from explorer.inbox import Inbox
 from explorer.judging import as_event, ask_judge
 from explorer.library import Library
-from explorer.messages import Request
+from explorer.llm.outage import FailedAttempt
 from explorer.net.seen_links import SeenLinks
 from explorer.net.since import zone_named
 from explorer.pacing import reviewed
@@ -178,7 +178,7 @@ class Life:
         ]
         seen = self._seen_links(equipment, workspace)
         found = equipment.tools(evidence.store, seen.check)
-        equipment.clients.expect(self.fold.models)
+        equipment.clients.expect(self.fold.answered_by)
         outside = {name: WithRemarks(tool, sources) for name, tool in found.items()}
         return Team(
             TeamParts(
@@ -215,9 +215,17 @@ class Life:
         search = SearchRunsTool(Past(self.folder.parent, run, library), evidence.store)
         return [*library_tools(Desk(library, run, sources, evidence.store)), search]
 
-    async def _failed(self, request: Request, error: ModelError, attempt: int, waits_s: float | None) -> None:
+    async def _failed(self, failed: FailedAttempt) -> None:
+        waiting_s, error = failed.waiting_s, failed.error
         await self.record(
-            TurnFailed(agent=request.agent, fault=error.fault, message=error.message, attempt=attempt, waits_s=waits_s)
+            TurnFailed(
+                agent=failed.request.agent,
+                fault=error.fault,
+                message=error.message,
+                attempt=failed.number,
+                waits_s=failed.waits_s,
+                waiting_since=None if waiting_s is None else self.now() - timedelta(seconds=waiting_s),
+            )
         )
 
     async def _orchestrate(self, team: Team, equipment: Equipment, evidence: Evidence, message: str) -> AgentFinished:

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from explorer.agent import AgentRoom, Head, run_agent
 from explorer.budget import Account, Budget, WorstCost
 from explorer.calls import CallRoom, Record, Toolbox
-from explorer.context import DEFAULT_WINDOW_TOKENS
-from explorer.errors import ConfigError, ToolError
+from explorer.context import DEFAULT_WINDOW_TOKENS, last_words
+from explorer.errors import ConfigError, ModelError, ToolError
 from explorer.events import AgentContinued, AgentFinished, AgentStarted, RoleLoaded, Status, Steered, StopAsked
 from explorer.fold import Fold
 from explorer.history import AgentState
 from explorer.inbox import Inbox, Order, OrderKind
 from explorer.messages import LLMClient, ToolCall
+from explorer.model_failure import concerns_run, failed_end, other_helpers, ways_to_retry
 from explorer.pacing import WRITING_TOOLS, Decision, Ending, Note, budget_note, refuse_repetition
 from explorer.prompts import CALL_AGENT, ORCHESTRATOR, Role, check_roles, helper_lines
 from explorer.standing import standing
 from explorer.tool import Tool, ToolResult
-from explorer.tools.call_agent import CallAgentArguments, CallAgentTool, handed_back, index_line
+from explorer.tools.call_agent import CallAgentArguments, CallAgentTool, Retry, handed_back, index_line
 from explorer.workspace import Workspace, refuse_engine_folder
 
 WRITER = "writer"
@@ -106,10 +107,30 @@ class Team:
         state = self._parts.fold.child_of(call) or await self._engage(asked, call)
         try:
             async with self._places:
-                finished = await self._run(state)
+                finished = await self._run_helper(state)
         finally:
             self._busy.discard(state.agent)
-        return handed_back(state, finished, full=asked.return_full_output)
+        return handed_back(state, finished, full=asked.return_full_output, retry=self._retry(state, finished))
+
+    async def _run_helper(self, state: AgentState) -> AgentFinished:
+        """Run a helper to its end; a failure of its model that the orchestrator does not share is its end."""
+        try:
+            return await self._run(state)
+        except ModelError as error:
+            models = self._parts.model_of
+            if concerns_run(error, models(state.role).label, models(ORCHESTRATOR).label):
+                raise
+            finished = failed_end(state.agent, error, last_words(state))
+        await self._parts.record(finished)
+        return finished
+
+    def _retry(self, state: AgentState, finished: AgentFinished) -> Retry | None:
+        if not finished.fault:
+            return None
+        models = {role: self._parts.model_of(role).label for role in self._parts.roles}
+        failed = models[state.role]
+        others = other_helpers(failed, models, (role for role in models if role not in {ORCHESTRATOR, state.role}))
+        return Retry(failed, others, ways_to_retry(state.agent, failed, others))
 
     async def _engage(self, asked: CallAgentArguments, call: str) -> AgentState:
         parts = self._parts

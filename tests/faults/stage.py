@@ -123,6 +123,11 @@ class WatchfulOpenAI(_Watchful, OpenAIServer):
 class WatchfulResponses(_Watchful, OpenAIResponsesServer):
     """OpenAI's other wire, whose rules include the pairing of calls and results."""
 
+    def render(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
+        """Write a reply under ids that no other server gives."""
+        # A resumed run meets a new server, whose ids of items have to be new, too.
+        return super().render(reply, 1_000 * self._http.server_port + number)
+
 
 WIRES: Mapping[str, type[_Watchful]] = {
     "anthropic": WatchfulAnthropic,

@@ -11,6 +11,7 @@ from explorer.cli.figures import counted, duration, money, size, tokens
 from explorer.cli.live import tree
 from explorer.cli.options import COMMON, CommonOptions
 from explorer.cli.origins_page import origins_page
+from explorer.cli.outages import outage_words
 from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line, plain
 from explorer.cli.reading import configured
@@ -161,6 +162,7 @@ def _head(view: RunView, folder: Path, spending: Spending) -> str:
         ("models", ", ".join(sorted(set(view.models.values()))) or "?"),
         *head_rows(spending),
         ("failed", counted(view.failed_attempts, "attempt") + " at a turn"),
+        *[("outage", outage_words(outage)) for outage in view.outages.values()],
         ("orders", ", ".join(f"{order.kind} at record {order.seq}" for order in view.orders) or "none"),
         ("sources", str(len(view.sources))),
         ("report", str(path) if path.is_file() else "none yet"),

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Protocol
 
 from explorer.cli.figures import counted
+from explorer.cli.outages import outage_words
 from explorer.cli.plain import one_line
 from explorer.cli.run_view import RunView
 from explorer.cli.session_lines import models_words, session_lines
@@ -112,7 +113,7 @@ def line_of(record: Record, view: RunView) -> str:
         case ToolFinished():
             line = _tool_line(event, view)
         case TurnFailed():
-            line = _failed_turn_line(event)
+            line = _failed_turn_line(event, view)
         case AgentFinished():
             reason = f" ({one_line(event.reason, TASK_CHARS)})" if event.reason else ""
             line = f"{event.agent}  {event.status.value}{reason}: {one_line(event.summary, TASK_CHARS)}"
@@ -133,7 +134,10 @@ def _tool_line(event: ToolFinished, view: RunView) -> str:
     return f"{event.agent}  {asked(call) if call else event.name} → {outcome(event)}"
 
 
-def _failed_turn_line(event: TurnFailed) -> str:
+def _failed_turn_line(event: TurnFailed, view: RunView) -> str:
+    outage = view.outage_met(event)
+    if outage is not None:
+        return f"{event.agent}  {outage_words(outage)}: {one_line(event.message, TASK_CHARS)}"
     wait = f"; again in {event.waits_s:.1f} s" if event.waits_s is not None else "; no further attempt"
     fault = event.fault.replace("_", " ")
     return f"{event.agent}  attempt {event.attempt}: {fault}: {one_line(event.message, TASK_CHARS)}{wait}"
