@@ -209,6 +209,16 @@ class SandboxChosen(Event):
     why: str
 
 
+class PathMoved(Event):
+    """Something that stood in the report's way was moved: a folder, a link, a device, a binary file."""
+
+    type: Literal["path_moved"] = "path_moved"
+    path: str
+    """Where it stood."""
+    to: str
+    """Where it is now."""
+
+
 class CitationsJudged(Event):
     """A model was asked, besides the check, whether sources carry the cited sentences."""
 
@@ -329,6 +339,7 @@ AnyEvent = Annotated[
     | SourceRecorded
     | SandboxChosen
     | CitationsJudged
+    | PathMoved
     | AgentFinished
     | RunFinished
     | RunForked

@@ -19,7 +19,7 @@ from explorer.conclusion import (
 )
 from explorer.corpus.inputs import input_drafts
 from explorer.equipment import Equipment
-from explorer.errors import ConfigError, ModelError
+from explorer.errors import ConfigError
 from explorer.events import (
     AgentFinished,
     CitationsJudged,
@@ -36,6 +36,7 @@ from explorer.fold import Fold
 from explorer.history import AgentState
 from explorer.inbox import Inbox
 from explorer.judging import as_event, ask_judge
+from explorer.last_report import record_moved
 from explorer.library import Library
 from explorer.llm.outage import FailedAttempt
 from explorer.net.seen_links import SeenLinks
@@ -71,7 +72,7 @@ INPUTS = "inputs"
 class Life:
     """What one life of a run works with."""
 
-    folder: Path
+    workspace: Workspace
     settings: Settings
     now: Callable[[], datetime]
     clock: Callable[[], float]
@@ -79,6 +80,11 @@ class Life:
     record: Record
     records: Sequence[RunRecord]
     """All of the run's records so far; grows as `record` is called."""
+
+    @property
+    def folder(self) -> Path:
+        """The run's."""
+        return self.workspace.folder
 
     async def lead(self, equipment: Equipment, budget: Budget, message: str) -> Conclusion:
         """Take the run to an end.
@@ -88,7 +94,7 @@ class Life:
             StorageError: The disk refused.
         """
         self._book(budget, message)
-        workspace = Workspace(self.folder)
+        workspace = self.workspace
         workspace.sweep()
         evidence = self._evidence(workspace)
         ended, cut = None, ""
@@ -103,12 +109,10 @@ class Life:
             if not limit.expired():
                 raise
             cut = "time limit"
-        except ModelError as error:
-            conclude(self.fold, workspace, None, error.message, Wanted(self.settings.language))
-            raise
         judged = await self._judge(equipment, budget, workspace)
         wanted = Wanted(self.settings.language, judged)
         conclusion = conclude(self.fold, workspace, ended, cut or budget.winding_down, wanted)
+        await record_moved(self.fold, workspace, self.record)
         self._account_for(workspace, conclusion)
         await self.record(RunFinished(status=conclusion.status, reason=conclusion.reason, answer=conclusion.answer))
         return conclusion
@@ -235,7 +239,7 @@ class Life:
         elif state is not None and message:
             await self.record(Steered(agent=ORCHESTRATOR, text=message))
         # Only now: until the run is open again on disk, a finished one keeps its report.
-        restore_draft(self.fold, Workspace(self.folder))
+        restore_draft(self.fold, self.workspace)
         return await team.lead(state.task if state is not None else await self._first_words(equipment, evidence))
 
     def _go_on_words(self) -> str:
@@ -250,7 +254,7 @@ class Life:
         """What the orchestrator is told at the start."""
         if self.fold.started is None:
             raise ConfigError(f"{self.folder.name} was never started", hint='ask again: explorer "your question"')
-        workspace = Workspace(self.folder)
+        workspace = self.workspace
         workspace.write_own("question.txt", self.fold.started.question)
         lines = [
             f"Question: {self.fold.started.question}",

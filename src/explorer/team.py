@@ -17,10 +17,11 @@ from explorer.messages import LLMClient, ToolCall
 from explorer.model_failure import concerns_run, failed_end, other_helpers, ways_to_retry
 from explorer.pacing import WRITING_TOOLS, Decision, Ending, Note, budget_note, refuse_repetition
 from explorer.prompts import CALL_AGENT, ORCHESTRATOR, Role, check_roles, helper_lines
+from explorer.run_paths import refuse_engine_folder, refuse_report_folder
 from explorer.standing import standing
 from explorer.tool import Tool, ToolResult
 from explorer.tools.call_agent import CallAgentArguments, CallAgentTool, Retry, handed_back, index_line
-from explorer.workspace import Workspace, refuse_engine_folder
+from explorer.workspace import Workspace
 
 WRITER = "writer"
 LIMIT_WORDS = {"calls": "tool call limit", "steps": "step limit", "tokens": "token limit", "cost": "cost limit"}
@@ -195,6 +196,7 @@ class Team:
         parts = [asked.task_description.strip()]
         if asked.output_dir:
             refuse_engine_folder(asked.output_dir)
+            refuse_report_folder(f"{asked.output_dir}/x")
             parts.append(f"Write your files under `{asked.output_dir.strip('/')}/`.")
         if asked.context_files:
             lines = "\n".join(index_line(self._parts.workspace, path) for path in asked.context_files)

@@ -43,12 +43,21 @@ class Closing:
             self._add_way_on(ending.error, ending.view)
             tell_error(ending.error, verbose=self.options.verbose)
         elif ending.view.run_id:
-            say(f"stopped; everything so far is saved\n  → go on: {self._resume_command(ending.view.run_id)}")
+            self._tell_stopped(ending.view.run_id)
         else:
             say("stopped before the run began")
         outcome = self._stopped(ending)
         emit_outcome(outcome, self.options.output_format)
         return outcome.exit_code
+
+    def _tell_stopped(self, run_id: str) -> None:
+        report = (self.workspace / run_id / REPORT).resolve()
+        rows = [
+            "stopped; everything so far is saved",
+            *([f"  report    {report}"] if report.is_file() else []),
+            f"  → go on: {self._resume_command(run_id)}",
+        ]
+        say("\n".join(rows))
 
     def _result(self, result: RunResult, view: RunView) -> int:
         outcome = replace(_outcome(result), session=session_facts(view))

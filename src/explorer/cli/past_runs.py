@@ -28,6 +28,7 @@ from explorer.cli.screen import line_of, say
 from explorer.cli.session_lines import session_page
 from explorer.cli.table import aligned
 from explorer.errors import NotFoundError
+from explorer.last_report import report_of_unfinished
 from explorer.provenance import origins
 from explorer.runs import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
 from explorer.spending.tally import Spending, spending_of
@@ -75,6 +76,7 @@ def show(
     """
     folder = find_run(configured(options).settings.workspace, run)
     records = read_records(folder)
+    report_of_unfinished(folder)
     view = RunView()
     events: list[TimelineEvent] = []
     for record in records:
@@ -99,6 +101,7 @@ def report(run: RunName = LATEST, /, *, options: CommonOptions = COMMON) -> int:
     """Print a run's report: rendered on a terminal, plain markdown in a pipe."""
     folder = find_run(configured(options).settings.workspace, run)
     path = folder / REPORT
+    report_of_unfinished(folder)
     if not path.is_file():
         raise NotFoundError(f"run {folder.name} has no report", hint=f"finish it: explorer resume {folder.name}")
     markdown = path.read_text(encoding="utf-8", errors="replace")

@@ -16,6 +16,7 @@ from explorer.events import (
     AgentFinished,
     AgentStarted,
     NoteAdded,
+    PathMoved,
     Record,
     Repaired,
     RunFinished,
@@ -119,7 +120,7 @@ def line_of(record: Record, view: RunView) -> str:
             line = f"{event.agent}  {event.status.value}{reason}: {one_line(event.summary, TASK_CHARS)}"
         case RunStarted() | SessionConfigured() | RunFinished() | RunForked() | Repaired():
             line = _line_of_run(event)
-        case NoteAdded() | Steered() | StopAsked() | SandboxChosen():
+        case NoteAdded() | Steered() | StopAsked() | SandboxChosen() | PathMoved():
             line = _line_of_words(event)
         case _:
             pass
@@ -157,7 +158,7 @@ def _line_of_run(event: RunStarted | SessionConfigured | RunFinished | RunForked
             return f"journal repaired: {counted(event.cut_bytes, 'byte')} of a torn tail set aside"
 
 
-def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen) -> str:
+def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen | PathMoved) -> str:
     match event:
         case NoteAdded():
             return f"{event.agent}  note: {one_line(event.text, TASK_CHARS)}"
@@ -165,5 +166,7 @@ def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen) -> st
             return f"{event.agent}  from you: {one_line(event.text, TASK_CHARS)}"
         case SandboxChosen():
             return f"shell  {one_line(event.why, TASK_CHARS)}"
+        case PathMoved():
+            return f"moved {event.path} to {event.to}: it stood in the report's way"
         case StopAsked():
             return f"asked to write up and stop: {one_line(event.reason, TASK_CHARS)}"

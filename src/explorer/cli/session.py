@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
-from explorer.cli.output import INTERRUPTED, TERMINATED
+from explorer.cli.output import HUNG_UP, INTERRUPTED, TERMINATED
 from explorer.cli.run_view import RunView
 from explorer.cli.screen import Screen
 from explorer.errors import ExplorerError
@@ -17,6 +17,12 @@ from explorer.journal import Observe, Reach
 from explorer.run import Extras, RunResult, StopSignal
 
 WIND_DOWN_REASON = "interrupted by the user"
+STOP_REASONS = {
+    INTERRUPTED: WIND_DOWN_REASON,
+    TERMINATED: "ended by SIGTERM",
+    HUNG_UP: "its terminal was closed (SIGHUP)",
+}
+"""By exit code."""
 WIND_DOWN_WORDS = "stopping: writing up what there is; press Ctrl-C again to stop at once"
 
 PROGRESS_S = 2.0
@@ -109,9 +115,11 @@ class Session:
         loop = asyncio.get_running_loop()
 
         def stop_at_once(code: int) -> None:
+            if self.code is not None:
+                return
             self.code = code
             # Agents take a moment to hear of the end; they must not take it for a winding down.
-            self.stop.withdraw()
+            self.stop.stop_at_once(STOP_REASONS[code])
             task.cancel()
 
         def interrupt() -> None:
@@ -122,16 +130,19 @@ class Session:
                 self.stop.wind_down(WIND_DOWN_REASON)
                 self.screen.say(WIND_DOWN_WORDS)
 
-        handled = (signal.SIGINT, signal.SIGTERM)
+        at_once = {signal.SIGTERM: TERMINATED}
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup: it is to outlive its terminal
+            at_once[signal.SIGHUP] = HUNG_UP
         # Where the loop takes no signals, Ctrl-C stays the interpreter's KeyboardInterrupt.
         with suppress(NotImplementedError):
             loop.add_signal_handler(signal.SIGINT, interrupt)
-            loop.add_signal_handler(signal.SIGTERM, stop_at_once, TERMINATED)
+            for number, code in at_once.items():
+                loop.add_signal_handler(number, stop_at_once, code)
         try:
             yield
         finally:
             with suppress(NotImplementedError):
-                for number in handled:
+                for number in (signal.SIGINT, *at_once):
                     loop.remove_signal_handler(number)
 
 
