@@ -1,7 +1,7 @@
 # Everyday commands. CI runs `.ci/run`: the README's commands, the same check, then the slow tests.
 export UV_PYTHON_DOWNLOADS ?= never
 
-.PHONY: setup format check slow crash floods hostile-calls bench golden
+.PHONY: setup format check slow crash floods hostile-calls stops bench golden
 
 setup:  ## everything a developer needs, in .venv
 	uv sync --locked --all-groups
@@ -24,6 +24,9 @@ floods:  ## servers that send without end, at every adapter: prints memory, time
 
 hostile-calls:  ## calls and commands that attack the run's own folder, each a run that is killed and resumed; a table
 	PYTHONPATH=tests uv run python -m hostile.hostile_calls
+
+stops:  ## how long a run takes to end by each signal and order, while models and commands are slow; a table
+	PYTHONPATH=tests uv run python -m faults.stop_table
 
 bench:  ## what a turn costs, beside plain SDK loops and bare HTTP
 	uv run python bench/run.py

@@ -1,7 +1,8 @@
 """One life of a run: the team is made, the orchestrator led from wherever it was, and the end written down."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -47,6 +48,7 @@ from explorer.provenance import write_files_index
 from explorer.settings import Settings
 from explorer.shell_room import ShellRoom, open_shell
 from explorer.since_run import SINCE_FILES, earlier_addresses, words_on_earlier, write_changes
+from explorer.stopping import REPORT_S, repeating
 from explorer.team import Team, TeamParts
 from explorer.tool import Tool
 from explorer.tools.files import file_tools
@@ -100,15 +102,20 @@ class Life:
         ended, cut = None, ""
         limit = asyncio.timeout(budget.seconds_left)
         try:
-            async with limit, open_shell(equipment, workspace, self.fold, self.record) as shell:
+            async with (
+                limit,
+                _hurried(limit, budget),
+                open_shell(equipment, workspace, self.fold, self.record, budget.stopping) as shell,
+            ):
                 team = self._team(equipment, budget, workspace, evidence, shell)
-                ended = await self._orchestrate(team, equipment, evidence, message)
-                while await team.has_late_words():
-                    ended = await team.go_on(LATE_WORDS)
+                with repeating(team.look_for_stop):
+                    ended = await self._orchestrate(team, equipment, evidence, message)
+                    while await team.has_late_words():
+                        ended = await team.go_on(LATE_WORDS)
         except TimeoutError:
             if not limit.expired():
                 raise
-            cut = "time limit"
+            cut = budget.winding_down if budget.stopping.is_asked else "time limit"
         judged = await self._judge(equipment, budget, workspace)
         wanted = Wanted(self.settings.language, judged)
         conclusion = conclude(self.fold, workspace, ended, cut or budget.winding_down, wanted)
@@ -283,3 +290,18 @@ class Life:
         drafts = input_drafts(files, workspace.read_text)
         sources = await evidence.store([*drafts.values()])
         return [f"{path} [{one.id}] ({files[path].lines} lines)" for path, one in zip(drafts, sources, strict=True)]
+
+
+@asynccontextmanager
+async def _hurried(limit: asyncio.Timeout, budget: Budget) -> AsyncGenerator[None]:
+    """While inside, bring the end forward when the user stops the run: the report has half a minute."""
+    loop = asyncio.get_running_loop()
+
+    def hurry() -> None:
+        latest = limit.when()
+        limit.reschedule(min(loop.time() + REPORT_S, float("inf") if latest is None else latest))
+
+    if budget.stopping.is_asked:
+        hurry()
+    with budget.stopping.when_asked(hurry):
+        yield

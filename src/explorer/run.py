@@ -79,10 +79,10 @@ class StopSignal:
         """Why the run is stopped at once, by the cancellation of its task; empty when it is not."""
 
     def wind_down(self, reason: str) -> None:
-        """Helpers end at their next turn, and the report is written from what there is."""
+        """Helpers are cut off, and the report is written within half a minute, from what there is."""
         self._reason = reason
         if self._budget is not None:
-            self._budget.wind_down(reason)
+            self._budget.stop(reason)
 
     def stop_at_once(self, reason: str) -> None:
         """Say why the run's task is about to be cancelled: agents still at work are to continue when it is resumed."""
@@ -99,7 +99,7 @@ class StopSignal:
         """Connect to the run's budget; a signal given before counts."""
         self._budget = budget
         if self._reason:
-            budget.wind_down(self._reason)
+            budget.stop(self._reason)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ NEWEST = 3
 """Files and sources shown."""
 OTHER_ROWS = 12
 """Rows of the view that are not agents."""
-OWN_RUN_KEYS = "Ctrl-C: stop and write up; twice: stop now"
+OWN_RUN_KEYS = "Ctrl-C: stop, report in 30 s; twice: stop now"
 LEAST_AGENT_ROWS = 4
 NAME_CHARS = 16
 GLYPHS = {WORKING: ("●", "*"), "complete": ("✔", "+"), "partial": ("◐", "~"), "failed": ("✘", "x")}

@@ -210,6 +210,11 @@ class Shell:
         code = await process.wait()
         return 128 - code if code < 0 else code
 
+    def end_all(self) -> None:
+        """Ask every command to end; each is reported by whoever follows it."""
+        for command in self._commands:
+            command.asked.set()
+
     async def aclose(self) -> None:
         """End every command."""
         async with asyncio.TaskGroup() as group:
