@@ -112,8 +112,8 @@ class Outcome:
     """What is not as it has to be; empty: nothing."""
 
 
-async def run_through(wire: str, way: str, seconds: float, seed: int, folder: Path) -> Outcome:
-    """Make one run that meets an outage; resume it if it was paused."""
+async def run_through(wire: str, way: str, seconds: float, folder: Path, seed: int = 7) -> Outcome:
+    """Make one run that meets an outage; if it was paused, resume it: after the outage, or during it if it is short."""
     clock = SleepingTime(seed)
     outage = Outage(way, seconds, clock)
     clock.look = outage.look
@@ -129,7 +129,8 @@ async def run_through(wire: str, way: str, seconds: float, seed: int, folder: Pa
             except ModelError as error:
                 is_paused = True
                 problems += _of_pause(error, only_run(folder))
-                outage.end()
+                if seconds >= TOO_LONG_S:
+                    outage.end()
                 result = await resume(only_run(folder), given, extras=extras)
         check_left_behind(result.folder, server)
     if result.status is not Status.COMPLETE:
@@ -187,7 +188,7 @@ def main() -> int:
 
 def _alone(wire: str, way: str, seconds: float, seed: int) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(run_through(wire, way, seconds, seed, Path(folder)))
+        return asyncio.run(run_through(wire, way, seconds, Path(folder), seed))
 
 
 if __name__ == "__main__":
