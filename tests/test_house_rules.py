@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 
 import grimp
+import pytest
 
 from explorer import tools as tools_package
 from explorer.cli.setting_table import MODEL_VARIABLE, TABLE
@@ -263,6 +264,7 @@ def _bare_environment(home: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
 
 
+@pytest.mark.slow
 def test_quick_commands_import_no_sdk(tmp_path: Path) -> None:
     """What is typed while thinking pays for no SDK."""
     program = (
@@ -301,6 +303,7 @@ def _help_cpu_s(home: Path) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+@pytest.mark.slow
 def test_help_is_instant(tmp_path: Path) -> None:
     """`explorer --help` takes less than 0.35 s of processor time: the best of three, the machine may be busy."""
     assert min(_help_cpu_s(tmp_path) for _ in range(3)) < MAX_HELP_CPU_S

@@ -75,6 +75,7 @@ def test_the_installed_demo_needs_nothing_around_it(installed: Path, tmp_path: P
     assert done.stdout.strip() in text
 
 
+@pytest.mark.slow
 def test_the_installed_package_is_not_the_checkout(installed: Path, tmp_path: Path) -> None:
     """The fresh environment imports its own copy, and its roles lie inside it."""
     program = "from explorer.prompts import built_in_roles; print(built_in_roles())"

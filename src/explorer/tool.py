@@ -4,8 +4,9 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from copy import deepcopy
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
@@ -122,10 +123,7 @@ class Tool(ABC):
     @cached_property
     def parameters(self) -> JsonObject:
         """JSON Schema of the arguments as a model is told them: what is right, not all that is refused."""
-        schema = _told(self.arguments.model_json_schema())
-        schema.pop("description", None)
-        schema.setdefault("properties", {})
-        return schema
+        return deepcopy(_told_of(self.arguments))
 
     def schema(self) -> ToolSchema:
         """What a model is told."""
@@ -156,6 +154,15 @@ def lookup_of(tool: Tool, result: ToolResult, error: ToolError | None) -> Lookup
     if not result.success:
         return Lookup.FAILED
     return Lookup.FOUND if result.metadata.get("sources") else Lookup.EMPTY
+
+
+@lru_cache(maxsize=256)
+def _told_of(arguments: type[BaseModel]) -> JsonObject:
+    """The schema that a model is told of arguments; made once, because every role and every run asks for it again."""
+    schema = _told(arguments.model_json_schema())
+    schema.pop("description", None)
+    schema.setdefault("properties", {})
+    return schema
 
 
 def _told(schema: JsonObject) -> JsonObject:

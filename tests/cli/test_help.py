@@ -114,7 +114,10 @@ def test_help_is_instant(tmp_path: Path) -> None:
     [
         ([["--help"]], SDKS | {"pydantic", "cyclopts", "rich", "explorer.run", "httpx2"}),
         ([["rnus"]], SDKS | {"explorer.run", "httpx2"}),
-        ([["runs"], ["tools"], ["agents"], ["config", "show"], ["runs", "gc", "--dry-run"]], SDKS),
+        (
+            [["runs"], ["tools"], ["agents"], ["config", "show"], ["runs", "gc", "--dry-run"]],
+            SDKS | {"explorer.telemetry"},
+        ),
     ],
 )
 def test_what_is_not_needed_is_not_imported(tmp_path: Path, commands: list[list[str]], strangers: set[str]) -> None:

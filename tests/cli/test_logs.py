@@ -35,7 +35,7 @@ DETAILS = (
 )
 
 
-@pytest.fixture(scope="module", params=["-v", "-vv"])
+@pytest.fixture(scope="module", params=[pytest.param("-v", marks=pytest.mark.slow), "-vv"])
 def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, Counter[str]]:
     """The flag, all that was written, and the lines of the log with their levels."""
     flag, folder = str(request.param), tmp_path_factory.mktemp("demo")
@@ -116,6 +116,7 @@ async def test_what_went_worse_is_a_warning() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_silent_until_asked(tmp_path: Path) -> None:
     """Without a flag there is no line of the log."""
     assert not LINE.findall(explorer("demo", cwd=tmp_path).stderr)

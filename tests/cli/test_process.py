@@ -29,6 +29,7 @@ def test_a_demo_run_can_be_made_listed_shown_told_and_continued(
     events = [line for line in done.stderr.splitlines() if re.match(r"\d\d:\d\d:\d\d ", line)]
     assert any("searcher-1  " in line and " → " in line for line in events)
     assert any("run complete" in line for line in events)
+    assert not re.search(r"\d (DEBUG|INFO|WARNING) explorer\.", done.stderr), "the log is silent until it is asked for"
 
     (listed,) = json.loads(here("runs", "--output-format", "json").stdout)
     run_id = listed["run_id"]

@@ -88,7 +88,8 @@ def test_an_effort_stands_beside_its_model() -> None:
 def test_records_for_programs_begin_with_them(here: Explorer) -> None:
     """The second record of `stream-json`, right behind the run's name."""
     first, second = (
-        json.loads(line) for line in here("demo", "--output-format", "stream-json").stdout.splitlines()[:2]
+        json.loads(line)
+        for line in here("demo", "--max-steps", "2", "--output-format", "stream-json").stdout.splitlines()[:2]
     )
     assert (first["type"], second["type"]) == ("run_started", "session_configured")
     assert second["models"]["writer"] == {

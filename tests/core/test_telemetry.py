@@ -353,6 +353,7 @@ def test_the_bytes_are_what_the_protocols_own_library_reads() -> None:
     assert second["status"] == {"message": "overloaded", "code": "STATUS_CODE_ERROR"}
 
 
+@pytest.mark.slow
 def test_nothing_of_it_is_imported_by_the_commands() -> None:
     """Without a collector neither spans nor their sending cost a module."""
     code = (

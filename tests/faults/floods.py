@@ -192,7 +192,7 @@ ENDED = "text and arguments in one reply"
 FLOODS: Mapping[str, Flood] = {
     "endless text": Flood(endless(text_piece), ENDED, is_heavy=False),
     "endless wide text": Flood(endless(text_piece, "\U0001f600" + "a" * 1_000), ENDED),
-    "endless arguments": Flood(endless(arguments_piece), ENDED, is_heavy=False),
+    "endless arguments": Flood(endless(arguments_piece), ENDED),
     "endless JSON body": Flood(
         lambda wire: iter((whole_begin(wire), *repeat(b"x" * MIB, 1_000))), "not streamed", WHOLE
     ),
@@ -206,10 +206,8 @@ FLOODS: Mapping[str, Flood] = {
     "100,000 levels": Flood(nested, "nested deeper"),
     "endless comments": Flood(many_bytes(piece=b": nothing\n\n" * 4_000), "bytes in one answer"),
     "an endless header": Flood(many_bytes(b"x-big: "), "broken HTTP answer", EVENTS, is_head_open=True),
-    "endless headers": Flood(
-        many_bytes(piece=b"x-one: 1\r\n" * 4_000), "headers", EVENTS, is_heavy=False, is_head_open=True
-    ),
-    "an endless error": Flood(many_bytes(), "status 500", FAILED, is_heavy=False),
+    "endless headers": Flood(many_bytes(piece=b"x-one: 1\r\n" * 4_000), "headers", EVENTS, is_head_open=True),
+    "an endless error": Flood(many_bytes(), "status 500", FAILED),
     "an endless page": Flood(many_bytes(b"<title>Hi</title>"), "a web page", EVENTS.replace(b"event-stream", b"html")),
     "a dripping event": Flood(drip(b"x"), "no content", is_slow=True),
     "a dripping error": Flood(drip(b"x"), "status 500|no content", FAILED, is_slow=True),

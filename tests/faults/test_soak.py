@@ -18,7 +18,9 @@ LIFE = Path(__file__).with_name("soak_life.py")
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("helpers", "cancels"), [(4, 2), pytest.param(1_000, 40, marks=pytest.mark.slow)], ids=["few", "many"]
+    ("helpers", "cancels"),
+    [pytest.param(4, 2, marks=pytest.mark.slow), pytest.param(1_000, 40, marks=pytest.mark.slow)],
+    ids=["few", "many"],
 )
 def test_a_storm_of_cancels_leaves_nothing_behind(helpers: int, cancels: int, tmp_path: Path) -> None:
     """Faults at random, cancels, resumes: a report in the end, and no task, handle, process or memory left."""

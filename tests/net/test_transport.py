@@ -11,10 +11,12 @@ from pathlib import Path
 import httpcore2
 import pytest
 
-from explorer.errors import ToolError
+from explorer.errors import ConfigError, ToolError
 from explorer.net.fetch import Web
 from explorer.net.guard import Guard
-from explorer.net.transport import GuardedBackend
+from explorer.net.transport import GuardedBackend, GuardedTransport
+from explorer.network import Network
+from net.loopback import Answer, serving
 from net.public_network import PublicNetwork
 
 KEY = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
@@ -113,6 +115,18 @@ async def test_who_does_not_check_is_deceived(papers: Path) -> None:
     for certificate in ("expired", "self_signed"):
         async with tls_server(papers / f"{certificate}.pem", names) as port, web_to(port, blind) as web:
             assert (await web.get(f"https://{OTHER}/")).body == b"hello"
+
+
+async def test_only_tls_asks_for_certificates() -> None:
+    """A plain page is read without loading them, which takes longer than the rest; a page over TLS is not."""
+    with serving({"/": Answer(b"hello")}) as site:
+        network = PublicNetwork({SHOP: [[PUBLIC]]}, {PUBLIC: site.port})
+        of_no_file = Network(ca_file="/no/such/file.pem")
+        transport = GuardedTransport(network.guard(), network=network, outbound=of_no_file)
+        async with Web(network.guard(), transport=transport) as web:
+            assert (await web.get(f"http://{SHOP}/")).body == b"hello"
+            with pytest.raises(ConfigError, match=r"/no/such/file\.pem"):
+                await web.get(f"https://{SHOP}/")
 
 
 async def test_no_socket_files() -> None:

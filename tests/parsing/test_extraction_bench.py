@@ -22,6 +22,7 @@ def measured(*arguments: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return plain, ours
 
 
+@pytest.mark.slow
 def test_a_slice_of_the_pages() -> None:
     """A few pages are measured both ways, none is empty, and most words are right."""
     plain, ours = measured("--pages", "8")

@@ -10,7 +10,7 @@ from team_script import NOTES, last_json, team
 from vendor_rules import compatible
 from vendor_rules.rule import RuleSet
 
-EVERY_DAY = (compatible.MISTRAL, compatible.GEMINI)
+EVERY_DAY = (compatible.MISTRAL,)
 CASES = [
     pytest.param(rules, id=rules.name, marks=() if rules in EVERY_DAY else pytest.mark.slow)
     for rules in compatible.DIALECTS

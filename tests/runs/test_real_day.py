@@ -53,6 +53,7 @@ def _check(folder: Path, records: list[Record]) -> None:
     assert any(event.name == "read_file" and event.agent == "orchestrator" and event.success for event in finished)
 
 
+@pytest.mark.slow
 def test_the_real_day_without_a_model(tmp_path: Path, services: dict[str, str]) -> None:
     """The offline client makes a useful, cited report of a real day through the whole team."""
     done = explorer(QUESTION, "--model", "offline", cwd=tmp_path, settings=services)

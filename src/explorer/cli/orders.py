@@ -77,14 +77,13 @@ def stop(
     /,
     *,
     now: Annotated[
-        bool, Parameter(name="--now", negative="", help="End its process at once, with the engine's own report.")
+        bool, Parameter(name="--now", negative="", help="End its process at once; the run can be resumed.")
     ] = False,
     options: OrderOptions = ORDER,
 ) -> int:
     """Ask a running run to write up what there is, and stop.
 
-    The report is there within half a minute; with `--now` at once, as the engine writes it. Either way
-    `explorer resume` continues later.
+    With `--now` its process ends without writing up. Either way `explorer resume` goes on later.
 
     Example: `explorer stop latest`
     """

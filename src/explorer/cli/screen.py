@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Protocol
 
 from explorer.cli.figures import counted
-from explorer.cli.outages import outage_words
 from explorer.cli.plain import one_line
 from explorer.cli.run_view import RunView
 from explorer.cli.session_lines import models_words, session_lines
@@ -16,7 +15,6 @@ from explorer.events import (
     AgentFinished,
     AgentStarted,
     NoteAdded,
-    PathMoved,
     Record,
     Repaired,
     RunFinished,
@@ -114,13 +112,13 @@ def line_of(record: Record, view: RunView) -> str:
         case ToolFinished():
             line = _tool_line(event, view)
         case TurnFailed():
-            line = _failed_turn_line(event, view)
+            line = _failed_turn_line(event)
         case AgentFinished():
             reason = f" ({one_line(event.reason, TASK_CHARS)})" if event.reason else ""
             line = f"{event.agent}  {event.status.value}{reason}: {one_line(event.summary, TASK_CHARS)}"
         case RunStarted() | SessionConfigured() | RunFinished() | RunForked() | Repaired():
             line = _line_of_run(event)
-        case NoteAdded() | Steered() | StopAsked() | SandboxChosen() | PathMoved():
+        case NoteAdded() | Steered() | StopAsked() | SandboxChosen():
             line = _line_of_words(event)
         case _:
             pass
@@ -135,10 +133,7 @@ def _tool_line(event: ToolFinished, view: RunView) -> str:
     return f"{event.agent}  {asked(call) if call else event.name} → {outcome(event)}"
 
 
-def _failed_turn_line(event: TurnFailed, view: RunView) -> str:
-    outage = view.outage_met(event)
-    if outage is not None:
-        return f"{event.agent}  {outage_words(outage)}: {one_line(event.message, TASK_CHARS)}"
+def _failed_turn_line(event: TurnFailed) -> str:
     wait = f"; again in {event.waits_s:.1f} s" if event.waits_s is not None else "; no further attempt"
     fault = event.fault.replace("_", " ")
     return f"{event.agent}  attempt {event.attempt}: {fault}: {one_line(event.message, TASK_CHARS)}{wait}"
@@ -158,7 +153,7 @@ def _line_of_run(event: RunStarted | SessionConfigured | RunFinished | RunForked
             return f"journal repaired: {counted(event.cut_bytes, 'byte')} of a torn tail set aside"
 
 
-def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen | PathMoved) -> str:
+def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen) -> str:
     match event:
         case NoteAdded():
             return f"{event.agent}  note: {one_line(event.text, TASK_CHARS)}"
@@ -166,7 +161,5 @@ def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen | Path
             return f"{event.agent}  from you: {one_line(event.text, TASK_CHARS)}"
         case SandboxChosen():
             return f"shell  {one_line(event.why, TASK_CHARS)}"
-        case PathMoved():
-            return f"moved {event.path} to {event.to}: it stood in the report's way"
         case StopAsked():
             return f"asked to write up and stop: {one_line(event.reason, TASK_CHARS)}"

@@ -108,20 +108,27 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._outbound = outbound
         self._backend = GuardedBackend(guard, network)
         self._proxied = ProxiedPools(network or system_network())
+        self._pools: dict[bytes, httpcore2.AsyncConnectionPool] = {}
 
     @cached_property
     def _ssl_context(self) -> ssl.SSLContext:
         return self._given_context or ssl_context(self._outbound)
 
-    @cached_property
-    def _pool(self) -> httpcore2.AsyncConnectionPool:
-        """Made for the first request: loading the certificates takes longer than starting a run that needs none."""
-        return httpcore2.AsyncConnectionPool(
-            ssl_context=self._ssl_context,
-            max_connections=MAX_CONNECTIONS,
-            keepalive_expiry=15.0,
-            network_backend=self._backend,
-        )
+    def _pool(self, scheme: bytes) -> httpcore2.AsyncConnectionPool:
+        """Return the pool for `http` or for all else, made for its first request.
+
+        Loading the certificates takes longer than starting a run that needs none. What a plain pool has instead is
+        an empty context, which trusts nobody.
+        """
+        if scheme not in self._pools:
+            is_plain = scheme == b"http"
+            self._pools[scheme] = httpcore2.AsyncConnectionPool(
+                ssl_context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else self._ssl_context,
+                max_connections=MAX_CONNECTIONS,
+                keepalive_expiry=15.0,
+                network_backend=self._backend,
+            )
+        return self._pools[scheme]
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request."""
@@ -142,7 +149,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             await self._guard.check_behind_proxy(request.url.raw_host.decode("ascii"), inner.url.origin.port)
         try:
             if proxy is None:
-                response = await self._pool.handle_async_request(inner)
+                response = await self._pool(request.url.raw_scheme).handle_async_request(inner)
             else:
                 response = await self._proxied.ask(proxy, inner, self._ssl_context)
         except FAILURES as error:
@@ -159,8 +166,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close all connections."""
-        if "_pool" in vars(self):
-            await self._pool.aclose()
+        for pool in self._pools.values():
+            await pool.aclose()
+        self._pools.clear()
         await self._proxied.aclose()
 
 

@@ -19,13 +19,12 @@ LABELS = {
     },
 }
 LOOKUPS = {"en": "Lookups", "zh": "检索"}
-MOVED = {"en": "Moved", "zh": "已移动"}
-_WORDS = "|".join([*(word for words in LABELS.values() for word in words.values()), *LOOKUPS.values(), *MOVED.values()])
+_WORDS = "|".join([*(word for words in LABELS.values() for word in words.values()), *LOOKUPS.values()])
 NOTICE = re.compile(rf"\A\s*(?:> \*\*(?:{_WORDS}):\*\* [^\n]*\n(?:>\n)?)+")
 """At the beginning of a text."""
 
 
-def notice_of(status: Status, reason: str, lookups: str, language: str, moved: str = "") -> str:
+def notice_of(status: Status, reason: str, lookups: str, language: str) -> str:
     """The lines at the top of a report, each with a label; empty when there is nothing to say.
 
     Args:
@@ -33,7 +32,6 @@ def notice_of(status: Status, reason: str, lookups: str, language: str, moved: s
         reason: Why it is not complete.
         lookups: What is to be said of lookups that failed; empty for nothing.
         language: Of the labels.
-        moved: What is to be said of things that stood in the report's place; empty for nothing.
     """
     labels = LABELS.get(language, LABELS["en"])
     lines: list[str] = []
@@ -41,8 +39,6 @@ def notice_of(status: Status, reason: str, lookups: str, language: str, moved: s
         lines.append(_line(labels[status], reason))
     if lookups:
         lines.append(_line(LOOKUPS.get(language, LOOKUPS["en"]), lookups))
-    if moved:
-        lines.append(_line(MOVED.get(language, MOVED["en"]), moved))
     return "\n>\n".join(lines) + "\n\n" if lines else ""
 
 
