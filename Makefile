@@ -1,7 +1,7 @@
 # Everyday commands. CI runs `.ci/run`: the README's commands, the same check, then the slow tests.
 export UV_PYTHON_DOWNLOADS ?= never
 
-.PHONY: setup format check slow crash floods bench golden
+.PHONY: setup format check slow crash floods hostile-calls stops bench golden outages
 
 setup:  ## everything a developer needs, in .venv
 	uv sync --locked --all-groups
@@ -21,6 +21,14 @@ crash:  ## end the process at every barrier, resume it, compare; prints the figu
 
 floods:  ## servers that send without end, at every adapter: prints memory, time and error of each
 	PYTHONPATH=tests uv run python -m faults.flood_table
+
+hostile-calls:  ## calls and commands that attack the run's own folder, each a run that is killed and resumed; a table
+	PYTHONPATH=tests uv run python -m hostile.hostile_calls
+
+stops:  ## how long a run takes to end by each signal and order, while models and commands are slow; a table
+	PYTHONPATH=tests uv run python -m faults.stop_table
+outages:  ## servers that are gone in the middle of a fan-out, for 10 s to 20 min: prints what became of the runs
+	PYTHONPATH=tests uv run python -m faults.outage_table
 
 bench:  ## what a turn costs, beside plain SDK loops and bare HTTP
 	uv run python bench/run.py

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from loguru import logger
 
 from explorer.settings import Limits
+from explorer.stopping import StopEvent
 
 EXPLORATION_SHARE = 0.95
 """Of money, tokens and steps; the rest is held back for the report."""
@@ -209,6 +210,8 @@ class Budget:
         self._clock = clock
         self._started = clock()
         self._wind_down = ""
+        self.stopping = StopEvent()
+        """The user's order to stop."""
         self.root = Account("run", None, limits.max_steps, limits.max_tokens, limits.max_cost_usd)
         self.calls = CallCount(limits.max_tool_calls)
         self.exploration = Account("exploration", self.root, *_less_the_report(limits))
@@ -236,6 +239,11 @@ class Budget:
         if not self._wind_down:
             logger.warning("only the report is worked on from here: {}", reason)
         self._wind_down = self._wind_down or reason
+
+    def stop(self, reason: str) -> None:
+        """Wind down by the user's order: requests and calls that are waited for are cut off, too."""
+        self.wind_down(reason)
+        self.stopping.ask()
 
     def withdraw(self, reason: str) -> None:
         """Take a `wind_down` back: the run is stopped at once, and what has not ended yet is not to be cut short."""

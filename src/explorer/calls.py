@@ -60,8 +60,9 @@ class Toolbox:
         if name in self._tools:
             return self._tools[name]
         close = difflib.get_close_matches(name, self._tools, n=1, cutoff=0.5)
-        guess = f"did you mean {close[0]}? " if close else ""
-        raise ToolError(f"there is no tool called {name!r}; {guess}Your tools: {', '.join(self._tools)}")
+        guess = f"; did you mean {close[0]}?" if close else ""
+        # On a line of its own: the first line is the reason that people are shown.
+        raise ToolError(f"there is no tool called {name!r}{guess}\nYour tools: {', '.join(self._tools)}")
 
     def prepare(self, call: ToolCall) -> tuple[Tool, dict[str, Any]]:
         """The tool and its validated arguments.
@@ -102,6 +103,8 @@ class CallRoom:
     """Keep a long result under a call's key; returns the file's path."""
     digest: Callable[[str], str]
     """sha256 of a file of the run as it is now."""
+    within: Callable[[Tool, Awaitable[ToolResult]], Awaitable[ToolResult]] = lambda _tool, doing: doing
+    """Awaits what a tool does; may cut it off."""
     gate: Gate = lambda _agent, _call: ""
     max_result_chars: int = MAX_RESULT_CHARS
     """Of one result in the conversation."""
@@ -158,7 +161,7 @@ async def _run_one(agent: str, call: OpenCall, room: CallRoom) -> None:
     tool, error = None, None
     try:
         tool, arguments = _admit(agent, call, room)
-        result = await _guarded(tool, _do(agent, call, tool, arguments, room))
+        result = await _guarded(tool, room.within(tool, _do(agent, call, tool, arguments, room)))
     except ToolError as refused:
         result, error = ToolResult(success=False, error=refused.message), refused
     finished = await _finished(agent, call, result, room)

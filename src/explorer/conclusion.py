@@ -79,6 +79,7 @@ def conclude(
         cut: Why it was cut off, or is known to be incomplete; empty otherwise.
         wanted: What else is to be in it.
     """
+    workspace.clear_report_path()
     draft = written_report(fold, workspace)
     if draft and is_answer(fold, ended, cut):
         return _answered(fold, workspace, ended, draft, wanted)
@@ -114,7 +115,7 @@ def _answered(fold: Fold, workspace: Workspace, ended: AgentFinished | None, dra
     outcome = outcome_of(fold, ended, "", found, "the answer")
     language = wanted.language or language_of(words)
     rendered = render(words, fold.sources, language, workspace.exists)
-    answer = _notice(fold, outcome, language) + rendered.text
+    answer = _notice(fold, workspace, outcome, language) + rendered.text
     verification = check(unrendered(rendered.text), fold.sources, text_reader(workspace))
     return Conclusion(outcome.status, outcome.reason, report, verification, answer=answer)
 
@@ -124,11 +125,17 @@ def _flaws(fold: Fold, workspace: Workspace, draft: str) -> tuple[Flaw, ...]:
     return flaws(draft, fold.sources, text_of, check(draft, fold.sources, text_of), fold.asked)
 
 
-def _notice(fold: Fold, outcome: Outcome, language: str) -> str:
+def _notice(fold: Fold, workspace: Workspace, outcome: Outcome, language: str) -> str:
     """What a reader has to know first; a reason may hold words from outside, so nothing in it loads by itself."""
     is_told = outcome.status is Status.SOURCES_UNAVAILABLE
     lookups = "" if is_told else failed_words(count_lookups(fold))
-    return without_network(notice_of(outcome.status, outcome.reason, lookups, language))
+    return without_network(notice_of(outcome.status, outcome.reason, lookups, language, _moved(fold, workspace)))
+
+
+def _moved(fold: Fold, workspace: Workspace) -> str:
+    """What stood in the report's place and is somewhere else now; empty for nothing."""
+    places = ", ".join(f"`{place}`" for place in dict.fromkeys([*fold.moved, *workspace.set_aside]))
+    return f"what stood at report.md was no report, and is now at {places}" if places else ""
 
 
 def _written(fold: Fold, workspace: Workspace, outcome: Outcome, text: str, wanted: Wanted) -> tuple[str, Verification]:
@@ -137,7 +144,7 @@ def _written(fold: Fold, workspace: Workspace, outcome: Outcome, text: str, want
     words = wanted.language or language_of(question)
     rendered = render(text, fold.sources, words, workspace.exists)
     fields = _fields(fold, outcome, wanted.language or language_of(text))
-    report, verification = _verified(fields, _notice(fold, outcome, words), rendered, fold, workspace)
+    report, verification = _verified(fields, _notice(fold, workspace, outcome, words), rendered, fold, workspace)
     workspace.write_own(REPORT, report)
     write_results(workspace, draft_of(workspace), fold.sources, verification, wanted.judged)
     return report, verification
@@ -193,14 +200,14 @@ def _draft(fold: Fold, workspace: Workspace) -> str:
     written = fold.files.get(REPORT)
     if written is None:
         return ""
-    if workspace.digest(REPORT) == written.sha256:
-        text = workspace.read_text(REPORT)
-        workspace.write_own(DRAFT, text)
-        return text
+    is_as_written = workspace.digest(REPORT) == written.sha256
     try:
-        return workspace.read_text(DRAFT)
-    except ToolError:
+        text = workspace.read_text(REPORT if is_as_written else DRAFT)
+    except ToolError:  # a command wrote it, and no text
         return ""
+    if is_as_written:
+        workspace.write_own(DRAFT, text)
+    return text
 
 
 def _fields(fold: Fold, outcome: Outcome, language: str) -> dict[str, object]:
@@ -252,7 +259,10 @@ def missing_report(workspace: Workspace) -> str:
     """Why there is no report, in words for the model; empty when there is one."""
     if not workspace.exists(REPORT):
         return "there is no report.md yet"
-    return "report.md is empty or a placeholder" if is_placeholder(workspace.read_text(REPORT)) else ""
+    try:
+        return "report.md is empty or a placeholder" if is_placeholder(workspace.read_text(REPORT)) else ""
+    except ToolError as error:
+        return f"report.md cannot be read ({error.message})"
 
 
 def draft_problem(fold: Fold, workspace: Workspace, *, has_time: bool = True, is_empty: bool = False) -> str:

@@ -18,7 +18,7 @@ from explorer.llm.models import OFFLINE, OPENAI, Choice, ModelRef, choose
 from explorer.llm.offline import OfflineClient
 from explorer.llm.open_clients import Clients, Patience
 from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
-from explorer.llm.retry import OnFailure, RetryingClient
+from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.messages import LLMClient, Usage
 from explorer.outbound import check_network
 from explorer.outside import Outside
@@ -73,10 +73,9 @@ class Equipment:
         if self.own_client is not None:
             return Model("own", "own", self.own_client, lambda _input, _output: 0.0)
         ref = self.choice.models[role]
-        client = self.clients.client_for(ref)
-        retrying = RetryingClient(
-            client, self.clients.gate_for(ref), on_failure, seconds_left=seconds_left, timing=self.clients.timing
-        )
+        client, gate, timing = self.clients.client_for(ref), self.clients.gate_for(ref), self.clients.timing
+        waits = WaitLimits(seconds_left, self.settings.limits.max_outage_s)
+        retrying = RetryingClient(client, gate, on_failure, limits=waits, timing=timing)
         window = window_of(ref, self.settings)
         effort = effort_of(self.settings, self.roles[role])
         return Model(str(ref), ref.name, retrying, worst_cost(ref, self.settings), window, effort)

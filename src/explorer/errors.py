@@ -119,6 +119,8 @@ class ModelError(ExplorerError):
         self.is_wrong_server = is_wrong_server
         """Whether there seems to be no model server at the address (something else answered, nothing listens, or
         the host is unknown): asking again helps only where a model server has answered before."""
+        self.is_outage = fault in RETRYABLE_FAULTS
+        """Whether the provider answers nobody now, and waiting any longer is not allowed."""
         self.status = 0
         """The HTTP status of the refusal; 0 when there was none."""
         self.code = ""

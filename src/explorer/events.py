@@ -154,6 +154,8 @@ class TurnFailed(Event):
     attempt: int
     waits_s: float | None
     """Seconds until the next attempt; None when there is none."""
+    waiting_since: AwareDatetime | None = Field(default=None, exclude_if=lambda since: since is None)
+    """When the outage began that this attempt met; None: no outage."""
 
 
 class ToolStarted(Event):
@@ -205,6 +207,16 @@ class SandboxChosen(Event):
     tier: str
     """Empty: nothing does, and there is no shell."""
     why: str
+
+
+class PathMoved(Event):
+    """Something that stood in the report's way was moved: a folder, a link, a device, a binary file."""
+
+    type: Literal["path_moved"] = "path_moved"
+    path: str
+    """Where it stood."""
+    to: str
+    """Where it is now."""
 
 
 class CitationsJudged(Event):
@@ -277,6 +289,8 @@ class AgentFinished(Event):
     status: Status
     reason: str
     summary: str
+    fault: str = Field(default="", exclude_if=lambda fault: not fault)
+    """What its model failed with; empty: it did not."""
 
 
 class RunFinished(Event):
@@ -325,6 +339,7 @@ AnyEvent = Annotated[
     | SourceRecorded
     | SandboxChosen
     | CitationsJudged
+    | PathMoved
     | AgentFinished
     | RunFinished
     | RunForked

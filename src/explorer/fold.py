@@ -8,6 +8,7 @@ from explorer.events import (
     AnyEvent,
     CitationsJudged,
     Lookup,
+    PathMoved,
     RoleLoaded,
     RunFinished,
     RunStarted,
@@ -30,6 +31,7 @@ OF_THE_RUN = frozenset(
         "source_recorded",
         "citations_judged",
         "sandbox_chosen",
+        "path_moved",
         "run_forked",
     }
 )
@@ -87,6 +89,8 @@ class Fold:
     """Each time a model was asked about the citations."""
     sandbox: str | None = None
     """What held the commands of the latest life; empty when there was no shell, None before the first."""
+    moved: list[str] = field(default_factory=list[str])
+    """Where things are that stood in the report's way."""
     session: SessionConfigured | None = None
     """What the latest session works with; None in journals of versions that did not record it."""
     answered_by: set[str] = field(default_factory=set[str])
@@ -132,18 +136,21 @@ class Fold:
                 self.sources[event.source.id] = event.source
             case "citations_judged":
                 self.judged.append(event)
-            case "session_configured" | "sandbox_chosen":
-                self._begin_session(event)
+            case "session_configured" | "sandbox_chosen" | "path_moved":
+                self._note_session(event)
             case "run_forked" if self.started is not None:
                 self.started = self.started.model_copy(update={"run_id": event.run_id})
             case _:
                 pass
 
-    def _begin_session(self, event: SessionConfigured | SandboxChosen) -> None:
-        if isinstance(event, SessionConfigured):
-            self.session = event
-        else:
-            self.sandbox = event.tier
+    def _note_session(self, event: SessionConfigured | SandboxChosen | PathMoved) -> None:
+        match event:
+            case SessionConfigured():
+                self.session = event
+            case SandboxChosen():
+                self.sandbox = event.tier
+            case PathMoved():
+                self.moved.append(event.to)
 
     def _apply_to_agent(self, event: AnyEvent) -> None:
         match event.type:

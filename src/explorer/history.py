@@ -27,6 +27,9 @@ from explorer.weight import Weight, cleared
 SUMMARISE = "summarise"
 """The reason of the note that asks an agent to write down what it needs; its next turn is the answer to that."""
 
+NEW_TEXT_CHARS = 2_000
+"""A result of this length that an agent has not had before is something new: the next part of a long file, say."""
+
 MAX_REASONING_REFUSALS = 2
 """After so many no reasoning of the conversation is sent back any more."""
 
@@ -81,7 +84,7 @@ class AgentState:
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
     """What this agent wrote, by path, as it stood after the last write."""
     found_at: int = 0
-    """After how many turns it last wrote a file or met a source for the first time."""
+    """After how many turns it last wrote a file, met a source, or read a long text for the first time."""
     sources: set[str] = field(default_factory=set[str])
     """Ids of the sources it met."""
     reasoning_refusals: int = 0
@@ -94,6 +97,8 @@ class AgentState:
     """A tool said that the work is done."""
     _brought: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
     """How often each call brought each result, that by its hash."""
+    _read: set[int] = field(default_factory=set[int])
+    """Hashes of the long results of its latest task."""
     _started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
     _done: dict[str, ToolFinished] = field(default_factory=dict[str, ToolFinished])
     _held: list[UserText] = field(default_factory=list[UserText])
@@ -128,6 +133,7 @@ class AgentState:
         self.began_at = len(self.messages)
         self.parent_call = event.parent_call
         self.step_limit, self.found_at = self.steps + event.max_steps, self.steps
+        self._read.clear()
         self._say(event.task)
 
     def _hear(self, event: NoteAdded | Steered) -> None:
@@ -166,7 +172,8 @@ class AgentState:
         self.ends = self.ends or event.ends_agent
         started = self._started.get(event.call)
         is_helped = started is not None and started.effect == "child" and event.success
-        if event.files or is_helped or not self.sources.issuperset(event.sources):
+        is_met = not self.sources.issuperset(event.sources)
+        if event.files or is_helped or is_met or self._is_new_text(event):
             self.found_at = self.steps
         self.sources.update(event.sources)
         for written in event.files:
@@ -175,6 +182,15 @@ class AgentState:
             self.files.pop(path, None)
         if self.open_turn is not None and len(self._done) == len(self.open_turn.calls):
             self._close(self.open_turn)
+
+    def _is_new_text(self, event: ToolFinished) -> bool:
+        """Say whether a call brought a long text for the first time; hits that are known sources are none."""
+        if not event.success or event.sources or len(event.content) < NEW_TEXT_CHARS:
+            return False
+        key = hash(event.content)
+        is_new = key not in self._read
+        self._read.add(key)
+        return is_new
 
     def _close(self, turn: Turn) -> None:
         """All calls of the turn have their results."""

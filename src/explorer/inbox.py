@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from explorer.access import restore_access
 from explorer.errors import ConfigError, StorageError
 
 FOLDER = "inbox"
@@ -75,6 +76,10 @@ class Inbox:
         try:
             names = sorted(one for one in os.listdir(self._folder) if one.endswith(".json"))  # noqa: PTH208 - at each turn
         except FileNotFoundError:
+            return []
+        except PermissionError:
+            # A command closed the folder; the orders are taken at the next look.
+            restore_access(self._folder.parent.parent)
             return []
         return [order for name in names if (order := self._read(name)) is not None]
 

@@ -19,6 +19,7 @@ from typing import BinaryIO
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
+from explorer.access import restore_access
 from explorer.errors import RunLockedError, StorageError
 from explorer.events import JOURNAL_VERSION, AnyEvent, Record, Repaired
 from explorer.records import GENESIS, encode, scan
@@ -104,6 +105,7 @@ class Journal:
             JournalDamagedError: Damage that cannot be repaired without guessing.
             StorageError: The folder cannot be written.
         """
+        restore_access(folder.parent)
         journal = cls(folder, now, observers, reach or (lambda _point: None), redactor or Redactor())
         journal._take_lock()
         try:
@@ -268,7 +270,9 @@ class Journal:
             self._file.close()
             self._file = None
         if self._lock.is_locked:
-            (self._folder / "holder").unlink(missing_ok=True)
+            restore_access(self._folder.parent)
+            with suppress(OSError):
+                (self._folder / "holder").unlink(missing_ok=True)
             self._lock.release()
 
 

@@ -6,7 +6,7 @@ from explorer.budget import Account, Amount, WorstCost
 from explorer.equipment import JUDGE, Equipment, worst_cost
 from explorer.errors import ConfigError, ModelError, ModelFault
 from explorer.events import CitationsJudged
-from explorer.llm.retry import OnFailure, RetryingClient
+from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.messages import LLMClient, Request, Turn
 from explorer.verify.check import TextOf
 from explorer.verify.claims import Verification
@@ -57,7 +57,10 @@ async def ask_judge(
     ref, clients = equipment.judge, equipment.clients
     if ref is None:
         raise ConfigError("no model was chosen as the judge", hint="for example --judge openai:NAME")
-    retrying = RetryingClient(clients.client_for(ref), clients.gate_for(ref), on_failure, timing=clients.timing)
+    waits = WaitLimits(max_outage_s=equipment.settings.limits.max_outage_s)
+    retrying = RetryingClient(
+        clients.client_for(ref), clients.gate_for(ref), on_failure, limits=waits, timing=clients.timing
+    )
     client = WithinLimits(retrying, account, worst_cost(ref, equipment.settings))
     return await judge(verification.claims, text_of, client, ref.name)
 

@@ -1,9 +1,10 @@
 """One life of a run: the team is made, the orchestrator led from wherever it was, and the end written down."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from explorer.budget import Amount, Budget
@@ -19,7 +20,7 @@ from explorer.conclusion import (
 )
 from explorer.corpus.inputs import input_drafts
 from explorer.equipment import Equipment
-from explorer.errors import ConfigError, ModelError
+from explorer.errors import ConfigError
 from explorer.events import (
     AgentFinished,
     CitationsJudged,
@@ -36,8 +37,9 @@ from explorer.fold import Fold
 from explorer.history import AgentState
 from explorer.inbox import Inbox
 from explorer.judging import as_event, ask_judge
+from explorer.last_report import record_moved
 from explorer.library import Library
-from explorer.messages import Request
+from explorer.llm.outage import FailedAttempt
 from explorer.net.seen_links import SeenLinks
 from explorer.net.since import zone_named
 from explorer.pacing import reviewed
@@ -46,6 +48,7 @@ from explorer.provenance import write_files_index
 from explorer.settings import Settings
 from explorer.shell_room import ShellRoom, open_shell
 from explorer.since_run import SINCE_FILES, earlier_addresses, words_on_earlier, write_changes
+from explorer.stopping import REPORT_S, repeating
 from explorer.team import Team, TeamParts
 from explorer.tool import Tool
 from explorer.tools.files import file_tools
@@ -71,7 +74,7 @@ INPUTS = "inputs"
 class Life:
     """What one life of a run works with."""
 
-    folder: Path
+    workspace: Workspace
     settings: Settings
     now: Callable[[], datetime]
     clock: Callable[[], float]
@@ -79,6 +82,11 @@ class Life:
     record: Record
     records: Sequence[RunRecord]
     """All of the run's records so far; grows as `record` is called."""
+
+    @property
+    def folder(self) -> Path:
+        """The run's."""
+        return self.workspace.folder
 
     async def lead(self, equipment: Equipment, budget: Budget, message: str) -> Conclusion:
         """Take the run to an end.
@@ -88,27 +96,30 @@ class Life:
             StorageError: The disk refused.
         """
         self._book(budget, message)
-        workspace = Workspace(self.folder)
+        workspace = self.workspace
         workspace.sweep()
         evidence = self._evidence(workspace)
         ended, cut = None, ""
         limit = asyncio.timeout(budget.seconds_left)
         try:
-            async with limit, open_shell(equipment, workspace, self.fold, self.record) as shell:
+            async with (
+                limit,
+                _hurried(limit, budget),
+                open_shell(equipment, workspace, self.fold, self.record, budget.stopping) as shell,
+            ):
                 team = self._team(equipment, budget, workspace, evidence, shell)
-                ended = await self._orchestrate(team, equipment, evidence, message)
-                while await team.has_late_words():
-                    ended = await team.go_on(LATE_WORDS)
+                with repeating(team.look_for_stop):
+                    ended = await self._orchestrate(team, equipment, evidence, message)
+                    while await team.has_late_words():
+                        ended = await team.go_on(LATE_WORDS)
         except TimeoutError:
             if not limit.expired():
                 raise
-            cut = "time limit"
-        except ModelError as error:
-            conclude(self.fold, workspace, None, error.message, Wanted(self.settings.language))
-            raise
+            cut = budget.winding_down if budget.stopping.is_asked else "time limit"
         judged = await self._judge(equipment, budget, workspace)
         wanted = Wanted(self.settings.language, judged)
         conclusion = conclude(self.fold, workspace, ended, cut or budget.winding_down, wanted)
+        await record_moved(self.fold, workspace, self.record)
         self._account_for(workspace, conclusion)
         await self.record(RunFinished(status=conclusion.status, reason=conclusion.reason, answer=conclusion.answer))
         return conclusion
@@ -178,7 +189,7 @@ class Life:
         ]
         seen = self._seen_links(equipment, workspace)
         found = equipment.tools(evidence.store, seen.check)
-        equipment.clients.expect(self.fold.models)
+        equipment.clients.expect(self.fold.answered_by)
         outside = {name: WithRemarks(tool, sources) for name, tool in found.items()}
         return Team(
             TeamParts(
@@ -215,9 +226,17 @@ class Life:
         search = SearchRunsTool(Past(self.folder.parent, run, library), evidence.store)
         return [*library_tools(Desk(library, run, sources, evidence.store)), search]
 
-    async def _failed(self, request: Request, error: ModelError, attempt: int, waits_s: float | None) -> None:
+    async def _failed(self, failed: FailedAttempt) -> None:
+        waiting_s, error = failed.waiting_s, failed.error
         await self.record(
-            TurnFailed(agent=request.agent, fault=error.fault, message=error.message, attempt=attempt, waits_s=waits_s)
+            TurnFailed(
+                agent=failed.request.agent,
+                fault=error.fault,
+                message=error.message,
+                attempt=failed.number,
+                waits_s=failed.waits_s,
+                waiting_since=None if waiting_s is None else self.now() - timedelta(seconds=waiting_s),
+            )
         )
 
     async def _orchestrate(self, team: Team, equipment: Equipment, evidence: Evidence, message: str) -> AgentFinished:
@@ -227,7 +246,7 @@ class Life:
         elif state is not None and message:
             await self.record(Steered(agent=ORCHESTRATOR, text=message))
         # Only now: until the run is open again on disk, a finished one keeps its report.
-        restore_draft(self.fold, Workspace(self.folder))
+        restore_draft(self.fold, self.workspace)
         return await team.lead(state.task if state is not None else await self._first_words(equipment, evidence))
 
     def _go_on_words(self) -> str:
@@ -242,7 +261,7 @@ class Life:
         """What the orchestrator is told at the start."""
         if self.fold.started is None:
             raise ConfigError(f"{self.folder.name} was never started", hint='ask again: explorer "your question"')
-        workspace = Workspace(self.folder)
+        workspace = self.workspace
         workspace.write_own("question.txt", self.fold.started.question)
         lines = [
             f"Question: {self.fold.started.question}",
@@ -271,3 +290,18 @@ class Life:
         drafts = input_drafts(files, workspace.read_text)
         sources = await evidence.store([*drafts.values()])
         return [f"{path} [{one.id}] ({files[path].lines} lines)" for path, one in zip(drafts, sources, strict=True)]
+
+
+@asynccontextmanager
+async def _hurried(limit: asyncio.Timeout, budget: Budget) -> AsyncGenerator[None]:
+    """While inside, bring the end forward when the user stops the run: the report has half a minute."""
+    loop = asyncio.get_running_loop()
+
+    def hurry() -> None:
+        latest = limit.when()
+        limit.reschedule(min(loop.time() + REPORT_S, float("inf") if latest is None else latest))
+
+    if budget.stopping.is_asked:
+        hurry()
+    with budget.stopping.when_asked(hurry):
+        yield

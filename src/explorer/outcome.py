@@ -1,5 +1,6 @@
 """How a run ended, read off its recorded state: `complete` means answered from sources; every other end says why."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +10,12 @@ from explorer.events import AgentFinished, Lookup, Status
 from explorer.fold import Fold, LookedUp
 from explorer.messages import JsonObject
 from explorer.prompts import ORCHESTRATOR
+from explorer.report import with_hosts_only
 from explorer.verify.soundness import Flaw, Kind
 
 MAX_SAID_CHARS = 120
+MAX_CAUSE_CHARS = 200
+SENTENCE = re.compile(r".+?[.!?](?=\s+[A-Z])")
 OF_THE_USER = "file"
 """What files of the user's come through: nobody found them."""
 MAX_LISTED = 40
@@ -117,7 +121,7 @@ def _was_asked_to_act(fold: Fold) -> bool:
 
 def _none_reached(fold: Fold, lookups: LookupCounts) -> str:
     first = next(one for one in fold.lookups.values() if one.outcome is Lookup.FAILED)
-    return f"no lookup reached a source ({lookups.failed} failed; {first.tool}: {_short(first.said)})"
+    return f"no lookup reached a source ({lookups.failed} failed; {first.tool}: {_cause(first.said)})"
 
 
 def lookup_words(lookups: LookupCounts) -> str:
@@ -147,8 +151,8 @@ def tried(fold: Fold) -> list[str]:
 
 
 def _why(one: LookedUp) -> str:
-    """As code: an error may name addresses, which are no links of the report's."""
-    said = _short(one.said.replace("`", "'"))
+    """As code: an error may look like markdown."""
+    said = _cause(one.said).replace("`", "'")
     return f" (`{said}`)" if one.outcome is Lookup.FAILED else ""
 
 
@@ -162,6 +166,13 @@ def _values(arguments: JsonObject) -> list[str]:
     return [str(value) for value in arguments.values() if isinstance(value, str) and value.strip()]
 
 
-def _short(text: str) -> str:
+def _cause(said: str) -> str:
+    """Why a lookup failed, for people: without the advice for the model behind it, and without long addresses."""
+    line = with_hosts_only(" ".join(said.split()))
+    sentence = SENTENCE.match(line)
+    return _short((sentence[0] if sentence else line).rstrip("."), MAX_CAUSE_CHARS)
+
+
+def _short(text: str, most: int = MAX_SAID_CHARS) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= MAX_SAID_CHARS else f"{line[: MAX_SAID_CHARS - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -26,6 +26,7 @@ PLACEHOLDER = re.compile(
 HEADINGS = re.compile(r"^ {0,3}#{1,6}(?:\s.*)?$", re.MULTILINE)
 OWN_NUMBER = re.compile(r"(?:(?<![\w\]])|(?<=[a-z]{3}))\[(?P<number>[1-9]\d?|\^\w{1,20})(?:: no source)?\](?![(\[:])")
 """`[1]` and `[^1]`, as a writer numbers references; `row[1]` in prose may be taken for one."""
+ADDRESS_IN_WORDS = re.compile(r"https?://([^\s/?#<>`\"')]+)[^\s<>`\"')]*?(?=[:,;.]?(?:[\s<>`\"')]|$))", re.IGNORECASE)
 HEADING_REFERENCES = {"en": "References", "zh": "参考来源"}
 MISSING = "[source missing]"
 NO_SOURCE = "[{number}: no source]"
@@ -172,6 +173,11 @@ def _without_own_numbers(body: str) -> str:
         pieces.append(body[place : len(body) if found is None else found.end()])
         place = len(body) if found is None else found.end()
     return "".join(pieces)
+
+
+def with_hosts_only(text: str) -> str:
+    """Shorten each address to its host: in the words of an error it is no link of the report's."""
+    return ADDRESS_IN_WORDS.sub(r"\1", text)
 
 
 def without_network(text: str, has_file: Callable[[str], bool] = lambda _: True) -> str:

@@ -21,6 +21,7 @@ from explorer.errors import ConfigError
 from explorer.events import AnyEvent, RunStarted, Status
 from explorer.fold import Fold
 from explorer.journal import Journal, Observe
+from explorer.last_report import ReportGuard
 from explorer.life import INPUTS, Life
 from explorer.llm.models import AUTO, OFFLINE
 from explorer.llm.open_clients import Patience
@@ -74,15 +75,22 @@ class StopSignal:
     def __init__(self) -> None:
         self._budget: Budget | None = None
         self._reason = ""
+        self.cut = ""
+        """Why the run is stopped at once, by the cancellation of its task; empty when it is not."""
 
     def wind_down(self, reason: str) -> None:
-        """Helpers end at their next turn, and the report is written from what there is."""
+        """Helpers are cut off, and the report is written within half a minute, from what there is."""
         self._reason = reason
         if self._budget is not None:
-            self._budget.wind_down(reason)
+            self._budget.stop(reason)
+
+    def stop_at_once(self, reason: str) -> None:
+        """Say why the run's task is about to be cancelled: agents still at work are to continue when it is resumed."""
+        self.cut = reason
+        self.withdraw()
 
     def withdraw(self) -> None:
-        """Take it back, because the run is stopped at once: agents still at work are to go on in its next life."""
+        """Take `wind_down` back."""
         if self._budget is not None:
             self._budget.withdraw(self._reason)
         self._reason = ""
@@ -91,7 +99,7 @@ class StopSignal:
         """Connect to the run's budget; a signal given before counts."""
         self._budget = budget
         if self._reason:
-            budget.wind_down(self._reason)
+            budget.stop(self._reason)
 
 
 @dataclass(frozen=True)
@@ -249,6 +257,7 @@ async def _live(
     settings = equipment.settings
     observers = [RunLog().observe, *([extras.observe] if extras.observe else [])]
     redactor = Redactor(settings.secret_texts())
+    workspace = Workspace(folder)
     journal = Journal.open(folder / ".explorer", extras.now, observers, extras.reach, redactor)
     log_opened(folder.name, journal.records)
     try:
@@ -266,8 +275,9 @@ async def _live(
         await record(session_configured(equipment, fold, reasons))
         budget = Budget(settings.limits, extras.clock)
         extras.stop.attach(budget)
-        life = Life(folder, settings, extras.now, extras.clock, fold, record, records)
-        conclusion = await life.lead(equipment, budget, "" if isinstance(asked, RunStarted) else asked)
+        life = Life(workspace, settings, extras.now, extras.clock, fold, record, records)
+        with ReportGuard(fold, workspace, settings.language, lambda: extras.stop.cut):
+            conclusion = await life.lead(equipment, budget, "" if isinstance(asked, RunStarted) else asked)
         log_written(report_path(folder), len(conclusion.verification.claims))
     finally:
         journal.close()

@@ -7,6 +7,8 @@ from explorer.errors import ToolError
 
 ENGINE_FOLDER = ".explorer"
 QUESTION = "question.txt"
+REPORT = "report.md"
+"""May be written however full the folder is: every ending leaves a report."""
 INPUTS = "inputs"
 """The user's files, which the engine put there."""
 MAX_PATH_CHARS = 400
@@ -38,6 +40,17 @@ def parts_of(path: str) -> list[str]:
     if not parts:
         raise ToolError(f"{path!r} names the run's folder itself, not a file in it")
     return parts
+
+
+def refuse_report_folder(path: str) -> None:
+    """Refuse a path below `report.md`, which is a file: a folder of that name would stand in the report's way.
+
+    Raises:
+        ToolError: It is such a path.
+    """
+    first, *rest = parts_of(path)
+    if rest and first.casefold() == REPORT:
+        raise ToolError(f"{path}: {REPORT} is a file, the run's report; write to another folder, such as notes/")
 
 
 def is_path(path: str) -> bool:

@@ -8,10 +8,12 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
+from explorer.access import restore_access
 from explorer.beneath import A_FILE, A_FOLDER, TEMPORARY, Opening, reason
 from explorer.errors import ToolError
 from explorer.run_paths import ENGINE_FOLDER, parts_of
 
+A_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 MAX_SEEN = 100_000
 """Of one walk: files and folders looked at, in all and in one folder."""
 Entry = tuple[str, os.stat_result]
@@ -130,6 +132,41 @@ class RunTree:
                     yield unicodedata.normalize("NFC", "/".join([*place, name])), status
             waiting += reversed(folders)
 
+    def sweep(self) -> None:
+        """Remove what writes left that a crash cut off, in the engine's folder too."""
+        waiting: list[list[str]] = [[]]
+        seen = 0
+        while waiting and seen < MAX_SEEN:
+            place = waiting.pop()
+            entries = self._entries(place)
+            seen += len(entries)
+            waiting += [[*place, name] for name, status in entries if stat.S_ISDIR(status.st_mode)]
+            for name, _ in entries:
+                if TEMPORARY.fullmatch(name):
+                    self._unlink([*place, name])
+
+    def _unlink(self, parts: Sequence[str]) -> None:
+        with suppress(OSError), self._root() as root:
+            parent = self._open(root, list(parts[:-1]) or ["."], A_FOLDER)
+            try:
+                os.unlink(parts[-1], dir_fd=parent)
+            finally:
+                os.close(parent)
+
+    def move_aside(self, name: str) -> str:
+        """Rename what stands at the top of the folder to `name.moved-1`, or the next number that is free.
+
+        Raises:
+            OSError: The disk refused.
+        """
+        with self._root() as root:
+            number = 1
+            while _stands(root, moved := f"{name}.moved-{number}"):
+                number += 1
+            os.rename(name, moved, src_dir_fd=root, dst_dir_fd=root)
+            os.fsync(root)
+        return moved
+
     def _entries(self, place: Sequence[str]) -> list[Entry]:
         """What is in a folder, sorted, by name as it stands on the disk; nothing when it is gone or cannot be read."""
         found: list[Entry] = []
@@ -170,8 +207,21 @@ class RunTree:
 
     @contextmanager
     def _root(self) -> Generator[int]:
-        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(self._folder, A_ROOT)
+        except PermissionError:
+            if not restore_access(self._folder):
+                raise
+            descriptor = os.open(self._folder, A_ROOT)
         try:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def _stands(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

@@ -9,6 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from explorer import journal
+from explorer.access import reaches
 from explorer.errors import ConfigError, JournalDamagedError, NotFoundError, StorageError
 from explorer.events import Record
 from explorer.fold import Fold
@@ -63,6 +64,11 @@ def journal_path(folder: Path) -> Path:
     return folder / ".explorer" / "journal.jsonl"
 
 
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run, also one that a command has closed to its owner."""
+    return reaches(folder, journal_path(folder))
+
+
 def read_records(folder: Path) -> tuple[Record, ...]:
     """All records of a run.
 
@@ -71,7 +77,7 @@ def read_records(folder: Path) -> tuple[Record, ...]:
         StorageError: The journal cannot be read, or is damaged.
     """
     path = journal_path(folder)
-    if not path.is_file():
+    if not is_run(folder):
         raise NotFoundError(f"{folder} is not a run: it has no journal", hint="explorer runs")
     return journal.read(path)
 
@@ -150,7 +156,7 @@ def list_runs(workspace: Path) -> list[RunOverview]:
     """All runs of a workspace, oldest first."""
     if not workspace.is_dir():
         return []
-    folders = sorted(folder for folder in workspace.iterdir() if journal_path(folder).is_file())
+    folders = sorted(folder for folder in workspace.iterdir() if is_run(folder))
     return [overview(folder) for folder in folders]
 
 
@@ -193,7 +199,7 @@ def find_run(workspace: Path, name: str) -> Path:
     """
     if any(separator in name for separator in SEPARATORS):
         return _at_path(workspace, name)
-    names = sorted(folder.name for folder in workspace.iterdir() if journal_path(folder).is_file()) if (
+    names = sorted(folder.name for folder in workspace.iterdir() if is_run(folder)) if (
         workspace.is_dir()
     ) else []  # fmt: skip
     if not names:
@@ -215,7 +221,7 @@ def _at_path(workspace: Path, name: str) -> Path:
     path = Path(name).expanduser()
     for place in (path.resolve(), (workspace / path).resolve()):
         # The outermost one: agents can write a folder that looks like a run into the folder of theirs.
-        runs = [folder for folder in (place, *place.parents) if journal_path(folder).is_file()]
+        runs = [folder for folder in (place, *place.parents) if is_run(folder)]
         if runs:
             folder = runs[-1]
             return workspace / folder.name if folder.parent == workspace.resolve() else folder

@@ -50,6 +50,8 @@ class Limits(BaseModel):
     """Calls of all agents together."""
     max_time_s: float | None = Field(default=3600, gt=0)
     """Wall-clock seconds of one life of the run."""
+    max_outage_s: float | None = Field(default=600, gt=0)
+    """For how many seconds a model that answers nobody is waited for, before the run is paused."""
     max_agents: int = Field(default=40, ge=0)
     """Helpers a run may start."""
     max_parallel_agents: int = Field(default=8, ge=1)

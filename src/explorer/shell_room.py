@@ -1,5 +1,6 @@
 """The shell of one life of a run: what holds it, its jobs, and what agents are told of them."""
 
+import asyncio
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,12 +18,15 @@ from explorer.sandbox.choosing import python_folders
 from explorer.sandbox.confinement import Confinement, Place, Tier
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.running import Shell
+from explorer.stopping import CALL_GRACE_S, StopEvent
 from explorer.tool import Tool
 from explorer.tools.shell import shell_tools, state_of, unrecorded
 from explorer.workspace import Workspace
 
 ENDED = 'Your background job {id} ({command}) {state}. Its output: get_shell_output(bash_id="{id}").'
 SHOWN_CHARS = 80
+Append = Callable[[AnyEvent], Awaitable[None]]
+"""Put an event on disk."""
 STRENGTH = (Tier.UNCONFINED, "", Tier.SEATBELT, Tier.LANDLOCK, Tier.BUBBLEWRAP)
 """A run may go on under what holds better, never under less."""
 
@@ -51,7 +55,11 @@ class ShellRoom:
 
 @asynccontextmanager
 async def open_shell(
-    equipment: Equipment, workspace: Workspace, fold: Fold, record: Callable[[AnyEvent], Awaitable[None]]
+    equipment: Equipment,
+    workspace: Workspace,
+    fold: Fold,
+    record: Append,
+    stop: StopEvent,
 ) -> AsyncGenerator[ShellRoom]:
     """Open the shell that was chosen, and write down what holds it; closed, none of its commands is left.
 
@@ -77,6 +85,12 @@ async def open_shell(
         place = Place(workspace.folder.absolute(), readable=python_folders(), proxy=proxy)
         shell = Shell(chosen.confinement, place)
         stack.push_async_callback(shell.aclose)
+        loop = asyncio.get_running_loop()
+
+        def end_soon() -> None:
+            loop.call_later(CALL_GRACE_S, shell.end_all)
+
+        stack.enter_context(stop.when_asked(end_soon))
 
         def recorded() -> dict[str, str]:
             return {path: file.sha256 for path, file in fold.files.items()}

@@ -1,27 +1,32 @@
 """Roles become agents; and a helper becomes a tool, `call_agent`, made here, above the loop."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.agent import AgentRoom, Head, run_agent
 from explorer.budget import Account, Budget, WorstCost
 from explorer.calls import CallRoom, Record, Toolbox
-from explorer.context import DEFAULT_WINDOW_TOKENS
-from explorer.errors import ConfigError, ToolError
+from explorer.context import DEFAULT_WINDOW_TOKENS, last_words
+from explorer.errors import ConfigError, ModelError, ToolError
 from explorer.events import AgentContinued, AgentFinished, AgentStarted, RoleLoaded, Status, Steered, StopAsked
 from explorer.fold import Fold
 from explorer.history import AgentState
 from explorer.inbox import Inbox, Order, OrderKind
 from explorer.messages import LLMClient, ToolCall
+from explorer.model_failure import concerns_run, failed_end, other_helpers, ways_to_retry
 from explorer.pacing import WRITING_TOOLS, Decision, Ending, Note, budget_note, refuse_repetition
 from explorer.prompts import CALL_AGENT, ORCHESTRATOR, Role, check_roles, helper_lines
+from explorer.run_paths import refuse_engine_folder, refuse_report_folder
 from explorer.standing import standing
-from explorer.tool import Tool, ToolResult
-from explorer.tools.call_agent import CallAgentArguments, CallAgentTool, handed_back, index_line
-from explorer.workspace import Workspace, refuse_engine_folder
+from explorer.stopping import CALL_GRACE_S, StoppableClient, StoppedError
+from explorer.tool import Effect, Tool, ToolResult
+from explorer.tools.call_agent import CallAgentArguments, CallAgentTool, Retry, handed_back, index_line
+from explorer.workspace import Workspace
 
 WRITER = "writer"
+CUT_OFF_BY_STOP = frozenset({Effect.PURE, Effect.EXTERNAL})
+"""Effects of calls that the user's stop cuts off; commands are ended by the shell, which keeps what they wrote."""
 LIMIT_WORDS = {"calls": "tool call limit", "steps": "step limit", "tokens": "token limit", "cost": "cost limit"}
 
 
@@ -106,10 +111,30 @@ class Team:
         state = self._parts.fold.child_of(call) or await self._engage(asked, call)
         try:
             async with self._places:
-                finished = await self._run(state)
+                finished = await self._run_helper(state)
         finally:
             self._busy.discard(state.agent)
-        return handed_back(state, finished, full=asked.return_full_output)
+        return handed_back(state, finished, full=asked.return_full_output, retry=self._retry(state, finished))
+
+    async def _run_helper(self, state: AgentState) -> AgentFinished:
+        """Run a helper to its end; a failure of its model that the orchestrator does not share is its end."""
+        try:
+            return await self._run(state)
+        except ModelError as error:
+            models = self._parts.model_of
+            if concerns_run(error, models(state.role).label, models(ORCHESTRATOR).label):
+                raise
+            finished = failed_end(state.agent, error, last_words(state))
+        await self._parts.record(finished)
+        return finished
+
+    def _retry(self, state: AgentState, finished: AgentFinished) -> Retry | None:
+        if not finished.fault:
+            return None
+        models = {role: self._parts.model_of(role).label for role in self._parts.roles}
+        failed = models[state.role]
+        others = other_helpers(failed, models, (role for role in models if role not in {ORCHESTRATOR, state.role}))
+        return Retry(failed, others, ways_to_retry(state.agent, failed, others))
 
     async def _engage(self, asked: CallAgentArguments, call: str) -> AgentState:
         parts = self._parts
@@ -174,6 +199,7 @@ class Team:
         parts = [asked.task_description.strip()]
         if asked.output_dir:
             refuse_engine_folder(asked.output_dir)
+            refuse_report_folder(f"{asked.output_dir}/x")
             parts.append(f"Write your files under `{asked.output_dir.strip('/')}/`.")
         if asked.context_files:
             lines = "\n".join(index_line(self._parts.workspace, path) for path in asked.context_files)
@@ -210,10 +236,17 @@ class Team:
         loaded = self._parts.fold.heads[state.role]
         model = self._parts.model_of(state.role)
         toolbox = Toolbox(self._tools[tool.name] for tool in loaded.tools if tool.name in self._tools)
+        stopping = self._parts.budget.stopping
+        is_lead = state.role == ORCHESTRATOR
+        # What the writer is asked for is what there is to wait for.
+        asks = state.role == WRITER
+        client = model.client if asks else StoppableClient(model.client, stopping, may_ask=is_lead)
         room = AgentRoom(
             head=Head(model.name, loaded.system, loaded.tools, self._parts.fold.run_id, model.effort),
-            client=model.client,
-            calls=CallRoom(toolbox, self._parts.record, self._spill, self._parts.workspace.digest, self._gate),
+            client=client,
+            calls=CallRoom(
+                toolbox, self._parts.record, self._spill, self._parts.workspace.digest, self._within, self._gate
+            ),
             account=lambda: self._account(state.role),
             without_room=self._without_room,
             worst_cost=model.worst_cost,
@@ -224,7 +257,35 @@ class Team:
             standing=self._standing,
             review=self._parts.review,
         )
-        return await run_agent(state, room)
+        return await self._until_stopped(state, room)
+
+    async def _until_stopped(self, state: AgentState, room: AgentRoom) -> AgentFinished:
+        """Run an agent; cut off by the user's stop, a helper ends with what it has, and the orchestrator writes up."""
+        while True:
+            try:
+                return await run_agent(state, room)
+            except StoppedError:
+                if state.role != ORCHESTRATOR:
+                    ending = Ending(Status.PARTIAL, self._parts.budget.winding_down, last_words(state))
+                    await self._parts.record(ending.event(state.agent))
+
+    async def _within(self, tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
+        """Await what a tool does; a lookup that is at work when the user stops the run is cut off after a moment."""
+        if tool.effect not in CUT_OFF_BY_STOP:
+            return await doing
+        try:
+            async with self._parts.budget.stopping.cut_off(CALL_GRACE_S):
+                return await doing
+        except StoppedError as error:
+            raise ToolError(error.message) from error
+
+    def look_for_stop(self) -> None:
+        """Stop as soon as another process says so: no turn of an agent may come for minutes."""
+        budget = self._parts.budget
+        if not budget.stopping.is_asked:
+            order = next((one for one in self._parts.inbox.waiting() if one.kind is OrderKind.STOP), None)
+            if order is not None:
+                budget.stop(order.text)
 
     def _standing(self, state: AgentState) -> str:
         return standing(state, self._parts.fold, self._parts.workspace.read_text, self._parts.jobs)
@@ -267,7 +328,7 @@ class Team:
         if order.kind is OrderKind.STOP:
             if is_new:
                 await self._parts.record(StopAsked(order=order.id, reason=order.text))
-            self._parts.budget.wind_down(order.text)
+            self._parts.budget.stop(order.text)
         elif is_new:
             await self._parts.record(Steered(agent=ORCHESTRATOR, text=order.text, order=order.id))
 

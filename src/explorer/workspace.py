@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from explorer.beneath import TEMPORARY, Opening, best_opening, reason, replace
+from explorer.access import restore_access
+from explorer.beneath import Opening, best_opening, reason, replace
 from explorer.errors import StorageError, ToolError
 from explorer.events import FileChange, WrittenFile
 from explorer.file_content import (
@@ -32,7 +33,15 @@ from explorer.file_content import (
     sha256,
 )
 from explorer.quota import Held, Quota, RoomLeft
-from explorer.run_paths import ENGINE_FOLDER, clean, is_path, refuse_engine_folder
+from explorer.run_paths import (
+    ENGINE_FOLDER,
+    REPORT,
+    clean,
+    is_path,
+    parts_of,
+    refuse_engine_folder,
+    refuse_report_folder,
+)
 from explorer.run_tree import RunTree
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
@@ -40,12 +49,12 @@ MAX_FILE_BYTES = 8 * 1024 * 1024
 MAX_LISTED = 2_000
 MAX_COUNTED_BYTES = 256 * 1024 * 1024
 """Of one listing: gone through to count lines."""
-REPORT = "report.md"
-"""May be written however full the folder is: every ending leaves a report."""
 AGENTS_OWN = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ELOOP, errno.EXDEV}
 )
 """Errors that say how the folder is laid out, which is the agents' doing, and nothing about the disk."""
+CLOSED = frozenset({errno.EACCES, errno.EPERM})
+"""The same, in a folder that agents made."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,8 @@ class Workspace:
         self._quota = quota or Quota()
         self._room = RoomLeft(self._quota, self._held)
         self._locks: dict[str, asyncio.Lock] = {}
+        self.set_aside: list[str] = []
+        """Where things were moved that stood in the report's way."""
 
     def lock(self, path: str) -> asyncio.Lock:
         """The lock to hold while reading and then writing a file, so that no edit is lost."""
@@ -133,6 +144,7 @@ class Workspace:
             ToolError: The path is not the agent's to write, the content is too big, or the folder is full.
         """
         refuse_engine_folder(path)
+        refuse_report_folder(path)
         text = _readable(text)
         self._admit(path, len(text.encode("utf-8", "replace")))
         return self.write_own(path, text)
@@ -154,16 +166,52 @@ class Workspace:
         content = text.encode("utf-8", "replace")
         if len(content) > MAX_FILE_BYTES:
             raise ToolError(f"{path} would have {len(content)} bytes; the limit is {MAX_FILE_BYTES}: split it")
+        if clean(path) == REPORT:
+            self.clear_report_path()
         try:
-            with self._tree.opened_parent(path, create=True) as (parent, name):
-                replace(parent, name, content)
+            self._replace(path, content)
         except OSError as error:
-            if error.errno in AGENTS_OWN:
+            if error.errno in AGENTS_OWN or (error.errno in CLOSED and _is_in_agents_folder(path)):
                 raise ToolError(f"{path} could not be written: {reason(error)}; list_files, then try again") from error
             raise StorageError(
                 f"{path} could not be written: {error.strerror}; what stood there is unchanged"
             ) from error
         return describe(path, text)
+
+    def _replace(self, path: str, content: bytes) -> None:
+        """Write a file, once more if the folder was closed to its owner."""
+        try:
+            with self._tree.opened_parent(path, create=True) as (parent, name):
+                replace(parent, name, content)
+        except PermissionError:
+            if not restore_access(self.folder):
+                raise
+            with self._tree.opened_parent(path, create=True) as (parent, name):
+                replace(parent, name, content)
+
+    def clear_report_path(self) -> None:
+        """Move aside what stands at `report.md` and can be no report: a folder, a link, a device, a binary file.
+
+        Its new name is added to `set_aside`.
+
+        Raises:
+            StorageError: The disk refused.
+        """
+        status = self._tree.status(REPORT)
+        if status is None or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and not self._is_binary(REPORT)):
+            return
+        try:
+            restore_access(self.folder)
+            self.set_aside.append(self._tree.move_aside(REPORT))
+        except OSError as error:
+            raise StorageError(f"{REPORT} could not be moved aside: {error.strerror}") from error
+
+    def _is_binary(self, path: str) -> bool:
+        try:
+            with self._tree.opened(path) as descriptor:
+                return bool(kind_of(head_of(descriptor)))
+        except ToolError:
+            return False
 
     def remove(self, path: str) -> None:
         """Remove a plain file, if it is there."""
@@ -174,14 +222,12 @@ class Workspace:
 
     def sweep(self) -> None:
         """Remove what writes left that a crash cut off: nobody reads it, and agents would see it in listings."""
-        for folder, _, names in os.walk(self.folder):
-            for name in filter(TEMPORARY.fullmatch, names):
-                with suppress(OSError):
-                    Path(folder, name).unlink()
+        self._tree.sweep()
 
     def foresee(self, path: str, text: str) -> FileChange:
         """The change that writing `text` would make."""
         refuse_engine_folder(path)
+        refuse_report_folder(path)
         after = sha256(_readable(text).encode("utf-8", "replace"))
         return FileChange(path=clean(path), before=self.digest(path), after=after)
 
@@ -233,6 +279,12 @@ class Workspace:
             if files > self._quota.files or size > self._quota.bytes:
                 break
         return Held(files, size)
+
+
+def _is_in_agents_folder(path: str) -> bool:
+    """Whether a file is in a folder that agents made, whose mode is theirs too."""
+    first, *rest = parts_of(path)
+    return bool(rest) and first != ENGINE_FOLDER
 
 
 def _readable(text: str) -> str:

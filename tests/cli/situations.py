@@ -31,10 +31,13 @@ class Situation:
     has_file: bool = True
     """The user's file is given, and is source S1."""
     services: str = "down"
-    """Hacker News is `down`, or `empty`: it answers and has nothing; `half`: its search is, its lists are down."""
+    """Hacker News is `down`, `empty` (it answers and has nothing), `half` (its search is empty, its lists are down), or
+    `live`: its search finds a story."""
     follow_up: str = ""
     """Asked after a first run with a short, true report."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_killed: bool = False
+    """Its process is killed while the model answers the first request, and the run is resumed."""
     meanwhile: Callable[[Path], None] | None = None
     """Done while the model answers the first request, given the folder of the command."""
 
@@ -81,6 +84,11 @@ def script_of(situation: Situation, folder: Path) -> Callable[[Asked], Reply]:
 def _interrupt(_folder: Path) -> None:
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(0.1)
+
+
+def _interrupt_twice(_folder: Path) -> None:
+    _interrupt(_folder)
+    _interrupt(_folder)
 
 
 def _stop(folder: Path) -> None:
@@ -164,6 +172,15 @@ SITUATIONS = (
     ),
     Situation("The time limit", {"orchestrator": [Reply(text="Soon", stalls="silent")]}, ("--max-time", "2s")),
     Situation("Ctrl-C, and the report still written", {"orchestrator": LATE}, meanwhile=_interrupt),
+    Situation("Ctrl-C twice", {"orchestrator": [Reply(text="Soon", stalls="silent")]}, meanwhile=_interrupt_twice),
+    Situation("Killed, and resumed", reports(f"{SHORT}\nIt was opened on 3 June 1999.\n"), is_killed=True),
+    Situation("A judge without a key", words=("--judge", "anthropic:claude-haiku-5-5")),
+    Situation(
+        "An answer that rests on search hits",
+        then(asks_searcher(search("bridge")), wrote("“A bridge of 412 metres” has 77 points [S1].\n"), FINISH),
+        has_file=False,
+        services="live",
+    ),
     Situation("A stop order, and no report", {"orchestrator": [Reply(text="I stop.")]}, meanwhile=_stop),
     Situation("A conversation that does not fit", {"orchestrator": [Reply(error="too_long", status=400)]}),
     Situation("A request the model's server rejects", {"orchestrator": [Reply(error="invalid", status=400)]}),

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from cli.situations import NOTES, NOWHERE, QUESTION, SITUATIONS, Situation, script_of
-from cli.stage import Process
+from cli.stage import Process, begin_explorer
 from explorer.cli.output import EXIT_CODES
 from explorer.report import without_frontmatter
 from model_servers import OpenAIServer
@@ -33,6 +33,16 @@ writes this page (`--update-golden`).
 - `answer` holds the words that answer a follow-up, or those a model said instead of writing a report.
 
 """
+STORY = {
+    "objectID": "4711",
+    "title": "A bridge of 412 metres",
+    "url": "https://bridges.example/412",
+    "author": "ada",
+    "points": 77,
+    "num_comments": 12,
+    "created_at_i": 1_786_000_000,
+    "_tags": ["story", "author_ada", "story_4711"],
+}
 Here = Callable[..., Process]
 
 
@@ -87,15 +97,20 @@ def _environment(situation: Situation, server: OpenAIServer, site: Site) -> dict
 
 def _end(situation: Situation, here: Here, folder: Path) -> Seen:
     """Run a situation in a folder of its own, and look at all that it left."""
-    empty = as_json({"hits": [], "nbHits": 0, "page": 0, "nbPages": 0})
+    hits = [STORY] if situation.services == "live" else []
+    found = as_json({"hits": hits, "nbHits": len(hits), "page": 0, "nbPages": len(hits)})
     common = ["--output-format", "json", "-q", "--no-shell"]
     with ExitStack() as stack:
         server = stack.enter_context(OpenAIServer(script_of(situation, folder)))
-        site = stack.enter_context(serving({"/api/v1/search": empty, "/api/v1/search_by_date": empty}))
+        site = stack.enter_context(serving({"/api/v1/search": found, "/api/v1/search_by_date": found}))
         variables = _environment(situation, server, site)
         (folder / "notes.md").write_text(NOTES)
         given = ["--file", "notes.md"] if situation.has_file else []
-        done = here(QUESTION, *given, *situation.words, *common, **variables)
+        words = [QUESTION, *given, *situation.words]
+        if situation.is_killed:
+            _kill(words, server, folder, variables)
+            words = ["resume", "latest"]
+        done = here(*words, *common, **variables)
         if situation.follow_up:
             assert done.returncode == 0, done.stderr
             done = here("resume", "latest", situation.follow_up, *common, **variables)
@@ -103,6 +118,15 @@ def _end(situation: Situation, here: Here, folder: Path) -> Seen:
     told = json.loads(done.stdout)
     _check_figures(told, folder, verified)
     return Seen(situation, done.returncode, told, verified.returncode, _first_line(situation, told, done.stderr))
+
+
+def _kill(words: list[str], server: OpenAIServer, folder: Path, variables: dict[str, str]) -> None:
+    """Start a run in a process of its own, and kill it once its model is asked."""
+    with begin_explorer(*words, "-q", "--no-shell", cwd=folder, **variables) as process:
+        while not server.requests:
+            assert process.poll() is None
+            server.wait_until_closed(0.02)
+        process.kill()
 
 
 def _check_figures(told: dict[str, Any], folder: Path, verified: Process) -> None:

@@ -96,7 +96,8 @@ async def test_the_first_interrupt_winds_down_and_the_second_stops() -> None:
 
     ending = await Session(screen).drive(work)
     assert ending.interrupted == 130
-    assert screen.said == ["stopping: writing up what there is; press Ctrl-C again to stop at once"]
+    (said,) = screen.said
+    assert said.startswith("stopping: helpers are cut off, the report comes within 30 s; press Ctrl-C again")
 
 
 async def test_a_run_that_winds_down_after_an_interrupt_ends_by_itself() -> None:
@@ -113,15 +114,24 @@ async def test_a_run_that_winds_down_after_an_interrupt_ends_by_itself() -> None
     assert ending.interrupted is None
 
 
-async def test_a_termination_stops_at_once() -> None:
-    """SIGTERM counts as two interrupts, with its own exit code."""
+@pytest.mark.parametrize(
+    ("number", "code", "reason"),
+    [(signal.SIGTERM, 143, "ended by SIGTERM"), (signal.SIGHUP, 129, "its terminal was closed (SIGHUP)")],
+)
+async def test_a_termination_stops_at_once(number: signal.Signals, code: int, reason: str) -> None:
+    """SIGTERM and SIGHUP count as two interrupts, with exit codes and reasons of their own."""
+    session = Session(Quiet())
+    hanging: list[int] = []
+    session.last_resort = hanging.append
 
     async def work(_: Extras) -> RunResult:
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
         await asyncio.Event().wait()
         return result()
 
-    assert (await Session(Quiet()).drive(work)).interrupted == 143
+    assert (await session.drive(work)).interrupted == code
+    assert session.stop.cut == reason
+    assert hanging == [code]
 
 
 @pytest.mark.parametrize(

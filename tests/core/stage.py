@@ -23,6 +23,7 @@ from explorer.events import (
     LimitInUse,
     ModelInUse,
     NoteAdded,
+    PathMoved,
     ReasoningDropped,
     Repaired,
     RoleLoaded,
@@ -143,6 +144,7 @@ def one_of_each() -> list[AnyEvent]:
             usage=Usage(input_tokens=7, output_tokens=1),
             cost_usd=0.0,
         ),
+        PathMoved(path="report.md", to="report.md.moved-1"),
         SandboxChosen(tier="landlock", why="landlock: stopped all of 11 attacks"),
         SessionConfigured(  # noqa: S604 - a field of a record, and no command
             models={"orchestrator": ModelInUse(model="scripted:m", why="set by flag --model", before="offline")},

@@ -82,10 +82,10 @@ async def test_an_unknown_tool_is_answered_with_the_closest(workspace: Workspace
     names = "Your tools: read_file, write_file, edit_file, list_files, search_files, web_search"
     assert sorted([first, second, third, fourth]) == sorted(
         [
-            f"there is no tool called 'web_serach'; did you mean web_search? {names}",
+            f"there is no tool called 'web_serach'; did you mean web_search?\n{names}",
             "did x",
-            f"there is no tool called 'Read_File'; did you mean read_file? {names}",
-            f"there is no tool called 'z'; {names}",
+            f"there is no tool called 'Read_File'; did you mean read_file?\n{names}",
+            f"there is no tool called 'z'\n{names}",
         ]
     )
 

@@ -217,6 +217,35 @@ async def test_tasks_and_the_users_words_outlive_a_summary(workspace: Workspace)
     assert scene.state.messages[scene.state.began_at] == UserText(text="now deeper")
 
 
+def part_of_a_file() -> Doing:
+    """A tool that brings a part of one long file, and no source."""
+
+    async def read(words: str) -> ToolResult:
+        return ToolResult(success=True, content=f"Part {words}\n" + "x" * 9_000)
+
+    return Doing("read", read)
+
+
+async def test_reading_on_in_a_long_file_is_progress(workspace: Workspace) -> None:
+    """An agent that reads part after part of one file is not ended for finding nothing new."""
+    scene = Scene(workspace, reading(40), [part_of_a_file()], 10_000)
+    ended = await scene.run()
+    assert (ended.status, ended.summary) == (Status.COMPLETE, "Answer.")
+    assert len(scene.recorder.of_type(Compacted)) > 2
+    assert not {"squeezed", "nothing_new"} & set(scene.reasons)
+
+
+async def test_reading_the_same_parts_again_is_no_progress(workspace: Workspace) -> None:
+    """Parts that were read before bring nothing new, however long they are."""
+
+    async def read(words: str) -> ToolResult:
+        return ToolResult(success=True, content=f"Part {int(words) % 2}\n" + "x" * 9_000)
+
+    scene = Scene(workspace, reading(40), [Doing("read", read)], 10_000)
+    ended = await scene.run()
+    assert (ended.status, ended.reason) == (Status.PARTIAL, "its conversation kept filling up without anything new")
+
+
 async def test_making_room_without_progress_ends(workspace: Workspace) -> None:
     """An agent whose conversation fills up again and again while it finds nothing is told, then ended."""
 

@@ -1,3 +1,4 @@
+import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from explorer.report import (
     reference,
     render,
     with_frontmatter,
+    with_hosts_only,
     without_frontmatter,
 )
 
@@ -162,3 +164,19 @@ def test_rendering_takes_any_source() -> None:
     """Odd titles and addresses from outside never stop a report from being written."""
     odd: dict[str, Source] = {"S1": source("S1", title="", url="", published="")}
     assert render("A [S1].", odd, "en").cited == ("S1",)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            "Could not reach https://hn.example/api/search?query=a+b&n=20: no route.",
+            "Could not reach hn.example: no route.",
+        ),
+        ("see http://127.0.0.1:9/a, then (https://a.example/b?c=1) and `https://b.example`", None),
+        ("no address at all: 3 of 4", "no address at all: 3 of 4"),
+    ],
+)
+def test_addresses_in_an_error_become_hosts(said: str, shown: str | None) -> None:
+    """What is said of a failed lookup is short, and holds nothing that looks like a link of the report's."""
+    assert with_hosts_only(said) == (shown or "see 127.0.0.1:9, then (a.example) and `b.example`")

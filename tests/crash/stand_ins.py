@@ -88,7 +88,7 @@ async def live_with(journal_class: type[Journal], asked: Asked) -> Status:
                 await record(
                     RunStarted(run_id=extras.run_id, question=asked.message, engine="0", settings=settings.public())
                 )
-            life = Life(folder, settings, extras.now, extras.clock, fold, record, records)
+            life = Life(Workspace(folder), settings, extras.now, extras.clock, fold, record, records)
             message = "" if asked.begins else asked.message
             return (await life.lead(equipment, Budget(settings.limits, extras.clock), message)).status
         finally:

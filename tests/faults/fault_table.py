@@ -101,9 +101,10 @@ def _long_text(route: str) -> list[JsonObject]:
 ONE_CALL: tuple[str, JsonObject] = ("list_files", {})
 TABLE = (
     retried("429 with retry-after 1", _throttled("1"), ModelFault.RATE_LIMITED, (1, 1)),
-    retried("429 with retry-after of a day", _throttled("86400"), ModelFault.RATE_LIMITED, (60, 60)),
-    retried("429 until 2099", _throttled("Thu, 01 Jan 2099 00:00:00 GMT"), ModelFault.RATE_LIMITED, (60, 60)),
-    stopping("429 for ever", _throttled("86400"), ModelFault.RATE_LIMITED),
+    retried("429 with retry-after 120", _throttled("120"), ModelFault.RATE_LIMITED, (120, 120)),
+    stopping("429 with retry-after of a day", _throttled("86400"), ModelFault.RATE_LIMITED),
+    stopping("429 until 2099", _throttled("Thu, 01 Jan 2099 00:00:00 GMT"), ModelFault.RATE_LIMITED),
+    stopping("429 for ever", _throttled("60"), ModelFault.RATE_LIMITED),
     retried("529", Reply(status=529, error="overloaded"), ModelFault.OVERLOADED),
     retried("500", Reply(status=500, error="overloaded"), ModelFault.OVERLOADED),
     retried("502 with a page", Reply(status=502, body="<html><h1>Bad Gateway</h1></html>"), ModelFault.OVERLOADED),

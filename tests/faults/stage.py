@@ -7,6 +7,7 @@ import random
 import socket
 import struct
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -84,7 +85,7 @@ class _RawHandler(_Handler):
         os.close(self.connection.detach())
 
 
-class _Watchful(ModelServer):
+class Watchful(ModelServer):
     """Notes when requests came and what is wrong with them; understands `Raw`."""
 
     def __init__(self, script: Script) -> None:
@@ -100,31 +101,50 @@ class _Watchful(ModelServer):
         if not isinstance(error, ConnectionError | json.JSONDecodeError):
             self.problems.append(f"the script failed for {client_address}: {error!r}")
 
+    def stop_listening(self) -> None:
+        """Close the port; connections that are open stay so."""
+        self._http.shutdown()
+        self._http.server_close()
+
+    def listen_again(self) -> None:
+        """Serve at the old port again."""
+        self._http = type(self._http)(("127.0.0.1", self._http.server_port), self._http.RequestHandlerClass)
+        self._http.handle_error = self._note_error
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread.start()
+
     def reply_to(self, body: JsonObject, headers: dict[str, str]) -> tuple[int, Reply]:
+        """Record when a request came, and what a strict server would say of it."""
         self.arrivals.append(time.monotonic())
         self.problems += request_problems(self.path, body)
         return super().reply_to(body, headers)
 
     def render(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
+        """Write a reply with what is put in."""
         events = super().render(reply, number)
         if isinstance(reply, Raw) and reply.inserted is not None:
             events[1:1] = [("start", _sse(event, str(event.get("type", "")))) for event in reply.inserted(self.path)]
         return events
 
 
-class WatchfulAnthropic(_Watchful, ThinkingServer):
+class WatchfulAnthropic(Watchful, ThinkingServer):
     """Anthropic's wire."""
 
 
-class WatchfulOpenAI(_Watchful, OpenAIServer):
+class WatchfulOpenAI(Watchful, OpenAIServer):
     """OpenAI's wire."""
 
 
-class WatchfulResponses(_Watchful, OpenAIResponsesServer):
+class WatchfulResponses(Watchful, OpenAIResponsesServer):
     """OpenAI's other wire, whose rules include the pairing of calls and results."""
 
+    def render(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
+        """Write a reply under ids that no other server gives."""
+        # A resumed run meets a new server, whose ids of items have to be new, too.
+        return super().render(reply, 1_000 * self._http.server_port + number)
 
-WIRES: Mapping[str, type[_Watchful]] = {
+
+WIRES: Mapping[str, type[Watchful]] = {
     "anthropic": WatchfulAnthropic,
     "openai": WatchfulOpenAI,
     "openai-responses": WatchfulResponses,
@@ -305,7 +325,7 @@ def is_answered_once(records: list[Record]) -> None:
     assert {call for call in asked - set(finished) if call.split(".")[0] in ended} == set()
 
 
-def check_left_behind(run: Path, server: _Watchful) -> None:
+def check_left_behind(run: Path, server: Watchful) -> None:
     """Check what holds after any run: valid requests, a valid journal, one result a call, a report that says how."""
     assert server.problems == []
     for line in (run / ".explorer" / "journal.jsonl").read_bytes().splitlines():

@@ -8,9 +8,11 @@ import pytest
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.model_list import list_models
 from explorer.llm.options import Timeouts
-from explorer.llm.retry import MAX_ATTEMPTS, RateGate, RetryingClient, Timing
-from explorer.messages import LLMClient, Request
+from explorer.llm.outage import FailedAttempt
+from explorer.llm.retry import MAX_ATTEMPTS, RateGate, RetryingClient
+from explorer.messages import LLMClient
 from llm.conversations import BOTH, QUESTION
+from llm.fake_time import FakeTime
 from llm.foreign_servers import EVENTS, FOREIGN, Foreign, answering, tls_context
 from llm.test_conversations import KEY, client_for, request_for
 
@@ -69,16 +71,15 @@ async def test_the_list_of_models_reports_it_too(name: str) -> None:
     check(caught.value, foreign.says)
 
 
-def retrying(client: LLMClient, gate: RateGate, failures: list[ModelError]) -> RetryingClient:
+def retrying(client: LLMClient, failures: list[ModelError], *, has_answered: bool = False) -> RetryingClient:
     """Wrap a client so that it asks again without waiting."""
+    timing = FakeTime().timing
 
-    async def no_wait(_seconds: float) -> None:
-        return
+    async def on_failure(failed: FailedAttempt) -> None:
+        failures.append(failed.error)
 
-    async def on_failure(_request: Request, error: ModelError, _attempt: int, _wait_s: float | None) -> None:
-        failures.append(error)
-
-    return RetryingClient(client, gate, on_failure, timing=Timing(sleep=no_wait))
+    gate = RateGate(4, timing, has_answered=has_answered)
+    return RetryingClient(client, gate, on_failure, timing=timing)
 
 
 @pytest.mark.parametrize("wire", BOTH)
@@ -89,7 +90,7 @@ async def test_a_wrong_first_contact_is_not_repeated(name: str, wire: str) -> No
     with answering(FOREIGN[name]) as server:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
             with pytest.raises(ModelError):
-                await retrying(client, RateGate(4), failures).generate(request_for(QUESTION))
+                await retrying(client, failures).generate(request_for(QUESTION))
     assert (server.connections, len(failures)) == (1, 1)
 
 
@@ -97,13 +98,11 @@ async def test_a_wrong_first_contact_is_not_repeated(name: str, wire: str) -> No
 async def test_the_same_from_a_server_that_has_answered_before_is_repeated(wire: str) -> None:
     """A proxy's page or a broken connection in the middle of a run passes, so it is asked again."""
     failures: list[ModelError] = []
-    gate = RateGate(4)
-    gate.speed_up()
     with answering(FOREIGN["a web page"]) as server:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
             with pytest.raises(ModelError, match="Router login"):
-                await retrying(client, gate, failures).generate(request_for(QUESTION))
-    assert (server.connections, len(failures)) == (MAX_ATTEMPTS, MAX_ATTEMPTS)
+                await retrying(client, failures, has_answered=True).generate(request_for(QUESTION))
+    assert server.connections == len(failures) > MAX_ATTEMPTS
 
 
 @pytest.mark.parametrize("wire", BOTH)
@@ -116,5 +115,5 @@ async def test_a_first_reply_that_is_cut_is_repeated(wire: str, framing: str) ->
     with answering(Foreign(EVENTS + framing.encode(), "")) as server:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
             with pytest.raises(ModelError, match="the stream broke"):
-                await retrying(client, RateGate(4), failures).generate(request_for(QUESTION))
+                await retrying(client, failures).generate(request_for(QUESTION))
     assert (server.connections, len(failures)) == (MAX_ATTEMPTS, MAX_ATTEMPTS)

@@ -1,30 +1,15 @@
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
 from explorer.errors import RETRYABLE_FAULTS, ModelError, ModelFault
-from explorer.llm.retry import MAX_ATTEMPTS, MAX_WAITED_S, RateGate, RetryingClient, Timing
+from explorer.llm.outage import MAX_OUTAGE_S, MAX_PROBE_WAIT_S, FailedAttempt
+from explorer.llm.retry import MAX_ATTEMPTS, MAX_WAITED_S, RateGate, RetryingClient, Timing, WaitLimits
 from explorer.messages import Request, StopKind, Turn
+from llm.fake_time import FakeTime
 
 REQUEST = Request(agent="a", role="searcher", model="m", system="", tools=(), history=(), max_output_tokens=100)
 TURN = Turn(provider="p", model="m", blocks=(), text="ok", stop=StopKind.END)
-
-
-class FakeTime:
-    """A clock that only sleeping moves on; sleepers wake in the order of their times."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.slept: list[float] = []
-        self.timing = Timing(clock=lambda: self.now, sleep=self.sleep, random=lambda: 1.0)
-
-    async def sleep(self, seconds: float) -> None:
-        """Move the clock on."""
-        self.slept.append(seconds)
-        until = self.now + seconds
-        await asyncio.sleep(0)
-        self.now = max(self.now, until)
 
 
 class Scripted:
@@ -50,19 +35,19 @@ def error(fault: ModelFault, retry_after_s: float | None = None) -> ModelError:
 class Retried:
     """A retrying client around a script, with its failures on record."""
 
-    def __init__(self, *errors: ModelError, seconds_left: Callable[[], float | None] = lambda: None) -> None:
+    def __init__(self, *errors: ModelError, limits: WaitLimits | None = None, has_answered: bool = False) -> None:
         self.time = FakeTime()
         self.scripted = Scripted(*errors)
-        self.gate = RateGate(8, self.time.timing)
+        self.gate = RateGate(8, self.time.timing, has_answered=has_answered)
+        self.outages: list[float | None] = []
         self.failures: list[tuple[ModelFault, int, float | None]] = []
-        self.client = RetryingClient(
-            self.scripted, self.gate, self.on_failure, seconds_left=seconds_left, timing=self.time.timing
-        )
+        self.client = RetryingClient(self.scripted, self.gate, self.on_failure, limits=limits, timing=self.time.timing)
 
-    async def on_failure(self, request: Request, failure: ModelError, attempt: int, waits_s: float | None) -> None:
+    async def on_failure(self, failed: FailedAttempt) -> None:
         """Keep a failure."""
-        assert request is REQUEST
-        self.failures.append((failure.fault, attempt, waits_s))
+        assert failed.request is REQUEST
+        self.failures.append((failed.error.fault, failed.number, failed.waits_s))
+        self.outages.append(failed.waiting_s)
 
 
 async def test_a_turn_passes_through() -> None:
@@ -90,8 +75,123 @@ async def test_what_cannot_help_is_not_tried(fault: ModelFault) -> None:
 
 
 @pytest.mark.parametrize("fault", sorted(RETRYABLE_FAULTS))
+async def test_an_outage_is_waited_out(fault: ModelFault) -> None:
+    """After a first success no number of failed attempts ends a request: the turn comes when the server is back."""
+    retried = Retried(*[error(fault)] * 20, has_answered=True)
+    assert await retried.client.generate(REQUEST) is TURN
+    assert retried.scripted.asked == 21
+    assert 60 < retried.time.now < MAX_OUTAGE_S
+    waits = [waits_s for _, _, waits_s in retried.failures if waits_s is not None]
+    assert max(waits) == MAX_PROBE_WAIT_S
+    assert retried.outages[0] is None
+    assert retried.outages[1:] == sorted(retried.outages[1:], key=lambda waiting_s: waiting_s or 0.0)
+    assert not retried.gate.is_down
+
+
+@pytest.mark.parametrize("most_s", [5.0, 90.0, MAX_OUTAGE_S])
+async def test_an_outage_is_waited_out_only_so_long(most_s: float) -> None:
+    """The last probe goes out when the time is up, and then the error comes, which says for how long nobody got in."""
+    retried = Retried(*[error(ModelFault.TRANSPORT)] * 99, limits=WaitLimits(max_outage_s=most_s), has_answered=True)
+    with pytest.raises(ModelError, match="no request got through for") as caught:
+        await retried.client.generate(REQUEST)
+    assert caught.value.is_outage
+    assert retried.time.now == pytest.approx(most_s)
+    assert retried.failures[-1][2] is None
+
+
+async def test_during_an_outage_one_request_at_a_time_is_made() -> None:
+    """Of 32 agents that meet an outage of 5 minutes one probes at a time, and all get their turn when it is over."""
+    time = FakeTime()
+    gate = RateGate(32, time.timing, has_answered=True)
+    gate.speed_up()
+    running, most_running, asked = 0, 0, list[float]()
+
+    class Down:
+        async def generate(self, request: Request) -> Turn:
+            nonlocal running, most_running
+            assert request is REQUEST
+            asked.append(time.now)
+            running += 1
+            if len(asked) > 32 and time.now < 300:
+                most_running = max(most_running, running)
+            await asyncio.sleep(0)
+            running -= 1
+            if time.now < 300:
+                raise error(ModelFault.TRANSPORT)
+            return TURN
+
+    async def ignore(_failed: FailedAttempt) -> None:
+        return None
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(32):
+            group.create_task(RetryingClient(Down(), gate, ignore, timing=time.timing).generate(REQUEST))
+    assert most_running == 1
+    assert 300 <= time.now <= 300 + 2 * MAX_PROBE_WAIT_S
+    assert sum(number > 32 and at < 300 for number, at in enumerate(asked, 1)) < 20
+
+
+async def test_a_request_that_fails_while_others_get_through_is_given_up() -> None:
+    """What the server answers to everyone else is no outage: the one request has its eight attempts, and no more."""
+    time = FakeTime()
+    gate = RateGate(4, time.timing, has_answered=True)
+    scripted = Scripted(*[error(ModelFault.OVERLOADED)] * 99)
+
+    async def another_succeeds(_failed: FailedAttempt) -> None:
+        gate.speed_up()
+
+    with pytest.raises(ModelError) as caught:
+        await RetryingClient(scripted, gate, another_succeeds, timing=time.timing).generate(REQUEST)
+    assert (scripted.asked, caught.value.is_outage) == (MAX_ATTEMPTS, False)
+
+
+@pytest.mark.parametrize("limits", [WaitLimits(), WaitLimits(lambda: 3_600.0, None)])
+async def test_a_wish_beyond_the_time_left_is_reported_at_once(limits: WaitLimits) -> None:
+    """A provider that asks to come back in a day is not asked again before: nobody waits for what cannot come."""
+    retried = Retried(error(ModelFault.RATE_LIMITED, 86_400), limits=limits, has_answered=True)
+    with pytest.raises(ModelError):
+        await retried.client.generate(REQUEST)
+    assert (retried.time.now, retried.scripted.asked) == (0, 1)
+
+
+async def test_waiting_ends_at_once_when_it_is_cancelled() -> None:
+    """Whoever probes and whoever waits behind it leave at once, and the gate serves the next one."""
+    gate = RateGate(4, has_answered=True)
+    gate.note_failure(is_probe=False)
+    gate.note_failure(is_probe=False)
+    gate.close(3_600)
+    client = RetryingClient(Scripted(), gate, _ignore)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        waiting = [group.create_task(client.generate(REQUEST)) for _ in range(3)]
+        await asyncio.sleep(0.01)
+        for task in waiting:
+            task.cancel()
+    gate.note_answer()
+    async with asyncio.timeout(10):
+        assert await client.generate(REQUEST) is TURN
+
+
+async def _ignore(_failed: FailedAttempt) -> None:
+    return None
+
+
+async def test_an_answer_ends_the_outage_for_those_who_wait() -> None:
+    """A request from before the outage that brings its turn opens the gate for everyone, without another probe."""
+    time = FakeTime()
+    gate = RateGate(4, time.timing, has_answered=True)
+    gate.note_failure(is_probe=False)
+    gate.note_failure(is_probe=False)
+    gate.close(30)
+    async with asyncio.TaskGroup() as group:
+        start = group.create_task(_start(gate, time))
+        await asyncio.sleep(0)
+        gate.speed_up()
+    assert start.result() < 5
+
+
+@pytest.mark.parametrize("fault", sorted(RETRYABLE_FAULTS))
 async def test_attempts_are_bounded(fault: ModelFault) -> None:
-    """After the last attempt the error comes through, and is told as given up."""
+    """Before the first success the error comes through after the last attempt, and is told as given up."""
     retried = Retried(*[error(fault)] * 20)
     with pytest.raises(ModelError):
         await retried.client.generate(REQUEST)
@@ -100,9 +200,9 @@ async def test_attempts_are_bounded(fault: ModelFault) -> None:
     assert retried.time.now <= MAX_WAITED_S
 
 
-@pytest.mark.parametrize(("asked_s", "waited_s"), [(7.0, 7.0), (86_400.0, 60.0), (0.0, 1.0)])
+@pytest.mark.parametrize(("asked_s", "waited_s"), [(7.0, 7.0), (500.0, 500.0), (0.0, 1.0)])
 async def test_the_providers_wish_is_honoured_within_reason(asked_s: float, waited_s: float) -> None:
-    """A retry-after is waited for, but never longer than a minute."""
+    """A retry-after within our patience is waited for, whole."""
     retried = Retried(error(ModelFault.RATE_LIMITED, asked_s))
     assert await retried.client.generate(REQUEST) is TURN
     assert retried.failures == [(ModelFault.RATE_LIMITED, 1, waited_s)]
@@ -111,7 +211,7 @@ async def test_the_providers_wish_is_honoured_within_reason(asked_s: float, wait
 
 async def test_no_wait_goes_beyond_the_deadline() -> None:
     """When the wait would use up the time that is left, the error comes at once."""
-    retried = Retried(error(ModelFault.RATE_LIMITED, 30), seconds_left=lambda: 30)
+    retried = Retried(error(ModelFault.RATE_LIMITED, 30), limits=WaitLimits(lambda: 30))
     with pytest.raises(ModelError):
         await retried.client.generate(REQUEST)
     assert (retried.time.now, retried.failures) == (0, [(ModelFault.RATE_LIMITED, 1, None)])

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shlex
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -32,6 +33,7 @@ from explorer.run import resume as resume_run
 from explorer.runs import LATEST, find_run, holder, read_records
 from explorer.settings import Settings
 
+LAST_RESORT_S = 5.0
 REPORT_SUFFIXES = frozenset({"", ".md", ".markdown", ".txt"})
 """What a copy of the report may be called: it is markdown, whatever its name."""
 SAMPLE_QUESTION = "What was notable on Hacker News on the sample day, and what did people argue about?"
@@ -167,9 +169,20 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
+def end_process_soon(code: int) -> None:
+    """End this process in some seconds, whatever hangs in it: a thread that waits for a name server, say.
+
+    The report is written long before; if it is not, the next command that looks at the run writes it.
+    """
+    timer = threading.Timer(LAST_RESORT_S, os._exit, (code,))
+    timer.daemon = True
+    timer.start()
+
+
 def _session(options: RunOptions, configuration: Configuration, past: Sequence[Record] = ()) -> Session:
     """What one run is driven with; `past` is what earlier sessions of it did."""
     session = Session(screen_for(options), tap_for(options), origins=configuration.origins)
+    session.last_resort = end_process_soon
     session = traced(session, configuration.settings, past)
     session.catch_up(past)
     return session

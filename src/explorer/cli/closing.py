@@ -20,8 +20,10 @@ from explorer.run import RunResult
 from explorer.runs import read_records
 from explorer.unfinished import LIMIT_REASONS, way_on
 
-FAILURES = {"failed": "the run failed", "sources_unavailable": "no source could be reached"}
+FAILURES = {"failed": "the run failed", "sources_unavailable": "sources unavailable"}
 """Ends that are told as errors."""
+CHECKS = {"sources_unavailable": "check the network and the services: explorer doctor"}
+"""What to look at before going on."""
 ENDINGS = {"nothing_found": "nothing found"}
 """Ends in other words than their status."""
 
@@ -41,12 +43,21 @@ class Closing:
             self._add_way_on(ending.error, ending.view)
             tell_error(ending.error, verbose=self.options.verbose)
         elif ending.view.run_id:
-            say(f"stopped; everything so far is saved\n  → go on: {self._resume_command(ending.view.run_id)}")
+            self._tell_stopped(ending.view.run_id)
         else:
             say("stopped before the run began")
         outcome = self._stopped(ending)
         emit_outcome(outcome, self.options.output_format)
         return outcome.exit_code
+
+    def _tell_stopped(self, run_id: str) -> None:
+        report = (self.workspace / run_id / REPORT).resolve()
+        rows = [
+            "stopped; everything so far is saved",
+            *([f"  report    {report}"] if report.is_file() else []),
+            f"  → go on: {self._resume_command(run_id)}",
+        ]
+        say("\n".join(rows))
 
     def _result(self, result: RunResult, view: RunView) -> int:
         outcome = replace(_outcome(result), session=session_facts(view))
@@ -58,7 +69,8 @@ class Closing:
             emit_outcome(outcome, self.options.output_format)
         if outcome.status in FAILURES:
             words = f"{FAILURES[outcome.status]}: {one_line(result.reason)}"
-            tell_error(ExplorerError(words, hint=f"go on: {self._way_on(result)}"), verbose=0)
+            ways = [CHECKS.get(outcome.status, ""), f"go on: {self._way_on(result)}"]
+            tell_error(ExplorerError(words, hint="\n  → ".join(way for way in ways if way)), verbose=0)
         elif not self.options.quiet:
             self._account(result, outcome)
         return outcome.exit_code
@@ -104,6 +116,9 @@ class Closing:
         if plain_command in error.hint:
             error.hint = error.hint.replace(plain_command, command)
             return
+        if error.hint.startswith("--"):
+            # A flag alone would leave it to the reader to join it with the command.
+            command, error.hint = f"{command} {error.hint}", ""
         ways = [error.hint, f"nothing is lost; go on: {command}"]
         error.hint = "\n  → ".join(way for way in ways if way)
 

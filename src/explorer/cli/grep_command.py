@@ -17,7 +17,7 @@ from explorer.cli.plain import one_line
 from explorer.cli.reading import configured
 from explorer.errors import ConfigError, NotFoundError, ToolError
 from explorer.past_texts import PastRun
-from explorer.runs import find_run, journal_path
+from explorer.runs import find_run, is_run
 
 SECONDS_A_FILE = 5.0
 """A pattern may backtrack without end; `re` could not be stopped, `regex` can."""
@@ -93,7 +93,7 @@ def _compiled(pattern: str, *, is_fixed: bool, ignores_case: bool) -> "regex.Pat
 def _runs(workspace: Path, names: Sequence[str]) -> Iterator[PastRun]:
     """The runs named, or all, oldest first; one whose journal is damaged can still be read."""
     entries: list[Path] = sorted(workspace.iterdir()) if workspace.is_dir() else []
-    folders = [folder for folder in entries if journal_path(folder).is_file()]
+    folders = [folder for folder in entries if is_run(folder)]
     if not folders:
         raise NotFoundError(f"there are no runs in {workspace}", hint='start one: explorer "your question"')
     if names:

@@ -81,6 +81,7 @@ Limits (`none` lifts one):
   --max-tokens N           tokens of all agents; by default 2M without a price
   --max-tool-calls N       tool calls of all agents together
   --max-time TIME          90, 90s, 10m, 2h
+  --max-outage TIME        wait so long for a model that is gone; 10m
   --max-agents N           helpers a run may start
   --dry-run                only tell models, limits and the most it can cost
 

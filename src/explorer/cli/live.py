@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from explorer.cli.figures import counted, duration, money, tokens
+from explorer.cli.outages import outage_words
 from explorer.cli.plain import one_line
 from explorer.cli.run_view import WORKING, AgentView, RunView
 from explorer.cli.session_lines import session_lines
@@ -21,7 +22,7 @@ NEWEST = 3
 """Files and sources shown."""
 OTHER_ROWS = 12
 """Rows of the view that are not agents."""
-OWN_RUN_KEYS = "Ctrl-C: stop and write up; twice: stop now"
+OWN_RUN_KEYS = "Ctrl-C: stop, report in 30 s; twice: stop now"
 LEAST_AGENT_ROWS = 4
 NAME_CHARS = 16
 GLYPHS = {WORKING: ("●", "*"), "complete": ("✔", "+"), "partial": ("◐", "~"), "failed": ("✘", "x")}
@@ -69,6 +70,7 @@ def drawing(view: RunView, now: datetime, console: Console, keys: str = OWN_RUN_
     lines = [
         _titled("explorer", view.question or "starting", console),
         _figures(view, now),
+        *[Text(outage_words(outage, now), style="yellow") for outage in view.outages.values()],
         *_agent_lines(view, rows, console, ascii_only=ascii_only),
         *[_titled("file", _file_words(view, path), console) for path in list(view.files)[-NEWEST:]],
         *[_titled(name, _source_words(view, name), console) for name in list(view.sources)[-NEWEST:]],

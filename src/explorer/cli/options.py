@@ -102,6 +102,14 @@ class RunOptions(ModelOptions):
     max_time: Annotated[
         str | None, Parameter(name="--max-time", group=LIMITS, help="Wall-clock time: 90, 90s, 10m, 2h.")
     ] = None
+    max_outage: Annotated[
+        str | None,
+        Parameter(
+            name="--max-outage",
+            group=LIMITS,
+            help="How long a model that stopped answering is waited for: 90, 90s, 10m, 2h.",
+        ),
+    ] = None
     max_agents: Annotated[str | None, Parameter(name="--max-agents", group=LIMITS, help="Helpers a run may start.")] = (
         None
     )

@@ -77,13 +77,14 @@ def stop(
     /,
     *,
     now: Annotated[
-        bool, Parameter(name="--now", negative="", help="End its process at once; the run can be resumed.")
+        bool, Parameter(name="--now", negative="", help="End its process at once, with the engine's own report.")
     ] = False,
     options: OrderOptions = ORDER,
 ) -> int:
     """Ask a running run to write up what there is, and stop.
 
-    With `--now` its process ends without writing up. Either way `explorer resume` goes on later.
+    The report is there within half a minute; with `--now` at once, as the engine writes it. Either way
+    `explorer resume` continues later.
 
     Example: `explorer stop latest`
     """

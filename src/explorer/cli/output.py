@@ -12,6 +12,8 @@ from explorer.messages import Usage
 
 INTERRUPTED = 130
 TERMINATED = 143
+HUNG_UP = 129
+"""128 and the number of the signal, as shells count."""
 TIMED_OUT = 124
 PARTIAL = 3
 TIME_LIMIT = "time limit"

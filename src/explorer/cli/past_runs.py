@@ -11,6 +11,7 @@ from explorer.cli.figures import counted, duration, money, size, tokens
 from explorer.cli.live import tree
 from explorer.cli.options import COMMON, CommonOptions
 from explorer.cli.origins_page import origins_page
+from explorer.cli.outages import outage_words
 from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line, plain
 from explorer.cli.reading import configured
@@ -27,6 +28,7 @@ from explorer.cli.screen import line_of, say
 from explorer.cli.session_lines import session_page
 from explorer.cli.table import aligned
 from explorer.errors import NotFoundError
+from explorer.last_report import report_of_unfinished
 from explorer.provenance import origins
 from explorer.runs import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
 from explorer.spending.tally import Spending, spending_of
@@ -74,6 +76,7 @@ def show(
     """
     folder = find_run(configured(options).settings.workspace, run)
     records = read_records(folder)
+    report_of_unfinished(folder)
     view = RunView()
     events: list[TimelineEvent] = []
     for record in records:
@@ -98,6 +101,7 @@ def report(run: RunName = LATEST, /, *, options: CommonOptions = COMMON) -> int:
     """Print a run's report: rendered on a terminal, plain markdown in a pipe."""
     folder = find_run(configured(options).settings.workspace, run)
     path = folder / REPORT
+    report_of_unfinished(folder)
     if not path.is_file():
         raise NotFoundError(f"run {folder.name} has no report", hint=f"finish it: explorer resume {folder.name}")
     markdown = path.read_text(encoding="utf-8", errors="replace")
@@ -161,6 +165,7 @@ def _head(view: RunView, folder: Path, spending: Spending) -> str:
         ("models", ", ".join(sorted(set(view.models.values()))) or "?"),
         *head_rows(spending),
         ("failed", counted(view.failed_attempts, "attempt") + " at a turn"),
+        *[("outage", outage_words(outage)) for outage in view.outages.values()],
         ("orders", ", ".join(f"{order.kind} at record {order.seq}" for order in view.orders) or "none"),
         ("sources", str(len(view.sources))),
         ("report", str(path) if path.is_file() else "none yet"),

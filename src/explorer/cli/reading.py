@@ -52,6 +52,7 @@ def flags_of(options: CommonOptions) -> Flags:
             "limits.max_tokens": options.max_tokens,
             "limits.max_tool_calls": options.max_tool_calls,
             "limits.max_time_s": options.max_time,
+            "limits.max_outage_s": options.max_outage,
             "limits.max_agents": options.max_agents,
             "language": options.lang,
             "judge": options.judge,

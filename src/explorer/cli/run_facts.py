@@ -62,6 +62,10 @@ def run_facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[st
         "tokens_by_role": {role.role: role.paid.usage.total_tokens for role in spending.roles},
         "spending": spending_facts(spending),
         "failed_attempts": view.failed_attempts,
+        "outages": [
+            {"model": one.model, "since": one.since.isoformat(), "waits_s": one.waits_s}
+            for one in view.outages.values()
+        ],
         "orders": [asdict(order) for order in view.orders],
         "files": [file.model_dump(mode="json") for file in view.files.values()],
         "origins": [origin.model_dump(mode="json") for origin in origins(records, Workspace(folder))],

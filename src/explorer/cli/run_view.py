@@ -1,8 +1,9 @@
 """A run as people see it: a pure fold over its records."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from explorer.cli.outages import Outage, outage_words
 from explorer.cli.wording import doing
 from explorer.events import (
     AgentContinued,
@@ -92,6 +93,8 @@ class RunView:
     failed_attempts: int = 0
     """Requests to a model that brought no turn."""
     orders: list[AppliedOrder] = field(default_factory=list[AppliedOrder])
+    outages: dict[str, Outage] = field(default_factory=dict[str, Outage])
+    """By model, those that the run waits for now."""
 
     def apply(self, record: Record) -> None:
         """Fold one record in; one that was seen before changes nothing."""
@@ -118,6 +121,7 @@ class RunView:
                 self.models[event.role] = event.model
             case SessionConfigured():
                 self.session = event
+                self.outages.clear()
                 self.models |= {role: event.models[role].model for role in self.models if role in event.models}
             case SourceRecorded():
                 self.sources[event.source.id] = event.source
@@ -130,6 +134,17 @@ class RunView:
                 self.orders.append(AppliedOrder(seq, "steer", event.text))
             case _:
                 pass
+
+    def outage_met(self, event: TurnFailed) -> Outage | None:
+        """Return the outage that a failed attempt met; None for a failure of that attempt alone."""
+        if event.waiting_since is None:
+            return None
+        agent = self.agents.get(event.agent)
+        model = self.models.get(agent.role, "") if agent is not None else ""
+        next_try = None
+        if event.waits_s is not None and self.last is not None:
+            next_try = self.last + timedelta(seconds=event.waits_s)
+        return Outage(model or "the model", event.waiting_since, event.waits_s, next_try)
 
     def call(self, key: str) -> ToolCall | None:
         """An unanswered call, by the engine's key."""
@@ -165,9 +180,7 @@ class RunView:
             case TurnTaken():
                 self._take(agent, event)
             case TurnFailed():
-                self.failed_attempts += 1
-                wait = f", again in {event.waits_s:.0f} s" if event.waits_s is not None else ""
-                agent.doing = f"waiting: {event.fault.replace('_', ' ')}{wait}"
+                self._fail(agent, event)
             case ToolStarted():
                 agent.doing = _doing(agent)
             case ToolFinished():
@@ -178,8 +191,19 @@ class RunView:
             case _:
                 pass
 
+    def _fail(self, agent: AgentView, event: TurnFailed) -> None:
+        self.failed_attempts += 1
+        outage = self.outage_met(event)
+        if outage is not None:
+            self.outages[outage.model] = outage
+            agent.doing = outage_words(outage)
+            return
+        wait = f", again in {event.waits_s:.0f} s" if event.waits_s is not None else ""
+        agent.doing = f"waiting: {event.fault.replace('_', ' ')}{wait}"
+
     def _take(self, agent: AgentView, event: TurnTaken) -> None:
         turn = event.turn
+        self.outages.pop(self.models.get(agent.role, ""), None)
         agent.steps += 1
         agent.usage += turn.usage
         self.usage += turn.usage

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Protocol
 
 from explorer.cli.figures import counted
+from explorer.cli.outages import outage_words
 from explorer.cli.plain import one_line
 from explorer.cli.run_view import RunView
 from explorer.cli.session_lines import models_words, session_lines
@@ -15,6 +16,7 @@ from explorer.events import (
     AgentFinished,
     AgentStarted,
     NoteAdded,
+    PathMoved,
     Record,
     Repaired,
     RunFinished,
@@ -112,13 +114,13 @@ def line_of(record: Record, view: RunView) -> str:
         case ToolFinished():
             line = _tool_line(event, view)
         case TurnFailed():
-            line = _failed_turn_line(event)
+            line = _failed_turn_line(event, view)
         case AgentFinished():
             reason = f" ({one_line(event.reason, TASK_CHARS)})" if event.reason else ""
             line = f"{event.agent}  {event.status.value}{reason}: {one_line(event.summary, TASK_CHARS)}"
         case RunStarted() | SessionConfigured() | RunFinished() | RunForked() | Repaired():
             line = _line_of_run(event)
-        case NoteAdded() | Steered() | StopAsked() | SandboxChosen():
+        case NoteAdded() | Steered() | StopAsked() | SandboxChosen() | PathMoved():
             line = _line_of_words(event)
         case _:
             pass
@@ -133,7 +135,10 @@ def _tool_line(event: ToolFinished, view: RunView) -> str:
     return f"{event.agent}  {asked(call) if call else event.name} → {outcome(event)}"
 
 
-def _failed_turn_line(event: TurnFailed) -> str:
+def _failed_turn_line(event: TurnFailed, view: RunView) -> str:
+    outage = view.outage_met(event)
+    if outage is not None:
+        return f"{event.agent}  {outage_words(outage)}: {one_line(event.message, TASK_CHARS)}"
     wait = f"; again in {event.waits_s:.1f} s" if event.waits_s is not None else "; no further attempt"
     fault = event.fault.replace("_", " ")
     return f"{event.agent}  attempt {event.attempt}: {fault}: {one_line(event.message, TASK_CHARS)}{wait}"
@@ -153,7 +158,7 @@ def _line_of_run(event: RunStarted | SessionConfigured | RunFinished | RunForked
             return f"journal repaired: {counted(event.cut_bytes, 'byte')} of a torn tail set aside"
 
 
-def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen) -> str:
+def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen | PathMoved) -> str:
     match event:
         case NoteAdded():
             return f"{event.agent}  note: {one_line(event.text, TASK_CHARS)}"
@@ -161,5 +166,7 @@ def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen) -> st
             return f"{event.agent}  from you: {one_line(event.text, TASK_CHARS)}"
         case SandboxChosen():
             return f"shell  {one_line(event.why, TASK_CHARS)}"
+        case PathMoved():
+            return f"moved {event.path} to {event.to}: it stood in the report's way"
         case StopAsked():
             return f"asked to write up and stop: {one_line(event.reason, TASK_CHARS)}"

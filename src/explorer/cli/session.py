@@ -8,16 +8,28 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
-from explorer.cli.output import INTERRUPTED, TERMINATED
+from explorer.cli.output import HUNG_UP, INTERRUPTED, TERMINATED
 from explorer.cli.run_view import RunView
 from explorer.cli.screen import Screen
 from explorer.errors import ExplorerError
 from explorer.events import Record
 from explorer.journal import Observe, Reach
 from explorer.run import Extras, RunResult, StopSignal
+from explorer.stopping import REPORT_S
 
 WIND_DOWN_REASON = "interrupted by the user"
-WIND_DOWN_WORDS = "stopping: writing up what there is; press Ctrl-C again to stop at once"
+STOP_REASONS = {
+    INTERRUPTED: WIND_DOWN_REASON,
+    TERMINATED: "ended by SIGTERM",
+    HUNG_UP: "its terminal was closed (SIGHUP)",
+}
+"""By exit code."""
+WIND_DOWN_WORDS = (
+    f"stopping: helpers are cut off, the report comes within {REPORT_S:g} s; press Ctrl-C again to stop at once, "
+    "with the engine's own report"
+)
+COUNTDOWN_S = (20, 10, 5)
+"""How long before the report's latest time people are told of it again."""
 
 PROGRESS_S = 2.0
 """Between two words about one preparation."""
@@ -49,8 +61,11 @@ class Session:
     """By a setting's name, where it was set."""
     view: RunView = field(default_factory=RunView)
     stop: StopSignal = field(default_factory=StopSignal)
+    last_resort: Callable[[int], None] = lambda _code: None
+    """Called when the run is stopped at once, to see that the process ends though something in it hangs."""
     interrupts: int = 0
     code: int | None = None
+    countdown: list[asyncio.TimerHandle] = field(default_factory=list[asyncio.TimerHandle])
     told_at: float = 0.0
     """When progress was last told."""
 
@@ -102,6 +117,14 @@ class Session:
         if self.tap is not None:
             self.tap(record)
 
+    def _count_down(self, loop: asyncio.AbstractEventLoop, left_s: int) -> asyncio.TimerHandle:
+        words = f"stopping: the report comes within {left_s} s"
+        return loop.call_later(REPORT_S - left_s, self.screen.say, words)
+
+    def _stop_counting(self) -> None:
+        for handle in self.countdown:
+            handle.cancel()
+
     @contextmanager
     def _signals(self) -> Generator[None]:
         task = asyncio.current_task()
@@ -109,9 +132,12 @@ class Session:
         loop = asyncio.get_running_loop()
 
         def stop_at_once(code: int) -> None:
+            if self.code is not None:
+                return
             self.code = code
+            self.last_resort(code)
             # Agents take a moment to hear of the end; they must not take it for a winding down.
-            self.stop.withdraw()
+            self.stop.stop_at_once(STOP_REASONS[code])
             task.cancel()
 
         def interrupt() -> None:
@@ -121,17 +147,22 @@ class Session:
             else:
                 self.stop.wind_down(WIND_DOWN_REASON)
                 self.screen.say(WIND_DOWN_WORDS)
+                self.countdown += [self._count_down(loop, left_s) for left_s in COUNTDOWN_S]
 
-        handled = (signal.SIGINT, signal.SIGTERM)
+        at_once = {signal.SIGTERM: TERMINATED}
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup: it is to outlive its terminal
+            at_once[signal.SIGHUP] = HUNG_UP
         # Where the loop takes no signals, Ctrl-C stays the interpreter's KeyboardInterrupt.
         with suppress(NotImplementedError):
             loop.add_signal_handler(signal.SIGINT, interrupt)
-            loop.add_signal_handler(signal.SIGTERM, stop_at_once, TERMINATED)
+            for number, code in at_once.items():
+                loop.add_signal_handler(number, stop_at_once, code)
         try:
             yield
         finally:
+            self._stop_counting()
             with suppress(NotImplementedError):
-                for number in handled:
+                for number in (signal.SIGINT, *at_once):
                     loop.remove_signal_handler(number)
 
 

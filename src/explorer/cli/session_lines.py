@@ -18,6 +18,7 @@ FORMS: Mapping[str, Callable[[float], str]] = {
     "max_steps": lambda value: f"{value:,.0f} steps",
     "max_tool_calls": lambda value: f"{value:,.0f} tool calls",
     "max_time_s": duration,
+    "max_outage_s": lambda value: f"outages of {duration(value)}",
     "max_agents": lambda value: counted(int(value), "helper"),
 }
 """How limits besides those of money and tokens are said, by name."""

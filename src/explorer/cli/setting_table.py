@@ -219,6 +219,15 @@ TABLE: tuple[Setting, ...] = (
         "--max-time",
     ),
     Setting(
+        "limits.max_outage_s",
+        "EXPLORER_MAX_OUTAGE",
+        "limits.max_outage",
+        "How long a model that stopped answering is waited for, before the run is paused",
+        time_or_none,
+        f"a time above 0, like 90, 90s, 10m or 2h, or `{NO_LIMIT}`",
+        "--max-outage",
+    ),
+    Setting(
         "limits.max_agents",
         "EXPLORER_MAX_AGENTS",
         "limits.max_agents",

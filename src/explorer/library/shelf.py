@@ -14,10 +14,11 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from explorer.beneath import TEMPORARY
 from explorer.errors import StorageError, ToolError
 from explorer.library.naming import UNNAMED, is_same_address, is_same_title, one_line, slug_of
 from explorer.library.page import Contribution, Page, ReportFields, fields_of, first_page
-from explorer.workspace import TEMPORARY, Workspace
+from explorer.workspace import Workspace
 
 PATIENCE_S = 20.0
 """For another process that is writing."""

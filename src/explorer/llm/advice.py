@@ -3,11 +3,15 @@
 import re
 
 from explorer.errors import ModelError, ModelFault
+from explorer.llm.faults import RefusedError
 from explorer.llm.models import OPENAI_CHAT, OPENAI_RESPONSES
 from explorer.messages import LLMClient, Request, Turn
 
 NO_SUCH_ROUTE = frozenset({404, 405, 501})
 """Statuses of a server that does not have an API at all."""
+
+_CHAT_PATH = "/v1/chat/completions"
+"""Where a server of OpenAI's kind has that API; at another path it is the address that is wrong."""
 
 _RESPONSES_ONLY = re.compile(r"v1/responses")
 """Part of what OpenAI's Chat Completions says of models that it refuses, or refuses together with tools."""
@@ -47,8 +51,8 @@ class Advised:
             return _other_api("Chat Completions", f"{OPENAI_RESPONSES}:{request.model}", error)
         if error.fault is not ModelFault.REJECTED:
             return None
-        if self._api == OPENAI_RESPONSES and error.status in NO_SUCH_ROUTE:
-            return _other_api("the Responses API", f"{OPENAI_CHAT}:{request.model}", error)
+        if error.status in NO_SUCH_ROUTE:
+            return self._without_route(request, error)
         refused_value = f"Unsupported value: '{request.effort}'"
         if request.effort and (refused_value in error.message or _ABOUT_EFFORT.search(error.message)):
             message = f"{request.model} does not take the effort {request.effort!r}; {error.message}"
@@ -56,6 +60,19 @@ class Advised:
                 ModelFault.UNSUPPORTED, message, hint="name another: --effort VALUE, or --effort ROLE=VALUE"
             )
         return None
+
+    def _without_route(self, request: Request, error: ModelError) -> ModelError | None:
+        """Return the advice for a server that has nothing at the API's path; None where it said what it lacks."""
+        refusal = error.refusal if isinstance(error, RefusedError) else None
+        if refusal is not None and refusal.cure is not None:
+            return None
+        if self._api == OPENAI_RESPONSES:
+            return _other_api("the Responses API", f"{OPENAI_CHAT}:{request.model}", error)
+        is_address_right = refusal is not None and refusal.page is None and refusal.url.endswith(_CHAT_PATH)
+        if self._api == OPENAI_CHAT and is_address_right:
+            return _other_api("Chat Completions", f"{OPENAI_RESPONSES}:{request.model}", error)
+        # The address is wrong: nothing of the run can work before the user corrects it.
+        return ModelError(ModelFault.UNSUPPORTED, error.message, hint=error.hint)
 
 
 def _other_api(refused: str, works: str, error: ModelError) -> ModelError:

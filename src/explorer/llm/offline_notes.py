@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from explorer.llm.offline_phrases import PHRASES, Phrases
 from explorer.llm.offline_reading import Story, harmless, stories_in, story_entry
 from explorer.llm.offline_text import CITATION_MARK
+from explorer.report import with_hosts_only
 
 QUOTE_LINE = re.compile(r"^( *)- (?:\*(\S+)\*(?: \w+| 回复)?[:：] )?“(.*)” \[(S\d+)\]$")
 SOURCE_LINE = re.compile(r"^\[(S\d+)\] (.+)$")
+MAX_REASON_CHARS = 200
 MAX_SLUG_CHARS = 48
 FRESH_HOURS = 72
 """After that points an hour say nothing any more."""
@@ -155,10 +157,11 @@ def gaps_in(text: str) -> list[str]:
 
 
 def short_reason(text: str) -> str:
-    """The first sentence of a tool's error."""
-    line = harmless(text)
+    """The first sentence of a tool's error, with hosts in the place of addresses."""
+    line = harmless(with_hosts_only(text))
     end = re.search(r"[.。](?:\s|$)", line)
-    return (line[: end.start()] if end else line)[:160].strip()
+    sentence = (line[: end.start()] if end else line).strip()
+    return sentence if len(sentence) <= MAX_REASON_CHARS else f"{sentence[: MAX_REASON_CHARS - 1]}…"
 
 
 def slug(text: str) -> str:

@@ -13,7 +13,7 @@ from explorer.llm.models import ANTHROPIC, OFFLINE, OPENAI, OPENAI_CHAT, OPENAI_
 from explorer.llm.openai_chat import OpenAIClient
 from explorer.llm.openai_responses import ResponsesClient
 from explorer.llm.options import ClientOptions, Timeouts, check_url
-from explorer.llm.retry import RateGate, Timing
+from explorer.llm.retry import Contact, RateGate, Timing
 from explorer.llm.warming import WarmingClient
 from explorer.messages import LLMClient
 from explorer.settings import Settings
@@ -62,7 +62,8 @@ class Clients:
         self._stack = AsyncExitStack()
         self._clients: dict[str, LLMClient] = {}
         self._gates: dict[ModelRef, RateGate] = {}
-        self._known: set[str] = set()
+        self._contacts: dict[str, Contact] = {}
+        """By vendor: its models are at one address, and one that answered shows that the address is right."""
 
     async def __aenter__(self) -> Self:
         """Return the adapters; none is open yet."""
@@ -104,12 +105,19 @@ class Clients:
         if model not in self._gates:
             # The orchestrator asks beside its helpers.
             limit = self._settings.limits.max_parallel_agents + 1
-            self._gates[model] = RateGate(limit, self.timing, has_answered=model.name in self._known)
+            contact = self._contacts.setdefault(model.vendor, Contact())
+            self._gates[model] = RateGate(limit, self.timing, contact=contact)
         return self._gates[model]
 
     def expect(self, models: Iterable[str]) -> None:
-        """Take note of models that have answered this run in an earlier process: they are waited for in an outage."""
-        self._known.update(models)
+        """Take note of models that brought this run turns in an earlier process: an outage of theirs is waited out.
+
+        Args:
+            models: With their providers' prefixes.
+        """
+        for label in models:
+            provider, _, name = label.partition(":")
+            self._contacts[ModelRef(provider, name).vendor] = Contact(has_brought_turn=True)
 
     def _open(self, model: ModelRef, api: str) -> LLMClient:
         secrets = self._settings.secrets

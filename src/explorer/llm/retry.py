@@ -1,4 +1,4 @@
-"""Asks again when asking again can help, and slows everyone down together when a provider says so."""
+"""Asks again when asking again can help, and slows everyone down together when a provider says so or is gone."""
 
 import asyncio
 import random
@@ -10,24 +10,36 @@ from dataclasses import dataclass
 from loguru import logger
 
 from explorer.errors import ModelError, ModelFault
+from explorer.llm.outage import MAX_OUTAGE_S, FailedAttempt, Trouble, gave_up, outage_wait_s
 from explorer.messages import LLMClient, Request, Turn
 
 MAX_ATTEMPTS = 8
-MAX_WAIT_S = 60.0
-"""Of a single wait: providers have been seen to ask for days."""
+"""Of one request: before the provider has ever brought a turn, or while it brings turns to others."""
 MAX_WAITED_S = 600.0
-"""Of all waits for one turn together."""
+"""Of all waits for one turn together, outages not counted."""
 FIRST_WAIT_S = 1.0
 """The upper end of the first wait; it doubles with every attempt."""
+MAX_SLEEP_S = 1.0
+"""After so long at the latest somebody who waits at a gate looks whether it is open."""
 
 FIRST_PARALLEL = 8
 """How many requests go at once before one has succeeded."""
+OUTAGE_FAILURES = 2
+"""So many failed attempts, and no success between them, are an outage."""
 
 THROTTLING_FAULTS = frozenset({ModelFault.RATE_LIMITED, ModelFault.OVERLOADED})
 """Faults that are everyone's business, not only the failed request's."""
 
-OnFailure = Callable[[Request, ModelError, int, float | None], Awaitable[None]]
-"""Told of every failed attempt: request, error, attempt (from 1), seconds until the next (None: given up)."""
+OnFailure = Callable[[FailedAttempt], Awaitable[None]]
+"""Called with every failed attempt, before the wait."""
+
+
+@dataclass(slots=True)
+class Contact:
+    """What is known of a provider, shared by the gates of its models."""
+
+    has_brought_turn: bool = False
+    """In this process, or in an earlier one of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +52,48 @@ class Timing:
     """Between 0 and 1."""
 
 
+@dataclass(frozen=True, slots=True)
+class WaitLimits:
+    """How long a turn is waited for."""
+
+    seconds_left: Callable[[], float | None] = lambda: None
+    """How long the run may still take; None for no limit. No wait goes beyond it."""
+    max_outage_s: float | None = MAX_OUTAGE_S
+    """Without any request getting through; None for no limit."""
+
+
 class RateGate:
     """What all requests with one key for one model pass through, in the order they came.
 
     A provider that throttles one request throttles them all: everyone waits until the same instant, and fewer
     go at once afterwards (halved, then one more per round of successes, as TCP does it). Until the first success
     only a few go at once: a wrong key or a server that is down is then met by few, and not by hundreds.
+
+    After a first success, failures in a row are an outage: from then on one request at a time probes the server, and
+    the others wait behind it, until one brings a turn.
     """
 
-    def __init__(self, max_parallel: int, timing: Timing | None = None, *, has_answered: bool = False) -> None:
+    def __init__(
+        self,
+        max_parallel: int,
+        timing: Timing | None = None,
+        *,
+        has_answered: bool = False,
+        contact: Contact | None = None,
+    ) -> None:
         self._timing = timing or Timing()
-        self._has_answered = has_answered
-        """Whether an earlier process of the run had a turn of this model."""
+        self._contact = contact or Contact(has_answered)
         self._max_parallel = max_parallel
         self._limit = float(min(max_parallel, FIRST_PARALLEL))
         self._is_tried = False
         """Whether the provider has answered yet, be it with a turn or by throttling."""
         self._running = 0
         self._opens_at = 0.0
-        self._throttled_at: float | None = None
+        self._failing_since: float | None = None
+        self._failures = 0
+        """In a row."""
+        self._failed_probes = 0
+        self._is_probing = False
         self._changed = asyncio.Event()
         self._first = asyncio.Lock()
         """Held by whoever is next; the others wait behind it in the order they came."""
@@ -71,51 +106,92 @@ class RateGate:
     @property
     def has_answered(self) -> bool:
         """Whether a model server has ever answered this run, be it with a turn or by throttling."""
-        return self._has_answered or self._is_tried
+        return self._contact.has_brought_turn or self._is_tried
 
     @property
-    def throttled_s(self) -> float:
-        """For how many seconds requests have been throttled without one getting through."""
-        return 0.0 if self._throttled_at is None else self._timing.clock() - self._throttled_at
+    def has_brought_turn(self) -> bool:
+        """Whether the provider has brought this run a turn: what fails after that passes."""
+        return self._contact.has_brought_turn
+
+    @property
+    def is_down(self) -> bool:
+        """Whether there is an outage."""
+        return self.has_brought_turn and self._failures >= OUTAGE_FAILURES
+
+    @property
+    def failing_s(self) -> float:
+        """For how many seconds attempts have failed without one getting through."""
+        return 0.0 if self._failing_since is None else self._timing.clock() - self._failing_since
+
+    @property
+    def failed_probes(self) -> int:
+        """How many attempts were begun in this outage and have failed."""
+        return self._failed_probes
 
     @asynccontextmanager
-    async def slot(self) -> AsyncGenerator[None]:
-        """Wait until a request may go, and count it while it runs."""
+    async def slot(self) -> AsyncGenerator[bool]:
+        """Wait until a request may go, and count it while it runs; yields whether it probes a server that is down.
+
+        Whoever is cancelled while waiting leaves the queue at once.
+        """
         async with self._first:
             while not self._is_open():
                 await self._wait()
             self._running += 1
+            is_probe = self._is_probing = self.is_down
         try:
-            yield
+            yield is_probe
         finally:
             self._running -= 1
+            if is_probe:
+                self._is_probing = False
             self._changed.set()
+
+    def note_failure(self, *, is_probe: bool) -> None:
+        """Count a failed attempt."""
+        if self._failing_since is None:
+            self._failing_since = self._timing.clock()
+        self._failures += 1
+        self._failed_probes += is_probe
+        if self.is_down:
+            # When it is back, not everyone asks in the same second.
+            self._limit = min(self._limit, float(FIRST_PARALLEL))
+
+    def close(self, wait_s: float) -> None:
+        """Let nobody go for some seconds."""
+        self._opens_at = max(self._opens_at, self._timing.clock() + wait_s)
 
     def slow_down(self, wait_s: float) -> None:
         """Let nobody go for some seconds, and half as many at once from then on."""
-        now = self._timing.clock()
-        if self._throttled_at is None:
-            self._throttled_at = now
-        self._opens_at = max(self._opens_at, now + wait_s)
+        self.close(wait_s)
         self._limit = max(1.0, self._limit / 2)
         self._is_tried = True
 
-    def speed_up(self) -> None:
-        """Take note of a success: the limit grows by one when a whole round of requests has succeeded."""
-        self._throttled_at = None
-        grown = self._limit + 1 / self._limit if self._is_tried else float(self._max_parallel)
-        self._is_tried = True
-        self._limit = min(float(self._max_parallel), grown)
+    def note_answer(self) -> None:
+        """Take note that the server is there: an outage is over."""
+        if self.is_down:
+            self._opens_at = self._timing.clock()
+        self._failing_since, self._failures, self._failed_probes = None, 0, 0
         self._changed.set()
 
+    def speed_up(self) -> None:
+        """Take note of a success: the limit grows by one when a whole round of requests has succeeded."""
+        self.note_answer()
+        grown = self._limit + 1 / self._limit if self._is_tried else float(self._max_parallel)
+        self._is_tried = self._contact.has_brought_turn = True
+        self._limit = min(float(self._max_parallel), grown)
+
     def _is_open(self) -> bool:
-        return self._running < self.parallel and self._timing.clock() >= self._opens_at
+        return not self._is_full() and self._timing.clock() >= self._opens_at
+
+    def _is_full(self) -> bool:
+        return self._is_probing if self.is_down else self._running >= self.parallel
 
     async def _wait(self) -> None:
         closed_s = self._opens_at - self._timing.clock()
         if closed_s > 0:
-            await self._timing.sleep(closed_s)
-        elif self._running >= self.parallel:
+            await self._timing.sleep(min(closed_s, MAX_SLEEP_S))
+        elif self._is_full():
             # Only while somebody runs: the gate may have opened since it was looked at, and nobody would wake us.
             self._changed.clear()
             await self._changed.wait()
@@ -127,8 +203,8 @@ class RetryingClient:
     Args:
         client: The adapter that asks once.
         gate: Shared by all clients with the same provider, key and model.
-        on_failure: Told of every failed attempt, before the wait.
-        seconds_left: How long the run may still take; None for no limit. No wait goes beyond it.
+        on_failure: Called with every failed attempt, before the wait.
+        limits: How long to wait at most.
         timing: Clock, sleep and chance.
     """
 
@@ -138,60 +214,95 @@ class RetryingClient:
         gate: RateGate,
         on_failure: OnFailure,
         *,
-        seconds_left: Callable[[], float | None] = lambda: None,
+        limits: WaitLimits | None = None,
         timing: Timing | None = None,
     ) -> None:
         self._client = client
         self._gate = gate
         self._on_failure = on_failure
-        self._seconds_left = seconds_left
+        self._limits = limits or WaitLimits()
         self._timing = timing or Timing()
 
     async def generate(self, request: Request) -> Turn:
-        """Ask until a turn comes.
+        """Ask until a turn comes. To cancel it ends every wait at once.
 
         Raises:
-            ModelError: The last attempt's error, when asking again cannot help or patience has run out.
+            ModelError: The last attempt's error, when asking again cannot help or patience has run out; with
+                `is_outage` when the provider answers nobody.
         """
-        attempt, waited_s = 0, 0.0
+        trouble = Trouble()
         while True:
-            attempt += 1
+            is_probe = False
             try:
-                async with self._gate.slot():
+                async with self._gate.slot() as is_probe:
                     logger.debug("model asked: {} {}, {} messages", request.agent, request.model, len(request.history))
                     turn = await self._client.generate(request)
             except ModelError as error:
-                wait_s = self._wait_s(error, attempt, waited_s)
-                await self._fail(request, error, attempt, wait_s)
-                if wait_s is None:
-                    raise
-                waited_s += wait_s
+                await self._fail(request, error, trouble, is_probe=is_probe)
             else:
                 self._gate.speed_up()
                 return turn
 
-    async def _fail(self, request: Request, error: ModelError, attempt: int, wait_s: float | None) -> None:
-        """Tell of a failure and wait it out: at the gate, with everyone, or alone."""
-        is_shared = error.fault in THROTTLING_FAULTS
-        if is_shared:
-            self._gate.slow_down(wait_s or 0.0)
-        await self._on_failure(request, error, attempt, wait_s)
-        if wait_s is not None and not is_shared:
+    async def _fail(self, request: Request, error: ModelError, trouble: Trouble, *, is_probe: bool) -> None:
+        """Note a failure, report it and wait it out: at the gate, with everyone, or alone."""
+        gate = self._gate
+        if error.is_retryable:
+            gate.note_failure(is_probe=is_probe)
+        else:
+            gate.note_answer()
+        trouble.count(is_alone=not gate.is_down)
+        wait_s = self._wait_s(error, trouble)
+        is_shared = gate.is_down or error.fault in THROTTLING_FAULTS
+        if error.fault in THROTTLING_FAULTS:
+            gate.slow_down(wait_s or 0.0)
+        elif is_shared:
+            gate.close(wait_s or 0.0)
+        waiting_s = gate.failing_s if gate.is_down else None
+        await self._on_failure(FailedAttempt(request, error, trouble.attempts, wait_s, waiting_s))
+        if wait_s is None:
+            is_everyones = gate.is_down or (gate.has_brought_turn and self._asks_too_long(error, trouble))
+            error.is_outage = error.is_retryable and is_everyones
+            raise gave_up(error, gate.failing_s) if error.is_outage else error
+        if not gate.is_down:
+            trouble.waited_s += wait_s
+        if not is_shared:
             await self._timing.sleep(wait_s)
 
-    def _wait_s(self, error: ModelError, attempt: int, waited_s: float) -> float | None:
+    def _wait_s(self, error: ModelError, trouble: Trouble) -> float | None:
         """Return the seconds until the next attempt; None when there shall be none.
 
         Full jitter: uniform between nothing and a bound that doubles, so that many clients do not come back at
         once (Brooker, "Exponential Backoff And Jitter", 2015). The provider's own wish is the least we wait.
         """
         is_hopeless = error.is_wrong_server and not self._gate.has_answered
-        if is_hopeless or not error.is_retryable or attempt >= MAX_ATTEMPTS:
+        if is_hopeless or not error.is_retryable:
             return None
-        jittered_s = self._timing.random() * FIRST_WAIT_S * 2 ** (attempt - 1)
-        wait_s = min(MAX_WAIT_S, max(jittered_s, error.retry_after_s or 0.0))
-        left_s = self._seconds_left()
+        left_s = self._patience_s(error, trouble)
+        if left_s <= 0 or self._asks_too_long(error, trouble):
+            return None
+        if self._gate.is_down:
+            wait_s = outage_wait_s(self._gate.failed_probes, self._timing.random())
+        else:
+            wait_s = self._timing.random() * FIRST_WAIT_S * 2 ** (min(trouble.alone, MAX_ATTEMPTS) - 1)
+        time_s = self._limits.seconds_left()
+        return min(max(wait_s, error.retry_after_s or 0.0), left_s, float("inf") if time_s is None else time_s)
+
+    def _asks_too_long(self, error: ModelError, trouble: Trouble) -> bool:
+        """Whether the provider asks for a longer wait than there is time: it is reported at once."""
+        asked_s, time_s = error.retry_after_s or 0.0, self._limits.seconds_left()
+        is_over = time_s is not None and asked_s >= time_s
+        return asked_s > 0 and (is_over or asked_s > self._patience_s(error, trouble) > 0)
+
+    def _patience_s(self, error: ModelError, trouble: Trouble) -> float:
+        """Return for how many seconds to wait yet; 0 or less: not at all."""
+        most_s = self._limits.max_outage_s
+        gate = self._gate
+        if gate.is_down:
+            return float("inf") if most_s is None else most_s - gate.failing_s
+        # Throttled while others get through, a request is unlucky and not at fault.
+        is_unlucky = error.fault is ModelFault.RATE_LIMITED and gate.has_brought_turn
+        if trouble.alone >= MAX_ATTEMPTS and not is_unlucky:
+            return 0.0
         # Behind a closed gate the waits are everyone's: many agents have no more patience together than one.
-        waited_s = max(waited_s, self._gate.throttled_s if error.fault in THROTTLING_FAULTS else 0.0)
-        is_too_long = waited_s + wait_s > MAX_WAITED_S or (left_s is not None and wait_s >= left_s)
-        return None if is_too_long else wait_s
+        shared_s = gate.failing_s if error.fault in THROTTLING_FAULTS else 0.0
+        return MAX_WAITED_S - max(trouble.waited_s, shared_s)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from explorer.access import restore_access
 from explorer.errors import ToolError
 from explorer.sandbox.cgroup import ProcessGroup
 from explorer.sandbox.confinement import Confinement, Launch, Place
@@ -160,6 +161,7 @@ class Shell:
     def _excess(self, command: Command, *, with_files: bool) -> str:
         """What a command takes too much of; empty for nothing."""
         limits = self.place.limits
+        restore_access(self.place.folder)
         if command.output.stat().st_size > limits.output_bytes:
             return f"it printed more than {limits.output_bytes} bytes"
         use = use_of(command.process.pid)
@@ -182,6 +184,7 @@ class Shell:
         if command.ended is not None:
             return
         code = await self._end(command)
+        restore_access(self.place.folder)
         after = await asyncio.to_thread(files_of, self.place.folder, MAX_FILES)
         files = tuple(changed(command.before, after))
         removed = removed_between(command.before, after) if len(after) < MAX_FILES else ()
@@ -206,6 +209,11 @@ class Shell:
             os.killpg(process.pid, signal.SIGKILL)
         code = await process.wait()
         return 128 - code if code < 0 else code
+
+    def end_all(self) -> None:
+        """Ask every command to end; each is reported by whoever follows it."""
+        for command in self._commands:
+            command.asked.set()
 
     async def aclose(self) -> None:
         """End every command."""

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field
@@ -17,6 +18,7 @@ from explorer.workspace import Workspace
 MAX_SUMMARY_BYTES = 2_600
 MAX_REASON_BYTES = 300
 MAX_QUESTIONS_BYTES = 500
+MAX_RETRY_BYTES = 500
 MAX_INDEX_BYTES = 2_400
 """Of the index of files in a helper's result, which stays under 6 kB however much was found, in any script."""
 FIRST_LINE_CHARS = 160
@@ -37,7 +39,20 @@ def index_line(workspace: Workspace, path: str) -> str:
     return f"- {path} ({len(text.splitlines())} lines, {len(text.encode())} bytes): {first[:FIRST_LINE_CHARS]}"
 
 
-def handed_back(state: AgentState, finished: AgentFinished, *, full: bool) -> ToolResult:
+@dataclass(frozen=True)
+class Retry:
+    """How the work of a helper whose model failed can be done all the same."""
+
+    model: str
+    """The one that failed."""
+    others: Mapping[str, str]
+    """Helpers with another model, each with its model."""
+    words: str
+
+
+def handed_back(
+    state: AgentState, finished: AgentFinished, *, full: bool = False, retry: Retry | None = None
+) -> ToolResult:
     """A helper's result: a short summary, and an index made from what the journal says was written."""
     summary = finished.summary if full else _cut(finished.summary, MAX_SUMMARY_BYTES)
     early = finished.status is not Status.COMPLETE
@@ -50,10 +65,13 @@ def handed_back(state: AgentState, finished: AgentFinished, *, full: bool) -> To
             "summary": (reason + summary).strip(),
             "files": _index(list(state.files.values())),
             "open_questions": _cut(unknown[1].strip(" *_\n"), MAX_QUESTIONS_BYTES) if unknown else "",
+            **({"retry": _cut(retry.words, MAX_RETRY_BYTES)} if retry else {}),
         },
         ensure_ascii=False,
     )
     metadata: dict[str, Any] = {"output_files": list(state.files), "steps_used": state.steps, "agent_id": state.agent}
+    if retry is not None:
+        metadata |= {"fault": finished.fault, "model": retry.model, "other_helpers": dict(retry.others)}
     if full:
         metadata["full_output"] = finished.summary
     if finished.status is Status.FAILED:

@@ -19,12 +19,13 @@ LABELS = {
     },
 }
 LOOKUPS = {"en": "Lookups", "zh": "检索"}
-_WORDS = "|".join([*(word for words in LABELS.values() for word in words.values()), *LOOKUPS.values()])
+MOVED = {"en": "Moved", "zh": "已移动"}
+_WORDS = "|".join([*(word for words in LABELS.values() for word in words.values()), *LOOKUPS.values(), *MOVED.values()])
 NOTICE = re.compile(rf"\A\s*(?:> \*\*(?:{_WORDS}):\*\* [^\n]*\n(?:>\n)?)+")
 """At the beginning of a text."""
 
 
-def notice_of(status: Status, reason: str, lookups: str, language: str) -> str:
+def notice_of(status: Status, reason: str, lookups: str, language: str, moved: str = "") -> str:
     """The lines at the top of a report, each with a label; empty when there is nothing to say.
 
     Args:
@@ -32,6 +33,7 @@ def notice_of(status: Status, reason: str, lookups: str, language: str) -> str:
         reason: Why it is not complete.
         lookups: What is to be said of lookups that failed; empty for nothing.
         language: Of the labels.
+        moved: What is to be said of things that stood in the report's place; empty for nothing.
     """
     labels = LABELS.get(language, LABELS["en"])
     lines: list[str] = []
@@ -39,6 +41,8 @@ def notice_of(status: Status, reason: str, lookups: str, language: str) -> str:
         lines.append(_line(labels[status], reason))
     if lookups:
         lines.append(_line(LOOKUPS.get(language, LOOKUPS["en"]), lookups))
+    if moved:
+        lines.append(_line(MOVED.get(language, MOVED["en"]), moved))
     return "\n>\n".join(lines) + "\n\n" if lines else ""
 
 

@@ -1,0 +1,26 @@
+"""No call of a model and no command makes a run unreadable, unresumable or leaves it without a report."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hostile.hostile_calls import HOSTILE, Hostile, outcome_of
+
+EVERYDAY = [one for one in HOSTILE if one.is_everyday]
+OTHERS = [one for one in HOSTILE if not one.is_everyday]
+
+
+def _name(hostile: Hostile) -> str:
+    return hostile.name
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("hostile", [*EVERYDAY, *OTHERS], ids=_name)
+def test_a_hostile_call_costs_no_run(hostile: Hostile, tmp_path: Path) -> None:
+    """Killed after it, the run is shown, has a report, is resumed to its end, and takes a follow-up."""
+    seen = outcome_of(hostile, tmp_path)
+    # Python's own way to remove a tree goes as deep as the tree.
+    subprocess.run(["/bin/rm", "-rf", str(tmp_path / "workspace")], check=True)
+    assert seen.faults == []
