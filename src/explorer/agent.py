@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from explorer.budget import Account, Amount, Hold, WorstCost
+from explorer.budget import Account, Hold, WorstCost
 from explorer.calls import CallRoom, answer
 from explorer.context import DEFAULT_WINDOW_TOKENS, after_refusal, make_room, summary
 from explorer.decision import Decision, Ending
@@ -17,6 +17,7 @@ from explorer.events import AgentFinished, TurnTaken
 from explorer.history import AgentState
 from explorer.messages import LLMClient, Request, StopKind, ToolSchema, Turn
 from explorer.pacing import after_fault, after_turn, before_asking, reply_tokens
+from explorer.paying import BYTES_PER_TOKEN, NoRoomError, Payment, Terms
 
 RUNNABLE_STOPS = frozenset({StopKind.TOOL_USE, StopKind.END, StopKind.PAUSE})
 """A turn that stopped otherwise may have been cut in the middle of a call."""
@@ -94,31 +95,26 @@ async def _before_asking(state: AgentState, room: AgentRoom) -> Decision | None:
 
 async def _ask(state: AgentState, room: AgentRoom) -> None:
     """One request within the account's room, and its turn on disk."""
-    account = room.account()
-    output_tokens = reply_tokens(state, room.max_output_tokens)
-    hold = await account.reserve(estimate_tokens(state, room.head), output_tokens, room.worst_cost)
+    account, input_tokens = room.account(), estimate_tokens(state, room.head)
+    hold = await account.reserve(input_tokens, reply_tokens(state, room.max_output_tokens), room.worst_cost)
     if isinstance(hold, str):
         ending = room.without_room(state, hold)
         if ending is not None:
             await room.calls.record(ending.event(state.agent))
         return
-    used = Amount()
+    payment = Payment(Terms(account, room.worst_cost, room.calls.record, room.window_tokens), hold, input_tokens)
     try:
         decision = await room.advise(state) if hold.has_waited and state.summing_at is None else None
-        if decision is None:
-            used = Amount(steps=1)
-            taken = await _turn(state, room, hold)
-            used = Amount(1, taken.turn.usage.total_tokens, taken.turn.cost_usd or 0.0)
-            event = taken
-        else:
-            event = decision.event(state.agent)
+        event = await _turn(state, room, hold, payment) if decision is None else decision.event(state.agent)
+    except NoRoomError:
+        return  # Room for a further attempt is waited for where room is always waited for.
     except ModelError as error:
         decision = _after_fault(state, room, error)
         if decision is None:
             raise
         event = decision.event(state.agent)
     finally:
-        account.settle(hold, used)
+        payment.close()
     await room.calls.record(event)
 
 
@@ -128,16 +124,17 @@ def _after_fault(state: AgentState, room: AgentRoom, error: ModelError) -> Decis
     return after_fault(state, error)
 
 
-async def _turn(state: AgentState, room: AgentRoom, hold: Hold) -> TurnTaken:
+async def _turn(state: AgentState, room: AgentRoom, hold: Hold, payment: Payment) -> TurnTaken:
     started = room.clock()
-    turn = await room.client.generate(_request(state, room.head, hold))
+    turn = await room.client.generate(_request(state, room.head, hold, payment))
+    payment.take(turn)
     if state.summing_at is not None:
         # It was asked for words. What it calls beside them is not run, and the turn is not sent again.
         turn = turn.model_copy(update={"calls": ()})
     return TurnTaken(agent=state.agent, turn=_runnable(turn), seconds=round(room.clock() - started, 3))
 
 
-def _request(state: AgentState, head: Head, hold: Hold) -> Request:
+def _request(state: AgentState, head: Head, hold: Hold, payment: Payment) -> Request:
     return Request(
         agent=state.agent,
         role=state.role,
@@ -148,6 +145,7 @@ def _request(state: AgentState, head: Head, hold: Hold) -> Request:
         max_output_tokens=hold.max_output_tokens,
         run=head.run,
         effort=head.effort,
+        attempt=payment.attempt,
     )
 
 
@@ -160,10 +158,6 @@ def _runnable(turn: Turn) -> Turn:
         problem = "the reply was cut at its length limit, so none of its calls was run; ask again in smaller pieces"
     calls = tuple(call.model_copy(update={"arguments": None, "problem": problem, "at": ()}) for call in turn.calls)
     return turn.model_copy(update={"calls": calls})
-
-
-BYTES_PER_TOKEN = 2
-"""Fewer than any tokenizer needs for prose in any script: an upper bound for tokens, used for reservations only."""
 
 
 def estimate_tokens(state: AgentState, head: Head) -> int:

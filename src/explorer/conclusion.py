@@ -232,6 +232,7 @@ def _fields(fold: Fold, outcome: Outcome, language: str) -> dict[str, object]:
     return fields | {
         "models": models,
         "cost_usd": None if cost is None else round(cost, 6),
+        **({"estimated": fold.estimated.model_dump()} if fold.estimated else {}),
         "tokens": {"input": usage.input_tokens, "output": usage.output_tokens},
         "sources": len(fold.sources),
         "sources_cited": 0,

@@ -22,6 +22,7 @@ from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.messages import LLMClient, Usage
 from explorer.outbound import check_network
 from explorer.outside import Outside
+from explorer.paying import PaidClient
 from explorer.prompts import PromptLoader, Role, built_in_roles
 from explorer.report import SAMPLE_FLAG
 from explorer.sandbox.choosing import Sandbox, choose_sandbox
@@ -71,11 +72,13 @@ class Equipment:
     def model_of(self, role: str, on_failure: OnFailure, seconds_left: Callable[[], float | None]) -> Model:
         """The model of a role, behind its gate and its retries."""
         if self.own_client is not None:
-            return Model("own", "own", self.own_client, lambda _input, _output: 0.0)
+            return Model("own", "own", PaidClient(self.own_client), lambda _input, _output: 0.0)
         ref = self.choice.models[role]
         client, gate, timing = self.clients.client_for(ref), self.clients.gate_for(ref), self.clients.timing
+        # The stand-in is on this machine and costs nothing: there is nobody who could bill its requests.
+        paid = client if ref.provider == OFFLINE else PaidClient(client)
         waits = WaitLimits(seconds_left, self.settings.limits.max_outage_s)
-        retrying = RetryingClient(client, gate, on_failure, limits=waits, timing=timing)
+        retrying = RetryingClient(paid, gate, on_failure, limits=waits, timing=timing)
         window = window_of(ref, self.settings)
         effort = effort_of(self.settings, self.roles[role])
         return Model(str(ref), ref.name, retrying, worst_cost(ref, self.settings), window, effort)

@@ -96,6 +96,10 @@ class ModelFault(StrEnum):
 RETRYABLE_FAULTS = frozenset({ModelFault.TRANSPORT, ModelFault.STALLED, ModelFault.RATE_LIMITED, ModelFault.OVERLOADED})
 
 
+FIRST_ERROR_STATUS = 400
+TIMEOUT_STATUSES = frozenset({408, 504, 524})
+
+
 class ModelError(ExplorerError):
     """A request to a model that brought no turn.
 
@@ -125,6 +129,8 @@ class ModelError(ExplorerError):
         """The HTTP status of the refusal; 0 when there was none."""
         self.code = ""
         """The server's own code for the refusal; empty when it gave none."""
+        self.is_unsent = False
+        """Whether the request did not reach a server at all: no connection came about."""
         self.retry_after_s = retry_after_s
         """Seconds the provider asked to wait; None when it said nothing."""
         if fault is ModelFault.CREDENTIALS:
@@ -136,6 +142,12 @@ class ModelError(ExplorerError):
     def is_retryable(self) -> bool:
         """Whether the same request may succeed later."""
         return self.fault in RETRYABLE_FAULTS
+
+    @property
+    def is_billed(self) -> bool:
+        """Whether a provider may bill the attempt: it was sent, and not refused by a status but a time-out."""
+        is_refused = self.status >= FIRST_ERROR_STATUS and self.status not in TIMEOUT_STATUSES
+        return not self.is_unsent and not is_refused
 
 
 class ToolError(ExplorerError):

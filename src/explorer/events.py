@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from explorer.messages import Frozen, JsonObject, ToolSchema, Turn, Usage
+from explorer.messages import Estimate, Frozen, JsonObject, ToolSchema, Turn, Usage
 from explorer.status import Lookup, Status
 from explorer.stored import FileChange, Source, WrittenFile
 
@@ -28,6 +28,11 @@ class Event(Frozen):
     def is_barrier(self) -> bool:
         """Whether nobody goes on until it is on disk."""
         return True
+
+    @property
+    def is_written_at_once(self) -> bool:
+        """Whether nobody goes on until it is in the file, where the end of this process cannot take it back."""
+        return self.is_barrier
 
 
 class RunStarted(Event):
@@ -136,6 +141,30 @@ class Steered(Event):
     """Id of the order left by another process; applied once."""
 
 
+class RequestSent(Event):
+    """A request is about to be sent; until a `turn` or a `turn_failed` of its agent it counts as billed in full."""
+
+    type: Literal["request_sent"] = "request_sent"
+    model: str
+    """The model's name, without the provider's prefix."""
+    input_tokens: int
+    """At most."""
+    output_tokens: int
+    """How long the reply may be."""
+    cost_usd: float = Field(default=0.0, exclude_if=lambda cost: not cost)
+    """At most; 0 where no price is known."""
+
+    @property
+    def is_barrier(self) -> bool:
+        """No: a request costs the same whether or not the disk has it, and a sync for each would cost time."""
+        return False
+
+    @property
+    def is_written_at_once(self) -> bool:
+        """Yes: a killed process cannot say any more what it had sent."""
+        return True
+
+
 class TurnTaken(Event):
     """A model's reply; on disk before any of its tools starts."""
 
@@ -156,6 +185,8 @@ class TurnFailed(Event):
     """Seconds until the next attempt; None when there is none."""
     waiting_since: AwareDatetime | None = Field(default=None, exclude_if=lambda since: since is None)
     """When the outage began that this attempt met; None: no outage."""
+    is_billed: bool = Field(default=False, exclude_if=lambda is_billed: not is_billed)
+    """The provider may bill it: it counts as its `request_sent` says."""
 
 
 class ToolStarted(Event):
@@ -232,6 +263,8 @@ class CitationsJudged(Event):
     """Why asking ended early; empty when it did not."""
     usage: Usage
     cost_usd: float | None
+    estimated: Estimate | None = Field(default=None, exclude_if=lambda estimated: estimated is None)
+    """What of usage and cost was estimated; None: nothing."""
 
 
 class StopAsked(Event):
@@ -332,6 +365,7 @@ AnyEvent = Annotated[
     | Compacted
     | Summarised
     | ReasoningDropped
+    | RequestSent
     | TurnTaken
     | TurnFailed
     | ToolStarted

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from explorer.billed import Unanswered
 from explorer.events import (
     AgentContinued,
     AnyEvent,
@@ -16,10 +17,11 @@ from explorer.events import (
     SessionConfigured,
     Source,
     ToolFinished,
+    TurnTaken,
     WrittenFile,
 )
 from explorer.history import AgentState, call_key
-from explorer.messages import JsonObject, Turn, Usage
+from explorer.messages import Estimate, JsonObject, Turn, Usage
 from explorer.prompts import ORCHESTRATOR
 
 OF_THE_RUN = frozenset(
@@ -85,6 +87,10 @@ class Fold:
     """Tool calls begun by all agents together."""
     paid_before: Spent = field(default_factory=lambda: Spent(0, 0, 0.0))
     """What was used up before the latest question or follow-up; limits count from there."""
+    unanswered: Unanswered = field(default_factory=Unanswered)
+    """Requests that were sent and brought no turn."""
+    estimated_turns: Estimate = field(default_factory=Estimate)
+    """Of the turns whose provider reported no believable usage."""
     judged: list[CitationsJudged] = field(default_factory=list["CitationsJudged"])
     """Each time a model was asked about the citations."""
     sandbox: str | None = None
@@ -117,6 +123,7 @@ class Fold:
 
     def apply(self, event: AnyEvent) -> None:
         """Fold one event in, whoever's it is."""
+        self.unanswered.apply(event)
         # By their names: asking a model's class whether an event is of it costs many times a comparison.
         if event.type in OF_THE_RUN:
             self._apply_to_run(event)
@@ -156,7 +163,7 @@ class Fold:
         match event.type:
             case "turn":
                 self.finished = None
-                self._note_model(event.agent)
+                self._take(event)
             case "tool_started":
                 self.calls += 1
             case "tool_finished":
@@ -194,8 +201,11 @@ class Fold:
             self.is_follow_up = self.report_end is not None
             self.paid_before = Spent(self.steps, self.usage.total_tokens, self.known_cost_usd, self.calls)
 
-    def _note_model(self, agent: str) -> None:
-        state = self.agents.get(agent)
+    def _take(self, event: TurnTaken) -> None:
+        turn = event.turn
+        if turn.is_estimated:
+            self.estimated_turns += Estimate(tokens=turn.usage.total_tokens, cost_usd=turn.cost_usd or 0.0)
+        state = self.agents.get(event.agent)
         if state is not None and state.role in self.heads:
             self.answered_by.add(self.model_of(state.role))
 
@@ -222,9 +232,15 @@ class Fold:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all agents together, and of the judge."""
+        """Tokens of all agents together, of the judge, and of requests that brought no turn."""
         used = [*(state.usage for state in self.agents.values()), *(one.usage for one in self.judged)]
-        return sum(used, Usage())
+        return sum(used, self.unanswered.usage_at_most)
+
+    @property
+    def estimated(self) -> Estimate:
+        """What of `usage` and of the cost is estimated."""
+        judged = (one.estimated for one in self.judged if one.estimated is not None)
+        return sum(judged, self.estimated_turns + self.unanswered.estimate)
 
     @property
     def cost_usd(self) -> float | None:
@@ -237,9 +253,9 @@ class Fold:
 
     @property
     def known_cost_usd(self) -> float:
-        """Of all turns whose price is known."""
+        """Of all turns whose price is known, and of requests that brought no turn."""
         judged = sum(one.cost_usd or 0.0 for one in self.judged)
-        return sum(state.cost_usd for state in self.agents.values()) + judged
+        return sum(state.cost_usd for state in self.agents.values()) + judged + self.unanswered.cost_at_most
 
     @property
     def steps(self) -> int:

@@ -2,7 +2,9 @@
 
 `append` returns when the record is on disk (write + fdatasync). Appends that come while a sync is running wait
 for the next one together: one sync for all of them. An event that is no barrier (see `Event.is_barrier`) is waited
-for by nobody: it reaches the disk before whatever is appended after it, in the same sync.
+for by nobody: it reaches the disk before whatever is appended after it, in the same sync. Between the two are events
+that are only waited for until they are in the file (`Event.is_written_at_once`): the end of the process loses none of
+them, and a loss of power may.
 """
 
 import asyncio
@@ -43,11 +45,15 @@ def read(path: Path) -> tuple[Record, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What reaches the disk with one sync."""
+    """What is written at once, and reaches the disk with one sync."""
 
     entries: list[tuple[Record, bytes]]
+    writers: list[asyncio.Future[None]]
+    """Of those who go on when it is in the file."""
     waiters: list[asyncio.Future[None]]
-    """Of those who go on when it has."""
+    """Of those who go on when it is on disk."""
+    is_synced: bool
+    """Whether it has to reach the disk; a later batch takes the others along."""
     loop: asyncio.AbstractEventLoop
 
 
@@ -72,6 +78,8 @@ class Journal:
         self._is_writing = False
         self._waiters: list[asyncio.Future[None]] = []
         """One for each who goes on when what is in `_waiting` is on disk."""
+        self._writers: list[asyncio.Future[None]] = []
+        """One for each who goes on when it is in the file."""
         self._has_lingered = False
         """Whether what is in `_waiting` is to be written though nobody waits for it."""
         self._lingering: asyncio.TimerHandle | None = None
@@ -142,6 +150,7 @@ class Journal:
             if found.torn:
                 record, line = self._seal(Repaired(cut_bytes=len(found.torn)))
                 self._write_all([(record, line)])
+                self._sync()
                 self._durable = record.seq
                 self.records = (*found.records, record)
             _sync_folder(self._folder)
@@ -152,6 +161,7 @@ class Journal:
         """Put an event on disk and return its record, in which a mark stands in place of every key.
 
         An event that is no barrier is only taken in: it is written with the next one, or a moment later by itself.
+        One that is to be written at once is in the file then, and reaches the disk with the next one.
 
         Raises:
             StorageError: The disk refused; this and all later appends fail, what was acknowledged is intact.
@@ -161,13 +171,13 @@ class Journal:
         self._reach("before_append")
         entry = self._seal(event)
         self._waiting.append(entry)
-        if not event.is_barrier:
+        if not event.is_written_at_once:
             loop = asyncio.get_running_loop()
             self._lingering = self._lingering or loop.call_later(LINGER_S, self._linger_no_more)
             return entry[0]
         # A future of its own: a cancelled agent leaves a whole record behind, and takes no one else along.
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
+        (self._waiters if event.is_barrier else self._writers).append(waiter)
         self._hand_over()
         await waiter
         self._reach("after_append")
@@ -192,12 +202,13 @@ class Journal:
 
     def _hand_over(self) -> None:
         """Give everything that waits to the thread as one batch, if that is wanted and it is not writing one."""
-        if self._is_writing or not (self._waiters or self._has_lingered):
+        is_synced = bool(self._waiters) or self._has_lingered
+        if self._is_writing or not (is_synced or self._writers):
             return
         if not self._thread.is_alive():
             self._thread.start()
-        self._batches.put(Batch(self._waiting, self._waiters, asyncio.get_running_loop()))
-        self._waiting, self._waiters, self._has_lingered = [], [], False
+        self._batches.put(Batch(self._waiting, self._writers, self._waiters, is_synced, asyncio.get_running_loop()))
+        self._waiting, self._writers, self._waiters, self._has_lingered = [], [], [], False
         self._is_writing = True
 
     def _write_batches(self) -> None:
@@ -206,6 +217,10 @@ class Journal:
             error: OSError | None = OSError(0, "the writing thread ended")
             try:
                 self._write_all(batch.entries)
+                if batch.is_synced:
+                    if batch.writers:
+                        batch.loop.call_soon_threadsafe(_release, batch.writers)
+                    self._sync()
                 error = None
             except OSError as failed:
                 error = failed
@@ -218,10 +233,10 @@ class Journal:
         if error is not None:
             self._fail(error, batch)
             return
-        self._durable = batch.entries[-1][0].seq
-        for waiter in batch.waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        if batch.is_synced:
+            self._durable = batch.entries[-1][0].seq
+        _release(batch.writers)
+        _release(batch.waiters)
         # After those who waited have gone on: what they append now shares the next batch.
         batch.loop.call_soon(self._hand_over)
         for record, _ in batch.entries:
@@ -234,10 +249,10 @@ class Journal:
             f"the journal cannot be written ({error.strerror}); everything acknowledged so far is safe",
             hint="free space or mend the disk, then: explorer resume " + self._folder.parent.name,
         )
-        for waiter in (*batch.waiters, *self._waiters):
+        for waiter in (*batch.writers, *batch.waiters, *self._writers, *self._waiters):
             if not waiter.done():
                 waiter.set_exception(self._failure)
-        self._waiting, self._waiters = [], []
+        self._waiting, self._writers, self._waiters = [], [], []
 
     def _write_all(self, batch: list[tuple[Record, bytes]]) -> None:
         content = memoryview(b"".join(line for _, line in batch))
@@ -246,6 +261,8 @@ class Journal:
         self._write(content[:half])
         self._reach("mid_write")
         self._write(content[half:])
+
+    def _sync(self) -> None:
         self._reach("before_sync")
         assert self._file is not None
         os.fdatasync(self._file.fileno())
@@ -260,9 +277,9 @@ class Journal:
         """Finish what was handed over and give the lock back."""
         if self._lingering is not None:
             self._lingering.cancel()
-        for waiter in self._waiters:
+        for waiter in (*self._writers, *self._waiters):
             waiter.cancel()
-        self._waiters, self._has_lingered = [], False
+        self._writers, self._waiters, self._has_lingered = [], [], False
         if self._thread.is_alive():
             self._batches.put(None)
             self._thread.join()
@@ -274,6 +291,12 @@ class Journal:
             with suppress(OSError):
                 (self._folder / "holder").unlink(missing_ok=True)
             self._lock.release()
+
+
+def _release(waiters: Iterable[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
 
 
 def _holder(folder: Path) -> str:

@@ -36,7 +36,7 @@ from explorer.evidence import Evidence, stored_at
 from explorer.fold import Fold
 from explorer.history import AgentState
 from explorer.inbox import Inbox
-from explorer.judging import as_event, ask_judge
+from explorer.judging import Purse, ask_judge
 from explorer.last_report import record_moved
 from explorer.library import Library
 from explorer.llm.outage import FailedAttempt
@@ -134,8 +134,9 @@ class Life:
         verification, text_of = checked_draft(self.fold, workspace), text_reader(workspace)
         if not verification.claims:
             return None
-        judged = await ask_judge(equipment, budget.root, verification, text_of, self._failed)
-        await self.record(as_event(judged))
+        purse = Purse(budget.root, self.record, self._failed)
+        judged, event = await ask_judge(equipment, purse, verification, text_of)
+        await self.record(event)
         return judged
 
     def _account_for(self, workspace: Workspace, conclusion: Conclusion) -> None:
@@ -236,6 +237,7 @@ class Life:
                 attempt=failed.number,
                 waits_s=failed.waits_s,
                 waiting_since=None if waiting_s is None else self.now() - timedelta(seconds=waiting_s),
+                is_billed=error.is_billed,
             )
         )
 

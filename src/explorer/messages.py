@@ -1,8 +1,8 @@
 """The frozen vocabulary of a conversation: turns, calls, results, usage, stop kinds. No I/O, no vendor."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, cast
 
@@ -79,6 +79,21 @@ class Usage(Frozen):
         return self.input_tokens + self.output_tokens
 
 
+class Estimate(Frozen):
+    """What was booked without the provider's word for it."""
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: "Estimate") -> "Estimate":
+        """Sum field by field."""
+        return Estimate(tokens=self.tokens + other.tokens, cost_usd=self.cost_usd + other.cost_usd)
+
+    def __bool__(self) -> bool:
+        """Whether anything was estimated."""
+        return self.tokens > 0 or self.cost_usd > 0
+
+
 class ToolCall(Frozen):
     """One call as the model asked for it."""
 
@@ -120,6 +135,8 @@ class Turn(Frozen):
     usage: Usage = Usage()
     cost_usd: float | None = None
     """None when no price is known for the model."""
+    is_estimated: bool = Field(default=False, exclude_if=lambda is_estimated: not is_estimated)
+    """The provider reported no usage, or an impossible one: `usage` and `cost_usd` are upper bounds of ours."""
     bound_to: str = Field(default="", exclude_if=lambda digest: not digest)
     """Digest of all that stood before this turn's reasoning when it was made (`llm/bound_reasoning.py`); empty: the
     turn has no reasoning, or nobody knows what stood before it. A provider that binds reasoning to what stands before
@@ -207,6 +224,8 @@ class Request:
     """The run's id, as a key for the provider's cache; empty: no key."""
     effort: str = ""
     """How much the model is to reason, in the vendor's word; empty: as the vendor has it."""
+    attempt: "Attempt | None" = field(default=None, repr=False, compare=False)
+    """Pays for each time that it is sent; None: nobody counts."""
 
 
 class LLMClient(Protocol):
@@ -219,3 +238,7 @@ class LLMClient(Protocol):
             ModelError: No turn came; nothing of the attempt may be used.
         """
         ...
+
+
+Attempt = Callable[[LLMClient, Request], Awaitable[Turn]]
+"""Sends a request once through a client, with what has to be done before and after."""

@@ -25,7 +25,7 @@ from explorer.last_report import ReportGuard
 from explorer.life import INPUTS, Life
 from explorer.llm.models import AUTO, OFFLINE
 from explorer.llm.open_clients import Patience
-from explorer.messages import Frozen, LLMClient, Usage, mend_text
+from explorer.messages import Estimate, Frozen, LLMClient, Usage, mend_text
 from explorer.redaction import Redactor
 from explorer.run_log import RunLog, log_closed, log_opened, log_written
 from explorer.runs import free_run_id, read_records
@@ -51,6 +51,8 @@ class RunResult(Frozen):
     usage: Usage
     cost_usd: float | None
     """None when any turn's price is not known."""
+    estimated: Estimate = Estimate()
+    """What of usage and cost is estimated."""
     steps: int
     agents: int
     sources: int
@@ -296,6 +298,7 @@ def _result_of(folder: Path, fold: Fold, conclusion: Conclusion, seconds: float,
         report_text=conclusion.report,
         usage=fold.usage,
         cost_usd=fold.cost_usd,
+        estimated=fold.estimated,
         steps=fold.steps,
         agents=len(fold.agents),
         sources=len(fold.sources),

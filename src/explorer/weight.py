@@ -70,7 +70,7 @@ class Weight:
     def take_turn(self, turn: Turn, messages: int) -> None:
         """A request was sent and answered; the answer is the last of so many messages."""
         self.carried_chars += self.long_chars
-        self._counted_tokens = turn.usage.total_tokens if turn.usage.input_tokens else 0
+        self._counted_tokens = turn.usage.total_tokens if turn.usage.input_tokens and not turn.is_estimated else 0
         self._counted_messages = messages
 
     def take_results(self, results: Results) -> None:

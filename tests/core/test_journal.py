@@ -24,6 +24,7 @@ from explorer.events import (
     NoteAdded,
     Record,
     Repaired,
+    RequestSent,
     RunFinished,
     RunStarted,
     Status,
@@ -460,8 +461,48 @@ def test_the_golden_journal_of_version_1_still_folds(request: pytest.FixtureRequ
     assert [type(message).__name__ for message in lead.messages] == [
         "UserText", "Turn", "Results", "UserText", "Turn", "UserText",
     ]  # fmt: skip
-    assert (fold.cost_usd, fold.usage.total_tokens, list(fold.sources)) == (0.25, 488, ["S1"])
+    assert (fold.cost_usd, fold.usage.total_tokens, list(fold.sources)) == (0.75, 502, ["S1"])
     assert fold.agents["searcher-1"].messages[2] == one_of_each()[8].turn  # type: ignore[union-attr]
+
+
+SENDER = """
+import asyncio
+import os
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from explorer.events import NoteAdded, RequestSent
+from explorer.journal import Journal
+
+async def main():
+    journal = Journal.open(Path(sys.argv[1]), lambda: datetime.now(UTC))
+    await journal.append(NoteAdded(text="a", reason="a"))
+    sent = [RequestSent(agent=f"a-{n}", model="m", input_tokens=1, output_tokens=1) for n in range(20)]
+    os.fdatasync = lambda _: os.kill(os.getpid(), signal.SIGKILL)  # Not one of them may wait for a sync.
+    async with asyncio.TaskGroup() as group:
+        for one in sent:
+            group.create_task(journal.append(one))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_process_leaves_what_it_had_sent(tmp_path: Path) -> None:
+    """A request's record is in the file before the request goes out, without a sync of its own."""
+    done = subprocess.run([sys.executable, "-c", SENDER, tmp_path], check=False, timeout=30)
+    assert done.returncode == -signal.SIGKILL
+    assert [record.event.type for record in read(tmp_path / "journal.jsonl")] == ["note"] + 20 * ["request_sent"]
+
+
+async def test_a_record_in_the_file_is_not_called_durable(tmp_path: Path) -> None:
+    """What was written without a sync counts as on disk only after the next one."""
+    sent = RequestSent(agent="a", model="m", input_tokens=1, output_tokens=1)
+    note = NoteAdded(text="a", reason="a")
+    await append_all(tmp_path, note, sent, sent, note, note)
+    lines = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
+    assert [line["sure"] for line in lines] == [0, 1, 1, 1, 4]
 
 
 def test_no_event_has_a_field_of_the_envelope() -> None:

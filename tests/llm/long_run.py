@@ -56,6 +56,6 @@ def settings(server: ModelServer, tmp_path: Path, steps: int, model: str = "anth
         roles_dir=roles,
         services=Services(anthropic_url=server.url, openai_url=server.url),
         secrets=Secrets(anthropic_key=SecretStr("key"), openai_key=SecretStr("key")),
-        limits=Limits(max_steps=steps + 50, max_agents=0),
+        limits=Limits(max_steps=steps + 50, max_agents=0, max_cost_usd=None),
         shell="off",
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from explorer.cli.failures import tell_error
-from explorer.cli.figures import cached, cited, counted, duration, money, tokens
+from explorer.cli.figures import cached, cited, counted, duration, spent, tokens
 from explorer.cli.options import RunOptions
 from explorer.cli.output import Outcome, described, emit_outcome, exit_code, token_counts
 from explorer.cli.plain import one_line
@@ -80,7 +80,7 @@ class Closing:
         ending += f" ({one_line(result.reason)})" if result.reason else ""
         usage = result.usage
         used = f"{tokens(usage.total_tokens)} tokens{cached(usage.cache_read_tokens, usage.input_tokens)}"
-        figures = [money(result.cost_usd), used, duration(result.seconds)]
+        figures = [spent(result.cost_usd, result.estimated), used, duration(result.seconds)]
         evidence = [
             counted(result.sources, "source"),
             cited(result.verdicts, result.uncited),
@@ -149,6 +149,7 @@ def seen_outcome(view: RunView, folder: Path | None) -> Outcome:
         answer=view.answer,
         reason=view.reason,
         cost_usd=view.cost_usd,
+        estimated=view.estimated.model_dump(),
         tokens=token_counts(view.usage),
         steps=view.steps,
         agents=len(view.agents),
@@ -169,6 +170,7 @@ def _outcome(result: RunResult) -> Outcome:
         answer=result.answer or result.words,
         reason=result.reason,
         cost_usd=result.cost_usd,
+        estimated=result.estimated.model_dump(),
         tokens=token_counts(result.usage),
         steps=result.steps,
         agents=result.agents,

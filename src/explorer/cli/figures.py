@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from explorer.messages import Estimate
+
 THOUSAND = 1_000
 MILLION = 1_000_000
 MINUTE_S = 60
@@ -14,6 +16,14 @@ def money(usd: float | None) -> str:
     if usd is None:
         return "cost unknown"
     return f"${usd:.4f}" if 0 < usd < 1 else f"${usd:.2f}"
+
+
+def spent(usd: float | None, estimated: Estimate) -> str:
+    """`$0.41, of which $0.12 estimated`; in tokens where nothing of the money is estimated, or its price not known."""
+    if not estimated:
+        return money(usd)
+    part = f"{money(estimated.cost_usd)}" if usd is not None and estimated.cost_usd else ""
+    return f"{money(usd)}, of which {part or tokens(estimated.tokens) + ' tokens'} estimated"
 
 
 def tokens(count: int) -> str:

@@ -46,6 +46,8 @@ class Outcome:
     reason: str = ""
     error: Mapping[str, str] | None = None
     cost_usd: float | None = None
+    estimated: Mapping[str, float] = field(default_factory=lambda: {"tokens": 0, "cost_usd": 0.0})
+    """What of `cost_usd` and `tokens` is estimated: the provider reported no usage, or a request brought no reply."""
     tokens: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(TOKEN_KINDS, 0))
     steps: int = 0
     agents: int = 0

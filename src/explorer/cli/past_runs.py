@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.figures import counted, duration, money, size, tokens
+from explorer.cli.figures import counted, duration, money, size, spent, tokens
 from explorer.cli.live import tree
 from explorer.cli.options import COMMON, CommonOptions
 from explorer.cli.origins_page import origins_page
@@ -156,12 +156,12 @@ def _page(view: RunView, folder: Path, events: list[TimelineEvent], spending: Sp
 
 def _head(view: RunView, folder: Path, spending: Spending) -> str:
     status = f"{view.status} ({one_line(view.reason)})" if view.reason else view.status
-    path = folder / REPORT
+    path, money_spent = folder / REPORT, spent(view.cost_usd, view.estimated)
     rows = [
         ("run", folder.name),
         ("status", status),
         ("started", view.started.astimezone().strftime("%Y-%m-%d %H:%M") if view.started else "?"),
-        ("spent", f"{money(view.cost_usd)}, {tokens(view.usage.total_tokens)} tokens, {duration(spending.seconds)}"),
+        ("spent", f"{money_spent}, {tokens(view.usage.total_tokens)} tokens, {duration(spending.seconds)}"),
         ("models", ", ".join(sorted(set(view.models.values()))) or "?"),
         *head_rows(spending),
         ("failed", counted(view.failed_attempts, "attempt") + " at a turn"),
@@ -174,9 +174,9 @@ def _head(view: RunView, folder: Path, spending: Spending) -> str:
 
 
 def _agent(agent: AgentView) -> str:
-    spent = f"{counted(agent.steps, 'step')}, {tokens(agent.usage.total_tokens)} tokens, {money(agent.cost_usd)}"
+    figures = f"{counted(agent.steps, 'step')}, {tokens(agent.usage.total_tokens)} tokens, {money(agent.cost_usd)}"
     reason = f" ({one_line(agent.reason)})" if agent.reason else ""
-    return f"{agent.id}  {agent.status}{reason}  {spent}"
+    return f"{agent.id}  {agent.status}{reason}  {figures}"
 
 
 def _file(view: RunView, path: str) -> str:

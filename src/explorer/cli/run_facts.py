@@ -53,6 +53,7 @@ def run_facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[st
         "reason": view.reason,
         "started": view.started.isoformat() if view.started else None,
         "cost_usd": view.cost_usd,
+        "estimated": view.estimated.model_dump(),
         "tokens": token_counts(view.usage),
         "steps": view.steps,
         "models": view.models,

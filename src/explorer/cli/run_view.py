@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from explorer.billed import Unanswered, reserved
 from explorer.cli.outages import Outage, outage_words
 from explorer.cli.wording import doing
 from explorer.events import (
@@ -12,6 +13,7 @@ from explorer.events import (
     AnyEvent,
     CitationsJudged,
     Record,
+    RequestSent,
     RoleLoaded,
     RunFinished,
     RunForked,
@@ -27,7 +29,7 @@ from explorer.events import (
     TurnTaken,
     WrittenFile,
 )
-from explorer.messages import ToolCall, Usage
+from explorer.messages import Estimate, ToolCall, Usage
 
 WORKING = "working"
 RUNNING = "running"
@@ -82,6 +84,10 @@ class RunView:
     """The words that answered its latest follow-up, where it ended with such."""
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
+    estimated: Estimate = field(default_factory=Estimate)
+    """What of usage and cost is estimated."""
+    unanswered: Unanswered = field(default_factory=Unanswered)
+    """Which requests are under way; they count once they are known to have brought nothing."""
     agents: dict[str, AgentView] = field(default_factory=dict[str, AgentView])
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
     """By path, the latest written last."""
@@ -102,6 +108,8 @@ class RunView:
             return
         self.seq, self.last = record.seq, record.at
         event = record.event
+        for sent in self.unanswered.apply(event):
+            self._lose(sent)
         match event:
             case RunStarted():
                 self.run_id, self.question, self.started = event.run_id, event.question, record.at
@@ -128,6 +136,7 @@ class RunView:
             case CitationsJudged():
                 self.usage += event.usage
                 self.cost_usd = _sum(self.cost_usd, event.cost_usd)
+                self.estimated += event.estimated or Estimate()
             case StopAsked():
                 self.orders.append(AppliedOrder(seq, "stop", event.reason))
             case Steered() if event.order:
@@ -203,6 +212,8 @@ class RunView:
 
     def _take(self, agent: AgentView, event: TurnTaken) -> None:
         turn = event.turn
+        if turn.is_estimated:
+            self.estimated += Estimate(tokens=turn.usage.total_tokens, cost_usd=turn.cost_usd or 0.0)
         self.outages.pop(self.models.get(agent.role, ""), None)
         agent.steps += 1
         agent.usage += turn.usage
@@ -212,6 +223,17 @@ class RunView:
         # The engine's keys: `<agent>.t<turn>.<index>`, both counted from 1.
         agent.open_calls = {f"{agent.id}.t{agent.steps}.{i}": call for i, call in enumerate(turn.calls, 1)}
         agent.doing = _doing(agent)
+
+    def _lose(self, sent: RequestSent) -> None:
+        """Count a request that brought nothing."""
+        usage = reserved(sent)
+        self.usage += usage
+        self.cost_usd = _sum(self.cost_usd, sent.cost_usd)
+        self.estimated += Estimate(tokens=usage.total_tokens, cost_usd=sent.cost_usd)
+        if sent.agent in self.agents:
+            agent = self.agents[sent.agent]
+            agent.usage += usage
+            agent.cost_usd = _sum(agent.cost_usd, sent.cost_usd)
 
     def _finish_call(self, agent: AgentView, event: ToolFinished) -> None:
         agent.open_calls.pop(event.call, None)

@@ -50,8 +50,16 @@ def connection_error(error: BaseException, place: Place) -> ModelError:
     """
     unreached = why_unreached(error, place)
     if unreached is not None:
-        return _wrong_server(f"no connection to {place}: {unreached.words}", unreached.hint)
-    return _find(error, place) or unreachable(place, _words(error.__cause__ or error))
+        made = _wrong_server(f"no connection to {place}: {unreached.words}", unreached.hint)
+    else:
+        made = _find(error, place) or unreachable(place, _words(error.__cause__ or error))
+    made.is_unsent = made.is_unsent or unreached is not None or any(map(_is_of_connecting, _causes(error)))
+    return made
+
+
+def _is_of_connecting(error: BaseException) -> bool:
+    """Whether no connection came about, so that nothing was sent on one."""
+    return isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout | ssl.SSLError)
 
 
 async def probed_error(error: BaseException, place: Place) -> ModelError:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from explorer.billed import Unanswered, reserved
 from explorer.events import CitationsJudged, Record, RunForked, RunStarted, TurnTaken
 from explorer.llm.hosts import OPENAI_TURNS, is_official
 from explorer.llm.prices import cost_usd
@@ -154,9 +155,11 @@ def _of(pieces: Iterable[Piece], *kinds: Kind) -> float:
 
 def _paid_by_agent(records: Iterable[Record]) -> dict[str, Paid]:
     by_agent: dict[str, Paid] = {}
-    openai = True
+    openai, unanswered = True, Unanswered()
     for record in records:
         event = record.event
+        for sent in unanswered.apply(event):
+            by_agent.setdefault(sent.agent, Paid()).add(Paid(0, reserved(sent), sent.cost_usd, 0.0))
         if isinstance(event, RunStarted):
             openai = _is_openai(event)
         elif isinstance(event, TurnTaken):
