@@ -6,23 +6,24 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from explorer.run_paths import ENGINE_FOLDER
+from explorer.run_paths import ENGINE_FOLDER, REPORT
 
 OWNER = stat.S_IRWXU
 """What the engine needs of a folder: to list it, to write in it and to reach what is in it."""
+OWN_FILE = stat.S_IRUSR | stat.S_IWUSR
 
 
 def restore_access(folder: Path) -> bool:
-    """Give the owner access to a run's folder and to the engine's folders in it; whether any mode was changed.
+    """Give the owner access to a run's folder, the engine's folders in it and the report; whether a mode was changed.
 
-    Only real folders are changed, never what a link leads to.
+    Only real folders and files are changed, never what a link leads to.
     """
     changed = _opened_up(folder)
     engine = folder / ENGINE_FOLDER
     changed = _opened_up(engine) or changed
     for inner in _entries(engine):
         changed = _opened_up(inner) or changed
-    return changed
+    return _readable(folder / REPORT) or changed
 
 
 def reaches(folder: Path, path: Path) -> bool:
@@ -55,3 +56,26 @@ def _opened_up(path: Path) -> bool:
             path.chmod(stat.S_IMODE(status.st_mode) | OWNER)
             return True
     return False
+
+
+def _readable(path: Path) -> bool:
+    """Give the owner of a plain file its content again; whether its mode was changed."""
+    with suppress(OSError):
+        status = os.lstat(path)
+        if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_mode & OWN_FILE != OWN_FILE:
+            _change_mode(path, stat.S_IMODE(status.st_mode) | OWN_FILE)
+            return True
+    return False
+
+
+def _change_mode(path: Path, mode: int) -> None:
+    """Change the mode of a file itself, also when a link is put in its place in this moment."""
+    if os.chmod in os.supports_follow_symlinks:
+        path.chmod(mode, follow_symlinks=False)
+        return
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISLNK(os.fstat(descriptor).st_mode):
+            Path(f"/proc/self/fd/{descriptor}").chmod(mode)
+    finally:
+        os.close(descriptor)

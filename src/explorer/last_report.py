@@ -115,6 +115,7 @@ def report_of_unfinished(folder: Path) -> None:
     """
     if is_running(folder):
         return
+    restore_access(folder)
     try:
         fold = Fold.of(record.event for record in read_records(folder))
     except StorageError:

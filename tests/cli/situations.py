@@ -70,11 +70,14 @@ def then(roles: Roles, *replies: Reply) -> Roles:
 
 def script_of(situation: Situation, folder: Path) -> Callable[[Asked], Reply]:
     """What the model says in a situation: by role and by how many turns it has taken."""
+    has_begun = False
 
     def script(asked: Asked) -> Reply:
+        nonlocal has_begun
         taken = sum(message["role"] == "assistant" for message in asked.body["messages"])
         replies = situation.roles[role_of(asked)]
-        if situation.meanwhile is not None and taken == 0 and role_of(asked) == "orchestrator":
+        if situation.meanwhile is not None and not has_begun and role_of(asked) == "orchestrator":
+            has_begun = True
             situation.meanwhile(folder)
         return replies[min(taken, len(replies) - 1)]
 
@@ -89,6 +92,14 @@ def _interrupt(_folder: Path) -> None:
 def _interrupt_twice(_folder: Path) -> None:
     _interrupt(_folder)
     _interrupt(_folder)
+
+
+def _terminate(_folder: Path) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _hang_up(_folder: Path) -> None:
+    os.kill(os.getpid(), signal.SIGHUP)
 
 
 def _stop(folder: Path) -> None:
@@ -173,6 +184,8 @@ SITUATIONS = (
     Situation("The time limit", {"orchestrator": [Reply(text="Soon", stalls="silent")]}, ("--max-time", "2s")),
     Situation("Ctrl-C, and the report still written", {"orchestrator": LATE}, meanwhile=_interrupt),
     Situation("Ctrl-C twice", {"orchestrator": [Reply(text="Soon", stalls="silent")]}, meanwhile=_interrupt_twice),
+    Situation("SIGTERM", {"orchestrator": [Reply(text="Soon", stalls="silent")]}, meanwhile=_terminate),
+    Situation("SIGHUP", {"orchestrator": [Reply(text="Soon", stalls="silent")]}, meanwhile=_hang_up),
     Situation("Killed, and resumed", reports(f"{SHORT}\nIt was opened on 3 June 1999.\n"), is_killed=True),
     Situation("A judge without a key", words=("--judge", "anthropic:claude-haiku-5-5")),
     Situation(

@@ -129,6 +129,20 @@ def test_access_is_given_back_to_real_folders_only(tmp_path: Path) -> None:
     assert modes == [0o700, 0o700, 0o500]
 
 
+def test_a_report_without_access_is_made_readable_and_a_link_is_not_followed(tmp_path: Path) -> None:
+    """The same file: its content is an agent's report."""
+    report, other = tmp_path / "report.md", tmp_path / "other.md"
+    for path in (report, other):
+        path.write_text("Mine.")
+        path.chmod(0)
+    assert restore_access(tmp_path)
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    report.unlink()
+    report.symlink_to(other)
+    assert not restore_access(tmp_path)
+    assert stat.S_IMODE(other.stat().st_mode) == 0
+
+
 def test_a_very_deep_folder_is_swept(tmp_path: Path) -> None:
     """What a write left is removed down to where paths reach, and nothing runs out of stack."""
     workspace = made(tmp_path)

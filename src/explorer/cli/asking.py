@@ -155,8 +155,13 @@ def _refuse_second(folder: Path) -> None:
 
 def _drive(work: Work, session: Session, settings: Settings, options: RunOptions) -> int:
     show_logs(options.verbose)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        ending = runner.run(session.drive(work))
+    resort = LastResort()
+    session.last_resort = resort.begin
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            ending = runner.run(session.drive(work))
+    finally:
+        resort.cancel()
     return Closing(options, settings.workspace).tell(ending)
 
 
@@ -169,20 +174,30 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def end_process_soon(code: int) -> None:
-    """End this process in some seconds, whatever hangs in it: a thread that waits for a name server, say.
+class LastResort:
+    """Ends the process some seconds after a run was stopped at once, whatever hangs: a thread of a name server's, say.
 
     The report is written long before; if it is not, the next command that looks at the run writes it.
     """
-    timer = threading.Timer(LAST_RESORT_S, os._exit, (code,))
-    timer.daemon = True
-    timer.start()
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def begin(self, code: int) -> None:
+        """Wait for the process to end by itself; then end it with this exit code."""
+        self._timer = threading.Timer(LAST_RESORT_S, os._exit, (code,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def cancel(self) -> None:
+        """Nothing hung."""
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 def _session(options: RunOptions, configuration: Configuration, past: Sequence[Record] = ()) -> Session:
     """What one run is driven with; `past` is what earlier sessions of it did."""
     session = Session(screen_for(options), tap_for(options), origins=configuration.origins)
-    session.last_resort = end_process_soon
     session = traced(session, configuration.settings, past)
     session.catch_up(past)
     return session
