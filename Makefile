@@ -27,6 +27,7 @@ hostile-calls:  ## calls and commands that attack the run's own folder, each a r
 
 stops:  ## how long a run takes to end by each signal and order, while models and commands are slow; a table
 	PYTHONPATH=tests uv run python -m faults.stop_table
+
 outages:  ## servers that are gone in the middle of a fan-out, for 10 s to 20 min: prints what became of the runs
 	PYTHONPATH=tests uv run python -m faults.outage_table
 

@@ -21,13 +21,14 @@ from explorer.events import JOURNAL_VERSION, AnyEvent, Record, RoleLoaded, RunSt
 from explorer.fold import Fold
 from explorer.journal import Journal
 from explorer.life import Life
-from explorer.llm.retry import OnFailure
+from explorer.llm.retry import OnFailure, WaitLimits
 from explorer.messages import JsonObject
 from explorer.prompts import ORCHESTRATOR, built_in_roles
 from explorer.run import Extras, start
 from explorer.settings import Limits, Secrets, Services, Settings
 from explorer.team import Model
 from explorer.tool import Arguments, Tool, ToolResult
+from explorer.workspace import Workspace
 
 MODELS = {OPENAI: "bench", ANTHROPIC: "claude-sonnet-5-5"}
 """Anthropic's has a price, which is worked out for every turn; nobody knows what another server asks."""
@@ -192,9 +193,9 @@ async def play(scenario: Scenario, wire: str, url: str, folder: Path, variant: V
 class WholeHistory(Equipment):
     """Equipment whose models need everything they were told."""
 
-    def model_of(self, role: str, on_failure: OnFailure, seconds_left: Callable[[], float | None]) -> Model:
+    def model_of(self, role: str, on_failure: OnFailure, waits: WaitLimits) -> Model:
         """The model of a role, with no window."""
-        return replace(super().model_of(role, on_failure, seconds_left), window_tokens=None)
+        return replace(super().model_of(role, on_failure, waits), window_tokens=None)
 
 
 async def _lived(question: str, settings: Settings, observe: Callable[[Record], None], variant: Variant) -> Status:
@@ -218,7 +219,7 @@ async def _lived(question: str, settings: Settings, observe: Callable[[Record], 
     async with open_equipment(settings, TOOLS) as opened:
         equipment = WholeHistory(**vars(opened)) if variant is Variant.NO_COMPACTION else opened
         await record(RunStarted(run_id=RUN, question=question, engine="bench", settings=settings.public()))
-        life = Life(folder, settings, _now, time.monotonic, fold, record, records)
+        life = Life(Workspace(folder), settings, _now, time.monotonic, fold, record, records)
         conclusion = await life.lead(equipment, Budget(settings.limits, time.monotonic), "")
     if journal is not None:
         journal.close()

@@ -227,6 +227,14 @@ class Budget:
         limit = self.limits.max_time_s
         return None if limit is None else max(0.0, limit - self.seconds_used)
 
+    @property
+    def exploration_seconds_left(self) -> float | None:
+        """Until only the report is worked on; 0 from then on, None without a limit."""
+        if self.winding_down:
+            return 0.0
+        limit = self.limits.max_time_s
+        return None if limit is None else max(0.001, limit * EXPLORATION_TIME_SHARE - self.seconds_used)
+
     def share_used(self) -> float:
         """The largest used share of any limit, time included."""
         limit = self.limits.max_time_s

@@ -69,7 +69,7 @@ class Equipment:
         keep = _labelled(store) if self.settings.is_sample else store
         return {tool.name: tool for tool in (*self.outside.tools(keep, check), *self.extra_tools)}
 
-    def model_of(self, role: str, on_failure: OnFailure, seconds_left: Callable[[], float | None]) -> Model:
+    def model_of(self, role: str, on_failure: OnFailure, waits: WaitLimits) -> Model:
         """The model of a role, behind its gate and its retries."""
         if self.own_client is not None:
             return Model("own", "own", PaidClient(self.own_client), lambda _input, _output: 0.0)
@@ -77,7 +77,6 @@ class Equipment:
         client, gate, timing = self.clients.client_for(ref), self.clients.gate_for(ref), self.clients.timing
         # The stand-in is on this machine and costs nothing: there is nobody who could bill its requests.
         paid = client if ref.provider == OFFLINE else PaidClient(client)
-        waits = WaitLimits(seconds_left, self.settings.limits.max_outage_s)
         retrying = RetryingClient(paid, gate, on_failure, limits=waits, timing=timing)
         window = window_of(ref, self.settings)
         effort = effort_of(self.settings, self.roles[role])

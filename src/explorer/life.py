@@ -40,6 +40,7 @@ from explorer.judging import Purse, ask_judge
 from explorer.last_report import record_moved
 from explorer.library import Library
 from explorer.llm.outage import FailedAttempt
+from explorer.llm.retry import WaitLimits
 from explorer.net.seen_links import SeenLinks
 from explorer.net.since import zone_named
 from explorer.pacing import reviewed
@@ -49,7 +50,7 @@ from explorer.settings import Settings
 from explorer.shell_room import ShellRoom, open_shell
 from explorer.since_run import SINCE_FILES, earlier_addresses, words_on_earlier, write_changes
 from explorer.stopping import REPORT_S, repeating
-from explorer.team import Team, TeamParts
+from explorer.team import WRITER, Team, TeamParts
 from explorer.tool import Tool
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
@@ -197,7 +198,7 @@ class Life:
                 roles=equipment.roles,
                 tools={**{tool.name: tool for tool in own}, **outside},
                 absent=equipment.absent,
-                model_of=lambda role: equipment.model_of(role, self._failed, lambda: budget.seconds_left),
+                model_of=lambda role: equipment.model_of(role, self._failed, self._waits(role, budget)),
                 workspace=workspace,
                 fold=self.fold,
                 record=self.record,
@@ -226,6 +227,15 @@ class Life:
         run = self.folder.name
         search = SearchRunsTool(Past(self.folder.parent, run, library), evidence.store)
         return [*library_tools(Desk(library, run, sources, evidence.store)), search]
+
+    def _waits(self, role: str, budget: Budget) -> WaitLimits:
+        """How long a role's agents wait for their model: helpers no longer than there is exploring."""
+        is_for_report = role in {ORCHESTRATOR, WRITER}
+        return WaitLimits(
+            lambda: budget.seconds_left,
+            self.settings.limits.max_outage_s,
+            lambda: None if is_for_report else budget.exploration_seconds_left,
+        )
 
     async def _failed(self, failed: FailedAttempt) -> None:
         waiting_s, error = failed.waiting_s, failed.error

@@ -121,10 +121,15 @@ class Team:
         try:
             return await self._run(state)
         except ModelError as error:
-            models = self._parts.model_of
-            if concerns_run(error, models(state.role).label, models(ORCHESTRATOR).label):
+            models, over = self._parts.model_of, self._parts.budget.winding_down
+            if over and error.is_outage and state.role != WRITER:
+                finished = AgentFinished(
+                    agent=state.agent, status=Status.PARTIAL, reason=over, summary=last_words(state)
+                )
+            elif concerns_run(error, models(state.role).label, models(ORCHESTRATOR).label):
                 raise
-            finished = failed_end(state.agent, error, last_words(state))
+            else:
+                finished = failed_end(state.agent, error, last_words(state))
         await self._parts.record(finished)
         return finished
 

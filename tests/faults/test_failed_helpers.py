@@ -81,6 +81,26 @@ async def test_a_failed_model_of_one_role_is_its_helpers_result(name: str, tmp_p
     assert len(events_of(result.folder, AgentContinued)) == 2
 
 
+@pytest.mark.timeout(120)
+async def test_an_outage_of_one_model_leaves_time_for_the_report(tmp_path: Path) -> None:
+    """A helper waits for its model until only the report is worked on; then it ends, and the report is written."""
+    clock = SleepingTime(3)
+    with WatchfulOpenAI(OneModelFails(FAULTS["down"][0])) as server:
+        settings = settings_for(tmp_path, server, max_time_s=300)
+        settings = settings.model_copy(update={"role_models": {"searcher": "openai:model-b"}})
+        given = extras(watch_s=60)
+        assert given.patience is not None
+        patience = replace(given.patience, timing=clock.timing)
+        result = await start(QUESTION, settings, replace(given, patience=patience, clock=lambda: clock.now))
+        check_left_behind(result.folder, server)
+    assert (result.status, result.reason) == (Status.PARTIAL, "time limit")
+    assert "A good May for the plant" in result.report_text
+    ended = [event for event in events_of(result.folder, AgentFinished) if isinstance(event, AgentFinished)]
+    helpers = [(event.status, event.reason) for event in ended if event.agent.startswith("searcher")]
+    assert helpers == [(Status.PARTIAL, "time limit")] * 2
+    assert 255 <= clock.now < 300
+
+
 class OneHelperFails:
     """The steady team, in which one helper's requests are refused while its siblings wait for their replies."""
 

@@ -60,6 +60,8 @@ class WaitLimits:
     """How long the run may still take; None for no limit. No wait goes beyond it."""
     max_outage_s: float | None = MAX_OUTAGE_S
     """Without any request getting through; None for no limit."""
+    useful_s: Callable[[], float | None] = lambda: None
+    """For how long a turn would be of use: once it is 0 nobody waits any more; None for no limit."""
 
 
 class RateGate:
@@ -277,15 +279,15 @@ class RetryingClient:
         is_hopeless = error.is_wrong_server and not self._gate.has_answered
         if is_hopeless or not error.is_retryable:
             return None
-        left_s = self._patience_s(error, trouble)
-        if left_s <= 0 or self._asks_too_long(error, trouble):
+        left_s, useful_s = self._patience_s(error, trouble), self._limits.useful_s()
+        if left_s <= 0 or useful_s == 0 or self._asks_too_long(error, trouble):
             return None
         if self._gate.is_down:
             wait_s = outage_wait_s(self._gate.failed_probes, self._timing.random())
         else:
             wait_s = self._timing.random() * FIRST_WAIT_S * 2 ** (min(trouble.alone, MAX_ATTEMPTS) - 1)
-        time_s = self._limits.seconds_left()
-        return min(max(wait_s, error.retry_after_s or 0.0), left_s, float("inf") if time_s is None else time_s)
+        bounds = [one for one in (left_s, useful_s, self._limits.seconds_left()) if one is not None]
+        return min(max(wait_s, error.retry_after_s or 0.0), *bounds)
 
     def _asks_too_long(self, error: ModelError, trouble: Trouble) -> bool:
         """Whether the provider asks for a longer wait than there is time: it is reported at once."""
