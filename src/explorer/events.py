@@ -76,6 +76,9 @@ class SessionConfigured(Event):
     search: tuple[str, ...]
     """Engines of the web search in the order of asking; empty: none."""
     search_why: str
+    reader: str = Field(default="", exclude_if=lambda reader: not reader)
+    """The host of the service that pages are read through; empty: they are read directly."""
+    reader_why: str = Field(default="", exclude_if=lambda why: not why)
     shell: str
     """What holds the commands of agents; empty: there is no shell."""
     shell_why: str

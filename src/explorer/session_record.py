@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from loguru import logger
 
@@ -36,16 +37,26 @@ def session_configured(equipment: Equipment, fold: Fold, reasons: SessionReasons
     """
     plan = plan_search(equipment.settings)
     confinement = equipment.sandbox.confinement
+    reader, reader_why = _reader(equipment.settings)
     session = SessionConfigured(
         models=_models(equipment, fold, reasons),
         search=plan.engines,
         search_why=plan.why,
+        reader=reader,
+        reader_why=reader_why,
         shell=str(confinement.tier) if confinement else "",
         shell_why=equipment.sandbox.why,
         limits={name: _limit(name, equipment, fold, reasons) for name in Limits.model_fields},
     )
     _log(session)
     return session
+
+
+def _reader(settings: Settings) -> tuple[str, str]:
+    """The host of the service that pages are read through, and why; a host alone, for an address can hold a key."""
+    host = urlsplit(settings.reader_address).netloc.rpartition("@")[2]
+    why = "EXPLORER_READER_URL is set" if settings.services.reader_url else "JINA_API_KEY is set"
+    return (host, why) if host else ("", "")
 
 
 def _models(equipment: Equipment, fold: Fold, reasons: SessionReasons) -> dict[str, ModelInUse]:
@@ -116,6 +127,7 @@ def _log(session: SessionConfigured) -> None:
     for role, in_use in session.models.items():
         logger.info("model of {}: {} ({})", role, in_use.model, in_use.why)
     logger.info("web search: {} ({})", ", ".join(session.search) or "none", session.search_why)
+    logger.info("page reader: {} ({})", session.reader or "none", session.reader_why or "pages are read directly")
     logger.info("shell: {} ({})", session.shell or "none", session.shell_why)
     limits = (f"{name} {limit.value} ({limit.origin})" for name, limit in session.limits.items())
     logger.info("limits: {}", ", ".join(limits))

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -63,6 +64,23 @@ def test_the_first_lines_name_models_search_shell_and_limits(here: Explorer, tmp
     page = here("show", "latest").stdout
     assert "Latest session\n  orchestrator" in page
     assert json.loads(here("show", "latest", "--output-format", "json").stdout)["session"] == told
+
+
+def test_the_service_that_learns_every_pages_address_is_named(here: Explorer) -> None:
+    """With a reader set, or a key of Jina's alone, its host is on screen, in JSON and in `show`."""
+    words = ("What?", "--model", "offline", "--max-steps", "1", "--no-shell", "--output-format", "json")
+    for variables, host, why in (
+        ({"JINA_API_KEY": "jina_1"}, "r.jina.ai", "JINA_API_KEY is set"),
+        ({"EXPLORER_READER_URL": "https://me:pw@reader.example/x"}, "reader.example", "EXPLORER_READER_URL is set"),
+        ({"JINA_API_KEY": "jina_1", "EXPLORER_READER_URL": "none"}, "", ""),
+    ):
+        done = here(*words, **variables)
+        outcome = json.loads(done.stdout)
+        told, shown = outcome["session"], here("show", outcome["run_id"]).stdout
+        assert (told.get("reader", ""), told.get("reader_why", "")) == (host, why)
+        assert (f"pages read through {host}," in " ".join(done.stderr.split())) == bool(host)
+        assert bool(re.search(rf"^  reader +{host} +{why}$", shown, re.MULTILINE)) == bool(host)
+        assert "me:pw" not in done.stderr + done.stdout
 
 
 def test_without_any_model_the_lines_say_what_was_looked_for(explorer: Explorer) -> None:

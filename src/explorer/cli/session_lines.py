@@ -34,7 +34,9 @@ def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
     changed = _changes(session.models)
     if changed:
         words.append(changed)
-    parts = [f"search {', '.join(session.search) or 'none'}", f"shell {session.shell or 'none'}"]
+    parts = [f"search {', '.join(session.search) or 'none'}"]
+    parts += [f"pages read through {session.reader}"] * bool(session.reader)
+    parts.append(f"shell {session.shell or 'none'}")
     words.append(", ".join([*parts, *limit_words(session.limits)]))
     return [line for paragraph in words for line in _wrapped(paragraph, width)]
 
@@ -44,6 +46,7 @@ def session_page(session: SessionConfigured) -> str:
     rows = [
         *((role, in_use.model, _reason(in_use)) for role, in_use in session.models.items()),
         ("search", ", ".join(session.search) or "none", session.search_why),
+        *([("reader", session.reader, session.reader_why)] if session.reader else []),
         ("shell", session.shell or "none", session.shell_why),
         *(
             (name.replace("_", " "), "none" if limit.value is None else f"{limit.value:,}", limit.origin)
