@@ -24,8 +24,12 @@ PLACEHOLDER = re.compile(
 )
 """What stands where a report should be. A short text that says something is a report."""
 HEADINGS = re.compile(r"^ {0,3}#{1,6}(?:\s.*)?$", re.MULTILINE)
-OWN_NUMBER = re.compile(r"(?:(?<![\w\]])|(?<=[a-z]{3}))\[(?P<number>[1-9]\d?|\^\w{1,20})(?:: no source)?\](?![(\[:])")
-"""`[1]` and `[^1]`, as a writer numbers references; `row[1]` in prose may be taken for one."""
+OWN_NUMBER = re.compile(
+    r"(?:(?<![\w\]])|(?<=[a-z]{3})(?=\[[^\]]*\](?:[.,;!?](?:\s|$)|$)))"
+    r"\[(?P<number>[1-9]\d?|\^\w{1,20})(?:: no source)?\](?![(\[:=]|\.[a-z_])",
+    re.MULTILINE,
+)
+"""`[1]` and `[^1]`, as a writer numbers references; behind a letter only where a clause ends: `row[1] is` is code."""
 ADDRESS_IN_WORDS = re.compile(r"https?://([^\s/?#<>`\"')]+)[^\s<>`\"')]*?(?=[:,;.]?(?:[\s<>`\"')]|$))", re.IGNORECASE)
 HEADING_REFERENCES = {"en": "References", "zh": "参考来源"}
 MISSING = "[source missing]"

@@ -102,8 +102,6 @@ def _target(place: Place, causes: tuple[BaseException, ...]) -> tuple[str, int]:
 
 
 def _start_hint(place: Place, host: str, port: int) -> str:
-    if host != urlsplit(place.base_url).hostname:
-        return "check the proxy in HTTPS_PROXY or HTTP_PROXY"
     if host not in LOCAL_HOSTS:
         return f"start the server there, or correct {place.url_setting}"
     command = START_COMMANDS.get(port)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from explorer.events import Source
 from explorer.evidence import canonical_url
@@ -25,6 +26,8 @@ ENTRY = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|\[\^?\w{1,20}(?:: no source)?\]:
 DEFINITION = re.compile(r" {0,3}\[\^?\d{1,3}(?:: no source)?\]:?\s+\S")
 KNOWN_ID = re.compile(r"\[S\d+|`S\d+`")
 ADDRESS = re.compile(r"https?://[^\s<>\"“”`|\\^{}\[\]]+", re.IGNORECASE)
+ADDRESS_ALONE = re.compile(r"`<?https?://\S+>?`", re.IGNORECASE)
+NOBODYS_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "example.com", "example.org", "example.net"})  # noqa: S104 - a name, nothing is bound
 AFTER_ADDRESS = ".,;:!?*_~'\u2019\u201d。，；：！？、）」』"
 
 
@@ -159,12 +162,13 @@ def _entries(body: str) -> Iterator[str]:
 
 
 def _unknown_links(body: str, sources: Mapping[str, Source], text_of: TextOf, asked: str) -> Flaw | None:
-    keys = {_key(address): address for address in _addresses(body)}
+    keys = {_key(address): address for address in _addresses(_without_commands(body)) if not _is_nobodys(address)}
     known = {_key(source.url) for source in sources.values()} | {_key(one) for one in _addresses(asked)}
+    # The front page of a site that a source is from: named for orientation, not as evidence.
+    known |= {key.partition("/")[0] for key in known}
     unknown = {key: address for key, address in keys.items() if key not in known}
     for identifier in sources if unknown else ():
-        text = (text_of(identifier) or "").lower()
-        unknown = {key: address for key, address in unknown.items() if key.lower() not in text}
+        unknown = dict(_not_named(unknown, text_of(identifier) or ""))
         if not unknown:
             break
     if not unknown:
@@ -188,13 +192,38 @@ def _addresses(text: str) -> Iterator[str]:
         yield address
 
 
+def _not_named(unknown: Mapping[str, str], text: str) -> Iterator[tuple[str, str]]:
+    """Those of the addresses that a source's text does not name, in whatever spelling."""
+    named, lowered = {_key(one) for one in _addresses(text)}, text.lower()
+    for key, address in unknown.items():
+        if key not in named and key.lower() not in lowered and _bare(address).lower() not in lowered:
+            yield key, address
+
+
+def _is_nobodys(address: str) -> bool:
+    """Whether it leads to the reader's own machine, or to a domain that is reserved for examples (RFC 2606)."""
+    try:
+        host = (urlsplit(address).hostname or "").removeprefix("www.")
+    except ValueError:
+        return False
+    return host in NOBODYS_HOSTS or host.endswith((".localhost", ".example.com", ".example.org", ".example.net"))
+
+
+def _without_commands(body: str) -> str:
+    """A text without code, but with code that is an address alone: so do some writers name a source."""
+    return CITATION.sub(lambda found: found[0] if _is_ours(found) or ADDRESS_ALONE.fullmatch(found[0]) else " ", body)
+
+
 def _key(address: str) -> str:
     """The same for two spellings of one address."""
     try:
-        bare = canonical_url(address)
+        return _bare(canonical_url(address))
     except ValueError:
-        bare = address
-    return re.sub(r"^https?://(?:www\.)?", "", bare)
+        return _bare(address)
+
+
+def _bare(address: str) -> str:
+    return re.sub(r"^https?://(?:www\.)?", "", address)
 
 
 def _uncited(body: str, sources: Mapping[str, Source], verification: Verification) -> Flaw | None:
