@@ -117,6 +117,10 @@ def _end(situation: Situation, here: Here, folder: Path) -> Seen:
     verified = here("verify", "--output-format", "json")
     told = json.loads(done.stdout)
     _check_figures(told, folder, verified)
+    in_words = json.loads(verified.stdout)["answer"] if verified.stdout and situation.follow_up else None
+    assert (in_words is not None) == bool(situation.follow_up and told["answer"])
+    if in_words is not None:
+        assert in_words["counts"] == {"total": told["citations"], **told["verdicts"]}
     return Seen(situation, done.returncode, told, verified.returncode, _first_line(situation, told, done.stderr))
 
 

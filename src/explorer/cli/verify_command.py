@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from explorer.cli.answer_check import check_answer
 from explorer.cli.figures import counted, money, tokens
 from explorer.cli.options import COMMON, MODELS, CommonOptions
 from explorer.cli.output import emit, emit_json
@@ -61,6 +62,8 @@ def verify(
 
     Whether a text means what the sentence says, no program can tell; `--judge` asks a model for its opinion.
 
+    The words that answered the latest follow-up are checked, too, where it was answered in words.
+
     Exit code 0: nothing wrong was found; 1: something was not found, a source is missing, or references lead nowhere.
 
     Example: `explorer verify latest --all`
@@ -82,14 +85,17 @@ def verify(
         write_results(workspace, draft, sources, verification, judged)
     except (StorageError, ToolError, OSError) as error:
         say(f"the results could not be kept in the run's folder: {error}")
+    answer = check_answer(fold, text_of)
     if options.output_format == "text":
-        emit("\n\n".join([_page(folder, draft.path, verification, judged, is_all=is_all), *map(_flaw_line, found)]))
+        page = _page(folder, draft.path, verification, judged, is_all=is_all)
+        emit("\n\n".join([page, *map(_flaw_line, found), *([answer.page] if answer else [])]))
         if not is_all and not options.quiet and verification.claims:
             say(f"  → every cited sentence: explorer verify {folder.name} --all")
     else:
         told = [{"kind": str(flaw.kind), "reason": flaw.reason()} for flaw in found]
-        emit_json(_facts(folder, draft.path, verification, judged) | {"flaws": told})
-    return WRONG if verification.faults or found else 0
+        told_of_answer = answer.facts if answer else None
+        emit_json(_facts(folder, draft.path, verification, judged) | {"flaws": told, "answer": told_of_answer})
+    return WRONG if verification.faults or found or (answer is not None and answer.is_wrong) else 0
 
 
 def _flaws(fold: Fold, draft: str, text_of: TextOf, verification: Verification) -> list[Flaw]:

@@ -1,0 +1,55 @@
+"""The words that answered the latest follow-up, checked against the sources as a report is."""
+
+from dataclasses import dataclass
+
+from explorer.cli.figures import counted
+from explorer.cli.plain import one_line
+from explorer.fold import Fold
+from explorer.messages import JsonObject
+from explorer.prompts import ORCHESTRATOR
+from explorer.verify.check import TextOf, check
+from explorer.verify.claims import Verification
+from explorer.verify.soundness import Flaw, flaws
+
+SUBJECT = "the answer"
+
+
+@dataclass(frozen=True)
+class AnswerCheck:
+    """What was found out about an answer in words."""
+
+    verification: Verification
+    flaws: tuple[Flaw, ...]
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it may not be relied on."""
+        return bool(self.verification.faults or self.flaws)
+
+    @property
+    def facts(self) -> JsonObject:
+        """For programs."""
+        told = [{"kind": str(flaw.kind), "reason": flaw.reason(SUBJECT)} for flaw in self.flaws]
+        return {"counts": self.verification.counts, "uncited": len(self.verification.uncited), "flaws": told}
+
+    @property
+    def page(self) -> str:
+        """For people: the verdicts in one line, then what is wrong."""
+        counts = self.verification.counts
+        verdicts = [
+            f"{number} {name.replace('_', ' ')}" for name, number in counts.items() if name != "total" and number
+        ]
+        words = ", ".join(verdicts) or "none"
+        lines = [f"The latest answer, given in words: {counted(counts['total'], 'cited sentence')} ({words})"]
+        lines += [f"  {one_line(claim.sentence, 300)}" for claim in self.verification.faults]
+        return "\n".join([*lines, *(f"Wrong: {one_line(flaw.reason(SUBJECT), 300)}" for flaw in self.flaws)])
+
+
+def check_answer(fold: Fold, text_of: TextOf) -> AnswerCheck | None:
+    """Check the words that ended the run's latest session; None where its report is the answer."""
+    lead = fold.agents.get(ORCHESTRATOR)
+    if fold.finished is None or not fold.finished.answer or lead is None or lead.finished is None:
+        return None
+    words = lead.finished.summary
+    verification = check(words, fold.sources, text_of)
+    return AnswerCheck(verification, flaws(words, fold.sources, text_of, verification, fold.asked))
