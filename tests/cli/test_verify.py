@@ -111,6 +111,20 @@ def test_the_judge_is_asked_beside_the_check(kept_run: Path, here: Here) -> None
     assert kept["judged"] == "not_carried"
 
 
+def test_a_judge_that_fails_is_told_and_the_check_stands(kept_run: Path, here: Here) -> None:
+    """A refused key is the problem that is named; a short refusal is waited out, and said."""
+    words = ("verify", kept_run.name, "--judge", "openai:model-a", "--output-format", "json")
+    with OpenAIServer(lambda _asked: Reply(error="bad_key", status=401)) as server:
+        done = here(*words, OPENAI_BASE_URL=server.url)
+    assert done.returncode == 0, done.stderr
+    assert "refused the key" in json.loads(done.stdout)["judged"]["problem"]
+    faults = iter([Reply(error="rate_limit", status=429, headers={"retry-after-ms": "1"})])
+    with OpenAIServer(lambda _asked: next(faults, Reply(text="carried"))) as server:
+        done = here(*words, OPENAI_BASE_URL=server.url)
+    assert "the judge did not answer" in done.stderr
+    assert json.loads(done.stdout)["judged"]["carried"] > 0
+
+
 @pytest.mark.usefixtures("kept_run")
 def test_no_judge_without_a_model(here: Here) -> None:
     """`offline` is no language model and judges nothing."""

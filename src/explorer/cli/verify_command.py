@@ -16,13 +16,14 @@ from explorer.cli.plain import one_line
 from explorer.cli.reading import configured
 from explorer.cli.screen import say
 from explorer.conclusion import written_report
-from explorer.errors import ConfigError, ModelError, StorageError, ToolError
+from explorer.errors import ConfigError, StorageError, ToolError
 from explorer.events import Status
 from explorer.fold import Fold
 from explorer.llm.models import OFFLINE, choose
 from explorer.llm.open_clients import Clients
+from explorer.llm.outage import FailedAttempt
 from explorer.llm.retry import RetryingClient
-from explorer.messages import JsonObject, Request
+from explorer.messages import JsonObject
 from explorer.runs import LATEST, find_run, read_records
 from explorer.settings import Settings, Tier
 from explorer.verify.check import TextOf, check
@@ -125,9 +126,10 @@ async def _judged(claims: Sequence[Claim], text_of: TextOf, settings: Settings, 
         return await judge(claims, text_of, client, ref.name)
 
 
-async def _say_failure(_request: Request, error: ModelError, attempt: int, wait_s: float | None) -> None:
-    if wait_s is not None:
-        say(f"the judge did not answer ({one_line(error.message)}); attempt {attempt + 1} in {wait_s:.0f}s")
+async def _say_failure(failed: FailedAttempt) -> None:
+    if failed.waits_s is not None:
+        words = f"the judge did not answer ({one_line(failed.error.message)})"
+        say(f"{words}; attempt {failed.number + 1} in {failed.waits_s:.0f}s")
 
 
 def _facts(folder: Path, path: str, verification: Verification, judged: Judgements | None) -> JsonObject:
