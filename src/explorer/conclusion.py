@@ -37,7 +37,7 @@ MAX_ANSWER_CHARS = 1_000_000
 """Of words that answer a follow-up."""
 UNCONFINED = "unconfined"
 """What the journal says of a life whose commands nothing held."""
-NOT_YET = "not finished yet, and this is said once: have report.md mended, then finish again."
+NOT_YET = "not finished yet, and this is said once: have report.md corrected, then finish again."
 """What a refusal because of the citations begins with; a run is refused for it only once."""
 
 

@@ -35,14 +35,16 @@ def test_a_plan_asks_no_model_and_makes_nothing(typed: Explorer, tmp_path: Path)
 
 def test_a_plan_is_there_for_programs(here: Explorer) -> None:
     """The same, as one object."""
-    told = json.loads(
-        here("--dry-run", "--output-format", "json", "--max-cost", "0.5", "q q", ANTHROPIC_API_KEY="k").stdout
-    )
+    words = ("--dry-run", "--max-cost", "0.5", "--effort", "writer=high", "q q")
+    told = json.loads(here(*words, "--output-format", "json", ANTHROPIC_API_KEY="k").stdout)
     assert told["worst_cost"]["usd"] == 0.5
     assert told["why"] == "ANTHROPIC_API_KEY is set"
     (lead,) = [role for role in told["roles"] if role["role"] == "orchestrator"]
     assert lead["usd_per_million"] == {"input_usd": 4.0, "output_usd": 20.0}
     assert told["limits"]["max_cost_usd"] == 0.5
+    assert {role["role"] for role in told["roles"] if role["effort"] == "high"} == {"writer"}
+    page = here(*words, ANTHROPIC_API_KEY="k").stdout
+    assert [line.split()[0] for line in page.splitlines() if line.endswith(" high")] == ["writer"]
 
 
 def test_the_smallest_of_the_bounds_counts() -> None:

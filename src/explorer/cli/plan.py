@@ -11,7 +11,7 @@ from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line
 from explorer.cli.session_lines import NO_MODEL, OFFLINE
 from explorer.cli.table import aligned
-from explorer.equipment import choose_judge, choose_models, in_force, known_cost, list_price, load_roles
+from explorer.equipment import choose_judge, choose_models, effort_of, in_force, known_cost, list_price, load_roles
 from explorer.llm.models import Choice, ModelRef
 from explorer.llm.prices import window_tokens
 from explorer.prompts import Role
@@ -130,7 +130,7 @@ def _page(plan: Plan) -> str:
     for name, role in plan.roles.items():
         price = list_price(choice.models[name], settings)
         rates = ("?", "?") if price is None else (f"{price.input_usd:.2f}", f"{price.output_usd:.2f}")
-        rows.append((name, str(choice.models[name]), *rates, role.model))
+        rows.append((name, str(choice.models[name]), *rates, role.model, effort_of(settings, role) or "-"))
     limits = settings.limits
     facts = [
         ("question", one_line(plan.question, 200)),
@@ -142,7 +142,7 @@ def _page(plan: Plan) -> str:
     ]
     if any(ref.provider == OFFLINE for ref in choice.models.values()):
         facts.append(("", NO_MODEL))
-    table = aligned(("ROLE", "MODEL", "USD/M IN", "USD/M OUT", "ASKS FOR"), rows)
+    table = aligned(("ROLE", "MODEL", "USD/M IN", "USD/M OUT", "ASKS FOR", "EFFORT"), rows)
     return "\n".join(f"{name:<11}{words}" for name, words in facts) + f"\n\n{table}"
 
 
@@ -179,6 +179,7 @@ def _facts(plan: Plan) -> dict[str, object]:
                 "role": name,
                 "model": str(choice.models[name]),
                 "asks_for": role.model,
+                "effort": effort_of(settings, role),
                 "usd_per_million": price.model_dump() if (price := prices[name]) else None,
                 "max_steps": role.limits.max_steps,
                 "tools": list(role.tools),

@@ -75,11 +75,7 @@ def verify(
     sources = fold.sources
     workspace = Workspace(folder)
     draft, text_of = draft_of(workspace), text_reader(workspace)
-    verification = check(draft.text, sources, text_of)
-    if is_unfinished := not written_report(fold, workspace):
-        verification = without_uncited(verification)
-    found = _flaws(fold, draft.text, text_of, verification)
-    found = [flaw for flaw in found if not (is_unfinished and flaw.kind is Kind.UNCITED)]
+    verification, found = _checked(fold, draft.text, workspace)
     model = settings.judge if judge_model is None else judge_model
     judged = asyncio.run(_judged(verification.claims, text_of, settings, model)) if model else None
     try:
@@ -97,6 +93,17 @@ def verify(
         told_of_answer = answer.facts if answer else None
         emit_json(_facts(folder, draft.path, verification, judged) | {"flaws": told, "answer": told_of_answer})
     return WRONG if verification.faults or found or (answer is not None and answer.is_wrong) else 0
+
+
+def _checked(fold: Fold, draft: str, workspace: Workspace) -> tuple[Verification, list[Flaw]]:
+    """Check a report; one that the engine wrote in the place of a missing one needs no citations."""
+    text_of = text_reader(workspace)
+    verification = check(draft, fold.sources, text_of)
+    is_unfinished = not written_report(fold, workspace)
+    if is_unfinished:
+        verification = without_uncited(verification)
+    found = _flaws(fold, draft, text_of, verification)
+    return verification, [flaw for flaw in found if not (is_unfinished and flaw.kind is Kind.UNCITED)]
 
 
 def _flaws(fold: Fold, draft: str, text_of: TextOf, verification: Verification) -> list[Flaw]:
