@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.stage import SCRIPT, Explorer
+from explorer.journal import CRASH_POINTS
 from explorer.runs import read_records
 from model_servers import OpenAIServer, Reply
 from team_script import only_run
@@ -169,3 +170,23 @@ def test_a_run_is_named_by_the_path_that_was_printed(typed: Explorer, kept_run: 
     forked = typed("fork", paths[1], "--no-run")
     assert forked.returncode == 0, forked.stderr
     assert (kept_run.parent / forked.stdout.strip()).is_dir()
+
+
+def test_a_run_against_an_unknown_host_ends_at_once(typed: Explorer, tmp_path: Path) -> None:
+    """From the command line: one attempt, one line with host and setting, exit 6, and the run can be resumed."""
+    settings = {"OPENAI_BASE_URL": "http://no-such-host.invalid/v1", "OPENAI_API_KEY": "sk-test"}
+    done = typed("What is new?", "--model", "openai:m", **settings)
+    assert done.returncode == 6
+    assert "the host name no-such-host.invalid cannot be resolved" in done.stderr
+    assert "OPENAI_BASE_URL" in done.stderr
+    (journal,) = tmp_path.glob("**/journal.jsonl")
+    assert journal.read_text().count('"type":"turn_failed"') == 1
+
+
+def test_a_point_that_is_none_is_refused(typed: Explorer, tmp_path: Path) -> None:
+    """The command says what would be right, and starts nothing."""
+    refused = typed("demo", EXPLORER_CRASH="on_tuesday:1")
+    assert refused.returncode == 2
+    assert "EXPLORER_CRASH=on_tuesday:1" in refused.stderr
+    assert all(point in refused.stderr for point in CRASH_POINTS)
+    assert not (tmp_path / "workspace").exists()

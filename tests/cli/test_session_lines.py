@@ -143,10 +143,11 @@ def test_a_run_that_began_offline_goes_on_with_a_model(here: Explorer, tmp_path:
 
 def test_a_run_that_was_asked_to_be_offline_stays_so(here: Explorer, tmp_path: Path) -> None:
     """A key that is there is no wish; a model that is named is one."""
-    assert here("demo").returncode == 0
+    assert here("demo", "--max-steps", "2").returncode == 3
     with AnthropicServer([]) as server:
-        done = here("resume", "latest", "And the prices?", ANTHROPIC_BASE_URL=server.url, ANTHROPIC_API_KEY="k")
-    assert done.returncode == 0, done.stderr
+        words = ("resume", "latest", "--max-steps", "4", "And the prices?")
+        done = here(*words, ANTHROPIC_BASE_URL=server.url, ANTHROPIC_API_KEY="k")
+    assert done.returncode == 3, done.stderr
     assert "model offline for all roles: as the run was started" in done.stderr
     fold = Fold.of(record.event for record in read_records(only_run(tmp_path / "workspace")))
     named = as_started(Settings(model="anthropic:claude-opus-5-5"), fold)

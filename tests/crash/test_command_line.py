@@ -75,15 +75,6 @@ def test_two_interrupts_save_and_stop_and_the_run_is_taken_up_again(tmp_path: Pa
     assert reports[0] == reports[1]
 
 
-def test_a_point_that_is_none_is_refused(tmp_path: Path) -> None:
-    """The command says what would be right, and starts nothing."""
-    refused = explorer("demo", cwd=tmp_path, settings={"EXPLORER_CRASH": "on_tuesday:1"})
-    assert refused.returncode == 2
-    assert "EXPLORER_CRASH=on_tuesday:1" in refused.stderr
-    assert all(point in refused.stderr for point in CRASH_POINTS)
-    assert not (tmp_path / "workspace").exists()
-
-
 @pytest.mark.parametrize("text", ["", "mid_write", "mid_write:0", "mid_write:1:HUP", "mid_write:-1", "Mid_write:1"])
 def test_only_points_with_a_count_are_taken(text: str) -> None:
     """Anything else is an error of whoever set the variable."""

@@ -3,11 +3,9 @@
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
-from command import explorer
 from explorer.errors import ModelError, ModelFault
 from explorer.llm.model_list import list_models
 from explorer.llm.openai_chat import OpenAIClient
@@ -130,14 +128,3 @@ async def test_a_setup_fault_is_waited_out_only_once_a_server_has_answered() -> 
 
     assert await ask(has_answered=False) == 1
     assert await ask(has_answered=True) > MAX_ATTEMPTS
-
-
-def test_a_run_against_an_unknown_host_ends_at_once(tmp_path: Path) -> None:
-    """From the command line: one attempt, one line with host and setting, exit 6, and the run can be resumed."""
-    settings = {"OPENAI_BASE_URL": "http://no-such-host.invalid/v1", "OPENAI_API_KEY": "sk-test"}
-    done = explorer("What is new?", "--model", "openai:m", cwd=tmp_path, settings=settings)
-    assert done.returncode == 6
-    assert "the host name no-such-host.invalid cannot be resolved" in done.stderr
-    assert "OPENAI_BASE_URL" in done.stderr
-    (journal,) = tmp_path.glob("**/journal.jsonl")
-    assert journal.read_text().count('"type":"turn_failed"') == 1
