@@ -39,7 +39,7 @@ from explorer.llm.scripted import says
 from explorer.messages import StopKind, Turn
 from explorer.records import ENVELOPE, GENESIS, encode, scan
 from explorer.tool import Effect
-from thoroughness import examples
+from thoroughness import examples, some
 
 SMALL: tuple[AnyEvent, ...] = (
     NoteAdded(text="é\n", reason="a"),
@@ -187,7 +187,10 @@ async def test_a_journal_cut_at_any_byte_keeps_its_whole_records(tmp_path: Path)
     lines = lines_of(SMALL[1:])
     content = b"".join(lines)
     path = tmp_path / "journal.jsonl"
-    for length in range(len(content)):
+    ends = [len(b"".join(lines[:number])) for number in range(len(lines))]
+    for length in sorted(
+        {*some(range(len(content))), *ends, *(end + 1 for end in ends), *(end - 1 for end in ends[1:])}
+    ):
         path.write_bytes(content[:length])
         (tmp_path / "journal.torn").unlink(missing_ok=True)
         whole = sum(length >= len(b"".join(lines[: number + 1])) for number in range(len(lines)))

@@ -39,6 +39,7 @@ from explorer.tools.call_agent import handed_back
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
 from explorer.workspace import Workspace, describe
+from thoroughness import some
 
 Scripts = dict[str, Sequence[Turn] | Script]
 REPORT = (
@@ -650,7 +651,7 @@ async def test_a_team_cut_off_anywhere_ends_the_same(tmp_path: Path) -> None:
     files = contents(tmp_path / "run")
     assert sorted(files) == ["a.md", "b.md", "c.md", "report.md"]
     assert len(moments) > 80
-    for number, (events, copy, sent_before) in enumerate(moments):
+    for number, (events, copy, sent_before) in some(enumerate(moments)):
         again, sent_again = Recorder(events), list(sent_before)
         folder = tmp_path / "again" / str(number)
         shutil.copytree(copy, folder)

@@ -10,6 +10,8 @@ from vendor_rules import table
 from vendor_rules.anthropic_violations import valid
 from vendor_rules.rule import Asked, Refusal, Rule, RuleSet
 
+EVERYDAY = 3
+"""So many adapters are asked every day: one of each API; the slow test asks them all."""
 PAGE = Path(__file__).parents[2] / "docs" / "vendor_rules.md"
 
 NO_STREAM = Rule(
@@ -29,7 +31,7 @@ def _no_streams() -> Asked:
 
 def test_every_adapter_keeps_every_rule(capsys: pytest.CaptureFixture[str]) -> None:
     """In the shared conversations no request is refused, and rules that none of them could break are told apart."""
-    assert table.main(["--quick"]) == 0
+    assert table.main(["--quick"], table.ADAPTERS[:EVERYDAY]) == 0
     rows = {row.split(" | ")[0].strip("| "): row for row in capsys.readouterr().out.splitlines()}
     assert "BROKEN" not in "".join(rows.values())
     assert int(rows["A1"].split(" | ")[1]) > 1
