@@ -8,6 +8,7 @@ from explorer.errors import ExplorerError, ModelError, ModelFault
 from explorer.events import Status, ToolStarted, TurnFailed
 from explorer.run import resume, start
 from explorer.runs import read_records
+from explorer.settings import Limits
 from faults.fault_table import TABLE, Row
 from faults.stage import QUESTION, WATCH_S, WIRES, check_left_behind, extras, only_run, part_of, settings, steady
 from model_servers import Asked, Reply
@@ -63,7 +64,9 @@ async def _outcome(row: Row, wire: str, folder: Path) -> ExplorerError | None:
         stopped: ExplorerError | None = None
         try:
             async with asyncio.timeout(50):
-                result = await start(QUESTION, settings(folder, server), extras(watch_of(row)))
+                # Ten megabytes that go back to the model would cost more than the default limit.
+                unlimited = settings(folder, server).model_copy(update={"limits": Limits(max_cost_usd=None)})
+                result = await start(QUESTION, unlimited, extras(watch_of(row)))
         except ExplorerError as error:
             stopped = error
         else:

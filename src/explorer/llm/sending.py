@@ -5,7 +5,7 @@ all of the engine's own work on a turn. So the first body is sent by the SDK, an
 the SDK made for the first: the same address, headers and credentials, over the same connections.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import httpx2
 
@@ -17,6 +17,16 @@ from explorer.llm.options import Place
 
 OWN_TO_EACH = frozenset({b"content-length", b"idempotency-key"})
 """Headers that another body must not have: its length is another, and it is no repetition."""
+
+LARGE_BODY_BYTES = 1024 * 1024
+"""From here on aiohttp warns that a body sent at once may hold up the event loop."""
+PIECE_BYTES = 256 * 1024
+
+
+async def _pieces(body: bytes) -> AsyncGenerator[bytes]:
+    view = memoryview(body)
+    for start in range(0, len(body), PIECE_BYTES):
+        yield bytes(view[start : start + PIECE_BYTES])
 
 
 class Sender:
@@ -67,14 +77,19 @@ class Sender:
 
         llama.cpp's server promises to keep a connection and closes it after each stream: nothing was sent then.
         """
-        request = httpx2.Request("POST", made.url, headers=self._headers, content=body, extensions=made.extensions)
         try:
-            return await self._client.send(request, stream=True)
+            return await self._client.send(self._request(made, body), stream=True)
         except self._failures as error:
             if not was_unsent(error):
                 raise
-        again = httpx2.Request("POST", made.url, headers=self._headers, content=body, extensions=made.extensions)
-        return await self._client.send(again, stream=True)
+        return await self._client.send(self._request(made, body), stream=True)
+
+    def _request(self, made: httpx2.Request, body: bytes) -> httpx2.Request:
+        """Make the request for a body; a large one is handed over in pieces, so that the event loop is not held up."""
+        if len(body) <= LARGE_BODY_BYTES:
+            return httpx2.Request("POST", made.url, headers=self._headers, content=body, extensions=made.extensions)
+        headers = [*self._headers, (b"content-length", str(len(body)).encode())]
+        return httpx2.Request("POST", made.url, headers=headers, content=_pieces(body), extensions=made.extensions)
 
     async def _post_first(self, body: bytes) -> httpx2.Response:
         try:
