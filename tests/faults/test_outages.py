@@ -84,3 +84,24 @@ def test_the_command_waits_ten_seconds_out(tmp_path: Path) -> None:
     assert "waiting for openai:model-a since " in done.stderr
     assert "next try in " in done.stderr
     assert "A good May for the plant" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_command_pauses_and_resumes(tmp_path: Path) -> None:
+    """Past `--max-outage` it exits with 6, says how to continue, `show` names the outage, and resume finishes."""
+    (tmp_path / "notes.md").write_text(NOTES)
+    script = GoneForAWhile()
+    with WatchfulOpenAI(script) as server:
+        script.server = server
+        given = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": KEY}
+        words = ("--model", "openai:model-a", "--no-shell", "--file", "notes.md", "--max-outage", "3s", QUESTION)
+        paused = explorer(*words, cwd=tmp_path, settings=given, seconds=100)
+        page = explorer("show", "latest", cwd=tmp_path, settings=given).stdout
+        done = explorer("resume", "latest", "--max-outage", "2m", cwd=tmp_path, settings=given, seconds=100)
+    assert paused.returncode == 6
+    assert "no request got through for 3 s" in paused.stderr
+    assert "go on: explorer resume " in paused.stderr
+    assert "outage   openai:model-a has not answered since " in page
+    assert done.returncode == 0, done.stderr
+    assert "A good May for the plant" in done.stdout
