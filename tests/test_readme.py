@@ -272,8 +272,9 @@ def _timeless(text: str) -> str:
 
 
 def test_the_recording_is_of_a_real_run(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """The README's first page shows what `explorer demo` really says, but for times and the run's id."""
+    """The README's first page shows what `explorer demo` really says, but for times and the run's id; no log."""
     done = _run(("explorer", "demo"), tmp_path)
+    assert not re.search(r"^\S+ (DEBUG|INFO|WARNING) explorer\.", done.stderr, re.MULTILINE)
     recorded = _recorded(done.stdout, done.stderr)
     text = _page("README.md")
     found = RECORDING.search(text)

@@ -83,8 +83,11 @@ def test_a_question_on_stdin_is_no_file(here: Explorer) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        *("/dev/null", "blank", "open pipe"),
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("closed", "empty pipe", "empty file", "open socket")),
+        "open pipe",
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in ("/dev/null", "blank", "closed", "empty pipe", "empty file", "open socket")
+        ),
     ],
 )
 def test_a_stdin_that_holds_nothing_changes_nothing(kind: str, tmp_path: Path) -> None:
