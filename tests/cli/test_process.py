@@ -89,7 +89,7 @@ def test_on_a_terminal_the_report_is_rendered_and_the_view_is_live(tmp_path: Pat
     os.close(terminal)
     assert process.returncode == 0
     words = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", shown)
-    assert "Ctrl-C: stop and write up" in words
+    assert "Ctrl-C: stop, report in 30 s" in words
     assert "orchestrator" in words
     assert "run_id:" not in words
     assert re.search(r"^complete: ", words, re.MULTILINE)
