@@ -1,7 +1,7 @@
 # Everyday commands. CI runs `.ci/run`: the README's commands, the same check, then the slow tests.
 export UV_PYTHON_DOWNLOADS ?= never
 
-.PHONY: setup format check slow crash floods hostile-calls stops bench golden outages
+.PHONY: overshoot setup format check slow crash floods hostile-calls stops bench golden outages
 
 setup:  ## everything a developer needs, in .venv
 	uv sync --locked --all-groups
@@ -30,6 +30,9 @@ stops:  ## how long a run takes to end by each signal and order, while models an
 
 outages:  ## servers that are gone in the middle of a fan-out, for 10 s to 20 min: prints what became of the runs
 	PYTHONPATH=tests uv run python -m faults.outage_table
+
+overshoot:  ## limits at servers that count falsely, cut replies, and through kills: prints what each billed
+	PYTHONPATH=tests uv run python -m faults.overshoot_table
 
 bench:  ## what a turn costs, beside plain SDK loops and bare HTTP
 	uv run python bench/run.py

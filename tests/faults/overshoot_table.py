@@ -1,0 +1,187 @@
+"""What a limit costs at servers that count honestly, falsely or not at all: the table of `make overshoot`.
+
+The server keeps its own bill, a token for four bytes in either direction, of everything it was sent and sent back;
+nothing of it comes from what it reports. A team that never ends works against it, eight helpers at once.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from explorer.events import ToolStarted, TurnTaken
+from explorer.fold import Fold
+from explorer.run import resume, start
+from explorer.runs import read_records
+from explorer.settings import Limits, Settings
+from faults.stage import QUESTION, WIRES, extras, only_run, settings, settings_at
+from model_servers import Asked, Reply
+from team_script import role_of
+
+LIMITS: dict[str, float] = {"max_cost_usd": 0.25, "max_tokens": 200_000, "max_steps": 40, "max_tool_calls": 40}
+INPUT_USD, OUTPUT_USD = 1e-6, 5e-6
+"""Of a token, as the settings of these tests have it."""
+PARTS = 8
+WORDS = "The panels on the south roof gave more than those on the north roof. " * 30
+
+
+def _as_is(reply: Reply, bill: tuple[int, int]) -> Reply:
+    return replace(reply, usage={"input": bill[0], "output": bill[1]})
+
+
+SERVERS: dict[str, Callable[[Reply, tuple[int, int], int], Reply]] = {
+    "honest": lambda reply, bill, _number: _as_is(reply, bill),
+    "no usage": lambda reply, _bill, _number: replace(reply, usage={}),
+    "zero": lambda reply, _bill, _number: _as_is(reply, (0, 0)),
+    "negative": lambda reply, _bill, _number: _as_is(reply, (-9_000, -9_000)),
+    "cut at the end": lambda reply, bill, number: replace(_as_is(reply, bill), cut="terminal" if number % 3 else ""),
+}
+"""What a server reports, by its own bill and the number of the request."""
+
+KILLS = "8 kills"
+MAX_KILLS = 8
+
+
+@dataclass
+class Biller:
+    """A team that never ends, and the bill for it."""
+
+    server: str
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    under_way: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    """Released for each request that is billed and left without a reply."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, asked: Asked) -> Reply:
+        """Answer, and write down what it costs."""
+        reply = _endless(asked)
+        said = reply.text + "".join(json.dumps(arguments) for _, arguments in reply.calls)
+        bill = len(json.dumps(asked.body, ensure_ascii=False)) // 4, len(said) // 4
+        with self._lock:
+            self.requests += 1
+            number = self.requests
+            self.input_tokens += bill[0]
+            self.output_tokens += bill[1]
+        if self.server != KILLS:
+            return SERVERS[self.server](reply, bill, number)
+        if role_of(asked) == "searcher" and len(asked.calls) % 2:
+            self.under_way.release()
+            return replace(_as_is(reply, bill), stalls="silent")
+        return _as_is(reply, bill)
+
+    @property
+    def usd(self) -> float:
+        """What was billed in all."""
+        return self.input_tokens * INPUT_USD + self.output_tokens * OUTPUT_USD
+
+
+def _endless(asked: Asked) -> Reply:
+    if role_of(asked) == "orchestrator":
+        work = {"agent_type": "searcher", "task_description": f"Look again, round {len(asked.calls)}."}
+        return Reply(calls=[("call_agent", work)] * PARTS)
+    place = f"parts/{abs(hash(asked.said[0]))}-{len(asked.calls)}.md"
+    return Reply(text=WORDS, calls=[("write_file", {"filepath": place, "content": WORDS})])
+
+
+@dataclass(frozen=True)
+class Overshoot:
+    """What one run used of its limit, as shares of it."""
+
+    billed: float
+    """By the server."""
+    booked: float
+    """By the run."""
+
+
+def kill_again_and_again(wire: str, limit: str, folder: Path) -> Overshoot:
+    """Kill the process each time its helpers' requests are under way, and resume the run, until its limit ends it."""
+    biller = Biller(KILLS)
+    with WIRES[wire](biller) as http:
+        for _ in range(MAX_KILLS):
+            command = [sys.executable, "-m", "faults.overshoot_table", wire, limit, http.url, str(folder)]
+            child = subprocess.Popen(command, cwd=Path(__file__).parents[1])
+            while child.poll() is None and not biller.under_way.acquire(timeout=0.1):
+                pass
+            # Let the others be under way, too, as many as the limit has room for.
+            while biller.under_way.acquire(timeout=0.5):
+                pass
+            child.kill()
+            if child.wait() == 0:
+                break
+    fold = Fold.of(record.event for record in read_records(only_run(folder)))
+    billed, booked = {
+        "max_cost_usd": (biller.usd, fold.known_cost_usd),
+        "max_tokens": (biller.input_tokens + biller.output_tokens, fold.usage.total_tokens),
+    }[limit]
+    return Overshoot(billed / LIMITS[limit], booked / LIMITS[limit])
+
+
+async def _live(limit: str, url: str, folder: Path) -> None:
+    """What the killed processes do."""
+    given = settings_at(url, folder, is_anthropic=False)
+    given = given.model_copy(
+        update={"model": "openai:model-a", "limits": _limits(given, limit), "max_output_tokens": 2_000}
+    )
+    runs = list((folder / "workspace").glob("[!.]*"))
+    if runs:
+        await resume(runs[0], given, extras=extras(watch_s=60))
+    else:
+        await start(QUESTION, given, extras(watch_s=60))
+
+
+def _limits(given: Settings, limit: str) -> Limits:
+    others = {"max_cost_usd": None, "max_tokens": None, "max_steps": 500, "max_parallel_agents": PARTS}
+    return given.limits.model_validate({**others, limit: LIMITS[limit]})
+
+
+async def run_to_its_limit(wire: str, server: str, limit: str, folder: Path) -> Overshoot:
+    """Let the team work until the limit ends it."""
+    biller = Biller(server)
+    with WIRES[wire](biller) as http:
+        given = settings(folder, http)
+        result = await start(QUESTION, given.model_copy(update={"limits": _limits(given, limit)}), extras(watch_s=20))
+    events = [record.event for record in read_records(result.folder)]
+    turns = sum(isinstance(event, TurnTaken) for event in events)
+    calls = sum(isinstance(event, ToolStarted) for event in events)
+    billed, booked = {
+        "max_cost_usd": (biller.usd, result.cost_usd or 0.0),
+        "max_tokens": (biller.input_tokens + biller.output_tokens, result.usage.total_tokens),
+        "max_steps": (turns, result.steps),
+        "max_tool_calls": (calls, calls),
+    }[limit]
+    return Overshoot(billed / LIMITS[limit], booked / LIMITS[limit])
+
+
+def main() -> int:
+    """Print the table; the exit code says whether every limit held."""
+    row = "{:>16}  {:>14}  {:>16}  {:>8}  {:>8}"
+    print(row.format("wire", "limit", "server", "billed", "booked"))  # noqa: T201 - a command
+    worst = 0.0
+    for wire in ("openai", "openai-responses"):
+        for limit in LIMITS:
+            for server in SERVERS:
+                with tempfile.TemporaryDirectory() as folder:
+                    found = asyncio.run(run_to_its_limit(wire, server, limit, Path(folder)))
+                worst = max(worst, found.billed, found.booked)
+                shares = f"{found.billed:.2f} x", f"{found.booked:.2f} x"
+                print(row.format(wire, limit, server, *shares), flush=True)  # noqa: T201
+    for limit in ("max_cost_usd", "max_tokens"):
+        with tempfile.TemporaryDirectory() as folder:
+            found = kill_again_and_again("openai", limit, Path(folder))
+        worst = max(worst, found.billed, found.booked)
+        print(row.format("openai", limit, KILLS, f"{found.billed:.2f} x", f"{found.booked:.2f} x"))  # noqa: T201
+    return 1 if worst > 1 else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        asyncio.run(_live(sys.argv[2], sys.argv[3], Path(sys.argv[4])))
+        sys.exit(0)
+    sys.exit(main())
