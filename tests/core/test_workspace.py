@@ -24,6 +24,7 @@ from core.hostile_folder import (
 from core.stage import contents
 from explorer.errors import StorageError, ToolError
 from explorer.workspace import MAX_FILE_BYTES, Workspace, sha256
+from thoroughness import examples
 
 TRAVERSALS = {
     "parent": "../secret.txt",
@@ -145,7 +146,7 @@ def test_folders_exchanged_for_links_meanwhile(workspace: Workspace, folder: Pat
     seen: set[str] = set()
     naive: set[str] = set()
     with swapping(folder / "notes", folder / "link"):
-        for number in range(2_000):
+        for number in range(examples(2_000)):
             with suppress(ToolError):
                 seen.add(workspace.read_text("notes/a.md"))
             if number % 10 == 0:
