@@ -175,6 +175,12 @@ class Team:
             raise ToolError(f"there is no helper called {name!r}; your helpers: {', '.join(helpers)}")
         started = len(self._parts.fold.agents.keys() | self._busy) - 1
         most = self._parts.budget.limits.max_agents
+        has_writer = any(state.role == WRITER for state in self._parts.fold.agents.values())
+        if name != WRITER and not has_writer and most > 1 and started == most - 1 and WRITER in helpers:
+            raise ToolError(
+                f"this run may start {most} helpers; the last place is kept for the {WRITER}: "
+                "work with what there is, or give an earlier helper a further task by its agent_id"
+            )
         if started >= most and not (self._parts.budget.winding_down and name == WRITER):
             raise ToolError(
                 f"this run may start {most} helpers, and has; work with what there is, "

@@ -273,16 +273,18 @@ async def test_no_more_helpers_at_once_than_allowed(tmp_path: Path) -> None:
 
 
 async def test_helpers_started_together_count_each_other(tmp_path: Path) -> None:
-    """With room for two, the third of three asked for in one turn is refused, and so is a later one."""
+    """With room for three, the third searcher of one turn is refused, and a later one: one place is the writer's."""
     # While the first call's start is being written, those of the helpers wait for one common sync.
     calls = [("read_file", {"filepath": "x"}), *[help_from("searcher", f"Write {number}.md") for number in range(3)]]
     follow = help_from("searcher", "Write 9.md")
     again = help_from("searcher", "Write 8.md", agent_id="searcher-1")
-    scripts: Scripts = {"orchestrator": [says("", *calls), says("", follow, again), says("Done.")], "searcher": by_task}
-    stage = Stage(tmp_path, scripts, Limits(max_agents=2))
+    writer = help_from("writer", "Write 7.md")
+    scripts: Scripts = {"orchestrator": [says("", *calls), says("", follow, again, writer), says("Done.")]}
+    scripts |= {"searcher": by_task, "writer": by_task}
+    stage = Stage(tmp_path, scripts, Limits(max_agents=3))
     await stage.lead()
-    assert sorted(stage.fold.agents) == ["orchestrator", "searcher-1", "searcher-2"]
-    refused = [content for turn in (1, 2) for content in stage.told(turn) if content.startswith("this run may start 2")]
+    assert sorted(stage.fold.agents) == ["orchestrator", "searcher-1", "searcher-2", "writer-1"]
+    refused = [content for turn in (1, 2) for content in stage.told(turn) if content.startswith("this run may start 3")]
     assert len(refused) == 2
     assert "give an earlier helper a further task by its agent_id" in refused[0]
     assert json.loads(stage.told(2)[1])["agent_id"] == "searcher-1"
