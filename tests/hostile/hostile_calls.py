@@ -65,19 +65,23 @@ def _folders(depth: int) -> str:
 
 
 HOSTILE = (
-    Hostile("write_file report.md/intro.md", [write("report.md/intro.md")], is_everyday=True),
+    Hostile("write_file report.md/intro.md", [write("report.md/intro.md")]),
     Hostile("write_file REPORT.md/x", [write("REPORT.md/x")]),
-    Hostile("mkdir report.md", [shell("mkdir report.md; echo x > report.md/intro.md")], is_everyday=True),
+    Hostile(
+        "mkdir report.md, and chmod 000 .",
+        [shell("mkdir report.md; echo x > report.md/intro.md; chmod 000 .")],
+        is_everyday=True,
+    ),
     Hostile("mkdir report.md, without access", [shell("mkdir -m 000 report.md")]),
     Hostile("report.md is a link out", [shell("ln -s /etc/passwd report.md")]),
     Hostile("report.md is a link to itself", [shell("ln -s report.md report.md")]),
     Hostile("report.md is a second name", [shell("echo x > a; ln a report.md")]),
-    Hostile("report.md is a FIFO", [shell("mkfifo report.md")], is_everyday=True),
-    Hostile("report.md is binary", [shell("head -c 5000 /dev/urandom > report.md")], is_everyday=True),
+    Hostile("report.md is a FIFO", [shell("mkfifo report.md")]),
+    Hostile("report.md is binary", [shell("head -c 5000 /dev/urandom > report.md")]),
     Hostile("report.md has 50 MB", [shell("head -c 50000000 /dev/zero | tr '\\0' a > report.md")]),
     Hostile("report.md without access", [write("report.md"), shell("chmod 000 report.md")]),
     Hostile("names like report.md.moved-1", [shell("mkdir report.md report.md.moved-1; touch report.md.moved-2")]),
-    Hostile("chmod 000 .", [shell("chmod 000 .")], is_everyday=True),
+    Hostile("chmod 000 .", [shell("chmod 000 .")]),
     Hostile("chmod 500 .", [shell("chmod 500 .")]),
     Hostile("chmod 000 . in the background", [shell("chmod 000 . &")]),
     Hostile("chmod 000 of a folder in use", [write("notes/a.md"), shell("chmod 000 notes"), write("notes/b.md")]),
@@ -91,13 +95,13 @@ HOSTILE = (
         "names that are not UTF-8, removed again",
         [shell("echo x > $'\\xff.md'"), shell("rm $'\\xff.md'; echo y > z.md")],
     ),
-    Hostile("3,000 nested folders", [shell(_folders(3_000))], is_everyday=True),
+    Hostile("3,000 nested folders", [shell(_folders(3_000))]),
     Hostile("3,000 files", [shell("seq -f 'f%.0f' 3000 | xargs touch")]),
     Hostile("a million files", [shell("mkdir m; cd m; seq -f 'f%.0f' 1000000 | xargs touch")]),
     Hostile(
         "question.txt and inputs/ replaced", [shell("rm -rf question.txt inputs; mkdir question.txt; mkfifo inputs")]
     ),
-    Hostile("arguments 900 deep", [("write_file", nested(900))], is_everyday=True),
+    Hostile("arguments 900 deep", [("write_file", nested(900))]),
     Hostile("arguments 100,000 deep", [("write_file", nested(100_000))]),
     Hostile("a path of lone surrogates", [("write_file", '{"filepath": "\\ud800.md", "content": "\\udfff"}')]),
 )
