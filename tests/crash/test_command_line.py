@@ -54,6 +54,7 @@ def test_sigterm_saves_and_stops_and_the_run_is_taken_up_again(tmp_path: Path) -
     assert report_of(tmp_path / "workspace") == report_of(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_two_interrupts_save_and_stop(tmp_path: Path) -> None:
     """They end with 130 among helpers that read pages, and what was recorded before is whole."""
     cut = explorer("demo", cwd=tmp_path, settings={"EXPLORER_CRASH": "mid_write:60:INT"})
