@@ -36,9 +36,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
 
 
-def pytest_configure() -> None:
-    """Collect no garbage while modules are imported and tests are collected: next to nothing of it is garbage."""
-    gc.disable()
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect no garbage while modules are imported and tests are collected: next to nothing of it is garbage.
+
+    In the workers only: the process that leads them collects no tests, and would never collect garbage again.
+    """
+    if hasattr(config, "workerinput"):
+        gc.disable()
 
 
 @pytest.hookimpl(trylast=True)
