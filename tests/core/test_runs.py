@@ -101,9 +101,12 @@ def test_runs_are_listed_in_order_with_what_they_are(workspace: Path) -> None:
 
 
 def test_an_overview_adds_everything_up(tmp_path: Path) -> None:
-    """Tokens, cost, agents and sources of all agents together; asked something further, a run is open again."""
+    """Tokens, cost, agents and sources of all agents together; asked something further, a run is open again.
+
+    A request without a reply counts as it was reserved: 14 tokens and $0.50.
+    """
     full = overview(run_at(tmp_path, "a", one_of_each()))
-    assert (full.agents, full.sources, full.tokens, full.cost_usd) == (2, 1, 488, 0.25)
+    assert (full.agents, full.sources, full.tokens, full.cost_usd) == (2, 1, 502, 0.75)
     assert full.status == "unfinished"
     ended = [event for event in one_of_each() if not isinstance(event, AgentContinued)]
     assert overview(run_at(tmp_path, "b", ended)).status == "partial"

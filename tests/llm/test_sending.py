@@ -1,5 +1,6 @@
 """The first request is the SDK's own; the later ones are the same request with another body."""
 
+import asyncio
 import socket
 import threading
 from collections.abc import Generator
@@ -59,8 +60,8 @@ async def test_a_later_refusal_is_told_as_the_first_would_be(wire: str, refusal:
 
 
 @contextmanager
-def answering(wire: str, *answers: bytes) -> Generator[str]:
-    """A server that answers each connection with given bytes and closes it."""
+def answering(wire: str, *answers: bytes, closed: threading.Semaphore | None = None) -> Generator[str]:
+    """A server that answers each connection with given bytes and closes it; `closed` counts the closed ones."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -70,6 +71,8 @@ def answering(wire: str, *answers: bytes) -> Generator[str]:
                 connection.recv(65_536)
                 connection.sendall(answer)
                 connection.shutdown(socket.SHUT_WR)
+                if closed is not None:
+                    closed.release()
                 while connection.recv(65_536):
                     pass
 
@@ -157,7 +160,10 @@ KEPT_OPEN = (
 async def test_a_connection_that_was_closed_against_its_word_is_replaced(wire: str) -> None:
     """A server that promises to keep a connection and closes it after each stream is asked anew without a failure."""
     answer = KEPT_OPEN % (len(STREAM[wire]), STREAM[wire])
-    with answering(wire, answer, answer, answer, answer) as url:
+    closed = threading.Semaphore(0)
+    with answering(wire, answer, answer, answer, answer, closed=closed) as url:
         async with client_for(wire, url, Timeouts()) as client:
             for _ in range(4):
                 assert isinstance(await client.generate(request_for(QUESTION)), Turn)
+                # A request on its way while the server closes is another fault, and may have been answered.
+                await asyncio.to_thread(closed.acquire)
