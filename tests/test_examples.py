@@ -79,6 +79,7 @@ def test_custom_tool_and_role(tmp_path: Path) -> None:
     assert "partial: 2 agents, 7 steps" in said
 
 
+@pytest.mark.slow
 def test_analysis_with_charts(tmp_path: Path) -> None:
     """A helper computes and draws in the sandbox, the chart gets into the index, and the report shows it."""
     if not candidates():

@@ -271,6 +271,7 @@ def _timeless(text: str) -> str:
     return CLOCK.sub("<time>", RUN_ID.sub("<run>", text))
 
 
+@pytest.mark.slow
 def test_the_recording_is_of_a_real_run(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The README's first page shows what `explorer demo` really says, but for times and the run's id; no log."""
     done = _run(("explorer", "demo"), tmp_path)

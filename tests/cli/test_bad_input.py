@@ -102,6 +102,7 @@ def test_a_journal_that_is_damaged(typed: Explorer, kept_run: Path) -> None:
     assert journal.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full(here: Explorer, tmp_path: Path) -> None:
     """1 with the way on; once there is room, the run goes on where it was."""
     command = f"ulimit -f 100; exec {SCRIPT} demo -q"

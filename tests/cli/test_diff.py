@@ -55,6 +55,7 @@ def test_json_has_everything_for_programs(here: Explorer) -> None:
     assert found.changed_sources[2].after == "S6"
 
 
+@pytest.mark.slow
 def test_runs_that_do_not_differ_are_told_with_exit_code_0(here: Explorer, kept_run: Path) -> None:
     """The same run under another id: all is the same, and how much that is."""
     copy = kept_run.with_name("20990101-000000-copy-0000")
@@ -140,6 +141,7 @@ async def test_a_run_since_another_knows_that_one_and_tells_the_changes(kept_run
     assert "## Sources: 0 new, 0 gone, 0 changed, " in page
 
 
+@pytest.mark.slow
 def test_the_changes_are_told_at_the_end(here: Explorer, tmp_path: Path) -> None:
     """On the terminal and to programs: a file that was mended meanwhile, by its figures."""
     notes = tmp_path / "notes.md"

@@ -161,6 +161,7 @@ def seen(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_all_endings_are_distinct_and_true(seen: Callable[[Situation], Seen], request: pytest.FixtureRequest) -> None:
     """The table of docs/endings.md is what happens, and no two rows look alike."""

@@ -22,11 +22,12 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hide", "loop"),
     [
         pytest.param("", "uvloop", id="installed"),
-        pytest.param("sys.modules['uvloop'] = None", "asyncio.unix_events", id="not installed", marks=pytest.mark.slow),
+        pytest.param("sys.modules['uvloop'] = None", "asyncio.unix_events", id="not installed"),
     ],
 )
 def test_a_run_goes_over_the_fastest_loop_there_is(hide: str, loop: str, tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ def test_a_running_run_is_watched_and_steered_and_nothing_else_is_done_to_it(
     assert [order["text"] for order in facts["orders"]] == ["First words", "Second words"]
 
 
+@pytest.mark.slow
 def test_a_stop_is_queued_then_applied_and_the_run_writes_up(
     held_run: Running, hold: Hold, here: Explorer, tmp_path: Path
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_stop_is_queued_then_applied_and_the_run_writes_up(
     assert here("stop", "latest").returncode == 2
 
 
+@pytest.mark.slow
 def test_stop_now_ends_the_process(held_run: Running, here: Explorer, tmp_path: Path) -> None:
     """The one that holds the lock gets SIGTERM; words that it had no time to hear wait; the run can be resumed."""
     waiting = here("steer", "latest", "Hello?", "--wait", "0.2s")

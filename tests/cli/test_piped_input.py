@@ -40,6 +40,7 @@ def test_what_is_piped_in_is_a_source(typed: Explorer, tmp_path: Path) -> None:
     assert read_records(folder)
 
 
+@pytest.mark.slow
 def test_it_stands_beside_files_and_a_redirected_file_is_as_good(here: Explorer, tmp_path: Path) -> None:
     """A plan has them with their sizes; a file of the same name keeps its own."""
     (tmp_path / "stdin.txt").write_text("Other notes.\n")

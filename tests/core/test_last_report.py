@@ -143,6 +143,7 @@ def test_a_report_without_access_is_made_readable_and_a_link_is_not_followed(tmp
     assert stat.S_IMODE(other.stat().st_mode) == 0
 
 
+@pytest.mark.slow
 def test_a_very_deep_folder_is_swept(tmp_path: Path) -> None:
     """What a write left is removed down to where paths reach, and nothing runs out of stack."""
     workspace = made(tmp_path)

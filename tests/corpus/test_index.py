@@ -260,6 +260,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_two_processes_at_once(tmp_path: Path) -> None:
     """Processes that index the same folder at the same time all answer rightly."""
     folder = write(tmp_path / "many", {f"p{n}.md": f"# Page {n}\n\nThis is page {n}." for n in range(60)})

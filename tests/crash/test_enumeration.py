@@ -56,6 +56,7 @@ def check(figures: dict[str, Any]) -> None:
     assert figures["cut"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_run_that_was_cut_off_ends_as_if_it_had_not_been(scenario: str, sampled: dict[str, dict[str, Any]]) -> None:
     """At a sample of points, by kill, power cut, Ctrl-C and SIGTERM: every promise of the journal holds."""

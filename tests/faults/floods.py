@@ -37,8 +37,6 @@ class Flood:
     head: bytes = EVENTS
     coding: str = ""
     """The content encoding: `gzip`, `deflate` or `br`."""
-    is_heavy: bool = True
-    """Whether it is not sent every day: it takes long, or others show the same."""
     is_head_open: bool = False
     """Whether what is sent belongs to the headers."""
     is_slow: bool = False
@@ -184,13 +182,12 @@ def bombs() -> Iterator[tuple[str, Flood]]:
     }
     for coding in ("gzip", "deflate", *(["br"] if find_spec("brotli") else [])):
         for name, (begin, head, says) in bodies.items():
-            is_heavy = (coding, name) != ("gzip", "event")
-            yield f"1 GB of {name} as {coding}", Flood(bomb(begin, 1024), says, head, coding, is_heavy=is_heavy)
+            yield f"1 GB of {name} as {coding}", Flood(bomb(begin, 1024), says, head, coding)
 
 
 ENDED = "text and arguments in one reply"
 FLOODS: Mapping[str, Flood] = {
-    "endless text": Flood(endless(text_piece), ENDED, is_heavy=False),
+    "endless text": Flood(endless(text_piece), ENDED),
     "endless wide text": Flood(endless(text_piece, "\U0001f600" + "a" * 1_000), ENDED),
     "endless arguments": Flood(endless(arguments_piece), ENDED),
     "endless JSON body": Flood(

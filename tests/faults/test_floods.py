@@ -9,20 +9,11 @@ from faults.floods import FAILED, FLOODS, WHOLE, Flood, drip, flooding, many_byt
 from llm.conversations import BOTH, CHAT
 from llm.test_conversations import server_for
 
-
-def _marks(flood: Flood, number: int, shift: int) -> list[pytest.MarkDecorator]:
-    """Every day a few of them on one wire: a process takes seconds to import an SDK, Anthropic's the longest."""
-    is_todays = not (flood.is_heavy or flood.is_slow) and shift == 1 + number % 2
-    return [pytest.mark.timeout(MOST_S + 30), *(() if is_todays else (pytest.mark.slow,))]
+CASES = [pytest.param(name, wire, id=f"{name}-{wire}") for name in FLOODS for wire in BOTH]
 
 
-CASES = [
-    pytest.param(name, wire, id=f"{name}-{wire}", marks=_marks(flood, number, shift))
-    for number, (name, flood) in enumerate(FLOODS.items())
-    for shift, wire in enumerate(BOTH)
-]
-
-
+@pytest.mark.slow
+@pytest.mark.timeout(MOST_S + 30)
 @pytest.mark.parametrize(("name", "wire"), CASES)
 def test_a_flood_ends_at_a_bound(name: str, wire: str) -> None:
     """The process that asked stays under 300 MB, and its error names the bound and the server."""

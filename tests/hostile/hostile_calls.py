@@ -54,8 +54,6 @@ class Hostile:
 
     name: str
     calls: Sequence[tuple[str, Any]]
-    is_everyday: bool = False
-    """Whether it is among the everyday tests."""
 
 
 def _folders(depth: int) -> str:
@@ -70,7 +68,6 @@ HOSTILE = (
     Hostile(
         "mkdir report.md, and chmod 000 .",
         [shell("mkdir report.md; echo x > report.md/intro.md; chmod 000 .")],
-        is_everyday=True,
     ),
     Hostile("mkdir report.md, without access", [shell("mkdir -m 000 report.md")]),
     Hostile("report.md is a link out", [shell("ln -s /etc/passwd report.md")]),

@@ -7,18 +7,14 @@ import pytest
 
 from hostile.hostile_calls import HOSTILE, Hostile, outcome_of
 
-EVERYDAY = [one for one in HOSTILE if one.is_everyday]
-OTHERS = [one for one in HOSTILE if not one.is_everyday]
-
 
 def _name(hostile: Hostile) -> str:
     return hostile.name
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "hostile", [*EVERYDAY, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)], ids=_name
-)
+@pytest.mark.parametrize("hostile", HOSTILE, ids=_name)
 def test_a_hostile_call_costs_no_run(hostile: Hostile, tmp_path: Path) -> None:
     """Killed after it, the run is shown, has a report, is resumed to its end, and takes a follow-up."""
     seen = outcome_of(hostile, tmp_path)

@@ -157,6 +157,7 @@ for number in range(15):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     """Both add to one report at once: every section is there, once, and the file is whole."""
     name = begun(tmp_path)
@@ -268,6 +269,7 @@ HOSTILE_FILES = {
 }
 
 
+@pytest.mark.slow
 def test_foreign_files_are_shown_and_left_alone(tmp_path: Path) -> None:
     """Broken, binary, linked, hard-linked, a pipe, a folder: each is listed as unreadable and never written."""
     begun(tmp_path)

@@ -16,6 +16,7 @@ from explorer.errors import ConfigError, ModelError
 from explorer.events import RoleLoaded
 from explorer.llm.effort import EFFORTS
 from explorer.llm.options import Timeouts
+from explorer.llm.retry import WaitLimits
 from explorer.run import Extras, resume, start
 from explorer.runs import read_records
 from explorer.settings import Secrets, Services, Settings
@@ -73,7 +74,7 @@ async def test_who_decides_how_much_a_role_reasons(tmp_path: Path) -> None:
     for effort in ({}, {"*": "high"}, {"*": "high", "scout": "max"}):
         settings = Settings.model_validate({"model": "offline", "effort": effort, "roles_dir": tmp_path})
         async with open_equipment(settings) as equipment:
-            models = [equipment.model_of(role, _ignore, lambda: None) for role in ("scout", "writer")]
+            models = [equipment.model_of(role, _ignore, WaitLimits()) for role in ("scout", "writer")]
             found.append((models[0].effort, models[1].effort))
     assert found == [("low", ""), ("high", "high"), ("max", "high")]
 

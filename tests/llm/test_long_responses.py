@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from pydantic import SecretStr
 
 from explorer.events import Status
@@ -14,6 +15,7 @@ from model_servers import Asked, OpenAIResponsesServer, Reply
 STEPS, WORDS = 40, 5_000
 
 
+@pytest.mark.slow
 async def test_a_long_run_ends_complete(tmp_path: Path) -> None:
     """Through clearing and summaries no request is refused, and no reasoning is sent that the API would ignore."""
     reader = Reader(STEPS, WORDS)

@@ -321,6 +321,7 @@ def test_an_authority_replaces_those_of_the_system(papers: Path) -> None:
     assert "network" not in Settings(network=network).public()
 
 
+@pytest.mark.slow
 async def test_from_the_command_line(tmp_path: Path) -> None:
     """A process behind a proxy finds its models and shows its way; the password is in nothing that it writes."""
     models = Answer(json.dumps({"data": [{"id": "llama-of-ours"}]}).encode(), content_type="application/json")

@@ -73,6 +73,7 @@ async def test_a_worker_knows_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1000000000" in limits.partition("Max address space")[2].splitlines()[0]
 
 
+@pytest.mark.slow
 async def test_a_bomb_ends_a_worker_and_nothing_else() -> None:
     """A document that takes too much memory is an error with words, and the next one is read as if nothing were."""
     async with Parser(MEMORY) as parser:

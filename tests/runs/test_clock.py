@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import cycle, pairwise
 from pathlib import Path
 
+import pytest
+
 from explorer.events import Status
 from explorer.run import Extras, resume, start
 from explorer.runs import read_records
@@ -20,6 +22,7 @@ def jumping() -> Callable[[], datetime]:
     return lambda: NOON + next(jumps)
 
 
+@pytest.mark.slow
 async def test_a_run_under_a_jumping_clock_is_whole_and_can_be_gone_on_with(tmp_path: Path) -> None:
     """Ten years forward is no time limit, an hour back no disorder; a follow-up finds the run as it was."""
     settings = Settings(workspace=tmp_path, model="offline", is_sample=True, limits=Limits(max_time_s=600))

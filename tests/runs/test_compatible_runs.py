@@ -10,13 +10,10 @@ from team_script import NOTES, last_json, team
 from vendor_rules import compatible
 from vendor_rules.rule import RuleSet
 
-EVERY_DAY = (compatible.MISTRAL,)
-CASES = [
-    pytest.param(rules, id=rules.name, marks=() if rules in EVERY_DAY else pytest.mark.slow)
-    for rules in compatible.DIALECTS
-]
+CASES = [pytest.param(rules, id=rules.name) for rules in compatible.DIALECTS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", CASES)
 def test_a_run_keeps_the_rules_of_a_compatible_server(rules: RuleSet, tmp_path: Path) -> None:
     """Helpers in parallel, files, words beside calls and a report: complete, with no rule broken twice a process."""

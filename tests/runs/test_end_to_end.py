@@ -68,6 +68,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Whole]:
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", ONE_EVERY_DAY)
 def test_the_main_job_by_base_url_alone(wire: str, whole: Callable[[str], Whole]) -> None:
     """A base URL is all it takes: helpers in parallel, files, a drill-down, and a report with resolved citations."""

@@ -49,6 +49,7 @@ async def test_each_cited_sentence_is_judged(tmp_path: Path) -> None:
     assert [one.asked for one in fold.judged] == [asked]
 
 
+@pytest.mark.slow
 async def test_a_limit_ends_the_asking(tmp_path: Path) -> None:
     """The judge takes no more than the run has left: the report is complete, and the record says why it ended."""
     run, asked = await _judged_demo(tmp_path, max_steps=50)

@@ -141,6 +141,7 @@ HARD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARD)
 def test_time_grows_with_length_only(name: str) -> None:
     """Texts made to hurt a pattern are read in the time of any text of their length, as source and as report."""
