@@ -109,6 +109,8 @@ class ModelServer:
     path = ""
     models: tuple[str, ...] = ("model-a",)
     """What `GET /v1/models` lists."""
+    first_number = 0
+    """Of the first request. Ids of calls are made of it; a server that follows another needs others than that one."""
     rules: rule.RuleSet = rule.NO_RULES
     """What every request is checked against; another set by argument, e.g. a compatible server's dialect."""
 
@@ -162,7 +164,8 @@ class ModelServer:
     def reply_to(self, body: JsonObject, headers: dict[str, str]) -> tuple[int, Reply]:
         """Record a request and look its reply up."""
         with self._lock:
-            number = len(self.requests)
+            place = len(self.requests)
+            number = place + self.first_number
             refusal = self._check(rule.Asked(body, headers))
             if refusal is not None:
                 return number, Reply(status=refusal.status, body=json.dumps(self.refusal_body(refusal)))
@@ -170,8 +173,8 @@ class ModelServer:
             self.headers.append(headers)
             if callable(self._script):
                 return number, self._script(self.read(body))
-            if number < len(self._script):
-                return number, self._script[number]
+            if place < len(self._script):
+                return number, self._script[place]
             self.too_many += 1
             return number, Reply(status=500, body="a request more than scripted")
 

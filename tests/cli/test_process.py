@@ -239,4 +239,4 @@ def test_a_run_that_is_stopped_says_how_to_go_on(
     assert match is not None, error
     folder = tmp_path / "workspace" / match[1]
     assert (folder / ".explorer" / "journal.jsonl").is_file()
-    assert (folder / "report.md").is_file() == (code == 3)
+    assert (folder / "report.md").is_file()

@@ -176,6 +176,7 @@ def test_a_follow_up_goes_on_with_the_same_conversations(
     server_class, variable, more = WIRES[wire]
     shutil.copytree(whole(wire).workspace, tmp_path / "workspace", symlinks=True)
     with server_class(script) as server:
+        server.first_number = 1_000
         again = explorer("resume", "latest", "And June?", cwd=tmp_path, settings={variable: server.url, **more})
     assert again.returncode == 0, again.stderr
     folder = only_run(tmp_path / "workspace")

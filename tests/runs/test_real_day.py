@@ -38,7 +38,7 @@ def _check(folder: Path, records: list[Record]) -> None:
     assert head["status"] == "complete"
     cited = cited_references(report)
     assert cited
-    assert head["citations"]["sources_cited"] == len(cited)
+    assert head["sources_cited"] == len(cited)
     for source in cited:
         stored = (folder / ".explorer" / "sources" / f"{source}.md").read_text()
         assert yaml.safe_load(stored.split("---\n")[1])["id"] == source

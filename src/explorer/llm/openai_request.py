@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from explorer.llm.dialect import ADDED_FIELDS, NO_REASONING, READ_ON, REASONING_FIELD, SKIP_SIGNATURE, Dialect
 from explorer.llm.plain_schema import plain
-from explorer.llm.projection import arguments_text, is_own, is_short_id, projected_ids, projected_name
+from explorer.llm.projection import accepted_name, arguments_text, is_own, is_short_id, projected_ids, projected_name
 from explorer.messages import JsonObject, Request, Results, Turn, UserText
 
 PROVIDER = "openai-chat"
@@ -101,6 +101,8 @@ def _in_dialect(message: JsonObject, dialect: Dialect, ids: Mapping[str, str]) -
 
 def _call_in_dialect(call: JsonObject, dialect: Dialect, ids: Mapping[str, str], *, is_first: bool) -> JsonObject:
     made = dict(call) if not ids else {**call, "id": ids.get(call["id"], call["id"])}
+    # A model makes up names, too; sent back as they are, the whole request would be refused.
+    made["function"] = {**call["function"], "name": accepted_name(call["function"]["name"])}
     if dialect.is_standard_only:
         made = {name: made[name] for name in ("id", "type", "function")}
     # Of parallel calls, Gemini signs the first one only.

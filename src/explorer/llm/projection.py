@@ -30,7 +30,12 @@ def is_short_id(call_id: str) -> bool:
 
 def projected_name(call: ToolCall) -> str:
     """Return a call's name in letters that every provider accepts; models make up names, too."""
-    return _NOT_IN_NAMES.sub("_", call.name)[:_NAME_CHARS] or "unknown"
+    return accepted_name(call.name)
+
+
+def accepted_name(name: str) -> str:
+    """Return a tool's name in letters that every provider accepts."""
+    return _NOT_IN_NAMES.sub("_", name)[:_NAME_CHARS] or "unknown"
 
 
 def arguments_text(call: ToolCall) -> str:
