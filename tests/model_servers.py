@@ -353,7 +353,7 @@ class AnthropicServer(ModelServer):
 
     def render(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
         """Write a reply as tagged stream events."""
-        self.cache.take(self.requests[number])
+        self.cache.take(self.requests[number - self.first_number])
         read, written = reply.usage.get("cache_read", 0), reply.usage.get("cache_write", 0)
         usage = {
             "input_tokens": reply.usage.get("input", 0),
@@ -401,7 +401,7 @@ class AnthropicServer(ModelServer):
 
     def _signed_blocks(self, reply: Reply, number: int) -> Iterator[tuple[JsonObject, list[JsonObject]]]:
         """The reply's blocks with its reasoning before them, and between its calls, signed for where it stands."""
-        signer = anthropic_thinking.Signer(self.requests[number])
+        signer = anthropic_thinking.Signer(self.requests[number - self.first_number])
         has_reasoning = bool(reply.thinking) or self.thinks
         if has_reasoning:
             yield _thinking(reply.thinking, signer.sign())
@@ -579,7 +579,8 @@ class OpenAIResponsesServer(ModelServer):
 
     def render(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
         """Write a reply as tagged stream events."""
-        asked = self.requests[number] if number < len(self.requests) else {}
+        place = number - self.first_number
+        asked = self.requests[place] if place < len(self.requests) else {}
         self.withheld.append(openai_responses.withheld(asked))
         items = list(self._items(reply, number, asked))
         response: JsonObject = {"id": f"resp_{number}", "object": "response", "model": asked.get("model")}
