@@ -86,6 +86,10 @@ class Scenario:
         return "call_agent", {"agent_type": role, "task_description": self.opening(role, number)}
 
 
+REPORT = "# What the plant did\n\nOutput rose in May [S1].\n"
+"""Rests on the one source that each run has."""
+
+
 def prose(seed: int, chars: int) -> str:
     """So many characters of words, different for each seed."""
     start = seed % len(SENTENCE)
@@ -112,8 +116,7 @@ def _read_on(number: int, turn: int, scenario: Scenario) -> Reply:
 
 def _close(is_report_missing: bool) -> Reply:  # noqa: FBT001 - two lines, one caller
     if is_report_missing:
-        text = f"# What the plant did\n\n{prose(1, 600)}\n"
-        return Reply("", (("write_file", {"filepath": "report.md", "content": text, "mode": "overwrite"}),))
+        return Reply("", (("write_file", {"filepath": "report.md", "content": REPORT, "mode": "overwrite"}),))
     return Reply("", (("finish_exploration", {"summary": "It rose in May."}),))
 
 
@@ -126,11 +129,15 @@ def _research(role: str, number: int, turn: int) -> Reply:
         ("read_webpage", {"url": f"https://plant.example/{seed}", "number": seed}),
         ("read_webpage", {"url": f"https://plant.example/{seed}", "number": seed}),
         ("write_file", _file(first, seed)),
-        ("write_file", _file("report.md" if role == "writer" else second, seed)),
+        ("write_file", _report() if role == "writer" else _file(second, seed)),
     )
     if turn >= len(steps):
         return Reply(f"Output rose in May. {prose(seed, 700)}\nNot known: why.")
     return Reply(prose(seed, 120), (steps[turn],))
+
+
+def _report() -> JsonObject:
+    return {"filepath": "report.md", "content": REPORT, "mode": "overwrite"}
 
 
 def _file(path: str, seed: int) -> JsonObject:
