@@ -1,0 +1,46 @@
+"""OpenAI's SDK for both of its APIs, at OpenAI itself or at a compatible server."""
+
+from typing import TYPE_CHECKING, Any
+
+from explorer.llm.hosts import is_official
+from explorer.llm.options import ClientOptions, Place
+from explorer.llm.sdk_client import Sdk, SdkClient
+
+if TYPE_CHECKING:
+    import openai
+
+DEFAULT_URL = "https://api.openai.com/v1"
+
+
+class OpenAISdkClient(SdkClient):
+    """The base of the two adapters that send over OpenAI's SDK.
+
+    Args:
+        options: How to reach the provider.
+        path: Of the API, below the base URL.
+    """
+
+    def __init__(self, options: ClientOptions, path: str) -> None:
+        base_url = options.base_url or DEFAULT_URL
+        official = is_official(base_url)
+        name = "OpenAI" if official else "the OpenAI-compatible server"
+        place = Place(name, base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", options.key, options.network)
+        super().__init__(options, place, _sdk(is_for_openai=official), path)
+        self._priced_as = "openai" if official else "other"
+        """Another server sets its own prices, whatever its models are called."""
+
+
+def _sdk(*, is_for_openai: bool) -> Sdk:
+    import openai  # noqa: PLC0415 - SDKs are slow to import
+
+    def connect(**given: Any) -> "openai.AsyncOpenAI":
+        client = openai.AsyncOpenAI(**given)
+        if not is_for_openai:
+            # The SDK reads these from the environment; another server has no business knowing them.
+            client.organization = None
+            client.project = None
+        return client
+
+    return Sdk(
+        connect, openai.DefaultAioHttpClient, openai.AsyncStream, openai.APIStatusError, openai.APIConnectionError
+    )
