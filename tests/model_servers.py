@@ -20,7 +20,15 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Self
 
-from vendor_rules import anthropic, anthropic_cache, anthropic_thinking, openai_chat, openai_responses, rule
+from vendor_rules import (
+    anthropic,
+    anthropic_cache,
+    anthropic_thinking,
+    openai_chat,
+    openai_responses,
+    responses_reasoning,
+    rule,
+)
 
 JsonObject = dict[str, Any]
 
@@ -581,7 +589,7 @@ class OpenAIResponsesServer(ModelServer):
         """Write a reply as tagged stream events."""
         place = number - self.first_number
         asked = self.requests[place] if place < len(self.requests) else {}
-        self.withheld.append(openai_responses.withheld(asked))
+        self.withheld.append(responses_reasoning.withheld(asked))
         items = list(self._items(reply, number, asked))
         response: JsonObject = {"id": f"resp_{number}", "object": "response", "model": asked.get("model")}
         events: list[tuple[str, JsonObject]] = [
@@ -629,7 +637,7 @@ class OpenAIResponsesServer(ModelServer):
         name = f"{number}r" if reply.thinking else f"{number}"
         status = "completed" if reply.stop in {"", "end", "tool_use"} else "incomplete"
         if reply.thinking:
-            secret = openai_responses.prefix_of(asked, asked.get("input", []))
+            secret = responses_reasoning.prefix_of(asked)
             summary = {"type": "summary_text", "text": reply.thinking}
             sealed = openai_responses.seal(asked.get("model", ""), secret)
             item: JsonObject = {"id": f"rs_{name}", "type": "reasoning", "summary": [summary]}

@@ -1,5 +1,6 @@
-"""A long run over OpenAI's Responses API, whose models reason before every reply."""
+"""Long runs over OpenAI's Responses API, whose models reason before every reply."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,35 +8,113 @@ import pytest
 from pydantic import SecretStr
 
 from explorer.events import Status
+from explorer.llm.bound_reasoning import Bound, BoundReasoning
+from explorer.llm.frozen_head import FrozenHeads
+from explorer.llm.openai_responses import ResponsesClient
+from explorer.llm.openai_responses_request import PROVIDER, is_reasoning, to_head
+from explorer.llm.options import ClientOptions
+from explorer.messages import JsonObject, Request
 from explorer.run import Extras, start
-from explorer.settings import Secrets, Services
-from llm.test_preserved_thinking import QUESTION, RUN, Reader, kinds_of, settings
+from llm.long_run import QUESTION, Reader, settings
+from llm.test_preserved_thinking import RUN, OneTooMany, kinds_of
 from model_servers import Asked, OpenAIResponsesServer, Reply
+from vendor_rules.responses_reasoning import lost
 
-STEPS, WORDS = 40, 5_000
+MODEL = "openai-responses:gpt-6-luna"
+
+
+class Thinker(Reader):
+    """Reasons before every reply."""
+
+    def __call__(self, asked: Asked) -> Reply:
+        """Say what comes next."""
+        return replace(super().__call__(asked), thinking="I weigh it.")
 
 
 @pytest.mark.slow
-async def test_a_long_run_ends_complete(tmp_path: Path) -> None:
-    """Through clearing and summaries no request is refused, and no reasoning is sent that the API would ignore."""
-    reader = Reader(STEPS, WORDS)
-
-    def script(asked: Asked) -> Reply:
-        return replace(reader(asked), thinking="I weigh it.")
-
-    with OpenAIResponsesServer(script) as server:
-        here = settings(server, tmp_path, STEPS).model_copy(
-            update={
-                "model": "openai-responses:gpt-6-luna",
-                "services": Services(openai_url=server.url),
-                "secrets": Secrets(openai_key=SecretStr("key")),
-            }
-        )
+@pytest.mark.parametrize(
+    ("steps", "words", "cleared", "summarised"),
+    [(40, 5_000, 2, 1), pytest.param(300, 1_500, 6, 2, marks=pytest.mark.timeout(900))],
+)
+async def test_a_long_run_ends_complete(tmp_path: Path, steps: int, words: int, cleared: int, summarised: int) -> None:
+    """Through clearing and summaries no request is refused, no reasoning is sent in vain, and none is left out."""
+    with OpenAIResponsesServer(Thinker(steps, words)) as server:
+        here = settings(server, tmp_path, steps, MODEL)
         result = await start(QUESTION, here, Extras(run_id=RUN))
     kinds = kinds_of(here.workspace / RUN)
     assert (result.status, kinds["turn_failed"]) == (Status.COMPLETE, 0), result.reason
-    assert kinds["compacted"] >= 2
-    assert kinds["summarised"] >= 1
+    assert kinds["compacted"] >= cleared
+    assert kinds["summarised"] >= summarised
     assert server.withheld == [[]] * len(server.requests)
+    assert lost(server.requests) == []
     # Reasoning did go back, behind edits, too, or the above would hold of itself.
     assert server.kept["R20"] >= len(server.requests) - 1 - kinds["compacted"] - kinds["summarised"] - 3
+
+
+class OneTooFew(BoundReasoning):
+    """Leaves the reasoning of the latest turn out although nothing before it has changed."""
+
+    def before(self, request: Request) -> Bound:
+        """Leave out one turn that is to be sent."""
+        bound = super().before(request)
+        return Bound(bound.kept - {max(bound.kept, default=-1)}, bound.digest)
+
+
+class Careless(FrozenHeads):
+    """Leaves out one item of reasoning, and what it led to stays as it was."""
+
+    def body(self, request: Request, messages: Sequence[JsonObject], rest: JsonObject) -> bytes:
+        """Write a request without the first item of reasoning."""
+        first = next((place for place, item in enumerate(messages) if is_reasoning(item)), len(messages))
+        return super().body(request, [*messages[:first], *messages[first + 1 :]], rest)
+
+
+class Mutant(ResponsesClient):
+    """The adapter with a fault."""
+
+    def __init__(self, options: ClientOptions, reasoning: BoundReasoning, heads: FrozenHeads) -> None:
+        super().__init__(options)
+        self._reasoning, self._heads = reasoning, heads
+
+
+def right() -> tuple[BoundReasoning, FrozenHeads]:
+    return BoundReasoning(PROVIDER), FrozenHeads(to_head)
+
+
+def keeps_one_too_many() -> tuple[BoundReasoning, FrozenHeads]:
+    return OneTooMany(PROVIDER), FrozenHeads(to_head)
+
+
+def keeps_one_too_few() -> tuple[BoundReasoning, FrozenHeads]:
+    return OneTooFew(PROVIDER), FrozenHeads(to_head)
+
+
+def drops_half_a_turn() -> tuple[BoundReasoning, FrozenHeads]:
+    return BoundReasoning(PROVIDER), Careless(to_head)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        (right, set[str]()),
+        (keeps_one_too_many, {"withheld"}),
+        (keeps_one_too_few, {"withheld", "lost"}),
+        (drops_half_a_turn, {"lost", "refused"}),
+    ],
+)
+async def test_one_item_too_many_or_too_few_is_found(
+    tmp_path: Path, made: Callable[[], tuple[BoundReasoning, FrozenHeads]], found: set[str]
+) -> None:
+    """The server sees each fault for what it is, and none in the right adapter."""
+    with OpenAIResponsesServer(Thinker(14, 5_000), expects_refusals=True) as server:
+        async with Mutant(ClientOptions(base_url=server.url, key=SecretStr("key")), *made()) as client:
+            here = settings(server, tmp_path, 14, "gpt-6-luna")
+            result = await start(QUESTION, here, Extras(run_id=RUN, client=client))
+    seen = {
+        "withheld": any(server.withheld),
+        "lost": bool(lost(server.requests)),
+        "refused": any(name == "R21" for name, _ in server.refused),
+    }
+    assert {name for name, is_seen in seen.items() if is_seen} == found
+    assert (result.status is Status.COMPLETE) == ("refused" not in found)

@@ -1,7 +1,6 @@
 """Rules of OpenAI's Responses API, for conversations that hold themselves what was said (`store` is false)."""
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, get_args, get_type_hints
@@ -653,22 +652,3 @@ RULES = RuleSet(
     ),
     _valid,
 )
-
-
-def prefix_of(body: JsonObject, items: list[JsonObject]) -> str:
-    """A digest of all that stands before an item: the API ignores reasoning behind anything that has changed."""
-    before = [body.get("model"), body.get("instructions"), body.get("tools"), items]
-    return hashlib.sha256(json.dumps(before, sort_keys=True).encode()).hexdigest()[:24]
-
-
-def withheld(body: JsonObject) -> list[JsonObject]:
-    """What the response says of reasoning that the model is not shown, in `input_transformations`."""
-    items = items_of(Asked(body))
-    found: list[JsonObject] = []
-    for place, item in enumerate(items):
-        if kind_of(item) != "reasoning":
-            continue
-        made_behind = bytes.fromhex(item["encrypted_content"].rpartition(".")[2]).decode()
-        if made_behind != prefix_of(body, items[:place]):
-            found.append({"type": "reasoning", "id": item["id"], "action": "removed", "reason": "prefix_mismatch"})
-    return found
