@@ -17,13 +17,23 @@ from wires import ANTHROPIC, OPENAI
 
 from explorer.budget import Budget
 from explorer.equipment import Equipment, open_equipment
-from explorer.events import JOURNAL_VERSION, AnyEvent, Record, RoleLoaded, RunStarted, Status, ToolFinished, TurnTaken
+from explorer.events import (
+    JOURNAL_VERSION,
+    ORCHESTRATOR,
+    AnyEvent,
+    Record,
+    RoleLoaded,
+    RunStarted,
+    Status,
+    ToolFinished,
+    TurnTaken,
+)
 from explorer.fold import Fold
 from explorer.journal import Journal
 from explorer.life import Life
 from explorer.llm.retry import OnFailure, WaitLimits
 from explorer.messages import JsonObject
-from explorer.prompts import ORCHESTRATOR, built_in_roles
+from explorer.prompts import built_in_roles
 from explorer.run import Extras, start
 from explorer.settings import Limits, Secrets, Services, Settings
 from explorer.team import Model

@@ -18,6 +18,7 @@ from wires import ANTHROPIC, OPENAI
 from explorer.errors import ModelError, ModelFault
 from explorer.events import (
     JOURNAL_VERSION,
+    ORCHESTRATOR,
     AgentFinished,
     AgentStarted,
     AnyEvent,
@@ -30,7 +31,6 @@ from explorer.events import (
     TurnTaken,
 )
 from explorer.messages import Request, StopKind, ToolCall, Turn, Usage
-from explorer.prompts import ORCHESTRATOR
 from explorer.records import encode_all
 from explorer.run import Extras, resume
 from explorer.settings import Limits, Settings

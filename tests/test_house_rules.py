@@ -20,8 +20,9 @@ import pytest
 
 from explorer import tools as tools_package
 from explorer.cli.setting_table import MODEL_VARIABLE, TABLE
-from explorer.prompts import ORCHESTRATOR, PromptLoader, built_in_roles, load_role
-from explorer.settings import Tier
+from explorer.events import ORCHESTRATOR
+from explorer.model_options import Tier
+from explorer.prompts import PromptLoader, built_in_roles, load_role
 from explorer.tool import Tool
 
 ROOT = Path(__file__).resolve().parents[1]

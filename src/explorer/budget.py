@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from loguru import logger
 
-from explorer.settings import Limits
+from explorer.limits import Limits
 from explorer.stopping import StopEvent
 
 EXPLORATION_SHARE = 0.95

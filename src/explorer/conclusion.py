@@ -6,22 +6,12 @@ from pathlib import Path
 
 from explorer.decision import ANSWERED, CORRECT
 from explorer.errors import ToolError
-from explorer.events import AgentFinished, RunFinished, Status
+from explorer.events import ORCHESTRATOR, AgentFinished, RunFinished, Status
 from explorer.fold import Fold
+from explorer.frontmatter import with_frontmatter, without_frontmatter
 from explorer.messages import Results
 from explorer.outcome import Outcome, count_lookups, failed_words, outcome_of
-from explorer.prompts import ORCHESTRATOR
-from explorer.report import (
-    Rendered,
-    image_problem,
-    is_placeholder,
-    language_of,
-    problem_of,
-    render,
-    with_frontmatter,
-    without_frontmatter,
-    without_network,
-)
+from explorer.report import Rendered, image_problem, is_placeholder, language_of, problem_of, render, without_network
 from explorer.unfinished import unfinished_report, what_was_tried
 from explorer.verify.check import check
 from explorer.verify.claims import Verification, without_uncited

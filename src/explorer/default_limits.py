@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from explorer.settings import Limits
+from explorer.limits import Limits
 
 DEFAULT_COST_USD = 5.0
 """Of one question or follow-up."""

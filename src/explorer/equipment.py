@@ -20,13 +20,14 @@ from explorer.llm.open_clients import Clients, Patience
 from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.messages import LLMClient, Usage
+from explorer.model_options import EVERY_ROLE, Price, Tier
 from explorer.outbound import check_network
 from explorer.outside import Outside
 from explorer.paying import PaidClient
 from explorer.prompts import PromptLoader, Role, built_in_roles
 from explorer.report import SAMPLE_FLAG
 from explorer.sandbox.choosing import Sandbox, choose_sandbox
-from explorer.settings import EVERY_ROLE, Price, Settings, Tier
+from explorer.settings import Settings
 from explorer.team import Model
 from explorer.tool import Tool
 from explorer.tools.web import CheckAddress, as_asked

@@ -18,6 +18,9 @@ NO_EFFECT = "pure"
 ENGINE = "engine"
 """The `agent` of events that belong to the run as a whole."""
 
+ORCHESTRATOR = "orchestrator"
+"""The role that answers the question, and the `agent` of its events."""
+
 
 class Event(Frozen):
     """What all events share."""

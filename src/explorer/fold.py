@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from explorer.billed import Unanswered
 from explorer.events import (
+    ORCHESTRATOR,
     AgentContinued,
     AnyEvent,
     CitationsJudged,
@@ -22,7 +23,6 @@ from explorer.events import (
 )
 from explorer.history import AgentState, call_key
 from explorer.messages import Estimate, JsonObject, Turn, Usage
-from explorer.prompts import ORCHESTRATOR
 
 OF_THE_RUN = frozenset(
     {

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from explorer.conclusion import DRAFT, REPORT
+from explorer.conclusion import DRAFT
 from explorer.errors import ConfigError, StorageError
 from explorer.events import RunForked, ToolFinished, TurnTaken
 from explorer.fold import Fold
 from explorer.journal import Journal
 from explorer.messages import JsonObject
 from explorer.records import Record, encode_all, examine
+from explorer.run_paths import REPORT
 from explorer.runs import journal_path, new_run_id, read_records
 from explorer.workspace import Workspace, sha256
 

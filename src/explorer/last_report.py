@@ -14,7 +14,7 @@ from explorer.conclusion import Wanted, conclude, report_path
 from explorer.errors import ExplorerError, StorageError
 from explorer.events import AnyEvent, PathMoved
 from explorer.fold import Fold
-from explorer.report import with_frontmatter
+from explorer.frontmatter import with_frontmatter
 from explorer.run_paths import REPORT
 from explorer.runs import is_running, read_records
 from explorer.unfinished import way_on

@@ -22,6 +22,7 @@ from explorer.corpus.inputs import input_drafts
 from explorer.equipment import Equipment
 from explorer.errors import ConfigError
 from explorer.events import (
+    ORCHESTRATOR,
     AgentFinished,
     CitationsJudged,
     RunFinished,
@@ -44,7 +45,6 @@ from explorer.llm.retry import WaitLimits
 from explorer.net.seen_links import SeenLinks
 from explorer.net.since import zone_named
 from explorer.pacing import reviewed
-from explorer.prompts import ORCHESTRATOR
 from explorer.provenance import write_files_index
 from explorer.settings import Settings
 from explorer.shell_room import ShellRoom, open_shell

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.decision import ACT, FOUND_NOTHING
-from explorer.events import AgentFinished, Lookup, Status
+from explorer.events import ORCHESTRATOR, AgentFinished, Lookup, Status
 from explorer.fold import Fold, LookedUp
 from explorer.messages import JsonObject
-from explorer.prompts import ORCHESTRATOR
 from explorer.report import with_hosts_only
 from explorer.verify.soundness import Flaw, Kind
 

@@ -6,10 +6,9 @@ from explorer.budget import NOTE_SHARES, Budget
 from explorer.context import after_refusal, last_words
 from explorer.decision import ACT, ANSWERED, CORRECT, FINISHED, FOUND_NOTHING, Decision, Ending, Note, ReasoningDrop
 from explorer.errors import ModelError, ModelFault
-from explorer.events import Status
+from explorer.events import ORCHESTRATOR, Status
 from explorer.history import AgentState, call_key
 from explorer.messages import Results, StopKind, ToolCall, Turn
-from explorer.prompts import ORCHESTRATOR
 
 MAX_PAUSES = 5
 MAX_CUT_REPLIES = 2

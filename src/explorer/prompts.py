@@ -9,9 +9,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from explorer.errors import ConfigError
-from explorer.settings import Effort, Tier
+from explorer.events import ORCHESTRATOR
+from explorer.model_options import Effort, Tier
 
-ORCHESTRATOR = "orchestrator"
 CALL_AGENT = "call_agent"
 MAX_ROLE_FILE_BYTES = 256 * 1024
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

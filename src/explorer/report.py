@@ -3,12 +3,10 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import yaml
-
 from explorer.events import Source
+from explorer.frontmatter import without_frontmatter
 from explorer.near_duplicates import plain_flags
 
 IDS = r"\[S\d+(?:\s*[,;]\s*S\d+)*\]"
@@ -113,18 +111,6 @@ def image_problem(text: str, has_file: Callable[[str], bool]) -> str:
 def count_words(text: str) -> int:
     """Words; a Chinese, Japanese or Korean character counts as one."""
     return len(re.findall(r"[^\W\u3400-\u9fff\uf900-\ufaff]+", text)) + len(CJK.findall(text))
-
-
-def without_frontmatter(text: str) -> str:
-    """The body below a YAML frontmatter, or the whole text: a line of dashes may as well be a rule."""
-    head, ends, body = text[4:].partition("\n---\n")
-    if not text.startswith("---\n") or not ends:
-        return text
-    try:
-        is_fields = isinstance(yaml.safe_load(head), dict)
-    except yaml.YAMLError:
-        is_fields = False
-    return body.lstrip("\n") if is_fields else text
 
 
 def language_of(text: str) -> str:
@@ -253,9 +239,3 @@ def _site(url: str) -> str:
         return urlsplit(url).netloc.removeprefix("www.")
     except ValueError:  # an address from outside may be none
         return ""
-
-
-def with_frontmatter(fields: Mapping[str, Any], body: str) -> str:
-    """The report file: YAML frontmatter, then the body."""
-    head = yaml.safe_dump(dict(fields), allow_unicode=True, sort_keys=False, width=1000)
-    return f"---\n{head}---\n\n{body}"

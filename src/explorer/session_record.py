@@ -9,8 +9,10 @@ from loguru import logger
 from explorer.equipment import JUDGE, Equipment, effort_of
 from explorer.events import LimitInUse, ModelInUse, SessionConfigured
 from explorer.fold import Fold
+from explorer.limits import Limits
+from explorer.model_options import Tier
 from explorer.net.choose_search import plan_search
-from explorer.settings import Limits, Settings, Tier
+from explorer.settings import Settings
 
 OWN = "own"
 """The label of a client that the embedding program handed in."""

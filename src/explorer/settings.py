@@ -1,12 +1,12 @@
 """All settings of a run, resolved and frozen. Reading them from flags, environment and files is the CLI's part."""
 
 import re
-from enum import StrEnum
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from explorer.limits import DEPENDENT_LIMITS, Limits
+from explorer.model_options import Effort, Price
 from explorer.network import Network
 
 SEARCH_ENGINES = ("auto", "tavily", "brave", "exa", "searxng", "ddgs")
@@ -20,45 +20,6 @@ NO_READER = "none"
 
 SHELLS = ("auto", "off", "unsafe")
 """What `shell` may be."""
-
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-"""How much a model is to reason, in the vendors' words; each model knows some of them."""
-EVERY_ROLE = "*"
-"""In `effort`: all roles that are not named."""
-
-
-class Tier(StrEnum):
-    """How strong a model a role asks for; each provider has a default per tier."""
-
-    STRONG = "strong"
-    BALANCED = "balanced"
-    FAST = "fast"
-
-
-class Limits(BaseModel):
-    """What a run may use up. None: no limit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    max_steps: int | None = Field(default=300, ge=1)
-    """Model turns of all agents together."""
-    max_cost_usd: float | None = Field(default=None, gt=0)
-    """Not set: the default of `default_limits.py`, which depends on the models; None is no limit."""
-    max_tokens: int | None = Field(default=None, ge=1)
-    """Input and output tokens of all agents together. Not set: as with money."""
-    max_tool_calls: int | None = Field(default=None, ge=1)
-    """Calls of all agents together."""
-    max_time_s: float | None = Field(default=3600, gt=0)
-    """Wall-clock seconds of one life of the run."""
-    max_outage_s: float | None = Field(default=600, gt=0)
-    """For how many seconds a model that answers nobody is waited for, before the run is paused."""
-    max_agents: int = Field(default=40, ge=0)
-    """Helpers a run may start."""
-    max_parallel_agents: int = Field(default=8, ge=1)
-
-
-DEPENDENT_LIMITS = frozenset({"max_cost_usd", "max_tokens"})
-"""Limits whose default depends on the models of a run."""
 
 
 class Services(BaseModel):
@@ -112,15 +73,6 @@ class Secrets(BaseModel):
         pairs = (pair.partition("=")[2] for pair in self.otlp_headers.get_secret_value().split(","))
         values += [re.split(r"\s|%20", value)[-1] for value in pairs]
         return [value for value in values if value]
-
-
-class Price(BaseModel):
-    """USD per million tokens, for models whose price is not known."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    input_usd: float = Field(ge=0)
-    output_usd: float = Field(ge=0)
 
 
 class Settings(BaseModel):

@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
 from explorer.errors import ToolError
-from explorer.events import Status
+from explorer.events import ORCHESTRATOR, Status
 from explorer.fold import Fold
 from explorer.history import AgentState
-from explorer.prompts import ORCHESTRATOR
 
 MAX_HELPERS = 120
 MAX_PLAN_CHARS = 4_000

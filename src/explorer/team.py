@@ -9,14 +9,23 @@ from explorer.budget import Account, Budget, WorstCost
 from explorer.calls import CallRoom, Record, Toolbox
 from explorer.context import DEFAULT_WINDOW_TOKENS, last_words
 from explorer.errors import ConfigError, ModelError, ToolError
-from explorer.events import AgentContinued, AgentFinished, AgentStarted, RoleLoaded, Status, Steered, StopAsked
+from explorer.events import (
+    ORCHESTRATOR,
+    AgentContinued,
+    AgentFinished,
+    AgentStarted,
+    RoleLoaded,
+    Status,
+    Steered,
+    StopAsked,
+)
 from explorer.fold import Fold
 from explorer.history import AgentState
 from explorer.inbox import Inbox, Order, OrderKind
 from explorer.messages import LLMClient, ToolCall
 from explorer.model_failure import concerns_run, failed_end, other_helpers, ways_to_retry
 from explorer.pacing import WRITING_TOOLS, Decision, Ending, Note, budget_note, refuse_repetition
-from explorer.prompts import CALL_AGENT, ORCHESTRATOR, Role, check_roles, helper_lines
+from explorer.prompts import CALL_AGENT, Role, check_roles, helper_lines
 from explorer.run_paths import refuse_engine_folder, refuse_report_folder
 from explorer.standing import standing
 from explorer.stopping import CALL_GRACE_S, StoppableClient, StoppedError

@@ -1,11 +1,10 @@
 """What the engine itself writes at the end of a run: a report where the agents left none, and the way to continue."""
 
-from explorer.events import AgentFinished
+from explorer.events import ORCHESTRATOR, AgentFinished
 from explorer.fold import Fold
 from explorer.history import AgentState
+from explorer.limits import Limits
 from explorer.outcome import Outcome, tried
-from explorer.prompts import ORCHESTRATOR
-from explorer.settings import Limits
 from explorer.status import Status
 from explorer.verify.drafts import REPORT
 from explorer.workspace import Workspace

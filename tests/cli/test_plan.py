@@ -8,7 +8,8 @@ import pytest
 from cli.stage import Explorer
 from explorer.cli.plan import most
 from explorer.llm.models import ModelRef
-from explorer.settings import Limits, Price, Services, Settings
+from explorer.model_options import Price
+from explorer.settings import Limits, Services, Settings
 from model_servers import AnthropicServer
 
 OPUS = {"orchestrator": ModelRef("anthropic", "claude-opus-5-5")}

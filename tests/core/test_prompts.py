@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from explorer.errors import ConfigError
-from explorer.prompts import MAX_ROLE_FILE_BYTES, ORCHESTRATOR, PromptLoader, built_in_roles, load_role
+from explorer.events import ORCHESTRATOR
+from explorer.prompts import MAX_ROLE_FILE_BYTES, PromptLoader, built_in_roles, load_role
 
 GOOD = "---\nname: reader\ndescription: Reads.\ntools: [read_file]\n---\nYou read.\n"
 FAULTS = {

@@ -5,16 +5,8 @@ from hypothesis import strategies as st
 
 from core.stage import source
 from explorer.events import Source
-from explorer.report import (
-    count_words,
-    language_of,
-    problem_of,
-    reference,
-    render,
-    with_frontmatter,
-    with_hosts_only,
-    without_frontmatter,
-)
+from explorer.frontmatter import with_frontmatter, without_frontmatter
+from explorer.report import count_words, language_of, problem_of, reference, render, with_hosts_only
 
 SOURCES = {identifier: source(identifier) for identifier in ("S1", "S2", "S3", "S12")}
 WORDS = "Twelve words or more are needed before a draft is taken for a report at all. "

@@ -20,9 +20,10 @@ from explorer.events import AgentFinished, Record, ToolFinished, ToolStarted, Tu
 from explorer.llm.open_clients import Patience
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
+from explorer.model_options import Price
 from explorer.run import Extras
 from explorer.runs import read_records
-from explorer.settings import Limits, Price, Secrets, Services, Settings
+from explorer.settings import Limits, Secrets, Services, Settings
 from model_servers import (
     AnthropicServer,
     Asked,

@@ -21,7 +21,8 @@ from explorer.llm.models import (
 )
 from explorer.llm.open_clients import Clients
 from explorer.messages import Request, StopKind, Turn, UserText
-from explorer.settings import Secrets, Services, Settings, Tier
+from explorer.model_options import Tier
+from explorer.settings import Secrets, Services, Settings
 from model_servers import AnthropicServer, OpenAIServer, Reply
 
 TIERS: Mapping[str, Tier] = {"orchestrator": Tier.STRONG, "searcher": Tier.FAST}

@@ -27,7 +27,7 @@ from explorer.messages import (
     Turn,
     UserText,
 )
-from explorer.settings import Price
+from explorer.model_options import Price
 from model_servers import OpenAIServer, Reply
 
 PLACE = Place("OpenAI", "http://127.0.0.1", "OPENAI_API_KEY", "OPENAI_BASE_URL")

@@ -2,7 +2,7 @@ import pytest
 
 from explorer.llm.prices import PRICED_PROVIDERS, cost_usd, max_cost_usd
 from explorer.messages import Usage
-from explorer.settings import Price
+from explorer.model_options import Price
 
 OWN_PRICE = Price(input_usd=1, output_usd=2)
 MILLION = 1_000_000

@@ -11,8 +11,9 @@ from command import explorer
 from explorer.cli.asking import SAMPLE_QUESTION
 from explorer.events import CitationsJudged, Status
 from explorer.fold import Fold
+from explorer.model_options import Price
 from explorer.run import start
-from explorer.settings import Limits, Price, Secrets, Services, Settings
+from explorer.settings import Limits, Secrets, Services, Settings
 from model_servers import OpenAIServer, Reply
 from team_script import only_run, records_of
 

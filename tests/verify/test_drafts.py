@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from explorer.errors import NotFoundError
-from explorer.report import render, with_frontmatter
+from explorer.frontmatter import with_frontmatter
+from explorer.report import render
 from explorer.verify.check import check
 from explorer.verify.drafts import draft_of, unrendered
 from explorer.verify.files import cited_in

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from explorer.cli.figures import counted
 from explorer.cli.plain import one_line
+from explorer.events import ORCHESTRATOR
 from explorer.fold import Fold
 from explorer.messages import JsonObject
-from explorer.prompts import ORCHESTRATOR
 from explorer.verify.check import TextOf, check
 from explorer.verify.claims import Verification
 from explorer.verify.soundness import Flaw, flaws

@@ -8,7 +8,7 @@ from explorer.cli.output import emit, emit_json
 from explorer.cli.reading import configured
 from explorer.cli.setting_forms import NO_LIMIT
 from explorer.cli.table import aligned
-from explorer.settings import EVERY_ROLE
+from explorer.model_options import EVERY_ROLE
 
 
 def show(*, options: CommonOptions = COMMON) -> int:

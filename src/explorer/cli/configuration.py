@@ -18,8 +18,9 @@ from explorer.cli.setting_values import BY_MODEL, DEFAULT, Raw, Value, values_of
 from explorer.cli.typo import closest
 from explorer.cli.zone import machine_zone
 from explorer.errors import ConfigError
+from explorer.limits import DEPENDENT_LIMITS
 from explorer.network import network_of
-from explorer.settings import DEPENDENT_LIMITS, Settings
+from explorer.settings import Settings
 
 SHOWN_CHARS = 80
 """Of a bad value, in an error."""

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from explorer.cli.figures import counted, size
 from explorer.cli.probes import Finding
-from explorer.conclusion import DRAFT, REPORT
+from explorer.conclusion import DRAFT
 from explorer.errors import StorageError, ToolError
 from explorer.events import JOURNAL_VERSION, Source, Status
 from explorer.fold import Fold
+from explorer.frontmatter import without_frontmatter
 from explorer.inbox import Inbox
 from explorer.records import Scan, examine
-from explorer.report import without_frontmatter
+from explorer.run_paths import REPORT
 from explorer.runs import holder, is_running, journal_path
 from explorer.sandbox.jobs import noted_jobs
 from explorer.tool import Effect

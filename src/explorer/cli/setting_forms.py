@@ -8,7 +8,7 @@ from typing import get_args
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from explorer.settings import EVERY_ROLE, Effort
+from explorer.model_options import EVERY_ROLE, Effort
 
 TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}

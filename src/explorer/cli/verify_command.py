@@ -24,8 +24,9 @@ from explorer.llm.open_clients import Clients
 from explorer.llm.outage import FailedAttempt
 from explorer.llm.retry import RetryingClient
 from explorer.messages import JsonObject
+from explorer.model_options import Tier
 from explorer.runs import LATEST, find_run, read_records
-from explorer.settings import Settings, Tier
+from explorer.settings import Settings
 from explorer.verify.check import TextOf, check
 from explorer.verify.claims import Claim, Verdict, Verification, without_uncited
 from explorer.verify.drafts import draft_of

@@ -6,11 +6,11 @@ from datetime import datetime
 from pathlib import Path
 
 from explorer.comparing.comparison import RunHead
-from explorer.conclusion import REPORT
 from explorer.errors import ToolError
 from explorer.events import Source
 from explorer.evidence import canonical_url, is_intact, stored_at, stored_text
 from explorer.fold import Fold
+from explorer.run_paths import REPORT
 from explorer.runs import read_records
 from explorer.workspace import Workspace
 

@@ -11,8 +11,8 @@ from explorer.corpus.folder import MAX_FILE_BYTES, FoundFile
 from explorer.corpus.reading import DocumentParser, as_utf8, read_file, readable_kind
 from explorer.errors import ConfigError, ToolError
 from explorer.evidence import SourceDraft
+from explorer.frontmatter import with_frontmatter
 from explorer.parsing.kinds import HTML, PDF
-from explorer.report import with_frontmatter
 
 PARSED_SUFFIX = ".md"
 """Of the text beside a file that is none."""

@@ -38,6 +38,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from explorer.errors import ToolError
 from explorer.events import Source
 from explorer.evidence import visible
+from explorer.frontmatter import with_frontmatter, without_frontmatter
 from explorer.library.naming import one_line
 from explorer.report import (
     CITATION,
@@ -46,8 +47,6 @@ from explorer.report import (
     cited_ids,
     language_of,
     reference,
-    with_frontmatter,
-    without_frontmatter,
     without_network,
 )
 

@@ -5,7 +5,7 @@ from typing import get_args
 
 from explorer.errors import ConfigError
 from explorer.llm.models import ANTHROPIC, OPENAI, ModelRef
-from explorer.settings import Effort
+from explorer.model_options import Effort
 
 EFFORTS: Mapping[str, tuple[str, ...]] = {
     ANTHROPIC: ("low", "medium", "high", "xhigh", "max"),

@@ -10,7 +10,8 @@ from explorer.errors import ConfigError, CredentialsError
 from explorer.llm.hosts import is_official
 from explorer.llm.model_list import LOCAL_URLS, find_local_server, list_models
 from explorer.llm.options import check_url
-from explorer.settings import Settings, Tier
+from explorer.model_options import Tier
+from explorer.settings import Settings
 
 ANTHROPIC = "anthropic"
 OPENAI = "openai"

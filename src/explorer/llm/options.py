@@ -7,8 +7,8 @@ from pydantic import SecretStr
 
 from explorer.errors import ConfigError, CredentialsError
 from explorer.llm.bounds import BOUNDS, ReplyBounds
+from explorer.model_options import Price
 from explorer.network import Network
-from explorer.settings import Price
 
 NO_KEY = SecretStr("")
 

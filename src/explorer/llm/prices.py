@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from explorer.messages import Usage
-from explorer.settings import Price
+from explorer.model_options import Price
 
 PRICED_PROVIDERS = frozenset({"anthropic", "openai"})
 """Providers whose prices hold for their own models; other servers set their own."""

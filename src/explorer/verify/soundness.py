@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from explorer.events import Source
 from explorer.evidence import canonical_url
-from explorer.report import CITATION, OWN_NUMBER, cited_ids, without_frontmatter
+from explorer.frontmatter import without_frontmatter
+from explorer.report import CITATION, OWN_NUMBER, cited_ids
 from explorer.verify.check import TextOf
 from explorer.verify.claims import MISSING_ID, Verdict, Verification
 from explorer.verify.notice import without_notice
