@@ -117,4 +117,5 @@ async def test_one_item_too_many_or_too_few_is_found(
         "refused": any(name == "R21" for name, _ in server.refused),
     }
     assert {name for name, is_seen in seen.items() if is_seen} == found
-    assert (result.status is Status.COMPLETE) == ("refused" not in found)
+    # Reasoning that is refused is dropped for good after two refusals, so none of these faults ends a run.
+    assert result.status is Status.COMPLETE
