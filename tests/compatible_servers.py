@@ -55,7 +55,7 @@ def _plain(delta: JsonObject) -> JsonObject:
 def _mistral(delta: JsonObject) -> JsonObject:
     """Ids of nine characters, and thoughts as parts of the content."""
     for call in delta.get("tool_calls", []):
-        if "id" in call:
+        if str(call.get("id", "")).startswith("call_"):
             _, number, index = call["id"].split("_")
             call["id"] = f"m{int(number):04}{int(index):04}"
     thought = delta.pop("reasoning_content", "")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from compatible_servers import model_of, speaking
 from explorer.errors import ModelError
 from explorer.llm.anthropic_messages import AnthropicClient
 from explorer.llm.openai_chat import OpenAIClient
@@ -26,18 +27,20 @@ from llm.conversations import (
     results,
 )
 from model_servers import AnthropicServer, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply
+from vendor_rules import compatible
+from vendor_rules.rule import RuleSet
 
 GOLDEN = Path(__file__).parent / "golden"
 FAST = Timeouts(first_content_s=0.3, idle_s=0.3, total_s=5)
 KEY = "sk-secret-key"
 
 
-def request_for(history: tuple[Message, ...]) -> Request:
+def request_for(history: tuple[Message, ...], model: str = "model-a") -> Request:
     """A request with a history; without one it asks a question, because vendors refuse a request of nothing."""
     return Request(
         agent="searcher-1",
         role="searcher",
-        model="model-a",
+        model=model,
         system="You search.",
         tools=TOOLS,
         history=history or QUESTION,
@@ -66,12 +69,12 @@ def answering(turn: Turn, given: Results) -> Results:
     return Results(results=tuple(one.model_copy(update={"id": call.id}) for call, one in pairs))
 
 
-async def converse(conversation: Conversation, wire: str, url: str) -> Turn:
+async def converse(conversation: Conversation, wire: str, url: str, model: str = "model-a") -> Turn:
     """Ask once per reply, going on with what was said."""
     timeouts = FAST if conversation.is_fast else Timeouts()
     history = conversation.history
     async with client_for(wire, url, timeouts) as client:
-        turn = await client.generate(request_for(history))
+        turn = await client.generate(request_for(history, model))
         for _ in conversation.replies[1:]:
             answers: tuple[Results, ...] = ()
             if turn.calls:
@@ -79,7 +82,7 @@ async def converse(conversation: Conversation, wire: str, url: str) -> Turn:
                 has_problem = any(call.problem for call in turn.calls)
                 answers = (answering(turn, results(wire, *contents, is_error=has_problem)),)
             history = (*history, turn, *answers, *conversation.then)
-            turn = await client.generate(request_for(history))
+            turn = await client.generate(request_for(history, model))
     return turn
 
 
@@ -105,6 +108,30 @@ async def test_conversation(conversation: Conversation, wire: str, request: pyte
         check_golden(f"{wire}-{conversation.name}", server.requests, request.config)
     assert {headers["content-type"] for headers in server.headers} == {"application/json"}
     assert all(KEY in headers.get("authorization", headers.get("x-api-key", "")) for headers in server.headers)
+
+
+DIALECT_CASES = [
+    pytest.param(conversation, rules, id=f"{conversation.name}-{rules.name}")
+    for conversation in CONVERSATIONS
+    for rules in compatible.DIALECTS
+    if CHAT in conversation.wires
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("conversation", "rules"), DIALECT_CASES)
+async def test_conversation_with_a_compatible_server(conversation: Conversation, rules: RuleSet) -> None:
+    """Every conversation ends as the table says with every compatible server, whose rules are broken once at most."""
+    expected, model = conversation.expected, model_of(rules)
+    with speaking(rules, conversation.replies, expects_refusals=True) as server:
+        if expected.fault is None:
+            check_turn(await converse(conversation, CHAT, server.url, model), expected)
+        else:
+            with pytest.raises(ModelError) as caught:
+                await converse(conversation, CHAT, server.url, model)
+            check_error(caught.value, expected)
+    refused = [name for name, _ in server.refused]
+    assert len(set(refused)) == len(refused)
 
 
 def check_turn(turn: Turn, expected: Expected) -> None:

@@ -12,13 +12,18 @@ import pytest
 from explorer.prompts import PromptLoader, built_in_roles
 from explorer.run import start
 from explorer.settings import Services, Settings
-from model_servers import AnthropicServer, Asked, JsonObject, ModelServer, OpenAIServer, Reply
+from model_servers import AnthropicServer, Asked, JsonObject, OpenAIResponsesServer, OpenAIServer, Reply
 from team_script import role_of
 
 MAX_BYTES = {"orchestrator": 7_500, "searcher": 6_000, "analyzer": 6_000, "writer": 6_000}
 """Of system text and tools, by role. Who needs more room says less elsewhere."""
 MAX_BYTES_WITH_FOLDER = {**MAX_BYTES, "searcher": 6_600}
-WIRES = {"anthropic": (AnthropicServer, "anthropic_url"), "openai": (OpenAIServer, "openai_url")}
+WIRES = {
+    "anthropic": (AnthropicServer, "anthropic_url", ""),
+    "chat": (OpenAIServer, "openai_url", ""),
+    "responses": (OpenAIResponsesServer, "openai_url", "openai-responses:model-a"),
+}
+"""The server, the setting of its address, and the model that is asked for where the address alone does not choose."""
 
 
 def call_everybody(asked: Asked) -> Reply:
@@ -30,27 +35,27 @@ def call_everybody(asked: Asked) -> Reply:
 
 
 def head_bytes(asked: Asked) -> int:
-    """Of a request's system text and of its tools as JSON."""
-    tools = json.dumps(asked.body["tools"], ensure_ascii=False, separators=(",", ":"))
+    """Of a request's system text and of its tools as JSON, without a flag that is for the API and not for the model."""
+    shown = [{name: value for name, value in tool.items() if name != "strict"} for tool in asked.body["tools"]]
+    tools = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
     return len(asked.system.encode()) + len(tools.encode())
 
 
-async def heads_of_a_run(
-    server: ModelServer, address: str, folder: Path, corpus: Path | None = None
-) -> dict[str, Asked]:
+async def heads_of_a_run(wire: str, folder: Path, corpus: Path | None = None) -> dict[str, Asked]:
     """The last request of each role in a run with nothing set but a server's address."""
-    services = Services.model_validate({address: server.url})
-    await start("What is the matter?", Settings(workspace=folder / "workspace", services=services, corpus=corpus))
+    server_class, address, model = WIRES[wire]
+    with server_class(call_everybody) as server:
+        services = Services.model_validate({address: server.url})
+        here = Settings(workspace=folder / "workspace", services=services, corpus=corpus, model=model)
+        await start("What is the matter?", here)
     bodies: list[JsonObject] = list(server.requests)
     return {role_of(asked): asked for asked in map(server.read, bodies)}
 
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_what_is_sent_with_every_request_is_short(wire: str, tmp_path: Path) -> None:
-    """No built-in role is told more than its bound, over either wire."""
-    server_class, address = WIRES[wire]
-    with server_class(call_everybody) as server:
-        heads = await heads_of_a_run(server, address, tmp_path)
+    """No built-in role is told more than its bound, over any wire."""
+    heads = await heads_of_a_run(wire, tmp_path)
     assert set(heads) == set(MAX_BYTES) == set(PromptLoader([built_in_roles()]).roles())
     assert {role: size for role, asked in heads.items() if (size := head_bytes(asked)) > MAX_BYTES[role]} == {}
     assert {"web_search", "read_webpage", "get_hn_stories", "write_file"} < set(heads["searcher"].tools)
@@ -61,8 +66,7 @@ async def test_a_folder_of_the_users_adds_little(tmp_path: Path) -> None:
     folder = tmp_path / "papers"
     folder.mkdir()
     (folder / "note.md").write_text("The plant had a good May.\n")
-    with OpenAIServer(call_everybody) as server:
-        heads = await heads_of_a_run(server, "openai_url", tmp_path, folder)
+    heads = await heads_of_a_run("chat", tmp_path, folder)
     assert {"search_corpus", "read_document"} < set(heads["searcher"].tools)
     over = {role: size for role, asked in heads.items() if (size := head_bytes(asked)) > MAX_BYTES_WITH_FOLDER[role]}
     assert over == {}

@@ -1,4 +1,4 @@
-"""A recorded Hacker News day on loopback: without a model, and with scripted models over both wires."""
+"""A recorded Hacker News day on loopback: without a model, and with scripted models over every wire."""
 
 import json
 import re
@@ -11,12 +11,17 @@ import yaml
 
 from command import explorer
 from explorer.events import AgentStarted, Record, ToolFinished
-from model_servers import AnthropicServer, Asked, OpenAIServer, Reply
+from model_servers import AnthropicServer, Asked, OpenAIResponsesServer, OpenAIServer, Reply
 from net.loopback import replaying
 from team_script import body_of, cited_references, only_run, records_of, role_of
 
 QUESTION = "what's notable on HN today"
-WIRES = {"anthropic": (AnthropicServer, "ANTHROPIC_BASE_URL"), "openai": (OpenAIServer, "OPENAI_BASE_URL")}
+WIRES = {
+    "anthropic": (AnthropicServer, "ANTHROPIC_BASE_URL", ""),
+    "chat": (OpenAIServer, "OPENAI_BASE_URL", ""),
+    "responses": (OpenAIResponsesServer, "OPENAI_BASE_URL", "openai-responses:model-a"),
+}
+"""The server, the setting of its address, and the model that is asked for where the address does not choose."""
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +144,11 @@ def _write(asked: Asked) -> Reply:
 @pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_the_same_question_over_each_wire(wire: str, tmp_path: Path, services: dict[str, str]) -> None:
-    """Scripted models, the vendors' SDKs and the real day make a cited report, driven by base URL alone."""
-    server_class, variable = WIRES[wire]
+    """Scripted models, the vendors' SDKs and the real day make a cited report, driven by base URL and model."""
+    server_class, variable, model = WIRES[wire]
     with server_class(_day) as server:
-        done = explorer(QUESTION, cwd=tmp_path, settings={**services, variable: server.url})
+        settings = {**services, "EXPLORER_MODEL": model, variable: server.url}
+        done = explorer(QUESTION, cwd=tmp_path, settings=settings)
     assert done.returncode == 0, done.stderr
     folder = only_run(tmp_path / "workspace")
     _check(folder, records_of(folder))
