@@ -28,6 +28,7 @@ from explorer.prompts import PromptLoader, Role, built_in_roles
 from explorer.report import SAMPLE_FLAG
 from explorer.sandbox.choosing import Sandbox, choose_sandbox
 from explorer.settings import Settings
+from explorer.settings_parts import model_setup
 from explorer.team import Model
 from explorer.tool import Tool
 from explorer.tools.web import CheckAddress, as_asked
@@ -118,7 +119,9 @@ async def open_equipment(
         check_network(settings.network)
     async with AsyncExitStack() as stack:
         outside = await stack.enter_async_context(Outside.open(settings, progress))
-        clients = await stack.enter_async_context(Clients(settings, offline=OfflineClient(), patience=patience))
+        clients = await stack.enter_async_context(
+            Clients(model_setup(settings), offline=OfflineClient(), patience=patience)
+        )
         sandbox = await choose_shell(settings)
         chosen = judge.models[JUDGE] if judge else None
         yield Equipment(settings, roles, choice, clients, outside, extra_tools, own_client, sandbox, chosen, origins)
@@ -156,7 +159,7 @@ async def choose_models(settings: Settings, roles: Mapping[str, Role]) -> Choice
     if settings.model not in {"", "auto"}:
         own = {}
     asked = settings.model_copy(update={"role_models": {**own, **settings.role_models}})
-    return await choose(asked, {name: _tier(role) for name, role in roles.items()})
+    return await choose(model_setup(asked), {name: _tier(role) for name, role in roles.items()})
 
 
 async def choose_judge(settings: Settings) -> Choice:
@@ -168,7 +171,7 @@ async def choose_judge(settings: Settings) -> Choice:
     """
     asked = settings.model_copy(update={"model": settings.judge, "role_models": {}})
     try:
-        choice = await choose(asked, {JUDGE: Tier.BALANCED})
+        choice = await choose(model_setup(asked), {JUDGE: Tier.BALANCED})
     except CredentialsError as error:
         raise CredentialsError(f"the judge {error.message}", hint="set the key, or leave out --judge") from error
     if choice.models[JUDGE].provider == OFFLINE:

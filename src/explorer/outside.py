@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Self
 
-from explorer.corpus.index import Corpus, corpus_of
+from explorer.corpus.index import Corpus, Options, checked_folder, index_path
+from explorer.corpus.reading import DocumentParser
+from explorer.corpus.refreshing import Progress
 from explorer.evidence import Store
 from explorer.net.caller import Caller
 from explorer.net.choose_search import choose_search
@@ -28,6 +30,7 @@ from explorer.net.search import WebSearch
 from explorer.net.since import zone_named
 from explorer.parsing.parser import Parser, TrustingParser
 from explorer.settings import Settings
+from explorer.settings_parts import search_setup
 from explorer.tool import Tool
 from explorer.tools.comments import GetCommentsTool
 from explorer.tools.corpus import ABSENT as NO_CORPUS
@@ -79,7 +82,7 @@ class Outside:
                 )
             )
             parser = await stack.enter_async_context(Parser())
-            corpus = corpus_of(settings, parser, lambda indexed: progress(indexed.words))
+            corpus = _corpus(settings, parser, lambda indexed: progress(indexed.words))
             hackernews = HackerNews(web, services.hn_api_url, services.hn_search_url)
             reddit = await stack.enter_async_context(Reddit.open(web, _access(settings), now))
             yield cls(
@@ -95,7 +98,7 @@ class Outside:
                     reader=_reader(web, settings),
                     threads=_threads(web, hackernews, reddit),
                 ),
-                search=await stack.enter_async_context(choose_search(settings)),
+                search=await stack.enter_async_context(choose_search(search_setup(settings))),
                 corpus=await stack.enter_async_context(corpus) if corpus else None,
                 now=now,
             )
@@ -137,6 +140,21 @@ def _sample_now() -> datetime:
 
 def _caller(settings: Settings) -> Caller:
     return Caller(settings.network, settings.contact)
+
+
+def _corpus(settings: Settings, parser: DocumentParser, on_progress: Callable[[Progress], None]) -> Corpus | None:
+    """The folder that the settings name, without explorer's own runs and reports; None where there is none.
+
+    A run over the sample day reads nothing else, and has none.
+
+    Raises:
+        ConfigError: There is no such folder, or it may not be read.
+    """
+    if settings.corpus is None or settings.is_sample:
+        return None
+    folder = checked_folder(settings.corpus)
+    options = Options(excluded=(settings.workspace, settings.reports_dir), on_progress=on_progress)
+    return Corpus(folder, index_path(settings.workspace, folder), parser, options)
 
 
 def _access(settings: Settings) -> Access:

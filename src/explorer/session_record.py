@@ -13,6 +13,7 @@ from explorer.limits import Limits
 from explorer.model_options import Tier
 from explorer.net.choose_search import plan_search
 from explorer.settings import Settings
+from explorer.settings_parts import search_setup
 
 OWN = "own"
 """The label of a client that the embedding program handed in."""
@@ -37,7 +38,7 @@ def session_configured(equipment: Equipment, fold: Fold, reasons: SessionReasons
         fold: The run so far; its latest session is the one before.
         reasons: What was set, and where.
     """
-    plan = plan_search(equipment.settings)
+    plan = plan_search(search_setup(equipment.settings))
     confinement = equipment.sandbox.confinement
     reader, reader_why = _reader(equipment.settings)
     session = SessionConfigured(

@@ -23,6 +23,7 @@ from explorer.llm.open_clients import Clients
 from explorer.messages import Request, StopKind, Turn, UserText
 from explorer.model_options import Tier
 from explorer.settings import Secrets, Services, Settings
+from explorer.settings_parts import model_setup
 from model_servers import AnthropicServer, OpenAIServer, Reply
 
 TIERS: Mapping[str, Tier] = {"orchestrator": Tier.STRONG, "searcher": Tier.FAST}
@@ -106,7 +107,7 @@ def test_the_sdks_know_the_default_models() -> None:
 )
 async def test_what_is_chosen(settings: Settings, models: tuple[str, str]) -> None:
     """A role's own model goes before the named one, that before the tier's default of the first provider at hand."""
-    choice = await choose(settings, TIERS, local_urls=[nowhere()])
+    choice = await choose(model_setup(settings), TIERS, local_urls=[nowhere()])
     assert tuple(str(choice.models[role]) for role in TIERS) == models
     assert choice.openai_url == ""
     assert choice.why
@@ -115,7 +116,7 @@ async def test_what_is_chosen(settings: Settings, models: tuple[str, str]) -> No
 async def test_roles_with_models_of_their_own_ask_for_nothing_else() -> None:
     """When every role names its model, no server is looked for."""
     settings = Settings(role_models=dict.fromkeys(TIERS, "offline"), services=Services(openai_url=nowhere()))
-    assert set((await choose(settings, TIERS)).models.values()) == {ModelRef(OFFLINE, OFFLINE)}
+    assert set((await choose(model_setup(settings), TIERS)).models.values()) == {ModelRef(OFFLINE, OFFLINE)}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ async def test_roles_with_models_of_their_own_ask_for_nothing_else() -> None:
 async def test_a_named_model_without_its_key(model: str, setting: str) -> None:
     """What is missing is said, with where it was looked for and what works without."""
     with pytest.raises(CredentialsError) as caught:
-        await choose(Settings(model=model), TIERS, local_urls=[nowhere()])
+        await choose(model_setup(Settings(model=model)), TIERS, local_urls=[nowhere()])
     assert f"{setting} in the environment and in .env: not found" in caught.value.message
     assert "--model offline" in caught.value.hint
     assert caught.value.exit_code == 4
@@ -134,8 +135,8 @@ async def test_a_local_server_is_found() -> None:
     """Without keys the first local server that answers is used, with the first of its chat models."""
     with OpenAIServer([]) as server:
         server.models = ("nomic-embed-text", "llama", "qwen")
-        choice = await choose(Settings(), TIERS, local_urls=[nowhere(), server.url])
-        named = await choose(Settings(model="qwen"), TIERS, local_urls=[nowhere(), server.url])
+        choice = await choose(model_setup(Settings()), TIERS, local_urls=[nowhere(), server.url])
+        named = await choose(model_setup(Settings(model="qwen")), TIERS, local_urls=[nowhere(), server.url])
     assert (set(choice.models.values()), choice.openai_url) == ({ModelRef(OPENAI, "llama")}, server.url)
     assert (set(named.models.values()), named.openai_url) == ({ModelRef(OPENAI, "qwen")}, server.url)
 
@@ -155,17 +156,19 @@ async def test_the_vendors_own_variable_names_the_model(
     named: dict[str, str], secrets: Secrets, chosen: ModelRef
 ) -> None:
     """OPENAI_MODEL and ANTHROPIC_MODEL hold for all roles, wherever `--model` names none."""
-    choice = await choose(Settings(secrets=secrets).model_copy(update=named), TIERS, local_urls=[nowhere()])
+    choice = await choose(
+        model_setup(Settings(secrets=secrets).model_copy(update=named)), TIERS, local_urls=[nowhere()]
+    )
     assert set(choice.models.values()) == {chosen}
 
 
 async def test_a_named_model_of_another_server_is_not_looked_up() -> None:
     """With OPENAI_BASE_URL and OPENAI_MODEL the server is not asked for its list; one on this machine is."""
     settings = Settings(openai_model="qwen", services=Services(openai_url=nowhere()))
-    assert set((await choose(settings, TIERS)).models.values()) == {ModelRef(OPENAI, "qwen")}
+    assert set((await choose(model_setup(settings), TIERS)).models.values()) == {ModelRef(OPENAI, "qwen")}
     with OpenAIServer([]) as server:
         server.models = ("llama", "qwen")
-        local = await choose(Settings(openai_model="qwen"), TIERS, local_urls=[server.url])
+        local = await choose(model_setup(Settings(openai_model="qwen")), TIERS, local_urls=[server.url])
     assert set(local.models.values()) == {ModelRef(OPENAI, "qwen")}
 
 
@@ -174,13 +177,13 @@ async def test_a_local_server_does_not_stand_in_for_a_key() -> None:
     with OpenAIServer([]) as server:
         settings = Settings(role_models={"searcher": "claude-x"})
         with pytest.raises(CredentialsError):
-            await choose(settings, TIERS, local_urls=[server.url])
+            await choose(model_setup(settings), TIERS, local_urls=[server.url])
 
 
 async def test_a_named_server_is_asked_for_its_models() -> None:
     """With OPENAI_BASE_URL and no model named, the server's first model is taken."""
     with OpenAIServer([]) as server:
-        choice = await choose(Settings(services=Services(openai_url=server.url)), TIERS)
+        choice = await choose(model_setup(Settings(services=Services(openai_url=server.url))), TIERS)
     assert set(choice.models.values()) == {ModelRef(OPENAI, "model-a")}
 
 
@@ -188,7 +191,7 @@ async def test_a_named_server_that_is_not_there() -> None:
     """The error names the URL and what to check, and the run can be tried again."""
     url = nowhere()
     with pytest.raises(ModelError) as caught:
-        await choose(Settings(services=Services(openai_url=url)), TIERS)
+        await choose(model_setup(Settings(services=Services(openai_url=url))), TIERS)
     assert url in caught.value.message
     assert "OPENAI_BASE_URL" in caught.value.hint
     assert caught.value.exit_code == 6
@@ -199,7 +202,7 @@ async def test_a_named_server_without_models() -> None:
     with OpenAIServer([]) as server:
         server.models = ()
         with pytest.raises(ModelError) as caught:
-            await choose(Settings(services=Services(openai_url=server.url)), TIERS)
+            await choose(model_setup(Settings(services=Services(openai_url=server.url))), TIERS)
     assert caught.value.fault is ModelFault.UNKNOWN_MODEL
 
 
@@ -207,8 +210,8 @@ async def test_a_named_server_without_models() -> None:
 async def test_an_address_that_is_none(url: str) -> None:
     """What is no URL is refused in words, before any client stumbles over it."""
     with pytest.raises(ConfigError):
-        await choose(Settings(services=Services(openai_url=url)), TIERS)
-    async with Clients(Settings(services=Services(anthropic_url=url))) as clients:
+        await choose(model_setup(Settings(services=Services(openai_url=url))), TIERS)
+    async with Clients(model_setup(Settings(services=Services(anthropic_url=url)))) as clients:
         with pytest.raises(ConfigError):
             clients.client_for(ModelRef(ANTHROPIC, "claude-x"))
 
@@ -217,7 +220,7 @@ async def test_an_address_that_is_none(url: str) -> None:
 async def test_a_key_that_no_header_can_hold(key: str) -> None:
     """A key pasted with other characters is refused in words that do not repeat it."""
     secrets = Secrets(anthropic_key=SecretStr(key), openai_key=SecretStr(key))
-    async with Clients(Settings(secrets=secrets)) as clients:
+    async with Clients(model_setup(Settings(secrets=secrets))) as clients:
         for provider in (ANTHROPIC, OPENAI):
             with pytest.raises(CredentialsError) as caught:
                 clients.client_for(ModelRef(provider, "m"))
@@ -242,7 +245,7 @@ async def test_one_adapter_per_provider() -> None:
     models = [ModelRef(ANTHROPIC, "claude-x"), ModelRef(OPENAI, "m"), ModelRef(OFFLINE, OFFLINE)]
     with AnthropicServer([Reply(text="from A")]) as a, OpenAIServer([Reply(text="from O")]) as o:
         settings = Settings(services=Services(anthropic_url=a.url, openai_url=nowhere()))
-        async with Clients(settings, openai_url=o.url, offline=Fixed()) as clients:
+        async with Clients(model_setup(settings), openai_url=o.url, offline=Fixed()) as clients:
             turns = [await clients.client_for(model).generate(request_for(model)) for model in models]
             assert clients.client_for(models[0]) is clients.client_for(ModelRef(ANTHROPIC, "claude-y"))
             assert clients.gate_for(models[0]) is clients.gate_for(models[0])
@@ -252,7 +255,7 @@ async def test_one_adapter_per_provider() -> None:
 
 async def test_a_provider_without_an_adapter() -> None:
     """Offline without its client, and providers nobody knows, are refused."""
-    async with Clients(Settings()) as clients:
+    async with Clients(model_setup(Settings())) as clients:
         for model in (ModelRef(OFFLINE, OFFLINE), ModelRef("acme", "m")):
             with pytest.raises(ConfigError):
                 clients.client_for(model)

@@ -34,6 +34,7 @@ from explorer.messages import (
 )
 from explorer.run import start
 from explorer.settings import Secrets, Services, Settings
+from explorer.settings_parts import model_setup
 from explorer.weight import cleared
 from model_servers import ModelServer, OpenAIResponsesServer, OpenAIServer, Reply
 
@@ -339,7 +340,7 @@ async def test_a_run_goes_on_without_reasoning_that_is_refused(tmp_path: Path) -
 async def test_which_api_a_server_is_asked_through(provider: str, url: str, is_asked_for: str) -> None:
     """OpenAI's own hosts are asked through Responses, other servers through Chat, unless a prefix says otherwise."""
     settings = Settings(services=Services(openai_url=url), secrets=Secrets(openai_key=SecretStr("k")))
-    async with Clients(settings) as clients:
+    async with Clients(model_setup(settings)) as clients:
         client: Any = clients.client_for(ModelRef(provider, "m"))
         while hasattr(client, "_client"):
             client = client._client
@@ -349,7 +350,7 @@ async def test_which_api_a_server_is_asked_through(provider: str, url: str, is_a
 async def refusal_of(provider: str, server: ModelServer, **fields: Any) -> ModelError:
     """What comes of asking a server that refuses."""
     settings = Settings(services=Services(openai_url=server.url))
-    async with Clients(settings) as clients:
+    async with Clients(model_setup(settings)) as clients:
         with pytest.raises(ModelError) as caught:
             await clients.client_for(ModelRef(provider, "gpt-6-astra")).generate(
                 request_for(GO, model="gpt-6-astra", **fields)

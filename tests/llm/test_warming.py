@@ -7,6 +7,7 @@ from explorer.llm.open_clients import Clients
 from explorer.llm.warming import HOLD_S, STAYS_WARM_S, WarmingClient
 from explorer.messages import Request, StopKind, Turn
 from explorer.settings import Services, Settings
+from explorer.settings_parts import model_setup
 
 TURN = Turn(provider="p", model="m", blocks=(), text="ok", stop=StopKind.END)
 
@@ -141,7 +142,7 @@ async def test_a_head_that_was_not_used_for_long_is_warmed_again() -> None:
 async def test_only_the_vendors_own_servers_are_warmed() -> None:
     """Anthropic and OpenAI have a cache that all requests of a key share; a server on someone's own machine may not."""
     own, other = Settings(), Settings(services=Services(openai_url="http://127.0.0.1:9/v1"))
-    async with Clients(own) as clients, Clients(other) as local:
+    async with Clients(model_setup(own)) as clients, Clients(model_setup(other)) as local:
         for provider in ("anthropic", "openai"):
             assert isinstance(clients.client_for(ModelRef(provider, "m")), WarmingClient)
         assert not isinstance(local.client_for(ModelRef("openai", "m")), WarmingClient)

@@ -8,6 +8,7 @@ from pydantic import SecretStr
 from explorer.llm.models import ModelRef
 from explorer.llm.open_clients import Clients
 from explorer.settings import Secrets, Services, Settings
+from explorer.settings_parts import model_setup
 from explorer.verify.check import check
 from explorer.verify.judge import MAX_JUDGED, Judgements, judge, nearest, opinion, question_about
 from model_servers import Asked, OpenAIServer, Reply
@@ -20,7 +21,7 @@ DRAFT = "It ground 4,200 tons [S1].\n\nIt did not grind 4,200 tons [S1].\n\nThe 
 
 async def _ask(server: OpenAIServer) -> Judgements:
     settings = Settings(services=Services(openai_url=server.url), secrets=Secrets(openai_key=SecretStr("x")))
-    async with Clients(settings) as clients:
+    async with Clients(model_setup(settings)) as clients:
         client = clients.client_for(ModelRef("openai", "model-a"))
         return await judge(check(DRAFT, SOURCES, TEXTS.get).claims, TEXTS.get, client, "model-a")
 

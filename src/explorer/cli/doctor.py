@@ -27,6 +27,7 @@ from explorer.runs import find_run
 from explorer.sandbox.choosing import Sandbox
 from explorer.sandbox.confinement import Tier
 from explorer.settings import Settings
+from explorer.settings_parts import search_setup
 
 OLDEST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 100 * 1024**2
@@ -167,7 +168,7 @@ def check_keys(configuration: Configuration) -> list[Finding]:
 def check_search(settings: Settings) -> Finding:
     """Which web search engine would be asked, and why."""
     try:
-        plan = plan_search(settings)
+        plan = plan_search(search_setup(settings))
     except ConfigError as error:
         return Finding("search engine", "fail", error.message, error.hint)
     return Finding("search engine", "ok", f"{', '.join(plan.engines[:1]) or 'none'}: {plan.why}")

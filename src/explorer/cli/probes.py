@@ -14,10 +14,11 @@ from explorer.cli.configuration import DEFAULT, Configuration
 from explorer.cli.figures import counted
 from explorer.errors import ConfigError, ModelError
 from explorer.llm.model_list import list_models
-from explorer.net.choose_search import ADDRESSES, plan_search
+from explorer.net.choose_search import plan_search
 from explorer.network import Network
 from explorer.outbound import advice, client_ways
 from explorer.settings import Settings
+from explorer.settings_parts import SEARCH_ADDRESSES, search_setup
 
 PROBE_S = 3.0
 LOCAL_PROBE_S = 1.0
@@ -106,10 +107,10 @@ def _probes(configuration: Configuration) -> list[Probe]:
 def _search_probes(settings: Settings) -> list[Probe]:
     """The search engines that would be asked, the first under the name of the whole."""
     try:
-        engines = plan_search(settings).engines
+        engines = plan_search(search_setup(settings)).engines
     except ConfigError:  # the check of the settings tells
         return []
-    named = {("web search" if engine == engines[0] else engine): ADDRESSES.get(engine) for engine in engines}
+    named = {("web search" if engine == engines[0] else engine): SEARCH_ADDRESSES.get(engine) for engine in engines}
     return [
         Probe(name, str(getattr(settings.services, field)), f"services.{field}")
         for name, field in named.items()

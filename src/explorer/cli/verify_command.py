@@ -27,6 +27,7 @@ from explorer.messages import JsonObject
 from explorer.model_options import Tier
 from explorer.runs import LATEST, find_run, read_records
 from explorer.settings import Settings
+from explorer.settings_parts import model_setup
 from explorer.verify.check import TextOf, check
 from explorer.verify.claims import Claim, Verdict, Verification, without_uncited
 from explorer.verify.drafts import draft_of
@@ -125,11 +126,12 @@ async def _judged(claims: Sequence[Claim], text_of: TextOf, settings: Settings, 
         ConfigError: The model cannot be used.
     """
     asked = settings.model_copy(update={"model": model, "role_models": {}})
-    choice = await choose(asked, {JUDGE: Tier.BALANCED})
+    setup = model_setup(asked)
+    choice = await choose(setup, {JUDGE: Tier.BALANCED})
     ref = choice.models[JUDGE]
     if ref.provider == OFFLINE:
         raise ConfigError("a judge is a language model; `offline` is none", hint="for example --judge openai:NAME")
-    async with Clients(asked, openai_url=choice.openai_url) as clients:
+    async with Clients(setup, openai_url=choice.openai_url) as clients:
         client = RetryingClient(clients.client_for(ref), clients.gate_for(ref), _say_failure, timing=clients.timing)
         return await judge(claims, text_of, client, ref.name)
 

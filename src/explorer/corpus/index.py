@@ -19,7 +19,6 @@ from explorer.corpus.results import CorpusHits, document_at, find
 from explorer.corpus.schema import DamagedIndexError
 from explorer.corpus.words import understood
 from explorer.errors import ConfigError, RefusedCallError, ToolError
-from explorer.settings import Settings
 
 WAIT_S = 60.0
 """For another process that indexes the same folder; after that both do, which is slower and no harm."""
@@ -67,23 +66,6 @@ def checked_folder(folder: Path) -> Path:
             f"the folder {folder} cannot be searched: {error.strerror}", hint="give a folder of yours: --corpus DIR"
         ) from error
     return resolved
-
-
-def corpus_of(
-    settings: Settings, parser: DocumentParser, on_progress: Callable[[Progress], None] = lambda _progress: None
-) -> "Corpus | None":
-    """The folder that the settings name, without explorer's own runs and reports; None where there is none.
-
-    A run over the sample day reads nothing else, and has none.
-
-    Raises:
-        ConfigError: There is no such folder, or it may not be read.
-    """
-    if settings.corpus is None or settings.is_sample:
-        return None
-    folder = checked_folder(settings.corpus)
-    options = Options(excluded=(settings.workspace, settings.reports_dir), on_progress=on_progress)
-    return Corpus(folder, index_path(settings.workspace, folder), parser, options)
 
 
 class Corpus:

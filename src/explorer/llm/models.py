@@ -9,9 +9,9 @@ from pydantic import SecretStr
 from explorer.errors import ConfigError, CredentialsError
 from explorer.llm.hosts import is_official
 from explorer.llm.model_list import LOCAL_URLS, find_local_server, list_models
+from explorer.llm.model_setup import ModelSetup
 from explorer.llm.options import check_url
 from explorer.model_options import Tier
-from explorer.settings import Settings
 
 ANTHROPIC = "anthropic"
 OPENAI = "openai"
@@ -103,11 +103,11 @@ def parse_model(text: str) -> ModelRef:
     return ModelRef(provider, name.strip())
 
 
-async def choose(settings: Settings, tiers: Mapping[str, Tier], local_urls: Sequence[str] = LOCAL_URLS) -> Choice:
+async def choose(setup: ModelSetup, tiers: Mapping[str, Tier], local_urls: Sequence[str] = LOCAL_URLS) -> Choice:
     """Choose a model for every role: the role's own, else the one named, else the tier's default.
 
     Args:
-        settings: Models, keys and URLs as the user set them.
+        setup: Models, keys and URLs as the user set them.
         tiers: Every role with how strong a model it asks for.
         local_urls: Where to look for a server on this machine when nothing else is set.
 
@@ -115,16 +115,16 @@ async def choose(settings: Settings, tiers: Mapping[str, Tier], local_urls: Sequ
         CredentialsError: A named model needs a key that is not there.
         ModelError: The server the user named cannot be asked for its models.
     """
-    named = {role: parse_model(text) for role, text in settings.role_models.items() if _is_named(text)}
+    named = {role: parse_model(text) for role, text in setup.role_models.items() if _is_named(text)}
     if tiers.keys() <= named.keys():
         default = _Default(lambda _tier: ModelRef(OFFLINE, OFFLINE), "every role has a model of its own")
-    elif _is_named(settings.model):
-        model = parse_model(settings.model)
+    elif _is_named(setup.model):
+        model = parse_model(setup.model)
         default = _Default(lambda _tier: model, f"{model} was asked for")
     else:
-        default = await _automatic(settings, local_urls)
+        default = await _automatic(setup, local_urls)
     models = {role: named.get(role) or default.model_of(tier) for role, tier in tiers.items()}
-    lacking = _without_access(settings, models.values(), default.openai_url)
+    lacking = _without_access(setup, models.values(), default.openai_url)
     url = await _local_url(lacking, local_urls) if lacking else default.openai_url
     return Choice(models, default.why, url)
 
@@ -133,31 +133,30 @@ def _is_named(text: str) -> bool:
     return text.strip() not in {"", AUTO}
 
 
-async def _automatic(settings: Settings, local_urls: Sequence[str]) -> _Default:
+async def _automatic(setup: ModelSetup, local_urls: Sequence[str]) -> _Default:
     """Take the first that is at hand: Anthropic's key, OpenAI's key or URL, a local server, offline."""
-    services, secrets = settings.services, settings.secrets
-    is_elsewhere = bool(services.openai_url) and not is_official(services.openai_url)
-    has_openai = is_elsewhere or _is_set(secrets.openai_key)
-    names_openai = bool(settings.openai_model) and not settings.anthropic_model and has_openai
-    if (_is_set(secrets.anthropic_key) or services.anthropic_url) and not names_openai:
-        given = "ANTHROPIC_API_KEY" if _is_set(secrets.anthropic_key) else "ANTHROPIC_BASE_URL"
-        return _named(ANTHROPIC, settings.anthropic_model, given) or _by_tier(ANTHROPIC, f"{given} is set")
+    is_elsewhere = bool(setup.openai_url) and not is_official(setup.openai_url)
+    has_openai = is_elsewhere or _is_set(setup.openai_key)
+    names_openai = bool(setup.openai_model) and not setup.anthropic_model and has_openai
+    if (_is_set(setup.anthropic_key) or setup.anthropic_url) and not names_openai:
+        given = "ANTHROPIC_API_KEY" if _is_set(setup.anthropic_key) else "ANTHROPIC_BASE_URL"
+        return _named(ANTHROPIC, setup.anthropic_model, given) or _by_tier(ANTHROPIC, f"{given} is set")
     if is_elsewhere:
-        check_url(services.openai_url, "OPENAI_BASE_URL")
-        named = _named(OPENAI, settings.openai_model, "OPENAI_BASE_URL")
-        return named or _first_of(await list_models(services.openai_url, secrets.openai_key, network=settings.network))
+        check_url(setup.openai_url, "OPENAI_BASE_URL")
+        named = _named(OPENAI, setup.openai_model, "OPENAI_BASE_URL")
+        return named or _first_of(await list_models(setup.openai_url, setup.openai_key, network=setup.network))
     if has_openai:
-        named = _named(OPENAI, settings.openai_model, "OPENAI_API_KEY")
+        named = _named(OPENAI, setup.openai_model, "OPENAI_API_KEY")
         return named or _by_tier(OPENAI, "OPENAI_API_KEY is set")
-    return await _local(settings, local_urls)
+    return await _local(setup, local_urls)
 
 
-async def _local(settings: Settings, local_urls: Sequence[str]) -> _Default:
+async def _local(setup: ModelSetup, local_urls: Sequence[str]) -> _Default:
     """Take a server on this machine, with the model that OPENAI_MODEL names where it has that; else offline."""
     server = await find_local_server(local_urls)
     if server is None:
         return _always(ModelRef(OFFLINE, OFFLINE), _nothing_found(local_urls))
-    name = settings.openai_model if settings.openai_model in server.models else server.models[0]
+    name = setup.openai_model if setup.openai_model in server.models else server.models[0]
     found = _always(ModelRef(OPENAI, name), f"a server answers at {server.url}")
     return _Default(found.model_of, found.why, server.url)
 
@@ -188,13 +187,12 @@ def _always(model: ModelRef, why: str) -> _Default:
     return _Default(lambda _tier: model, why)
 
 
-def _without_access(settings: Settings, models: Iterable[ModelRef], local_url: str) -> list[ModelRef]:
+def _without_access(setup: ModelSetup, models: Iterable[ModelRef], local_url: str) -> list[ModelRef]:
     """Return the models whose provider cannot be asked: no key, and no other server that may do without."""
-    services, secrets = settings.services, settings.secrets
-    openai_url = local_url or services.openai_url
+    openai_url = local_url or setup.openai_url
     has_access = {
-        ANTHROPIC: _is_set(secrets.anthropic_key) or bool(services.anthropic_url),
-        OPENAI: _is_set(secrets.openai_key) or (bool(openai_url) and not is_official(openai_url)),
+        ANTHROPIC: _is_set(setup.anthropic_key) or bool(setup.anthropic_url),
+        OPENAI: _is_set(setup.openai_key) or (bool(openai_url) and not is_official(openai_url)),
         OFFLINE: True,
     }
     return [model for model in models if not has_access[model.vendor]]

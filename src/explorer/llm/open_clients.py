@@ -9,6 +9,7 @@ from explorer.errors import ConfigError
 from explorer.llm.advice import Advised
 from explorer.llm.anthropic_messages import AnthropicClient
 from explorer.llm.hosts import is_official
+from explorer.llm.model_setup import ModelSetup
 from explorer.llm.models import ANTHROPIC, OFFLINE, OPENAI, OPENAI_CHAT, OPENAI_RESPONSES, ModelRef
 from explorer.llm.openai_chat import OpenAIClient
 from explorer.llm.openai_responses import ResponsesClient
@@ -16,7 +17,6 @@ from explorer.llm.options import ClientOptions, Timeouts, check_url
 from explorer.llm.retry import Contact, RateGate, Timing
 from explorer.llm.warming import WarmingClient
 from explorer.messages import LLMClient
-from explorer.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +40,22 @@ class Clients:
     """One adapter per provider, and one gate per model. Only the SDKs that are needed are imported.
 
     Args:
-        settings: Keys, URLs and limits.
-        openai_url: Over the settings' own: the local server that `choose` found.
+        setup: Keys, URLs and prices.
+        openai_url: Over the setup's own: the local server that `choose` found.
         offline: Answers for the provider `offline`.
         patience: With a reply, and between attempts.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        setup: ModelSetup,
         *,
         openai_url: str = "",
         offline: LLMClient | None = None,
         patience: Patience | None = None,
     ) -> None:
-        self._settings = settings
-        self._openai_url = openai_url or settings.services.openai_url
+        self._setup = setup
+        self._openai_url = openai_url or setup.openai_url
         self._offline = offline
         self._given = patience
         self._patience = patience or Patience()
@@ -103,10 +103,8 @@ class Clients:
     def gate_for(self, model: ModelRef) -> RateGate:
         """Return the gate that all requests for a model share; a run has one key per provider."""
         if model not in self._gates:
-            # The orchestrator asks beside its helpers.
-            limit = self._settings.limits.max_parallel_agents + 1
             contact = self._contacts.setdefault(model.vendor, Contact())
-            self._gates[model] = RateGate(limit, self.timing, contact=contact)
+            self._gates[model] = RateGate(self._setup.max_parallel_requests, self.timing, contact=contact)
         return self._gates[model]
 
     def expect(self, models: Iterable[str]) -> None:
@@ -120,15 +118,14 @@ class Clients:
             self._contacts[ModelRef(provider, name).vendor] = Contact(has_brought_turn=True)
 
     def _open(self, model: ModelRef, api: str) -> LLMClient:
-        secrets = self._settings.secrets
         if api == ANTHROPIC:
-            url = self._settings.services.anthropic_url
+            url = self._setup.anthropic_url
             options = self._options(url, "ANTHROPIC_BASE_URL", self._patience.timeouts)
-            client, has_cache = AnthropicClient(replace(options, key=secrets.anthropic_key)), True
+            client, has_cache = AnthropicClient(replace(options, key=self._setup.anthropic_key)), True
         elif api in {OPENAI_RESPONSES, OPENAI_CHAT}:
             options = self._options(self._openai_url, "OPENAI_BASE_URL", self._openai_timeouts(api))
             kind = ResponsesClient if api == OPENAI_RESPONSES else OpenAIClient
-            client, has_cache = kind(replace(options, key=secrets.openai_key)), self._is_openai
+            client, has_cache = kind(replace(options, key=self._setup.openai_key)), self._is_openai
         elif self._offline is not None and api == OFFLINE:
             return self._offline
         else:
@@ -147,6 +144,4 @@ class Clients:
     def _options(self, base_url: str, setting: str, timeouts: Timeouts) -> ClientOptions:
         if base_url:
             check_url(base_url, setting)
-        return ClientOptions(
-            base_url=base_url, timeouts=timeouts, price=self._settings.price, network=self._settings.network
-        )
+        return ClientOptions(base_url=base_url, timeouts=timeouts, price=self._setup.price, network=self._setup.network)

@@ -1,8 +1,8 @@
 """Which search engines are asked, in which order, and why: by what is configured."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 
 from explorer.errors import ConfigError, CredentialsError
@@ -19,7 +19,6 @@ from explorer.net.searxng import SearxngSearch
 from explorer.net.service_call import CallRules
 from explorer.net.tavily import RULES as TAVILY_RULES
 from explorer.net.tavily import TavilySearch
-from explorer.settings import SEARCH_ENGINES, Settings
 
 KEYLESS = "tavily-keyless"
 VARIABLES = {
@@ -29,15 +28,24 @@ VARIABLES = {
     "searxng": "EXPLORER_SEARXNG_URL",
 }
 """What brings each engine, in the order in which they are asked."""
-ADDRESSES = {
-    "tavily": "tavily_url",
-    KEYLESS: "tavily_url",
-    "brave": "brave_url",
-    "exa": "exa_url",
-    "searxng": "searxng_url",
-}
-"""Where each engine's address is in the settings' services; `ddgs` has none."""
+ENGINES = ("auto", *VARIABLES, "ddgs")
+"""What an engine may be asked for as."""
 DDGS_WAY = "EXPLORER_SEARCH=ddgs"
+
+
+@dataclass(frozen=True)
+class SearchSetup:
+    """Which engine is asked for, and how each is reached."""
+
+    engine: str = "auto"
+    """One of `ENGINES`."""
+    keys: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """By engine; empty: there is none."""
+    urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By engine."""
+    caller: Caller = field(default_factory=Caller)
+    is_sample: bool = False
+    """The sample day, which has no web search."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class SearchPlan:
 
 
 def plan_search(
-    settings: Settings, has_module: Callable[[str], bool] = lambda name: find_spec(name) is not None
+    setup: SearchSetup, has_module: Callable[[str], bool] = lambda name: find_spec(name) is not None
 ) -> SearchPlan:
     """Plan without opening anything.
 
@@ -61,17 +69,17 @@ def plan_search(
     Raises:
         ConfigError: The engine set by name cannot be used.
     """
-    if settings.is_sample:
+    if setup.is_sample:
         return SearchPlan((), "the sample day has no web search", "")
-    ready = [name for name in VARIABLES if _is_set(name, settings)]
+    ready = [name for name in VARIABLES if _is_set(name, setup)]
     missing = ", ".join(VARIABLES[name] for name in VARIABLES if name not in ready)
-    if settings.search == "auto":
+    if setup.engine == "auto":
         more = f"{missing}, {DDGS_WAY}" if missing else DDGS_WAY
         engines = (*ready, *(() if "tavily" in ready else (KEYLESS,)))
         first = f"{VARIABLES[ready[0]]} is set" if ready else "nothing else is configured"
         others = f"; when it fails, {', then '.join(engines[1:])}" if engines[1:] else ""
         return SearchPlan(engines, f"{first}{others}", more)
-    name = settings.search
+    name = setup.engine
     _check(name, is_ready=name in ready, has_module=has_module)
     engine = KEYLESS if name == "tavily" and name not in ready else name
     return SearchPlan(
@@ -79,7 +87,7 @@ def plan_search(
     )
 
 
-def choose_search(settings: Settings, pause: Callable[[float], Awaitable[object]] = asyncio.sleep) -> SearchChain:
+def choose_search(setup: SearchSetup, pause: Callable[[float], Awaitable[object]] = asyncio.sleep) -> SearchChain:
     """The engines that are configured, behind one port; nothing is sent before the first search.
 
     `pause` waits between attempts.
@@ -87,24 +95,18 @@ def choose_search(settings: Settings, pause: Callable[[float], Awaitable[object]
     Raises:
         ConfigError: The engine set by name cannot be used.
     """
-    plan = plan_search(settings)
-    return SearchChain([_made(name, settings, pause) for name in plan.engines], plan.more)
+    plan = plan_search(setup)
+    return SearchChain([_made(name, setup, pause) for name in plan.engines], plan.more)
 
 
-def _is_set(name: str, settings: Settings) -> bool:
-    keys = settings.secrets
-    values = {
-        "tavily": keys.tavily_key.get_secret_value(),
-        "brave": keys.brave_key.get_secret_value(),
-        "exa": keys.exa_key.get_secret_value(),
-        "searxng": settings.services.searxng_url,
-    }
-    return bool(values[name])
+def _is_set(name: str, setup: SearchSetup) -> bool:
+    """Whether an engine has what brings it: a key, or an address where it needs none."""
+    return bool(setup.urls.get(name) if name == "searxng" else setup.keys.get(name))
 
 
 def _check(name: str, *, is_ready: bool, has_module: Callable[[str], bool]) -> None:
-    if name not in SEARCH_ENGINES:
-        raise ConfigError(f"there is no search engine {name!r}", hint=f"one of {', '.join(SEARCH_ENGINES)}")
+    if name not in ENGINES:
+        raise ConfigError(f"there is no search engine {name!r}", hint=f"one of {', '.join(ENGINES)}")
     if name == "ddgs" and not has_module("ddgs"):
         raise ConfigError(
             "search is set to ddgs, which is not installed",
@@ -118,23 +120,18 @@ def _check(name: str, *, is_ready: bool, has_module: Callable[[str], bool]) -> N
         raise ConfigError("search is set to searxng, but its address is missing", hint=hint)
 
 
-def _made(name: str, settings: Settings, pause: Callable[[float], Awaitable[object]]) -> WebSearch:
-    services, keys = settings.services, settings.secrets
-
-    caller = Caller(settings.network, settings.contact)
+def _made(name: str, setup: SearchSetup, pause: Callable[[float], Awaitable[object]]) -> WebSearch:
+    key, url = setup.keys.get(name, ""), setup.urls.get(name, "")
 
     def patient(rules: CallRules) -> CallRules:
-        return replace(rules, pause=pause, caller=caller)
-
-    def tavily(key: str) -> WebSearch:
-        return TavilySearch(key, services.tavily_url, rules=patient(TAVILY_RULES))
+        return replace(rules, pause=pause, caller=setup.caller)
 
     makers: dict[str, Callable[[], WebSearch]] = {
-        "tavily": lambda: tavily(keys.tavily_key.get_secret_value()),
-        KEYLESS: lambda: tavily(""),
-        "brave": lambda: BraveSearch(keys.brave_key.get_secret_value(), services.brave_url, rules=patient(BRAVE_RULES)),
-        "exa": lambda: ExaSearch(keys.exa_key.get_secret_value(), services.exa_url, rules=patient(EXA_RULES)),
-        "searxng": lambda: SearxngSearch(services.searxng_url, rules=patient(SEARXNG_RULES)),
-        "ddgs": lambda: DdgsSearch(network=settings.network),
+        "tavily": lambda: TavilySearch(key, url, rules=patient(TAVILY_RULES)),
+        KEYLESS: lambda: TavilySearch("", url, rules=patient(TAVILY_RULES)),
+        "brave": lambda: BraveSearch(key, url, rules=patient(BRAVE_RULES)),
+        "exa": lambda: ExaSearch(key, url, rules=patient(EXA_RULES)),
+        "searxng": lambda: SearxngSearch(url, rules=patient(SEARXNG_RULES)),
+        "ddgs": lambda: DdgsSearch(network=setup.caller.network),
     }
     return makers[name]()
