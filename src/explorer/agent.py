@@ -59,6 +59,8 @@ class AgentRoom:
     """What the run has to say before a request: budget notes, words from outside, an end."""
     window_tokens: int | None = DEFAULT_WINDOW_TOKENS
     """Of the model; None for one that needs everything it was told."""
+    shortened: Callable[[AgentState, Hold], Decision | None] = lambda _state, _hold: None
+    """What the run has to say once it is known how long the next reply may be."""
     standing: Callable[[AgentState], str] = lambda _state: ""
     """What the run knows that an agent has to know when its old exchanges are left out."""
     review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
@@ -104,7 +106,7 @@ async def _ask(state: AgentState, room: AgentRoom) -> None:
         return
     payment = Payment(Terms(account, room.worst_cost, room.calls.record, room.window_tokens), hold, input_tokens)
     try:
-        decision = await room.advise(state) if hold.has_waited and state.summing_at is None else None
+        decision = await _before_sending(state, room, hold)
         event = await _turn(state, room, hold, payment) if decision is None else decision.event(state.agent)
     except NoRoomError:
         return  # Room for a further attempt is waited for where room is always waited for.
@@ -116,6 +118,13 @@ async def _ask(state: AgentState, room: AgentRoom) -> None:
     finally:
         payment.close()
     await room.calls.record(event)
+
+
+async def _before_sending(state: AgentState, room: AgentRoom, hold: Hold) -> Decision | None:
+    """What is to be done instead of sending what room is reserved for; None: send it."""
+    if state.summing_at is not None:
+        return None
+    return (await room.advise(state) if hold.has_waited else None) or room.shortened(state, hold)
 
 
 def _after_fault(state: AgentState, room: AgentRoom, error: ModelError) -> Decision | None:

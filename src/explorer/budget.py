@@ -1,8 +1,8 @@
 """What a run may use up: a tree of accounts, where room is reserved before a request and settled after it.
 
 Reserving is what keeps many helpers asking at once from overshooting: a request whose worst case does not fit is
-not sent before others have given back what they did not need. The exploration gets its limits less a slice that
-only the report may spend.
+not sent before others have given back what they did not need. The exploration gets its limits less what only the
+report may spend.
 """
 
 import asyncio
@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 from loguru import logger
 
 from explorer.limits import Limits
+from explorer.reply_length import reply_lengths
+from explorer.report_reserve import ReportReserve, held_back
 from explorer.stopping import StopEvent
 
 EXPLORATION_SHARE = 0.95
-"""Of money, tokens and steps; the rest is held back for the report."""
+"""Of the steps; the rest is held back for the report."""
 EXPLORATION_TIME_SHARE = 0.85
 """Of the time; writing a report takes a few turns."""
 REPORT_STEPS = 8
@@ -23,8 +25,6 @@ REPORT_STEPS = 8
 REPORT_CALLS = 12
 """A report's writer reads a few files, writes, and the orchestrator looks and finishes."""
 NOTE_SHARES = (0.70, 0.85)
-MIN_OUTPUT_TOKENS = 1_024
-"""A reply with less room than this is not worth asking for."""
 
 WorstCost = Callable[[int, int], float]
 """USD of a request with so many input and output tokens at most; 0.0 when no price is known."""
@@ -105,13 +105,11 @@ class Account:
 
     def _is_only_held(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> bool:
         """Whether the longest reply that fits beside what is used does not fit beside what is reserved, too."""
-        output_tokens = max_output_tokens
-        while output_tokens >= MIN_OUTPUT_TOKENS:
+        for output_tokens in reply_lengths(max_output_tokens):
             need = Amount(1, input_tokens + output_tokens, worst_cost(input_tokens, output_tokens))
             lacking = self.lacking(need)
             if not lacking or not self.lacking(need, is_settled=True):
                 return bool(lacking)
-            output_tokens //= 2
         return False
 
     def hold(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> Hold | str:
@@ -125,16 +123,16 @@ class Account:
         Returns:
             The reservation, or the name of the limit that has no room: `steps`, `tokens` or `cost`.
         """
-        output_tokens = max_output_tokens
-        while True:
+        lacking = ""
+        for output_tokens in reply_lengths(max_output_tokens):
             amount = Amount(1, input_tokens + output_tokens, worst_cost(input_tokens, output_tokens))
             lacking = self.lacking(amount)
             if not lacking:
                 self._move(amount)
                 return Hold(amount, output_tokens)
-            output_tokens //= 2
-            if lacking == "steps" or output_tokens < MIN_OUTPUT_TOKENS:
-                return lacking
+            if lacking == "steps":
+                break
+        return lacking
 
     def settle(self, hold: Hold, used: Amount) -> None:
         """Give a reservation back and book what was really used."""
@@ -205,7 +203,7 @@ class CallCount:
 class Budget:
     """One run's accounts, its clock, and whether it is winding down."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+    def __init__(self, limits: Limits, clock: Callable[[], float], reserve: ReportReserve | None = None) -> None:
         self.limits = limits
         self._clock = clock
         self._started = clock()
@@ -214,7 +212,7 @@ class Budget:
         """The user's order to stop."""
         self.root = Account("run", None, limits.max_steps, limits.max_tokens, limits.max_cost_usd)
         self.calls = CallCount(limits.max_tool_calls)
-        self.exploration = Account("exploration", self.root, *_less_the_report(limits))
+        self.exploration = Account("exploration", self.root, *_less_the_report(limits, reserve or ReportReserve()))
 
     @property
     def seconds_used(self) -> float:
@@ -236,11 +234,11 @@ class Budget:
         return None if limit is None else max(0.001, limit * EXPLORATION_TIME_SHARE - self.seconds_used)
 
     def share_used(self) -> float:
-        """The largest used share of any limit, time included."""
+        """The largest used share of what the exploration may use, time included."""
         limit = self.limits.max_time_s
         time_share = self.seconds_used / limit if limit else 0.0
         call_share = self.calls.made / self.calls.limit if self.calls.limit else 0.0
-        return max(time_share, call_share, self.root.share_used())
+        return max(time_share, call_share, self.exploration.share_used())
 
     def wind_down(self, reason: str) -> None:
         """From now on only the report is worked on. The first reason stays."""
@@ -267,13 +265,16 @@ class Budget:
         return self._wind_down
 
 
-def _less_the_report(limits: Limits) -> tuple[int | None, int | None, float | None]:
+def _less_the_report(limits: Limits, reserve: ReportReserve) -> tuple[int | None, int | None, float | None]:
     """The limits of the exploration: at least two steps are held back for the report, eight where there are enough."""
     steps = None
     if limits.max_steps is not None:
         share = round(limits.max_steps * (1 - EXPLORATION_SHARE))
-        held_back = max(2, share, min(REPORT_STEPS, limits.max_steps // 4))
-        steps = max(1, limits.max_steps - held_back)
-    tokens = None if limits.max_tokens is None else int(limits.max_tokens * EXPLORATION_SHARE)
-    cost = None if limits.max_cost_usd is None else limits.max_cost_usd * EXPLORATION_SHARE
-    return steps, tokens, cost
+        last = max(2, share, min(REPORT_STEPS, limits.max_steps // 4))
+        steps = max(1, limits.max_steps - last)
+    tokens, cost = limits.max_tokens, limits.max_cost_usd
+    return (
+        steps,
+        None if tokens is None else int(tokens - held_back(tokens, reserve.tokens)),
+        None if cost is None else cost - held_back(cost, reserve.cost_usd),
+    )

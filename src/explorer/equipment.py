@@ -9,7 +9,7 @@ from explorer.budget import WorstCost
 from explorer.context import DEFAULT_WINDOW_TOKENS
 from explorer.default_limits import Pricing, with_defaults
 from explorer.errors import ConfigError, CredentialsError
-from explorer.events import Source
+from explorer.events import ORCHESTRATOR, Source
 from explorer.evidence import SourceDraft, Store
 from explorer.llm.effort import check_effort
 from explorer.llm.exchange import is_loopback
@@ -24,8 +24,9 @@ from explorer.model_options import EVERY_ROLE, Price, Tier
 from explorer.outbound import check_network
 from explorer.outside import Outside
 from explorer.paying import PaidClient
-from explorer.prompts import PromptLoader, Role, built_in_roles
+from explorer.prompts import PromptLoader, Role, built_in_roles, report_writers
 from explorer.report import SAMPLE_FLAG
+from explorer.report_reserve import ReportReserve, report_reserve
 from explorer.sandbox.choosing import Sandbox, choose_sandbox
 from explorer.settings import Settings
 from explorer.settings_parts import model_setup
@@ -228,6 +229,13 @@ def worst_cost(ref: ModelRef, settings: Settings) -> WorstCost:
         # Nothing is held back for money then, and looking up a price takes longer than all else before a request.
         return lambda _input_tokens, _output_tokens: 0.0
     return worst
+
+
+def reserve_for_report(settings: Settings, roles: Mapping[str, Role], choice: Choice) -> ReportReserve:
+    """What writing the report can take of the limits, with the models that are to write it."""
+    costs = {role: worst_cost(ref, settings) for role, ref in choice.models.items()}
+    writers = [costs[role] for role in report_writers(roles)]
+    return report_reserve(writers, costs[ORCHESTRATOR], counts_tokens=settings.limits.max_tokens is not None)
 
 
 def pricing_of(ref: ModelRef, settings: Settings) -> Pricing:

@@ -87,6 +87,10 @@ class SessionConfigured(Event):
     shell_why: str
     limits: dict[str, LimitInUse]
     """By their names in the settings."""
+    report_cost_usd: float = Field(default=0.0, exclude_if=lambda usd: not usd)
+    """What writing the report can cost with these models; 0 where money is not limited."""
+    report_tokens: int = Field(default=0, exclude_if=lambda tokens: not tokens)
+    """The same in tokens, where they are limited."""
 
 
 class RoleLoaded(Event):

@@ -45,12 +45,13 @@ from explorer.llm.retry import WaitLimits
 from explorer.net.seen_links import SeenLinks
 from explorer.net.since import zone_named
 from explorer.pacing import reviewed
+from explorer.prompts import report_writers
 from explorer.provenance import write_files_index
 from explorer.settings import Settings
 from explorer.shell_room import ShellRoom, open_shell
 from explorer.since_run import SINCE_FILES, earlier_addresses, words_on_earlier, write_changes
 from explorer.stopping import REPORT_S, repeating
-from explorer.team import WRITER, Team, TeamParts
+from explorer.team import Team, TeamParts
 from explorer.tool import Tool
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
@@ -191,6 +192,7 @@ class Life:
         ]
         seen = self._seen_links(equipment, workspace)
         found = equipment.tools(evidence.store, seen.check)
+        for_report = {ORCHESTRATOR, *report_writers(equipment.roles)}
         equipment.clients.expect(self.fold.answered_by)
         outside = {name: WithRemarks(tool, sources) for name, tool in found.items()}
         return Team(
@@ -198,7 +200,9 @@ class Life:
                 roles=equipment.roles,
                 tools={**{tool.name: tool for tool in own}, **outside},
                 absent=equipment.absent,
-                model_of=lambda role: equipment.model_of(role, self._failed, self._waits(role, budget)),
+                model_of=lambda role: equipment.model_of(
+                    role, self._failed, self._waits(budget, is_for_report=role in for_report)
+                ),
                 workspace=workspace,
                 fold=self.fold,
                 record=self.record,
@@ -228,9 +232,8 @@ class Life:
         search = SearchRunsTool(Past(self.folder.parent, run, library), evidence.store)
         return [*library_tools(Desk(library, run, sources, evidence.store)), search]
 
-    def _waits(self, role: str, budget: Budget) -> WaitLimits:
+    def _waits(self, budget: Budget, *, is_for_report: bool) -> WaitLimits:
         """How long a role's agents wait for their model: helpers no longer than there is exploring."""
-        is_for_report = role in {ORCHESTRATOR, WRITER}
         return WaitLimits(
             lambda: budget.seconds_left,
             self.settings.limits.max_outage_s,

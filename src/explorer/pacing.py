@@ -9,6 +9,7 @@ from explorer.errors import ModelError, ModelFault
 from explorer.events import ORCHESTRATOR, Status
 from explorer.history import AgentState, call_key
 from explorer.messages import Results, StopKind, ToolCall, Turn
+from explorer.reply_length import SHORT_REPLY_MARKS
 
 MAX_PAUSES = 5
 MAX_CUT_REPLIES = 2
@@ -99,6 +100,19 @@ def after_fault(state: AgentState, error: ModelError) -> Decision | None:
 def reply_tokens(state: AgentState, usual: int) -> int:
     """How long the next reply may be: twice the usual right after the first cut one, where the model takes that."""
     return 2 * usual if _is_stretched(state) else usual
+
+
+def short_reply_note(state: AgentState, max_output_tokens: int) -> Note | None:
+    """For who writes the report: that its replies are short now, once for each mark the length has fallen below."""
+    mark = next((one for one in SHORT_REPLY_MARKS if max_output_tokens < one), None)
+    reason = f"short_replies_{mark}"
+    if mark is None or reason in state.notes:
+        return None
+    return Note(
+        reason,
+        f"Little is left of this run's limits: a reply of yours may have {max_output_tokens:,} tokens now, reasoning "
+        "and calls included, and one that is longer is lost. Write report.md with what matters most, well within that.",
+    )
 
 
 def _is_stretched(state: AgentState) -> bool:
@@ -211,7 +225,8 @@ def budget_note(state: AgentState, budget: Budget) -> Note | None:
     for mark in reversed(NOTE_SHARES):
         reason = f"budget_{round(mark * 100)}"
         if share >= mark and not any(given in state.notes for given in _later_notes(mark)):
-            return Note(reason, f"About {round(share * 100)} % of this run's limits are used up. Plan for the end.")
+            spent = f"About {round(share * 100)} % of what this run may use before its report is used up."
+            return Note(reason, f"{spent} Plan for the end.")
     return None
 
 

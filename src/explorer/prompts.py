@@ -12,6 +12,8 @@ from explorer.errors import ConfigError
 from explorer.events import ORCHESTRATOR
 from explorer.model_options import Effort, Tier
 
+WRITER = "writer"
+"""A role of this name writes the report, unless its file says otherwise."""
 CALL_AGENT = "call_agent"
 MAX_ROLE_FILE_BYTES = 256 * 1024
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -41,6 +43,8 @@ class Role(BaseModel):
     effort: Effort | Literal[""] = ""
     """How much its model is to reason; empty: as the vendor has it."""
     limits: RoleLimits = RoleLimits()
+    writes_report: bool | None = None
+    """Whether its agents write the report: what is held back of the limits is for them. None: by the role's name."""
     prompt: str
     path: Path
 
@@ -140,6 +144,14 @@ def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
                 raise ConfigError(f"{role.path}: there is no tool {name!r}", hint=f"edit its tools; known are: {known}")
         if CALL_AGENT in role.tools and role.name != ORCHESTRATOR:
             raise ConfigError(f"{role.path}: only the orchestrator may call helpers", hint="remove call_agent from it")
+
+
+def report_writers(roles: Mapping[str, Role]) -> frozenset[str]:
+    """The names of the helpers that write the report."""
+    helpers = (role for role in roles.values() if role.name != ORCHESTRATOR)
+    return frozenset(
+        role.name for role in helpers if role.writes_report or (role.writes_report is None and role.name == WRITER)
+    )
 
 
 def helper_lines(roles: Mapping[str, Role]) -> str:

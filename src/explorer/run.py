@@ -16,7 +16,7 @@ from explorer import __version__
 from explorer.budget import Budget
 from explorer.conclusion import Conclusion, report_path
 from explorer.corpus.inputs import InputFile, parsed_texts, read_inputs
-from explorer.equipment import Equipment, open_equipment
+from explorer.equipment import Equipment, open_equipment, reserve_for_report
 from explorer.errors import ConfigError
 from explorer.events import AnyEvent, RunStarted, Status
 from explorer.fold import Fold
@@ -275,7 +275,7 @@ async def _live(
         if isinstance(asked, RunStarted):
             await record(asked)
         await record(session_configured(equipment, fold, reasons))
-        budget = Budget(settings.limits, extras.clock)
+        budget = Budget(settings.limits, extras.clock, reserve_for_report(settings, equipment.roles, equipment.choice))
         extras.stop.attach(budget)
         life = Life(workspace, settings, extras.now, extras.clock, fold, record, records)
         with ReportGuard(fold, workspace, settings.language, lambda: extras.stop.cut):

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from loguru import logger
 
-from explorer.equipment import JUDGE, Equipment, effort_of
+from explorer.equipment import JUDGE, Equipment, effort_of, reserve_for_report
 from explorer.events import LimitInUse, ModelInUse, SessionConfigured
 from explorer.fold import Fold
 from explorer.limits import Limits
@@ -41,6 +41,7 @@ def session_configured(equipment: Equipment, fold: Fold, reasons: SessionReasons
     plan = plan_search(search_setup(equipment.settings))
     confinement = equipment.sandbox.confinement
     reader, reader_why = _reader(equipment.settings)
+    reserve = reserve_for_report(equipment.settings, equipment.roles, equipment.choice)
     session = SessionConfigured(
         models=_models(equipment, fold, reasons),
         search=plan.engines,
@@ -50,6 +51,8 @@ def session_configured(equipment: Equipment, fold: Fold, reasons: SessionReasons
         shell=str(confinement.tier) if confinement else "",
         shell_why=equipment.sandbox.why,
         limits={name: _limit(name, equipment, fold, reasons) for name in Limits.model_fields},
+        report_cost_usd=round(reserve.cost_usd, 6),
+        report_tokens=reserve.tokens,
     )
     _log(session)
     return session

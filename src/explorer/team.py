@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.agent import AgentRoom, Head, run_agent
-from explorer.budget import Account, Budget, WorstCost
+from explorer.budget import Account, Budget, Hold, WorstCost
 from explorer.calls import CallRoom, Record, Toolbox
 from explorer.context import DEFAULT_WINDOW_TOKENS, last_words
 from explorer.errors import ConfigError, ModelError, ToolError
@@ -24,8 +24,16 @@ from explorer.history import AgentState
 from explorer.inbox import Inbox, Order, OrderKind
 from explorer.messages import LLMClient, ToolCall
 from explorer.model_failure import concerns_run, failed_end, other_helpers, ways_to_retry
-from explorer.pacing import WRITING_TOOLS, Decision, Ending, Note, budget_note, refuse_repetition
-from explorer.prompts import CALL_AGENT, Role, check_roles, helper_lines
+from explorer.pacing import (
+    WRITING_TOOLS,
+    Decision,
+    Ending,
+    Note,
+    budget_note,
+    refuse_repetition,
+    short_reply_note,
+)
+from explorer.prompts import CALL_AGENT, Role, check_roles, helper_lines, report_writers
 from explorer.run_paths import refuse_engine_folder, refuse_report_folder
 from explorer.standing import standing
 from explorer.stopping import CALL_GRACE_S, StoppableClient, StoppedError
@@ -33,7 +41,6 @@ from explorer.tool import Effect, Tool, ToolResult
 from explorer.tools.call_agent import CallAgentArguments, CallAgentTool, Retry, handed_back, index_line
 from explorer.workspace import Workspace
 
-WRITER = "writer"
 CUT_OFF_BY_STOP = frozenset({Effect.PURE, Effect.EXTERNAL})
 """Effects of calls that the user's stop cuts off; commands are ended by the shell, which keeps what they wrote."""
 LIMIT_WORDS = {"calls": "tool call limit", "steps": "step limit", "tokens": "token limit", "cost": "cost limit"}
@@ -89,6 +96,8 @@ class Team:
         self._busy: set[str] = set()
         self._numbers: dict[str, int] = {}
         """By role, the latest number given: hundreds of helpers do not each count from one."""
+        self._writers = report_writers(parts.roles)
+        """The roles that write the report."""
         self._loading = asyncio.Lock()
         self._ordering = asyncio.Lock()
         self._tools = {**parts.tools, CALL_AGENT: CallAgentTool(self.help, helper_lines(parts.roles))}
@@ -131,7 +140,7 @@ class Team:
             return await self._run(state)
         except ModelError as error:
             models, over = self._parts.model_of, self._parts.budget.winding_down
-            if over and error.is_outage and state.role != WRITER:
+            if over and error.is_outage and state.role not in self._writers:
                 finished = AgentFinished(
                     agent=state.agent, status=Status.PARTIAL, reason=over, summary=last_words(state)
                 )
@@ -184,13 +193,15 @@ class Team:
             raise ToolError(f"there is no helper called {name!r}; your helpers: {', '.join(helpers)}")
         started = len(self._parts.fold.agents.keys() | self._busy) - 1
         most = self._parts.budget.limits.max_agents
-        has_writer = any(state.role == WRITER for state in self._parts.fold.agents.values())
-        if name != WRITER and not has_writer and most > 1 and started == most - 1 and WRITER in helpers:
+        has_writer = any(state.role in self._writers for state in self._parts.fold.agents.values())
+        is_kept = bool(self._writers) and not has_writer and most > 1 and started == most - 1
+        if is_kept and name not in self._writers:
+            writers = " or ".join(sorted(self._writers))
             raise ToolError(
-                f"this run may start {most} helpers; the last place is kept for the {WRITER}: "
+                f"this run may start {most} helpers; the last place is kept for the {writers}: "
                 "work with what there is, or give an earlier helper a further task by its agent_id"
             )
-        if started >= most and not (self._parts.budget.winding_down and name == WRITER):
+        if started >= most and not (self._parts.budget.winding_down and name in self._writers):
             raise ToolError(
                 f"this run may start {most} helpers, and has; work with what there is, "
                 "or give an earlier helper a further task by its agent_id"
@@ -259,7 +270,7 @@ class Team:
         stopping = self._parts.budget.stopping
         is_lead = state.role == ORCHESTRATOR
         # What the writer is asked for is what there is to wait for.
-        asks = state.role == WRITER
+        asks = state.role in self._writers
         client = model.client if asks else StoppableClient(model.client, stopping, may_ask=is_lead)
         room = AgentRoom(
             head=Head(model.name, loaded.system, loaded.tools, self._parts.fold.run_id, model.effort),
@@ -273,6 +284,7 @@ class Team:
             max_output_tokens=self._parts.max_output_tokens,
             clock=self._parts.clock,
             advise=self._advise,
+            shortened=self._shortened,
             window_tokens=model.window_tokens,
             standing=self._standing,
             review=self._parts.review,
@@ -312,12 +324,19 @@ class Team:
 
     def _account(self, role: str) -> Account:
         budget = self._parts.budget
-        return budget.root if budget.winding_down and role in {ORCHESTRATOR, WRITER} else budget.exploration
+        return budget.root if budget.winding_down and self._is_for_report(role) else budget.exploration
+
+    def _is_for_report(self, role: str) -> bool:
+        """Whether a role may use what is held back for the report."""
+        return role == ORCHESTRATOR or role in self._writers
+
+    def _shortened(self, state: AgentState, hold: Hold) -> Note | None:
+        return short_reply_note(state, hold.max_output_tokens) if state.role in self._writers else None
 
     def _without_room(self, state: AgentState, limit: str) -> Ending | None:
         was_winding_down = bool(self._parts.budget.winding_down)
         self._parts.budget.wind_down(LIMIT_WORDS[limit])
-        is_last = was_winding_down or state.role not in {ORCHESTRATOR, WRITER}
+        is_last = was_winding_down or not self._is_for_report(state.role)
         return Ending(Status.PARTIAL, LIMIT_WORDS[limit], "") if is_last else None
 
     async def _advise(self, state: AgentState) -> Decision | None:
@@ -325,7 +344,7 @@ class Team:
         budget = self._parts.budget
         if state.role == ORCHESTRATOR:
             return budget_note(state, budget)
-        if budget.winding_down and state.role != WRITER:
+        if budget.winding_down and state.role not in self._writers:
             return Ending(Status.PARTIAL, budget.winding_down, "")
         return self._parts.news(state)
 
@@ -355,28 +374,27 @@ class Team:
     def _gate(self, agent: str, call: ToolCall) -> str:
         state = self._parts.fold.agents[agent]
         reason = self._parts.budget.winding_down
-        if reason and state.role == ORCHESTRATOR and not _is_writing(call):
+        if reason and state.role == ORCHESTRATOR and not self._is_writing(call):
             return f"refused: the run is winding down ({reason}); only the report may be worked on"
         return refuse_repetition(state, call) or self._count(state, call)
 
     def _count(self, state: AgentState, call: ToolCall) -> str:
         """Count a call before it is made; why it is refused when the limit has no room for it."""
         budget = self._parts.budget
-        if budget.calls.take(for_report=state.role in {ORCHESTRATOR, WRITER} and _is_writing(call)):
+        if budget.calls.take(for_report=self._is_for_report(state.role) and self._is_writing(call)):
             return ""
         budget.wind_down(LIMIT_WORDS["calls"])
         return f"refused: this run may make {budget.calls.limit} tool calls, and has; end with what you have"
+
+    def _is_writing(self, call: ToolCall) -> bool:
+        if call.name == CALL_AGENT:
+            return (call.arguments or {}).get("agent_type") in self._writers
+        return call.name in WRITING_TOOLS
 
     async def _spill(self, key: str, text: str) -> str:
         path = f".explorer/outputs/{key}.txt"
         await asyncio.to_thread(self._parts.workspace.write_own, path, text)
         return path
-
-
-def _is_writing(call: ToolCall) -> bool:
-    if call.name == CALL_AGENT:
-        return (call.arguments or {}).get("agent_type") == WRITER
-    return call.name in WRITING_TOOLS
 
 
 def _steps(asked: CallAgentArguments, limit: int) -> int:

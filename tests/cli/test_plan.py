@@ -48,6 +48,27 @@ def test_a_plan_is_there_for_programs(here: Explorer) -> None:
     assert [line.split()[0] for line in page.splitlines() if line.endswith(" high")] == ["writer"]
 
 
+@pytest.mark.parametrize(
+    ("flag", "limit", "words"),
+    [
+        (
+            "--max-cost",
+            "0.5",
+            "max $0.5000 holds back $0.2500 for the report, which can take $0.6400 with these models",
+        ),
+        ("--max-cost", "1.27", "--max-cost 1.28 is enough for a whole one"),
+        ("--max-tokens", "90000", "max 90,000 tokens holds back 45,000 for the report, which can take 99,500"),
+        ("--max-cost", "1.28", ""),
+        ("--max-tokens", "199000", ""),
+    ],
+)
+def test_a_limit_too_small_for_a_report_is_named(here: Explorer, flag: str, limit: str, words: str) -> None:
+    """With what is held back, what a report can take, and the smallest limit that is enough."""
+    page = here("--dry-run", flag, limit, "q q", ANTHROPIC_API_KEY="k").stdout
+    assert words in page
+    assert ("for the report" in page) == bool(words)
+
+
 def test_the_smallest_of_the_bounds_counts() -> None:
     """Money, tokens at the dearest rate, or steps with a full window each."""
     assert bound(max_cost_usd=1.0) == (1.0, "the money limit itself; room for a request is reserved before it is sent")

@@ -66,6 +66,17 @@ def test_the_first_lines_name_models_search_shell_and_limits(here: Explorer, tmp
     assert json.loads(here("show", "latest", "--output-format", "json").stdout)["session"] == told
 
 
+def test_a_limit_too_small_for_a_report_is_named_first(here: Explorer) -> None:
+    """In the first lines, with the smallest limit that is enough; by the price the models have."""
+    with OpenAIServer(lambda _asked: Reply(calls=[("finish_exploration", {"summary": "."})])) as server:
+        words = ("--model", "openai:model-a", "--max-cost", "0.1", "--max-steps", "2", "--no-shell", "q q")
+        done = here(*words, OPENAI_BASE_URL=server.url, EXPLORER_PRICE="1/5")
+        said = " ".join(done.stderr.split())
+        assert "max $0.1000 holds back $0.0500 for the report, which can take $0.1375 with these models:" in said
+        assert "--max-cost 0.28 is enough for a whole one" in said
+        assert "enough for" not in here(*words, OPENAI_BASE_URL=server.url, EXPLORER_PRICE="0.1/0.5").stderr
+
+
 def test_the_service_that_learns_every_pages_address_is_named(here: Explorer) -> None:
     """With a reader set, or a key of Jina's alone, its host is on screen, in JSON and in `show`."""
     words = ("What?", "--model", "offline", "--max-steps", "1", "--no-shell", "--output-format", "json")

@@ -1,14 +1,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.stage import started
-from explorer.budget import EXPLORATION_SHARE, MIN_OUTPUT_TOKENS, Account, Amount, Budget, Hold
+from explorer.budget import Account, Amount, Budget, Hold
 from explorer.history import AgentState
 from explorer.pacing import budget_note
+from explorer.reply_length import MIN_OUTPUT_TOKENS, reply_lengths
+from explorer.report_reserve import report_reserve
 from explorer.settings import Limits
 from thoroughness import examples
 
@@ -32,6 +35,11 @@ def price(per_token: float) -> Callable[[int, int], float]:
 def free(_input: int, _output: int) -> float:
     """The worst cost of a model without a price."""
     return 0.0
+
+
+def dear(input_tokens: int, output_tokens: int) -> float:
+    """The worst cost of a strong model: $5 and $20 per million tokens."""
+    return (input_tokens * 5 + output_tokens * 20) / 1e6
 
 
 def fits(account: Account) -> bool:
@@ -92,12 +100,12 @@ def test_checking_without_reserving_overshoots() -> None:
 
 
 def test_a_reply_is_shortened_until_it_fits() -> None:
-    """Half as long, and half again, but never too short to be of use; the limit that lacks room is named."""
+    """By quarters and thirds, but never too short to be of use; the limit that lacks room is named."""
     account = Account("run", max_tokens=10_000)
     hold = account.hold(4_000, 16_000, free)
     assert isinstance(hold, Hold)
-    assert (hold.max_output_tokens, account.held.tokens) == (4_000, 8_000)
-    assert account.hold(1_000, 16_000, free) == "tokens"
+    assert (hold.max_output_tokens, account.held.tokens) == (6_000, 10_000)
+    assert account.hold(0, 16_000, free) == "tokens"
     dear = Account("run", max_cost_usd=0.10)
     hold = dear.hold(1_000, 16_000, price(10e-6))
     assert isinstance(hold, Hold)
@@ -133,20 +141,41 @@ def test_steps_are_held_back_for_the_report(max_steps: int) -> None:
     assert left >= min(2, max_steps - 1)
 
 
-def test_tokens_and_money_are_held_back_for_the_report() -> None:
-    """A twentieth of each is out of the exploration's reach."""
-    budget = Budget(Limits(max_tokens=1_000_000, max_cost_usd=2.0), Clock())
-    assert budget.exploration.max_tokens == 950_000
-    assert budget.exploration.max_cost_usd == pytest.approx(2.0 * EXPLORATION_SHARE)
+@pytest.mark.parametrize(
+    ("max_usd", "explored_usd"), [(0.10, 0.05), (0.50, 0.25), (1.00, 0.50), (2.00, 1.36), (10.0, 9.36), (100.0, 95.0)]
+)
+def test_what_a_report_can_cost_is_held_back(max_usd: float, explored_usd: float) -> None:
+    """What writing it takes at the dearest writer's price, at most half of the limit and at least a twentieth."""
+    reserve = report_reserve([price(1e-7), dear], dear, counts_tokens=True)
+    budget = Budget(Limits(max_tokens=1_000_000, max_cost_usd=max_usd), Clock(), reserve)
+    assert budget.exploration.max_cost_usd == pytest.approx(explored_usd)
+    assert budget.exploration.max_tokens == 1_000_000 - reserve.tokens
     assert budget.exploration.lacking(Amount(1, 960_000)) == "tokens"
     assert budget.root.lacking(Amount(1, 960_000)) == ""
+
+
+def test_without_prices_a_twentieth_is_held_back() -> None:
+    """Of tokens and of money."""
+    budget = Budget(Limits(max_tokens=1_000_000, max_cost_usd=2.0), Clock())
+    assert (budget.exploration.max_tokens, budget.exploration.max_cost_usd) == (950_000, pytest.approx(1.9))
+
+
+@given(st.integers(1, 200_000))
+def test_the_lengths_of_replies_fall_to_the_shortest_of_use(wished: int) -> None:
+    """From the wished one, none less than two thirds of the one before but the last."""
+    lengths = list(reply_lengths(wished))
+    assert lengths[0] == wished
+    assert lengths[-1] == min(wished, MIN_OUTPUT_TOKENS)
+    pairs = list(pairwise(lengths))
+    assert all(shorter < longer for longer, shorter in pairs)
+    assert all(shorter >= longer * 0.66 for longer, shorter in pairs)
 
 
 def test_an_earlier_life_is_booked() -> None:
     """A resumed run goes on with the room that is left; used up is used up."""
     budget = Budget(Limits(max_steps=10, max_tokens=50_000), Clock())
     budget.exploration.book(Amount(6, 40_000, 0.3))
-    assert budget.share_used() == pytest.approx(0.8)
+    assert budget.share_used() == pytest.approx(40_000 / 47_500)
     assert budget.exploration.lacking(Amount(steps=3)) == "steps"
     assert budget.exploration.lacking(Amount(steps=2)) == ""
     assert budget.root.used == Amount(6, 40_000, 0.3)

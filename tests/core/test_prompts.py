@@ -4,7 +4,7 @@ import pytest
 
 from explorer.errors import ConfigError
 from explorer.events import ORCHESTRATOR
-from explorer.prompts import MAX_ROLE_FILE_BYTES, PromptLoader, built_in_roles, load_role
+from explorer.prompts import MAX_ROLE_FILE_BYTES, PromptLoader, built_in_roles, load_role, report_writers
 
 GOOD = "---\nname: reader\ndescription: Reads.\ntools: [read_file]\n---\nYou read.\n"
 FAULTS = {
@@ -102,6 +102,22 @@ def test_later_folders_replace_roles_by_name(tmp_path: Path) -> None:
     assert list(roles) == [ORCHESTRATOR, "reader", "writer"]
     assert roles["writer"].prompt == "You write."
     assert roles["reader"].prompt == "You read."
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "writers"),
+    [
+        ("chronicler", "writes_report: true\n", {"writer", "chronicler"}),
+        ("chronicler", "", {"writer"}),
+        ("writer", "", {"writer"}),
+        ("writer", "writes_report: false\n", set[str]()),
+        ("orchestrator", "writes_report: true\n", {"writer"}),
+    ],
+)
+def test_a_role_file_says_who_writes_the_report(tmp_path: Path, name: str, more: str, writers: set[str]) -> None:
+    """By a field; without it a role called writer does, as in files that are older than the field."""
+    write(tmp_path, f"{name}.md", GOOD.replace("name: reader\n", f"name: {name}\n{more}"))
+    assert report_writers(PromptLoader([built_in_roles(), tmp_path]).roles()) == writers
 
 
 def test_folders_that_cannot_be_used_are_told(tmp_path: Path) -> None:

@@ -483,6 +483,22 @@ async def test_winding_down_leaves_only_writing(tmp_path: Path) -> None:
     assert stage.fold.steps <= 14
 
 
+async def test_a_role_of_another_name_writes_the_report(tmp_path: Path) -> None:
+    """What is held back is for the role whose file says that it writes the report, and for no other called writer."""
+    chronicler = role("chronicler", "write_file").model_copy(update={"writes_report": True})
+    writer = role("writer", "write_file").model_copy(update={"writes_report": False})
+    both = says("", help_from("writer", "Write."), help_from("chronicler", "Write."))
+    scripts: Scripts = {"orchestrator": [both, says("Done.")], "chronicler": WRITE}
+    stage = Stage(tmp_path, scripts, Limits(max_agents=0), {**ROLES, "writer": writer, "chronicler": chronicler})
+    stage.budget.wind_down("cost limit")
+    stage.budget.exploration.max_steps = 0
+    await stage.lead()
+    refused, written = stage.told()
+    assert refused == "refused: the run is winding down (cost limit); only the report may be worked on"
+    assert json.loads(written)["status"] == "complete"
+    assert contents(tmp_path)["report.md"] == REPORT
+
+
 async def test_a_writer_is_allowed_beyond_the_number_of_helpers(tmp_path: Path) -> None:
     """Once the run winds down, the report is worth one helper more than the limit."""
     scripts: Scripts = {"orchestrator": [says("", help_from("writer", "Write.")), says("Done.")], "writer": WRITE}

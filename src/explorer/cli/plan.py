@@ -9,9 +9,18 @@ from explorer.cli.figures import duration, money, size
 from explorer.cli.options import AskOptions
 from explorer.cli.output import emit, emit_json
 from explorer.cli.plain import one_line
-from explorer.cli.session_lines import NO_MODEL, OFFLINE
+from explorer.cli.session_lines import NO_MODEL, OFFLINE, tight_limit_words
 from explorer.cli.table import aligned
-from explorer.equipment import choose_judge, choose_models, effort_of, in_force, known_cost, list_price, load_roles
+from explorer.equipment import (
+    choose_judge,
+    choose_models,
+    effort_of,
+    in_force,
+    known_cost,
+    list_price,
+    load_roles,
+    reserve_for_report,
+)
 from explorer.llm.models import Choice, ModelRef
 from explorer.llm.prices import window_tokens
 from explorer.prompts import Role
@@ -138,6 +147,7 @@ def _page(plan: Plan) -> str:
         ("files", ", ".join(f"{name} ({size(count)})" for name, count in plan.files) or "none"),
         ("limits", ", ".join(_limit_words(limits.model_dump(), plan.origins))),
         ("at most", bound.words if bound.usd is None else f"{money(bound.usd)} = {bound.words}"),
+        *(("", words) for words in tight_limit_words(limits, reserve_for_report(settings, plan.roles, choice))),
         ("models", one_line(choice.why)),
     ]
     if any(ref.provider == OFFLINE for ref in choice.models.values()):

@@ -1,11 +1,14 @@
 """What a session works with, for people: the first lines of every run, and a page with all reasons."""
 
+import math
 import textwrap
 from collections.abc import Callable, Mapping
 
 from explorer.cli.figures import counted, duration, money
 from explorer.cli.plain import one_line
 from explorer.events import LimitInUse, ModelInUse, SessionConfigured
+from explorer.limits import Limits
+from explorer.report_reserve import ReportReserve, enough, held_back
 
 OFFLINE = "offline"
 """As the record has the stand-in for a model; not taken from the adapters, which are slow to import."""
@@ -38,6 +41,9 @@ def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
     parts += [f"pages read through {session.reader}"] * bool(session.reader)
     parts.append(f"shell {session.shell or 'none'}")
     words.append(", ".join([*parts, *limit_words(session.limits)]))
+    values = {name: limit.value for name, limit in session.limits.items() if name in Limits.model_fields}
+    reserve = ReportReserve(session.report_tokens, session.report_cost_usd)
+    words += tight_limit_words(Limits.model_validate(values), reserve)
     return [line for paragraph in words for line in _wrapped(paragraph, width)]
 
 
@@ -122,6 +128,27 @@ def _cost_words(limits: Mapping[str, LimitInUse]) -> str:
     if tokens is not None and tokens.value is not None:
         parts.append(f"{tokens.value:,} tokens ({_short_origin(tokens)})")
     return f"max {', '.join(parts)}" if parts else "no cost limit"
+
+
+def tight_limit_words(limits: Limits, reserve: ReportReserve) -> list[str]:
+    """For each limit that cannot hold back what a report can take: what is held back, and which limit is enough."""
+    found: list[str] = []
+    usd, tokens = limits.max_cost_usd, limits.max_tokens
+    if usd is not None and usd < (least := enough(reserve.cost_usd)):
+        held, needed = money(held_back(usd, reserve.cost_usd)), money(reserve.cost_usd)
+        # Rounded up to a cent, and not because of what floats lose.
+        found.append(_tight_words(money(usd), held, needed, f"--max-cost {math.ceil(least * 100 - 1e-6) / 100:.2f}"))
+    if tokens is not None and tokens < (least := enough(reserve.tokens)):
+        held, needed = f"{held_back(tokens, reserve.tokens):,.0f}", f"{reserve.tokens:,}"
+        found.append(_tight_words(f"{tokens:,} tokens", held, needed, f"--max-tokens {least:.0f}"))
+    return found
+
+
+def _tight_words(limit: str, held: str, needed: str, flag: str) -> str:
+    return (
+        f"max {limit} holds back {held} for the report, which can take {needed} with these models: it may have to be "
+        f"short; {flag} is enough for a whole one"
+    )
 
 
 def _origin(limit: LimitInUse) -> str:
