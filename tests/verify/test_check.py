@@ -4,6 +4,7 @@ import pytest
 
 from explorer.verify.check import check
 from explorer.verify.claims import Claim, Verdict, Verification
+from explorer.verify.haystack import haystack
 from explorer.verify.words import words_for_writer
 from verify.shelf import source
 
@@ -17,6 +18,14 @@ def _check(draft: str, text: str = TEXT, **facts: str) -> Verification:
 def _one(draft: str, text: str = TEXT, **facts: str) -> Claim:
     (claim,) = _check(draft, text, **facts).claims
     return claim
+
+
+def test_a_source_is_prepared_once_for_all_checks_of_a_draft() -> None:
+    """The same source with the same text is the same one; another text, or other facts, is looked into anew."""
+    ready = haystack(source("S1", TEXT), TEXT)
+    assert haystack(source("S1", TEXT), str(TEXT.encode(), "utf-8")) is ready
+    assert haystack(source("S1", "It cost $5."), "It cost $5.").text == "It cost $5."
+    assert haystack(source("S1", TEXT, title="Mills of 1999"), TEXT).plain.startswith("Mills of 1999")
 
 
 def test_only_the_cited_sentence_is_a_claim() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from explorer.events import Source
 from explorer.evidence import canonical_url, is_intact
 from explorer.verify.claims import MISSING_ID, Claim, Verdict, Verification
-from explorer.verify.haystack import Haystack
+from explorer.verify.haystack import Haystack, haystack
 from explorer.verify.looking import Cited, Look
 from explorer.verify.lookup import look_up
 from explorer.verify.parts import is_checkable
@@ -73,7 +73,7 @@ class _Shelf:
             return _Missing(identifier, f"the stored text of {identifier} is missing or cannot be read")
         if not is_intact(source, text):
             return _Missing(identifier, f"the stored text of {identifier} is not as it was stored (sha256)")
-        return Haystack(source, text)
+        return haystack(source, text)
 
     def kin(self, hays: Sequence[Haystack]) -> tuple[Haystack, ...]:
         """Other sources of the same addresses."""
