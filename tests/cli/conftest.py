@@ -37,6 +37,8 @@ from explorer.messages import StopKind, ToolCall, Turn, Usage
 from explorer.run import start
 from explorer.settings import Settings
 
+STORY = "What do people say about Tern TLS?"
+"""A question about one story of the sample day: a third of what the whole day costs."""
 NOON = datetime(2026, 8, 10, 12, 0, tzinfo=UTC)
 DIGEST = "0" * 64
 
@@ -90,22 +92,36 @@ def typed(request: pytest.FixtureRequest) -> Callable[..., Process]:
     return command
 
 
-@pytest.fixture(scope="session")
-def sample_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a complete run of the sample day, made once; tests copy it and leave it alone."""
-    workspace = tmp_path_factory.mktemp("sample") / "workspace"
-    settings = Settings(workspace=workspace, model="offline", is_sample=True)
-    result = asyncio.run(start("What was notable on the sample day?", settings))
+def sample_run(question: str, folder: Path) -> Path:
+    """The folder of a complete run of the sample day."""
+    settings = Settings(workspace=folder / "workspace", model="offline", is_sample=True)
+    result = asyncio.run(start(question, settings))
     assert result.status is Status.COMPLETE
     return result.folder
 
 
+@pytest.fixture(scope="session")
+def story_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a complete run about one story, made once; tests copy it and leave it alone."""
+    return sample_run(STORY, tmp_path_factory.mktemp("story"))
+
+
+@pytest.fixture(scope="session")
+def day_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same about the whole sample day."""
+    return sample_run("What was notable on the sample day?", tmp_path_factory.mktemp("day"))
+
+
 @pytest.fixture
-def kept_run(sample_run: Path, tmp_path: Path) -> Path:
-    """A copy of the sample run in the workspace of this test."""
-    target = tmp_path / "workspace" / sample_run.name
-    shutil.copytree(sample_run, target)
-    return target
+def kept_run(story_run: Path, tmp_path: Path) -> Path:
+    """A copy of the run about one story in the workspace of this test."""
+    return Path(shutil.copytree(story_run, tmp_path / "workspace" / story_run.name))
+
+
+@pytest.fixture
+def kept_day(day_run: Path, tmp_path: Path) -> Path:
+    """A copy of the run about the whole day in the workspace of this test, for a long report with many sources."""
+    return Path(shutil.copytree(day_run, tmp_path / "workspace" / day_run.name))
 
 
 @pytest.fixture

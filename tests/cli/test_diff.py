@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cli.conftest import STORY
 from cli.stage import Process
 from core.made_runs import A, B, two_runs
 from explorer.comparing.comparison import Comparison
@@ -21,7 +22,6 @@ from explorer.settings import Settings
 from explorer.since_run import changes_path, write_changes
 
 Explorer = Callable[..., Process]
-QUESTION = "What was notable on the sample day?"
 
 
 @pytest.fixture
@@ -109,14 +109,14 @@ def test_show_tells_where_each_file_comes_from(here: Explorer, kept_run: Path) -
 async def again(earlier: Path, since: str) -> RunResult:
     """The sample day once more, since an earlier run."""
     settings = Settings(workspace=earlier.parent, model="offline", is_sample=True, since_run=since)
-    return await start(QUESTION, settings)
+    return await start(STORY, settings)
 
 
 async def test_a_run_since_another_knows_that_one_and_tells_the_changes(kept_run: Path) -> None:
     """Its report is a source, its addresses a file; the offline rules still see the same question."""
     # As if the first run had seen another state of one story.
     report = kept_run / "report.md"
-    report.write_text(report.read_text().replace("918 points", "701 points", 1))
+    report.write_text(report.read_text().replace("811 points", "701 points", 1))
     done = await again(kept_run, kept_run.name)
     assert done.status is Status.COMPLETE
     records = read_records(done.folder)
@@ -130,14 +130,12 @@ async def test_a_run_since_another_knows_that_one_and_tells_the_changes(kept_run
     stored = (done.folder / ".explorer" / "sources" / "S1.md").read_text()
     assert yaml.safe_load(stored.split("---\n")[1])["via"] == "run"
     assert stored_text(stored) == report.read_text()
-    assert (
-        "https://quayside.example/engineering/three-servers"
-        in (done.folder / "inputs" / "since-sources.md").read_text()
-    )
+    addresses = (done.folder / "inputs" / "since-sources.md").read_text()
+    assert "https://tern-tls.example/blog/stepping-down" in addresses
     assert done.changes == done.folder / "changes.md"
     page = (done.folder / "changes.md").read_text()
     assert "## Claims: 0 new, 0 gone, 1 changed, " in page
-    assert "differs: points 701 → 918" in page
+    assert "differs: points 701 → 811" in page
     assert "## Sources: 0 new, 0 gone, 0 changed, " in page
 
 

@@ -113,7 +113,7 @@ def test_the_words_of_the_command_line(here: Typed, kept_run: Path, tmp_path: Pa
     assert "It is out [1]." in here("report", "show", "sqlite-4-is-out").stdout
     for words in (("report",), ("report", "latest"), ("report", kept_run.name)):
         assert here(*words).stdout == (kept_run / "report.md").read_text()
-    assert f"{kept_run.name}/report.md:" in here("grep", "61%").stdout
+    assert f"{kept_run.name}/report.md:" in here("grep", "maintainer").stdout
     ends = {
         words: here(*words).returncode
         for words in (("grep", "nothing like it"), ("grep", "("), ("report", "show", "x"))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.conftest import STORY
 from cli.stage import SCRIPT, Explorer, Hold, end_of
 from explorer.cli.output import Outcome
 from explorer.cli.question import QUESTION_CHARS
@@ -53,7 +54,7 @@ def test_a_demo_run_can_be_made_listed_shown_told_and_continued(
 
 def test_stream_json_is_every_record_and_then_the_result(here: Explorer) -> None:
     """One object a line; numbered without gaps; the last one has the shape of `json`."""
-    done = here("demo", "--output-format", "stream-json")
+    done = here("demo", STORY, "--output-format", "stream-json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines[0]["type"] == "run_started"
     assert lines[-2]["type"] == "run_finished"
@@ -82,7 +83,7 @@ def test_on_a_terminal_the_report_is_rendered_and_the_view_is_live(tmp_path: Pat
     terminal, inner = pty.openpty()
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm-256color", "COLUMNS": "60"}
     with subprocess.Popen(
-        [str(SCRIPT), "demo"], stdin=inner, stdout=inner, stderr=inner, cwd=tmp_path, env=environment | variables
+        [str(SCRIPT), "demo", STORY], stdin=inner, stdout=inner, stderr=inner, cwd=tmp_path, env=environment | variables
     ) as process:
         os.close(inner)
         shown = read_to_end(terminal)

@@ -10,6 +10,8 @@ from cli.stage import Explorer
 from explorer.records import GENESIS, encode, examine
 from explorer.runs import read_records
 
+STORY = "stories/900000012-the-maintainer-of-tern-tls-is-stepping-down.md"
+
 
 def journal(folder: Path) -> Path:
     """A run's journal."""
@@ -58,27 +60,27 @@ def test_a_damaged_record_is_named_and_what_stands_before_it_can_be_gone_on_with
     kept_run: Path, typed: Explorer, here: Explorer
 ) -> None:
     """Exit code 1; the run can be exported for safekeeping, and forked from its last good record."""
-    good = read_records(kept_run)[:99]
-    damage(kept_run, 100)
+    good = read_records(kept_run)[:59]
+    damage(kept_run, 60)
     finding = found(here, 1)["journal"]
-    assert "damaged at record 100" in finding["words"]
-    assert "records 1 to 99 are good" in finding["words"]
+    assert "damaged at record 60" in finding["words"]
+    assert "records 1 to 59 are good" in finding["words"]
     assert f"explorer runs export {kept_run.name}" in finding["fix"]
-    assert f"explorer fork {kept_run.name} --at 99" in finding["fix"]
+    assert f"explorer fork {kept_run.name} --at 59" in finding["fix"]
     for command in ("show", "resume", "watch"):
         done = here(command, "latest")
         assert (done.returncode, done.stdout) == (1, "")
-        assert "record 100" in done.stderr
+        assert "record 60" in done.stderr
         assert "explorer doctor" in done.stderr
     assert [row["status"] for row in json.loads(here("runs", "--output-format", "json").stdout)] == ["damaged"]
     assert here("runs", "export", "latest", "-o", "kept.tar.gz").returncode == 0
     assert here("runs", "import", "kept.tar.gz").returncode == 1
-    refused = here("fork", "latest", "--at", "120")
+    refused = here("fork", "latest", "--at", "70")
     assert refused.returncode == 1
-    assert f"explorer fork {kept_run.name} --at 99" in refused.stderr
-    done = typed("fork", "latest", "--at", "99", "-q", "--output-format", "json")
+    assert f"explorer fork {kept_run.name} --at 59" in refused.stderr
+    done = typed("fork", "latest", "--at", "59", "-q", "--output-format", "json")
     assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "complete"), done.stderr
-    assert read_records(Path(json.loads(done.stdout)["folder"]))[:99] == good
+    assert read_records(Path(json.loads(done.stdout)["folder"]))[:59] == good
 
 
 def test_a_newer_version_is_told(kept_run: Path, here: Explorer) -> None:
@@ -97,11 +99,11 @@ def test_missing_and_changed_sources_and_files_are_named(kept_run: Path, here: E
     (kept_run / ".explorer" / "sources" / "S2.md").unlink()
     changed = kept_run / ".explorer" / "sources" / "S3.md"
     changed.write_text(changed.read_text() + "more")
-    (kept_run / "analysis.md").unlink()
+    (kept_run / STORY).unlink()
     (kept_run / "overview.md").write_text("other words")
     findings = found(here, 1)
     assert findings["sources"]["words"] == "1 missing: S2; 1 not as the journal has them: S3"
-    assert findings["files"]["words"] == "1 missing: analysis.md; 1 not as the journal has them: overview.md"
+    assert findings["files"]["words"] == f"1 missing: {STORY}; 1 not as the journal has them: overview.md"
     assert here("fork", "latest", "--no-run").returncode == 0
     assert found(here, 1)["files"]["level"] == "ok"
 

@@ -24,26 +24,26 @@ def _planted(run: Path) -> None:
     report.write_text(text.replace("\n## Also notable", "\nNobody disagreed [source missing].\n\n## Also notable", 1))
 
 
-def test_a_clean_report(kept_run: Path, here: Here) -> None:
+def test_a_clean_report(kept_day: Path, here: Here) -> None:
     """The demo's report has nothing wrong: exit code 0, the counts on stdout, both files beside the journal."""
     done = here("verify")
     assert done.returncode == 0, done.stdout
     assert "cited sentences" in done.stdout
     assert "not found         0" in done.stdout
     assert "source missing    0" in done.stdout
-    claims = [json.loads(line) for line in (kept_run / ".explorer" / "claims.jsonl").read_text().splitlines()]
+    claims = [json.loads(line) for line in (kept_day / ".explorer" / "claims.jsonl").read_text().splitlines()]
     assert {claim["verdict"] for claim in claims} <= {"supported", "unchecked"}
     assert sum(claim["verdict"] == "supported" for claim in claims) > 40
-    sources = [json.loads(line) for line in (kept_run / ".explorer" / "sources.jsonl").read_text().splitlines()]
-    assert len(sources) == len(list((kept_run / ".explorer" / "sources").iterdir()))
+    sources = [json.loads(line) for line in (kept_day / ".explorer" / "sources.jsonl").read_text().splitlines()]
+    assert len(sources) == len(list((kept_day / ".explorer" / "sources").iterdir()))
     assert all(("report.md" in source["cited_in"]) == source["cited"] for source in sources)
     assert any(source["cited"] for source in sources)
 
 
-def test_three_planted_faults_are_all_found(kept_run: Path, here: Here) -> None:
+def test_three_planted_faults_are_all_found(kept_day: Path, here: Here) -> None:
     """A false number, a quote with words put in and an id that no source has: exit code 1, each with its line."""
-    _planted(kept_run)
-    done = here("verify", kept_run.name[:15])
+    _planted(kept_day)
+    done = here("verify", kept_day.name[:15])
     assert done.returncode == 1
     assert "“981 points”, not in S7" in done.stdout
     assert "goes on otherwise after" in done.stdout
@@ -51,24 +51,24 @@ def test_three_planted_faults_are_all_found(kept_run: Path, here: Here) -> None:
     facts = json.loads(here("verify", "--output-format", "json").stdout)
     assert facts["counts"]["not_found"] == 2
     assert facts["counts"]["source_missing"] == 1
-    lines = (kept_run / "report.md").read_text().splitlines()
+    lines = (kept_day / "report.md").read_text().splitlines()
     wrong = [claim for claim in facts["claims"] if claim["verdict"] in {"not_found", "source_missing"}]
     assert ["981 points" in lines[claim["line"] - 1] for claim in wrong] == [True, False, False]
     assert [claim["findings"][0]["kind"] for claim in wrong[:2]] == ["number", "quote"]
 
 
-def test_a_dangling_id_in_a_draft(kept_run: Path, here: Here) -> None:
+def test_a_dangling_id_in_a_draft(kept_day: Path, here: Here) -> None:
     """A report as an agent just wrote it, with ids in it, is checked as it is."""
-    (kept_run / "report.md").write_text("# T\n\nIt drew 918 points [S7]. It drew 5 comments [S999].\n")
+    (kept_day / "report.md").write_text("# T\n\nIt drew 918 points [S7]. It drew 5 comments [S999].\n")
     done = here("verify", "--all")
     assert done.returncode == 1
     assert "S999 is no source of this run" in done.stdout
     assert "“918 points”, found in S7" in done.stdout
 
 
-def test_a_changed_source_is_told(kept_run: Path, here: Here) -> None:
+def test_a_changed_source_is_told(kept_day: Path, here: Here) -> None:
     """A stored text that was tampered with carries nothing any more."""
-    folder = kept_run / ".explorer" / "sources"
+    folder = kept_day / ".explorer" / "sources"
     stored = next(path for path in folder.iterdir() if "from 38,400 euros" in path.read_text())
     stored.write_text(stored.read_text().replace("38,400", "39,400"))
     facts = json.loads(here("verify", "--output-format", "json").stdout)

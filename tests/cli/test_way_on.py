@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import turn
+from cli.conftest import STORY, turn
 from cli.stage import Explorer
 from explorer.events import AgentStarted, AnyEvent, Record, RunStarted
 from explorer.fold import Fold
@@ -58,7 +58,7 @@ def test_the_words_are_those_of_the_engine() -> None:
 
 def test_a_run_out_of_steps_goes_on_with_the_command_it_tells(here: Explorer, tmp_path: Path) -> None:
     """On the terminal and in the report; typed as it stands, the run is completed."""
-    done = here("demo", "--max-steps", "1", "--workspace", "my runs")
+    done = here("demo", STORY, "--max-steps", "1", "--workspace", "my runs")
     assert done.returncode == 1
     match = re.search(r"→ go on: explorer (resume \S+ --max-steps 2 --workspace 'my runs')$", done.stderr, re.MULTILINE)
     assert match is not None, done.stderr
