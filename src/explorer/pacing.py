@@ -16,6 +16,7 @@ MAX_CUT_REPLIES = 2
 WRAP_UP_STEPS = 2
 NOTE_REPEATS = 3
 REFUSE_REPEATS = 5
+REPEATED = f"refused: this very call brought the same result {REFUSE_REPEATS} times. Do something else or finish."
 MAX_ERROR_TURNS = 3
 MAX_ASKED_TO_ACT = 2
 MAX_QUOTED_CHARS = 160
@@ -192,7 +193,7 @@ def before_asking(state: AgentState) -> Decision | None:
         )
     errors = errors_in_a_row(state)
     if errors >= 2 * MAX_ERROR_TURNS:
-        return Ending(Status.PARTIAL, f"tool calls kept failing: {_first_error(state)}", last_words(state))
+        return Ending(Status.PARTIAL, _first_error(state), last_words(state))
     if errors >= MAX_ERROR_TURNS and "errors" not in state.notes:
         return Note(
             "errors",
@@ -246,7 +247,7 @@ def errors_in_a_row(state: AgentState) -> int:
 
 
 def _first_error(state: AgentState) -> str:
-    """Of the errors in a row the first, which tells the cause: its tool, and the first line of why."""
+    """Name the cause of errors in a row by the first one: its tool, and the first line of why."""
     first = None
     for message in reversed(state.messages[state.began_at :]):
         if isinstance(message, Results):
@@ -254,13 +255,15 @@ def _first_error(state: AgentState) -> str:
                 break
             first = message.results[0]
     if first is None:
-        return "no reason is known"
+        return "tool calls kept failing"
+    if first.content == REPEATED:
+        return f"the model kept making one call, {first.name}, with the same result; another model may do better"
     why = " ".join(first.content.partition("\n")[0].split())
-    return f"{first.name}: {why[:MAX_QUOTED_CHARS]}"
+    return f"tool calls kept failing: {first.name}: {why[:MAX_QUOTED_CHARS]}"
 
 
 def refuse_repetition(state: AgentState, call: ToolCall) -> str:
     """Why a call is refused that brought the same result too often; empty when it is not."""
     if state.repeated.get(call_key(call), 0) >= REFUSE_REPEATS:
-        return f"refused: this very call brought the same result {REFUSE_REPEATS} times. Do something else or finish."
+        return REPEATED
     return ""

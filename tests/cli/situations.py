@@ -163,6 +163,7 @@ SITUATIONS = (
     Situation("Replies cut at their length, again and again", {"orchestrator": [Reply(text="And", stop="max_tokens")]}),
     Situation("Calls kept failing", {"orchestrator": [FINISH]}),
     Situation("Calls of a tool that is not there", {"orchestrator": [Reply(calls=[("look_up", {"words": "bridge"})])]}),
+    Situation("One call, again and again", {"orchestrator": [Reply(calls=[("list_files", {})])]}),
     Situation("A stop for an unknown reason", {"orchestrator": [Reply(text="So", stop="a_new_word")]}),
     Situation(
         "The step limit",

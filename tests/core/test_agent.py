@@ -251,6 +251,15 @@ async def test_the_same_call_with_the_same_result_is_noted_then_refused(workspac
     assert run.notes == ["repeating"]
 
 
+async def test_a_model_that_only_repeats_a_call_ends_for_that_reason(workspace: Workspace) -> None:
+    """The reason is what the model did, not what the engine said to the model about it."""
+    ended = await Run(workspace, repeating(says("", ("doing", {"words": "x"}))), [Doing()]).finish()
+    assert (ended.status, ended.reason.partition(";")[0]) == (
+        Status.PARTIAL,
+        "the model kept making one call, doing, with the same result",
+    )
+
+
 async def test_a_call_whose_result_changes_is_not_repetition(workspace: Workspace) -> None:
     """Looking again at what changes is work, not a loop."""
     count = 0
