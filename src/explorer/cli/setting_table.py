@@ -163,7 +163,7 @@ TABLE: tuple[Setting, ...] = (
         "shell_hosts",
         "Hosts that commands in the sandbox may reach, parted by commas",
         hosts,
-        "host names parted by commas, like pypi.org",
+        "host names parted by commas, like packages.example.org",
     ),
     Setting(
         "max_output_tokens",
