@@ -8,19 +8,18 @@ import gzip
 import io
 import os
 import re
-import shutil
-import stat
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from pydantic import ValidationError
 
+from explorer.deep_folders import remove_tree, walk
 from explorer.errors import ConfigError, StorageError
 from explorer.events import RunStarted
 from explorer.fold import Fold
@@ -53,13 +52,10 @@ BOUNDS = Bounds()
 
 def files_of(folder: Path) -> list[Path]:
     """The plain files of a run's folder that belong to the run, sorted; links and devices are none."""
-    found: list[Path] = []
-    for place, folders, names in os.walk(folder):
-        if Path(place) == folder / ENGINE_FOLDER:
-            folders[:] = [name for name in folders if name not in LEFT_OUT]
-            names[:] = [name for name in names if name not in LEFT_OUT]
-        found += [Path(place) / name for name in names if stat.S_ISREG((Path(place) / name).lstat().st_mode)]
-    return sorted(found)
+    left_out = {f"{ENGINE_FOLDER}/{name}" for name in LEFT_OUT}
+    entries = walk(folder, lambda path: path not in left_out)
+    found = (Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False))
+    return sorted(path for path in found if path.relative_to(folder).as_posix() not in left_out)
 
 
 def size_of(folder: Path) -> int:
@@ -124,7 +120,8 @@ def unpacked(source: Path, workspace: Path, bounds: Bounds = BOUNDS) -> Generato
         _check_journal(folder)
         yield folder
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(staging)
 
 
 def move_in(folder: Path, workspace: Path) -> Path:
@@ -158,7 +155,7 @@ def remove(folder: Path) -> None:
             return
         aside = Path(tempfile.mkdtemp(prefix=".removed-", dir=folder.parent))
         folder.rename(aside / folder.name)
-        shutil.rmtree(aside)
+        remove_tree(aside)
     except OSError as error:
         raise StorageError(f"{folder} could not be removed: {error.strerror}") from error
 

@@ -12,6 +12,7 @@ from typing import Self
 
 import yaml
 
+from explorer.deep_folders import walk
 from explorer.errors import ToolError
 from explorer.events import RunStarted
 from explorer.records import examine
@@ -93,14 +94,12 @@ class PastRun:
             return file.read(HEAD_BYTES).decode("utf-8", "replace")
 
     def _walk(self) -> Iterator[str]:
-        for place, folders, names in os.walk(self.folder):
-            inside = Path(place).relative_to(self.folder)
-            if not inside.parts:
-                folders[:] = [name for name in folders if name not in NO_FINDINGS]
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in names:
-                if not name.startswith(".") and Path(name).suffix.lower() in TEXT_SUFFIXES:
-                    yield (inside / name).as_posix()
+        def is_looked_into(path: str) -> bool:
+            return path not in NO_FINDINGS and not path.rpartition("/")[2].startswith(".")
+
+        for entry in walk(self.folder, is_looked_into):
+            if not entry.name.startswith(".") and Path(entry.name).suffix.lower() in TEXT_SUFFIXES:
+                yield Path(entry.path).relative_to(self.folder).as_posix()
 
 
 def past_runs(workspace: Path, without: str = "") -> Iterator[PastRun]:
