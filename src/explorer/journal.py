@@ -273,8 +273,13 @@ class Journal:
         while content:
             content = content[self._file.write(content) :]
 
-    def close(self) -> None:
-        """Finish what was handed over and give the lock back."""
+    @property
+    def last_seq(self) -> int:
+        """Number of the last record that was taken in, whether or not anybody could wait until it was written."""
+        return self._seq
+
+    def finish_writing(self) -> None:
+        """Wait until what was handed over is on disk; nothing can be appended afterwards, and the lock is kept."""
         if self._lingering is not None:
             self._lingering.cancel()
         for waiter in (*self._writers, *self._waiters):
@@ -283,6 +288,10 @@ class Journal:
         if self._thread.is_alive():
             self._batches.put(None)
             self._thread.join()
+
+    def close(self) -> None:
+        """Finish what was handed over and give the lock back."""
+        self.finish_writing()
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -31,7 +31,8 @@ ENDED_WITHOUT = "its process ended before the run did"
 class ReportGuard:
     """Leaves a report when what is inside ends by an error or a cancellation; the error goes on."""
 
-    fold: Fold
+    current: Callable[[], Fold]
+    """The run's state by all that is on disk, for which it may wait; called only after an error."""
     workspace: Workspace
     language: str = ""
     """Of the report's fixed words; empty for that of the question."""
@@ -47,7 +48,7 @@ class ReportGuard:
     ) -> None:
         """Write the report, if there was an error."""
         if error is not None:
-            leave_report(self.fold, self.workspace, reason_of(error, self.stopped_by()), self.language)
+            leave_report(self.current(), self.workspace, reason_of(error, self.stopped_by()), self.language)
 
 
 def leave_report(fold: Fold, workspace: Workspace, reason: str, language: str = "") -> None:

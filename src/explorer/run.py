@@ -278,7 +278,13 @@ async def _live(
         budget = Budget(settings.limits, extras.clock, reserve_for_report(settings, equipment.roles, equipment.choice))
         extras.stop.attach(budget)
         life = Life(workspace, settings, extras.now, extras.clock, fold, record, records)
-        with ReportGuard(fold, workspace, settings.language, lambda: extras.stop.cut):
+
+        def current() -> Fold:
+            # Who is cancelled while its record is written does not see that it was: such a run may have ended.
+            journal.finish_writing()
+            return fold if journal.last_seq == len(records) else Fold.of(one.event for one in read_records(folder))
+
+        with ReportGuard(current, workspace, settings.language, lambda: extras.stop.cut):
             conclusion = await life.lead(equipment, budget, "" if isinstance(asked, RunStarted) else asked)
         log_written(report_path(folder), len(conclusion.verification.claims))
     finally:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import stat
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,16 @@ import pytest
 from explorer.access import restore_access
 from explorer.conclusion import restore_draft
 from explorer.errors import StorageError, ToolError
-from explorer.events import PathMoved, RunFinished, RunStarted, Status
+from explorer.events import AgentFinished, PathMoved, Record, RunFinished, RunStarted, Status
 from explorer.fold import Fold
 from explorer.last_report import ReportGuard, leave_report, reason_of
+from explorer.llm.scripted import ScriptedClient, says
+from explorer.run import Extras, start
+from explorer.runs import read_records
+from explorer.settings import Settings
 from explorer.workspace import Workspace
 
+FINISH = ("finish_exploration", {"summary": "May was good."})
 STARTED = RunStarted(run_id="20260810-120000-q-0001", question="How tall?", engine="1", settings={})
 
 
@@ -37,7 +43,7 @@ def made(folder: Path) -> Workspace:
 def test_whatever_ends_a_run_leaves_a_report_that_says_so(tmp_path: Path, error: BaseException, words: str) -> None:
     """One line of why, and the command to continue; the error goes on."""
     workspace = made(tmp_path)
-    with pytest.raises(type(error)), ReportGuard(Fold.of([STARTED]), workspace, "", lambda: "ended by SIGTERM"):
+    with pytest.raises(type(error)), ReportGuard(lambda: Fold.of([STARTED]), workspace, "", lambda: "ended by SIGTERM"):
         raise error
     report = (tmp_path / "report.md").read_text()
     assert words[1:] in report
@@ -55,6 +61,37 @@ def test_a_finished_run_keeps_its_report(tmp_path: Path) -> None:
     workspace.write_own("report.md", "Done.")
     leave_report(Fold.of([STARTED, RunFinished(status=Status.COMPLETE, reason="")]), workspace, "internal error: x")
     assert (tmp_path / "report.md").read_text() == "Done."
+
+
+async def test_a_run_cancelled_while_its_end_is_written_keeps_its_report(tmp_path: Path) -> None:
+    """The record reaches the disk all the same, so the report is the one that it speaks of."""
+    report = "# May\n\nSolar output rose by 12 % in May, says the log of the plant [S1].\n"
+    replies = [says("", ("write_file", {"filepath": "report.md", "content": report})), says("", FINISH)]
+    loop, is_over = asyncio.get_running_loop(), threading.Event()
+
+    def observe(record: Record) -> None:
+        if isinstance(record.event, AgentFinished):
+            is_over.set()
+
+    def cancel_when_over(point: str) -> None:
+        if point == "before_write" and is_over.is_set():
+            cancelled = threading.Event()
+            loop.call_soon_threadsafe(task.cancel)
+            loop.call_soon_threadsafe(cancelled.set)
+            assert cancelled.wait(30)
+
+    extras = Extras(
+        client=ScriptedClient({"orchestrator": replies}),
+        files={"may.md": b"Solar output rose by 12 % in May, says the log of the plant.\n"},
+        observe=observe,
+        reach=cancel_when_over,
+        run_id="run",
+    )
+    task = asyncio.ensure_future(start("How was May?", Settings(workspace=tmp_path, is_sample=True), extras))
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert Fold.of(record.event for record in read_records(tmp_path / "run")).finished is not None
+    assert "status: complete\n" in (tmp_path / "run/report.md").read_text()
 
 
 def _folder(path: Path) -> None:

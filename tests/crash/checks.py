@@ -2,14 +2,25 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lives import Place, fingerprint, stage_of
 from scenarios import Scenario
 
-from explorer.events import AgentFinished, Compacted, Record, ToolFinished, ToolStarted, TurnTaken
+from explorer.events import (
+    AgentFinished,
+    AnyEvent,
+    Compacted,
+    Record,
+    RequestSent,
+    SessionConfigured,
+    ToolFinished,
+    ToolStarted,
+    TurnFailed,
+    TurnTaken,
+)
 from explorer.fold import Fold
 
 COMPLETE = 0
@@ -17,7 +28,7 @@ EXIT_CODES = {"KILL": -9, "POWER": -9, "INT": 130, "TERM": 143}
 """Of a life that is ended, by how."""
 
 
-SPENT = re.compile(r"^(?:cost_usd|tokens|estimated\w*):.*\n(?:  .*\n)*", re.MULTILINE)
+TOKENS = re.compile(r"^(estimated:\n  tokens: )(\d+)(\n.*\n)(tokens:\n  input: )(\d+)(\n  output: )(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -76,9 +87,39 @@ def after_life(place: Place, before: Before, exit_code: int, expected: str) -> I
             yield f"requests: {repeated} of {agent} left nothing behind in one life"
 
 
-def unspent(text: str | None) -> str | None:
-    """A file without what a report's head says was spent: a request that was cut off is paid, and asked again."""
-    return text if text is None else SPENT.sub("", text)
+def with_paid(report: str, events: Sequence[AnyEvent]) -> str:
+    """The report of an undisturbed run, with what this run paid beyond it: requests that were cut off, in full."""
+    paid = [(sent.input_tokens, sent.output_tokens) for sent in cut_off(events)]
+    more_in, more_out = sum(tokens for tokens, _ in paid), sum(tokens for _, tokens in paid)
+
+    def add(found: re.Match[str]) -> str:
+        estimated, given, taken = int(found[2]), int(found[5]), int(found[7])
+        return (
+            f"{found[1]}{estimated + more_in + more_out}{found[3]}"
+            f"{found[4]}{given + more_in}{found[6]}{taken + more_out}"
+        )
+
+    text, found = TOKENS.subn(add, report)
+    assert found == 1, "the report's head does not have the tokens where they are looked for"
+    return text
+
+
+def cut_off(events: Sequence[AnyEvent]) -> Iterator[RequestSent]:
+    """Requests that no reply and no free failure of their agent follows before its next one, or the next session."""
+    under_way: dict[str, RequestSent] = {}
+    for event in events:
+        if isinstance(event, SessionConfigured):
+            yield from under_way.values()
+            under_way.clear()
+        elif isinstance(event, RequestSent):
+            if event.agent in under_way:
+                yield under_way.pop(event.agent)
+            under_way[event.agent] = event
+        elif isinstance(event, TurnFailed) and event.is_billed and event.agent in under_way:
+            yield under_way.pop(event.agent)
+        elif isinstance(event, TurnTaken | TurnFailed | Compacted):
+            under_way.pop(event.agent, None)
+    yield from under_way.values()
 
 
 def of_complete(place: Place, scenario: Scenario, whole: Undisturbed) -> Iterator[str]:
@@ -87,7 +128,7 @@ def of_complete(place: Place, scenario: Scenario, whole: Undisturbed) -> Iterato
     report = place.run / "report.md"
     if Fold.of(events).finished is None:
         return
-    if not report.is_file() or unspent(report.read_text()) != unspent(whole.reports[stage_of(events, scenario)]):
+    if not report.is_file() or report.read_text() != with_paid(whole.reports[stage_of(events, scenario)], events):
         yield "report: not that of the complete run"
 
 
@@ -116,8 +157,9 @@ def at_the_end(place: Place, scenario: Scenario, whole: Undisturbed) -> Iterator
     if strange and scenario.is_word_for_word:
         yield f"requests: {len(strange)} are not those of an undisturbed run: {min(strange)}"
     files = files_of(place.run)
-    for name in sorted(files.keys() | whole.files.keys()):
-        if unspent(files.get(name)) != unspent(whole.files.get(name)):
-            yield f"files: {name} is {'changed' if name in files and name in whole.files else 'one too many or few'}"
-    if unspent(files.get("report.md")) != unspent(whole.reports[-1]):
+    expected = whole.files | {"report.md": with_paid(whole.reports[-1], events)}
+    for name in sorted(files.keys() | expected.keys()):
+        if files.get(name) != expected.get(name):
+            yield f"files: {name} is {'changed' if name in files and name in expected else 'one too many or few'}"
+    if files.get("report.md") != expected["report.md"]:
         yield "report: not byte-equal to that of an undisturbed run"

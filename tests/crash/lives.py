@@ -74,11 +74,14 @@ class Place:
         return path.read_text().splitlines() if path.is_file() else []
 
     def lose_what_was_not_synced(self) -> None:
-        """Do to the journal what a power cut does."""
+        """Do to the journal what a power cut does; a record of a request, which nobody syncs, may be lost in it."""
         path = journal_path(self.run)
         synced = self.notes("synced")
         if path.is_file():
             os.truncate(path, min(int(synced[-1]) if synced else 0, path.stat().st_size))
+        there = {fingerprint(record) for record in self.records()}
+        kept = [line for line in self.notes("acknowledged") if line in there or not line.endswith(" request_sent")]
+        (self.home / "acknowledged").write_text("".join(f"{line}\n" for line in kept))
 
 
 @dataclass(frozen=True)
@@ -156,8 +159,8 @@ async def _a_moment() -> None:
 
 
 def fingerprint(record: Record) -> str:
-    """A record in one line."""
-    return f"{record.seq} {hashlib.sha256(record.model_dump_json().encode()).hexdigest()}"
+    """A record in one line, with its event's type at the end."""
+    return f"{record.seq} {hashlib.sha256(record.model_dump_json().encode()).hexdigest()} {record.event.type}"
 
 
 @dataclass(frozen=True)
