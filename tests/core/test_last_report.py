@@ -12,7 +12,7 @@ import pytest
 from explorer.access import restore_access
 from explorer.conclusion import restore_draft
 from explorer.errors import StorageError, ToolError
-from explorer.events import AgentFinished, PathMoved, Record, RunFinished, RunStarted, Status
+from explorer.events import PathMoved, RunFinished, RunStarted, Status
 from explorer.fold import Fold
 from explorer.last_report import ReportGuard, leave_report, reason_of
 from explorer.llm.scripted import ScriptedClient, says
@@ -67,23 +67,22 @@ async def test_a_run_cancelled_while_its_end_is_written_keeps_its_report(tmp_pat
     """The record reaches the disk all the same, so the report is the one that it speaks of."""
     report = "# May\n\nSolar output rose by 12 % in May, says the log of the plant [S1].\n"
     replies = [says("", ("write_file", {"filepath": "report.md", "content": report})), says("", FINISH)]
-    loop, is_over = asyncio.get_running_loop(), threading.Event()
+    loop, written = asyncio.get_running_loop(), tmp_path / "run/report.md"
 
-    def observe(record: Record) -> None:
-        if isinstance(record.event, AgentFinished):
-            is_over.set()
+    cancelled = threading.Event()
+
+    def cancel() -> None:
+        task.cancel()
+        cancelled.set()
 
     def cancel_when_over(point: str) -> None:
-        if point == "before_write" and is_over.is_set():
-            cancelled = threading.Event()
-            loop.call_soon_threadsafe(task.cancel)
-            loop.call_soon_threadsafe(cancelled.set)
+        if point == "before_write" and written.is_file() and "status: complete\n" in written.read_text():
+            loop.call_soon_threadsafe(cancel)
             assert cancelled.wait(30)
 
     extras = Extras(
         client=ScriptedClient({"orchestrator": replies}),
         files={"may.md": b"Solar output rose by 12 % in May, says the log of the plant.\n"},
-        observe=observe,
         reach=cancel_when_over,
         run_id="run",
     )
@@ -91,7 +90,7 @@ async def test_a_run_cancelled_while_its_end_is_written_keeps_its_report(tmp_pat
     with pytest.raises(asyncio.CancelledError):
         await task
     assert Fold.of(record.event for record in read_records(tmp_path / "run")).finished is not None
-    assert "status: complete\n" in (tmp_path / "run/report.md").read_text()
+    assert "status: complete\n" in written.read_text()
 
 
 def _folder(path: Path) -> None:
