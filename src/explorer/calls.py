@@ -16,6 +16,7 @@ from explorer.errors import ExplorerError, ModelError, StorageError, ToolError, 
 from explorer.events import AnyEvent, FileChange, ToolFinished, ToolStarted, WrittenFile
 from explorer.history import AgentState, OpenCall
 from explorer.messages import JsonObject, ToolCall
+from explorer.text.sanitize import single_line
 from explorer.tool import CURRENT_CALL, FORESEEN, Effect, Tool, ToolResult, lookup_of
 
 MAX_RESULT_CHARS = 40_000
@@ -232,7 +233,7 @@ async def _guarded(tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
         if limit.expired():
             return ToolResult(success=False, error=f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped")
         logger.exception("{} crashed", tool.name)
-        words = " ".join(str(error).split())
+        words = single_line(str(error))
         return ToolResult(success=False, error=f"{tool.name} failed: {type(error).__name__}: {words}")
 
 

@@ -11,7 +11,8 @@ from explorer.fold import Fold
 from explorer.frontmatter import with_frontmatter, without_frontmatter
 from explorer.messages import Results
 from explorer.outcome import Outcome, count_lookups, failed_words, outcome_of
-from explorer.report import Rendered, image_problem, is_placeholder, language_of, problem_of, render, without_network
+from explorer.report import Rendered, image_problem, is_placeholder, problem_of, render, without_network
+from explorer.text.words import phrase_language
 from explorer.unfinished import unfinished_report, what_was_tried
 from explorer.verify.check import check
 from explorer.verify.claims import Verification, without_uncited
@@ -103,7 +104,7 @@ def _answered(fold: Fold, workspace: Workspace, ended: AgentFinished | None, dra
     words = ended.summary.strip()[:MAX_ANSWER_CHARS]
     found = _flaws(fold, workspace, words)
     outcome = outcome_of(fold, ended, "", found, "the answer")
-    language = wanted.language or language_of(words)
+    language = wanted.language or phrase_language(words)
     rendered = render(words, fold.sources, language, workspace.exists)
     answer = _notice(fold, workspace, outcome, language) + rendered.text
     verification = check(unrendered(rendered.text), fold.sources, text_reader(workspace))
@@ -131,9 +132,9 @@ def _moved(fold: Fold, workspace: Workspace) -> str:
 def _written(fold: Fold, workspace: Workspace, outcome: Outcome, text: str, wanted: Wanted) -> tuple[str, Verification]:
     """Write report.md and what a check of it found."""
     question = fold.started.question if fold.started is not None else ""
-    words = wanted.language or language_of(question)
+    words = wanted.language or phrase_language(question)
     rendered = render(text, fold.sources, words, workspace.exists)
-    fields = _fields(fold, outcome, wanted.language or language_of(text))
+    fields = _fields(fold, outcome, wanted.language or phrase_language(text))
     report, verification = _verified(fields, _notice(fold, workspace, outcome, words), rendered, fold, workspace)
     workspace.write_own(REPORT, report)
     write_results(workspace, draft_of(workspace), fold.sources, verification, wanted.judged)

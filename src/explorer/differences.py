@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-CJK = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+from explorer.text.words import CJK, CJK_LETTER
+
 LETTER = rf"[^\W_{CJK}]"
 WORD = re.compile(rf"[{CJK}]|{LETTER}+(?:[.,:/'\u2019-]{LETTER}+)*|[$€£¥%]")
 WRAPPED = re.compile(r"(?<=[^\s.!?:;|])\n(?=[a-z])")
@@ -30,7 +31,6 @@ SURNAMES = (
 PLACES = "省市县区州国村镇港湾岛山河江湖院校司行社局部厂队"
 """What the name of a place or a body ends in."""
 CJK_NAME = re.compile(rf"[{SURNAMES}][{CJK}]{{1,2}}|[{CJK}]{{1,5}}[{PLACES}]")
-SINGLE = re.compile(f"[{CJK}]")
 MAX_NAME_CHARS = 6
 STARTERS = frozenset(
     re.findall(
@@ -200,7 +200,7 @@ class _Naming:
 
 def _is_headline(row: Sequence[str]) -> bool:
     """Whether nearly all words have capitals, so that a capital tells nothing."""
-    letters = [word for word in row if word[0].isalpha() and not SINGLE.match(word)]
+    letters = [word for word in row if word[0].isalpha() and not CJK_LETTER.match(word)]
     return len(letters) > MIN_ALIGNED_WORDS and sum(w[0].isupper() for w in letters) > HEADLINE_SHARE * len(letters)
 
 
@@ -250,7 +250,7 @@ def _cjk_numbers(row: Sequence[str]) -> list[tuple[str, str]]:
 
 def _cjk_names(one: str, other: str) -> list[Change]:
     """Chinese names: the characters that differ, with those before and after that belong to them."""
-    if not SINGLE.search(one):
+    if not CJK_LETTER.search(one):
         return []
     found: list[Change] = []
     for kind, start, end, other_start, other_end in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():

@@ -2,11 +2,8 @@
 
 import asyncio
 import hashlib
-import re
-import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import yaml
 from pydantic import AwareDatetime
@@ -15,14 +12,11 @@ from explorer.errors import StorageError, ToolError, first_of
 from explorer.events import AnyEvent, Source, SourceRecorded
 from explorer.messages import Frozen
 from explorer.near_duplicates import PRIMARY_OF, SketchIndex, Text, flags_between, relation_of, sketch
+from explorer.text.sanitize import single_line, visible
+from explorer.text.urls import url_key
 
-TRACKING_PARAMETERS = re.compile(r"^(utm_\w+|fbclid|gclid|ref_src)$")
 TITLE_CHARS = 300
-FENCE_MARK_DIGITS = 16
-"""Hexadecimal digits of a fence's mark: a text that holds its own would take 2^64 tries to find."""
 SOURCES = ".explorer/sources"
-BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]")
-"""Letters and marks that show nothing: fillers, and variation selectors, of which whole messages can be made."""
 
 
 class SourceDraft(Frozen):
@@ -136,7 +130,7 @@ class Evidence:
         return Source(
             id=identifier,
             url=draft.url,
-            title=" ".join(visible(draft.title).split())[:TITLE_CHARS] or draft.url,
+            title=single_line(draft.title, TITLE_CHARS) or draft.url,
             kind=draft.kind,
             via=draft.via,
             author=visible(draft.author),
@@ -203,7 +197,7 @@ class Evidence:
 
 
 def _key(url: str, digest: str) -> tuple[str, str]:
-    return (_same_address(url), digest)
+    return (url_key(url), digest)
 
 
 def _as_text(source: Source, text: str) -> Text:
@@ -229,42 +223,3 @@ def is_intact(source: Source, text: str) -> bool:
 def _stored_form(source: Source, text: str) -> str:
     head = yaml.safe_dump(source.model_dump(mode="json"), allow_unicode=True, sort_keys=False)
     return f"---\n{head}---\n{text}\n"
-
-
-def canonical_url(url: str) -> str:
-    """The form under which two spellings of one address are the same: no fragment, no tracking, no trailing slash.
-
-    Raises:
-        ValueError: It is no address.
-    """
-    parts = urlsplit(url)
-    query = [(k, v) for k, v in parse_qsl(parts.query, keep_blank_values=True) if not TRACKING_PARAMETERS.match(k)]
-    path = parts.path.rstrip("/")
-    return urlunsplit((parts.scheme.lower(), parts.netloc.lower(), path, urlencode(query), ""))
-
-
-def _same_address(url: str) -> str:
-    try:
-        return canonical_url(url)
-    except ValueError:  # what a source gives as its address is kept, even if it is none
-        return url
-
-
-def visible(text: str) -> str:
-    """Drop what a reader cannot see: control and format characters, tag characters, lone surrogates.
-
-    Newline and tab stay. Invisible text is a carrier of instructions that no person would notice.
-    """
-    # By its distinct characters, which are few: a page has a hundred thousand others.
-    unseen = {ord(c): None for c in set(text) - {"\n", "\t"} if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co"}}
-    return BLANKS.sub("", text.translate(unseen) if unseen else text)
-
-
-def fence(text: str) -> str:
-    """Mark text from outside as untrusted, wherever a model sees it.
-
-    The mark is a hash of the text itself, so the text cannot contain its own closing mark.
-    """
-    clean = visible(text)
-    mark = hashlib.sha256(clean.encode()).hexdigest()[:FENCE_MARK_DIGITS]
-    return f"<<untrusted {mark}>>\n{clean}\n<<end {mark}>>"

@@ -17,6 +17,7 @@ from explorer.fold import Fold
 from explorer.frontmatter import with_frontmatter
 from explorer.run_paths import REPORT
 from explorer.runs import is_running, read_records
+from explorer.text.sanitize import single_line
 from explorer.unfinished import way_on
 from explorer.workspace import Workspace
 
@@ -90,7 +91,7 @@ def reason_of(error: BaseException, stopped_by: str = "") -> str:
         return INTERRUPTED
     if isinstance(error, ExplorerError):
         return error.message
-    words = " ".join(f"{type(error).__name__}: {error}".split())
+    words = single_line(f"{type(error).__name__}: {error}")
     return f"internal error: {words[:MAX_REASON_CHARS]}"
 
 

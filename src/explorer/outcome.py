@@ -10,6 +10,7 @@ from explorer.events import ORCHESTRATOR, AgentFinished, Lookup, Status
 from explorer.fold import Fold, LookedUp
 from explorer.messages import JsonObject
 from explorer.report import with_hosts_only
+from explorer.text.sanitize import single_line
 from explorer.verify.soundness import Flaw, Kind
 
 MAX_SAID_CHARS = 120
@@ -157,7 +158,7 @@ def _why(one: LookedUp) -> str:
 
 def _asked(one: LookedUp) -> str:
     words = " ".join([one.tool, *_values(one.asked)])
-    return _short(words.replace("`", "'"))
+    return single_line(words.replace("`", "'"), MAX_SAID_CHARS)
 
 
 def _values(arguments: JsonObject) -> list[str]:
@@ -167,11 +168,6 @@ def _values(arguments: JsonObject) -> list[str]:
 
 def _cause(said: str) -> str:
     """Why a lookup failed, for people: without the advice for the model behind it, and without long addresses."""
-    line = with_hosts_only(" ".join(said.split()))
+    line = with_hosts_only(single_line(said))
     sentence = SENTENCE.match(line)
-    return _short((sentence[0] if sentence else line).rstrip("."), MAX_CAUSE_CHARS)
-
-
-def _short(text: str, most: int = MAX_SAID_CHARS) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return single_line((sentence[0] if sentence else line).rstrip("."), MAX_CAUSE_CHARS)

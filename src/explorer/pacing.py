@@ -10,6 +10,7 @@ from explorer.events import ORCHESTRATOR, Status
 from explorer.history import AgentState, call_key
 from explorer.messages import Results, StopKind, ToolCall, Turn
 from explorer.reply_length import SHORT_REPLY_MARKS
+from explorer.text.sanitize import single_line
 
 MAX_PAUSES = 5
 MAX_CUT_REPLIES = 2
@@ -176,7 +177,7 @@ def _asked_to_act(state: AgentState, ending: Ending, why: str) -> Decision:
     asked = state.notes.get(ACT, 0)
     if asked < MAX_ASKED_TO_ACT:
         return Note(ACT, f"Nobody reads your words: {why}. {ACTIONS}")
-    first = " ".join(ending.summary.split())[:MAX_QUOTED_CHARS]
+    first = single_line(ending.summary, MAX_QUOTED_CHARS)
     return Ending(
         Status.FAILED, f"the model kept replying in words instead of calling a tool: “{first}”", ending.summary
     )
@@ -258,7 +259,7 @@ def _first_error(state: AgentState) -> str:
         return "tool calls kept failing"
     if first.content == REPEATED:
         return f"the model kept making one call, {first.name}, with the same result; another model may do better"
-    why = " ".join(first.content.partition("\n")[0].split())
+    why = single_line(first.content.partition("\n")[0])
     return f"tool calls kept failing: {first.name}: {why[:MAX_QUOTED_CHARS]}"
 
 

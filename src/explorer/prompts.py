@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from explorer.errors import ConfigError
 from explorer.events import ORCHESTRATOR
 from explorer.model_options import Effort, Tier
+from explorer.text.sanitize import single_line
 
 WRITER = "writer"
 """A role of this name writes the report, unless its file says otherwise."""
@@ -96,7 +97,9 @@ def load_role(path: Path) -> Role:
     try:
         fields = yaml.load(head, _LOADER)  # noqa: S506 - one of the two safe ones
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: the frontmatter is not YAML: {_one_line(error)}", hint=f"edit {path}") from error
+        raise ConfigError(
+            f"{path}: the frontmatter is not YAML: {single_line(str(error))}", hint=f"edit {path}"
+        ) from error
     if not isinstance(fields, dict):
         raise ConfigError(f"{path}: the frontmatter is not a list of fields", hint=f"edit {path}")
     try:
@@ -125,10 +128,6 @@ def _split(path: Path) -> tuple[str, str]:
     if not prompt.strip():
         raise ConfigError(f"{path} has no prompt below its frontmatter", hint=f"edit {path}")
     return head, prompt
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:

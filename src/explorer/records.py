@@ -19,6 +19,7 @@ from pydantic_core import to_json
 from explorer.errors import JournalDamagedError
 from explorer.events import JOURNAL_VERSION, AnyEvent, Record
 from explorer.messages import ONCE, JsonObject
+from explorer.text.sanitize import single_line
 
 GENESIS = "00000000"
 """`prev` of the first line."""
@@ -179,7 +180,7 @@ def _fields(line: bytes, seq: int) -> JsonObject:
 
 
 def _not_understood(seq: int, error: Exception) -> JournalDamagedError:
-    words = " ".join(str(error).split())[:300]
+    words = single_line(str(error), 300)
     return JournalDamagedError(f"record {seq} is intact but not understood: {words}", hint="explorer doctor RUN")
 
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from explorer.events import Source
 from explorer.frontmatter import without_frontmatter
 from explorer.near_duplicates import plain_flags
+from explorer.text.words import count_words
 
 IDS = r"\[S\d+(?:\s*[,;]\s*S\d+)*\]"
 CITATION = re.compile(
@@ -37,7 +38,6 @@ KIND_WORDS = {"comments": "discussion", "search_hit": "search result"}
 SAMPLE_FLAG = "sample"
 """Of sources that are bundled and invented: said once, above the references, not behind each."""
 SAMPLE_WORDS = {"en": "All sources are invented sample data.", "zh": "全部来源均为虚构的示例数据。"}
-CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 IMAGE = (
     r"!\[(?P<shows>(?:(?!!\[)(?:[^\[\]\\`<]|\\[^`<]|\[[^\[\]`<]*\]))*)\]"
     r"\((?P<path><[^<>`]*>|[^()<>`\s]*)(?:[ \t]+\"[^\"`<]*\")?\)"
@@ -106,16 +106,6 @@ def image_problem(text: str, has_file: Callable[[str], bool]) -> str:
         f"report.md shows {', '.join(missing)}, which is no file of this run; "
         "correct the path (list_files shows what is there) or take the image out"
     )
-
-
-def count_words(text: str) -> int:
-    """Words; a Chinese, Japanese or Korean character counts as one."""
-    return len(re.findall(r"[^\W\u3400-\u9fff\uf900-\ufaff]+", text)) + len(CJK.findall(text))
-
-
-def language_of(text: str) -> str:
-    """`zh` for mostly Chinese text, `en` otherwise: enough for the few fixed words the engine itself adds."""
-    return "zh" if len(CJK.findall(text)) * 3 > len(re.findall(r"\w", text)) else "en"
 
 
 def render(

@@ -40,6 +40,7 @@ from explorer.events import (
     TurnFailed,
     TurnTaken,
 )
+from explorer.text.sanitize import single_line
 
 Level = Literal["DEBUG", "INFO", "WARNING"]
 Line = tuple[Level, str]
@@ -102,7 +103,7 @@ def _model_line(event: AnyEvent) -> Line | None:
             return "INFO", f"{words}, {len(turn.calls)} calls"
         case TurnFailed():
             wait = f"again in {event.waits_s:.1f} s" if event.waits_s is not None else "no further attempt"
-            words = " ".join(event.message.split())[:FAULT_CHARS]
+            words = single_line(event.message, FAULT_CHARS)
             return "WARNING", f"model failed: {event.agent} attempt {event.attempt}, {event.fault}, {wait}: {words}"
         case Compacted():
             return "DEBUG", f"conversation shortened: {event.agent} before message {event.before}, {event.why.value}"

@@ -8,9 +8,10 @@ from core.stage import compare_with_golden
 from explorer.comparing.cited_sentences import cited_sentences
 from explorer.comparing.comparison import Comparison
 from explorer.comparing.page import comparison_page
-from explorer.comparing.run_sides import address_of, side_on_disk
+from explorer.comparing.run_sides import side_on_disk
 from explorer.comparing.runs import compare_runs
 from explorer.errors import JournalDamagedError, NotFoundError
+from explorer.text.urls import url_key
 
 ENOUGH = "A report needs a few words more than this before it is taken for one at all."
 
@@ -120,5 +121,5 @@ async def test_a_list_that_is_too_long_is_cut_on_the_page(tmp_path: Path) -> Non
 def test_marks_that_are_no_references_cite_nothing() -> None:
     """A number in brackets is a citation only when the references have it."""
     text = "# T\n\nSee [2] and [7] here.\n\nPlain [9].\n\n## References\n\n2. Title. a.example `S4`\n"
-    (one,) = cited_sentences(text, {}, address_of)
+    (one,) = cited_sentences(text, {}, url_key)
     assert (one.line, one.ids, one.addresses) == (3, ("S4",), ())

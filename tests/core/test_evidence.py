@@ -11,7 +11,9 @@ from core.copied_texts import ARTICLE, ARTICLE_ZH, altered
 from core.stage import NOON, noon, source
 from explorer.errors import StorageError, ToolError
 from explorer.events import AnyEvent, Source, SourceRecorded
-from explorer.evidence import Evidence, SourceDraft, canonical_url, fence, is_intact, stored_text, visible
+from explorer.evidence import Evidence, SourceDraft, is_intact, stored_text
+from explorer.text.sanitize import fence, visible
+from explorer.text.urls import canonical_url
 
 
 class Shelf:

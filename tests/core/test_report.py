@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from core.stage import source
 from explorer.events import Source
 from explorer.frontmatter import with_frontmatter, without_frontmatter
-from explorer.report import count_words, language_of, problem_of, reference, render, with_hosts_only
+from explorer.report import problem_of, reference, render, with_hosts_only
+from explorer.text.words import count_words, phrase_language
 
 SOURCES = {identifier: source(identifier) for identifier in ("S1", "S2", "S3", "S12")}
 WORDS = "Twelve words or more are needed before a draft is taken for a report at all. "
@@ -146,10 +147,10 @@ def test_words_and_language() -> None:
     """A Chinese character counts as a word; mostly Chinese is Chinese, all else gets English words."""
     assert count_words("Output rose by 12 %.") == 4
     assert count_words("发电量 rose 12%") == 5
-    assert language_of("五月的发电量如何？") == "zh"
-    assert language_of("How was May for the plant?") == "en"
-    assert language_of("What does 人工智能 mean in this long sentence?") == "en"
-    assert language_of("") == "en"
+    assert phrase_language("五月的发电量如何？") == "zh"
+    assert phrase_language("How was May for the plant?") == "en"
+    assert phrase_language("What does 人工智能 mean in this long sentence?") == "en"
+    assert phrase_language("") == "en"
 
 
 def test_rendering_takes_any_source() -> None:

@@ -5,8 +5,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from explorer.evidence import fence
 from explorer.messages import JsonObject
+from explorer.text.sanitize import fence
 
 TITLE_CHARS = 250
 NAME_BYTES = 190

@@ -14,8 +14,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from explorer.evidence import visible
 from explorer.messages import CallResult, JsonObject, Request, Results, StopKind, ToolCall, Turn, Usage, UserText
+from explorer.text.sanitize import visible
 
 CANARY = re.compile(r"canary-[a-z]+-[0-9a-f]{16}")
 ORDER = re.compile(r"(?:order (\w+): ?)?(?:(LATER|AGAIN) )?(?:CALL|调用) ([\w.-]+) ?(?=\{)")

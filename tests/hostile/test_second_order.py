@@ -7,8 +7,8 @@ import pytest
 
 from explorer.errors import ModelError
 from explorer.events import RoleLoaded, ToolFinished
-from explorer.evidence import visible
 from explorer.run import Extras, resume
+from explorer.text.sanitize import visible
 from hostile.carriers import DISGUISES
 from hostile.obedient import Call, ObedientClient
 from hostile.test_obedient import Interrupted

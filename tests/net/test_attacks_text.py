@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from explorer.evidence import fence, visible
 from explorer.net.politeness import Politeness
 from explorer.net.seen_links import SeenLinks
+from explorer.text.sanitize import fence, visible
 from explorer.tool import ToolResult
 from net.loopback import Answer, serving, unfenced
 from net.public_network import FakeTime, PublicNetwork

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from explorer.evidence import fence
 from explorer.llm.offline import next_turn
 from explorer.messages import CallResult, JsonObject, Message, Request, Results, ToolSchema, Turn, UserText
+from explorer.text.sanitize import fence
 
 TOOLS_OF_ROLE = {
     "orchestrator": (

@@ -1,7 +1,7 @@
 """Reading back what tools return, hostile text included."""
 
-from explorer.evidence import fence
 from explorer.llm.offline_reading import hits_in, page_in, read_fence, reply_in, stories_in, story_entry, thread_in
+from explorer.text.sanitize import fence
 from offline.simulated import page, story_list, thread
 
 STORY = ("S3", 123, "A database that survives power cuts", 512, 230, "https://a.example/x")

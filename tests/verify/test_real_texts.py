@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from command import explorer
-from explorer.evidence import visible
+from explorer.text.sanitize import visible
 from explorer.verify.check import check
 from net.loopback import DATA, replaying
 from team_script import only_run

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from explorer.evidence import visible
+from explorer.text.sanitize import visible
 from explorer.verify.check import check
 from explorer.verify.soundness import Flaw, Kind, flaws
 from net.loopback import DATA

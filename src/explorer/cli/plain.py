@@ -2,7 +2,7 @@
 
 import re
 
-from explorer.evidence import visible
+from explorer.text.sanitize import single_line, visible
 
 # ECMA-48 control sequences (CSI), operating system commands (OSC), and the rest that an ESC begins.
 SEQUENCE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|\x9d).*?(?:\x07|\x1b\\|\x9c|$)|\x1b.")
@@ -15,5 +15,4 @@ def plain(text: str) -> str:
 
 def one_line(text: str, limit: int = 0) -> str:
     """The same on one line, cut at `limit` characters when one is given."""
-    line = " ".join(plain(text).split())
-    return line if not limit or len(line) <= limit else line[: limit - 1] + "…"
+    return single_line(plain(text), limit)

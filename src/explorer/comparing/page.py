@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from explorer.comparing.cited_sentences import CitedSentence
 from explorer.comparing.comparison import ClaimDifference, Comparison, RunHead, SourceDifference
-from explorer.evidence import visible
+from explorer.text.sanitize import single_line
 
 MAX_SHOWN = 40
 """Of each list; JSON has all."""
@@ -38,7 +38,7 @@ def comparison_page(found: Comparison) -> str:
 
 def _run(head: RunHead) -> str:
     started = f"{head.started:%Y-%m-%d %H:%M} UTC" if head.started is not None else "?"
-    return f"`{head.run_id}`, {started}, {head.status or 'not ended'}: {_one_line(head.question)}"
+    return f"`{head.run_id}`, {started}, {head.status or 'not ended'}: {single_line(head.question, MAX_CHARS)}"
 
 
 def _title(name: str, lists: tuple[Sequence[object], Sequence[object], Sequence[object]], same: int) -> str:
@@ -57,25 +57,19 @@ def _block(name: str, found: Sequence[Found], show: Callable[[Found], list[str]]
 
 
 def _claim(side: str, claim: CitedSentence | None) -> list[str]:
-    return [f"- {side} line {claim.line}: {_one_line(claim.text)}"] if claim is not None else []
+    return [f"- {side} line {claim.line}: {single_line(claim.text, MAX_CHARS)}"] if claim is not None else []
 
 
 def _changed_claim(one: ClaimDifference) -> list[str]:
     lines = [*_claim("A", one.before), *(f"  {line[2:]}" for line in _claim("B", one.after))]
-    return [*lines, f"  differs: {_one_line('; '.join(one.changes))}"]
+    return [*lines, f"  differs: {single_line('; '.join(one.changes), MAX_CHARS)}"]
 
 
 def _source(one: SourceDifference) -> str:
     kind = "" if one.kind == "page" else f" ({one.kind.replace('_', ' ')})"
-    return f"{_one_line(one.title)}{kind}, {_one_line(one.url)}"
+    return f"{single_line(one.title, MAX_CHARS)}{kind}, {single_line(one.url, MAX_CHARS)}"
 
 
 def _changed_source(one: SourceDifference) -> list[str]:
-    words = _one_line("; ".join(one.changes)) or "its text, but no number or name"
+    words = single_line("; ".join(one.changes), MAX_CHARS) or "its text, but no number or name"
     return [f"- {_source(one)} A `{one.before}`, B `{one.after}`", f"  differs: {words}"]
-
-
-def _one_line(text: str) -> str:
-    """Text from outside stays on the line it is given."""
-    line = " ".join(visible(text).split())
-    return line if len(line) <= MAX_CHARS else f"{line[:MAX_CHARS]} ..."

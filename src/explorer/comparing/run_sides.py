@@ -8,7 +8,7 @@ from pathlib import Path
 from explorer.comparing.comparison import RunHead
 from explorer.errors import ToolError
 from explorer.events import Source
-from explorer.evidence import canonical_url, is_intact, stored_at, stored_text
+from explorer.evidence import is_intact, stored_at, stored_text
 from explorer.fold import Fold
 from explorer.run_paths import REPORT
 from explorer.runs import read_records
@@ -59,11 +59,3 @@ def side_on_disk(folder: Path, status: str = "") -> RunSide:
     fold = Fold.of(record.event for record in records)
     ended = str(fold.finished.status) if fold.finished is not None else status
     return side_of(folder, fold, records[0].at if records else None, ended)
-
-
-def address_of(url: str) -> str:
-    """The form in which two addresses are compared; one that is none, such as a local file's, as it is."""
-    try:
-        return canonical_url(url)
-    except ValueError:
-        return url

@@ -7,13 +7,14 @@ when they cite the same address in much the same words, and a changed one when n
 from explorer.comparing.cited_sentences import cited_sentences
 from explorer.comparing.claims import compared_claims
 from explorer.comparing.comparison import ClaimDifference, Comparison
-from explorer.comparing.run_sides import RunSide, address_of
+from explorer.comparing.run_sides import RunSide
 from explorer.comparing.sources import ComparedSources
+from explorer.text.urls import url_key
 
 
 def compare_runs(first: RunSide, second: RunSide) -> Comparison:
     """What is new, gone and changed in the second run."""
-    before, after = (cited_sentences(side.report, side.sources, address_of) for side in (first, second))
+    before, after = (cited_sentences(side.report, side.sources, url_key) for side in (first, second))
     new, gone, changed, same = compared_claims(before, after)
     cited = [{name for claim in claims for name in claim.ids} for claims in (before, after)]
     sources = ComparedSources(first, second, cited[0], cited[1])

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from explorer.comparing.comparison import SourceDifference
-from explorer.comparing.run_sides import RunSide, address_of
+from explorer.comparing.run_sides import RunSide
 from explorer.differences import compare
 from explorer.events import Source
+from explorer.text.urls import url_key
 
 MAX_COMPARED_CHARS = 60_000
 SINCE_REPORT = "inputs/since-report.md"
@@ -43,7 +44,7 @@ class ComparedSources:
 
     def same(self, changed: Iterable[SourceDifference]) -> int:
         """How many addresses both have, but for the changed ones."""
-        return len({*self.common()} - {address_of(found.url) for found in changed})
+        return len({*self.common()} - {url_key(found.url) for found in changed})
 
     def changed(self) -> tuple[SourceDifference, ...]:
         """What both read, and read differently; passages of search results differ by the words searched for."""
@@ -82,7 +83,7 @@ def _grouped(side: RunSide) -> dict[str, dict[str, Source]]:
     grouped: dict[str, dict[str, Source]] = {}
     for source in side.sources.values():
         if source.url != f"file:{SINCE_REPORT}":
-            grouped.setdefault(address_of(source.url), {})[source.kind] = source
+            grouped.setdefault(url_key(source.url), {})[source.kind] = source
     return grouped
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from explorer.evidence import visible
+from explorer.text.sanitize import visible
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_FILES = 20_000

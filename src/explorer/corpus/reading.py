@@ -9,9 +9,9 @@ from typing import Protocol
 from explorer.corpus.database import StoredDocument
 from explorer.corpus.folder import NO_TEXT, FoundFile
 from explorer.errors import ToolError
-from explorer.evidence import visible
 from explorer.parsing.document import TRUNCATED, Document
 from explorer.parsing.kinds import FEED, HTML, JSON, PDF, TEXT, kind_of
+from explorer.text.sanitize import single_line, visible
 
 MAX_TEXT_CHARS = 2_000_000
 """Of one document: in any script no more bytes than a stored source may have."""
@@ -132,4 +132,4 @@ def _page_starts(text: str, pages: int) -> tuple[tuple[int, int], ...]:
 
 
 def _line(text: str) -> str:
-    return " ".join(visible(text).split())[:TITLE_CHARS]
+    return single_line(text, TITLE_CHARS)

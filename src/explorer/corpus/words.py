@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-"""Kana, Han and Hangul."""
-CHARACTER = re.compile(f"[{SPACELESS}]")
-PIECE = re.compile(f"[{SPACELESS}]+|[^\\W_{SPACELESS}]+")
+from explorer.text.words import CJK, CJK_LETTER
+
+PIECE = re.compile(f"[{CJK}]+|[^\\W_{CJK}]+")
 QUOTED = re.compile(r"\"([^\"]{1,300})\"|“([^”]{1,300})”|「([^」]{1,300})」|『([^』]{1,300})』")
 MAX_TERMS = 64
 STOP_WORDS = frozenset(
@@ -63,7 +62,7 @@ def _literal(term: str) -> str:
 
 def indexed(text: str) -> str:
     """A text as it goes into the index: one width of letters, and space around characters that need none."""
-    return CHARACTER.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
+    return CJK_LETTER.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
 
 
 def understood(question: str) -> Query:
@@ -78,7 +77,7 @@ def understood(question: str) -> Query:
 
 def phrase_of(text: str) -> str:
     """A text as one term: its words in their order, with a space between characters that have none."""
-    return " ".join(" ".join(piece) if CHARACTER.match(piece) else piece for piece in PIECE.findall(text))
+    return " ".join(" ".join(piece) if CJK_LETTER.match(piece) else piece for piece in PIECE.findall(text))
 
 
 def _terms(text: str) -> Iterator[str]:
@@ -88,13 +87,13 @@ def _terms(text: str) -> Iterator[str]:
 
 
 def _terms_of(piece: str) -> list[str]:
-    if not CHARACTER.match(piece):
+    if not CJK_LETTER.match(piece):
         return [piece]
     return [f"{one} {other}" for one, other in pairwise(piece)] or [piece]
 
 
 def _is_stop_term(term: str) -> bool:
-    if not CHARACTER.match(term):
+    if not CJK_LETTER.match(term):
         return term.lower() in STOP_WORDS
     return term.replace(" ", "") in STOP_PAIRS or bool(STOP_CHARACTERS & set(term))
 

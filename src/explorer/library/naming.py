@@ -4,8 +4,12 @@ import difflib
 import re
 import unicodedata
 
-from explorer.evidence import canonical_url, visible
+from explorer.text.sanitize import visible
+from explorer.text.urls import page_key
+from explorer.text.words import CJK
 
+MAX_LINE_CHARS = 400
+"""Of a title, a verdict or an id in a page's frontmatter."""
 SLUG_CHARS = 80
 SLUG_BYTES = 180
 """A name on disk takes 255 bytes, and a Chinese character three."""
@@ -14,7 +18,7 @@ EMOJI_MARK = "\ufe0f"
 UNNAMED = "report"
 SAME_TITLE = 0.88
 """How much of two titles must agree: above what two headlines of one site share, below one word more or less."""
-WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_]+")
+WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 
 
 def slug_of(title: str) -> str:
@@ -25,23 +29,9 @@ def slug_of(title: str) -> str:
     return slug.encode()[:SLUG_BYTES].decode("utf-8", "ignore").strip("-") or UNNAMED
 
 
-def one_line(text: str, limit: int = 400) -> str:
-    """Without what cannot be seen, on one line of so many characters: text from outside stays where it is put."""
-    return " ".join(visible(text).split())[:limit]
-
-
 def is_same_address(one: str, other: str) -> bool:
     """Whether two addresses, neither of them empty, lead to the same page."""
-    if not one or not other:
-        return False
-    try:
-        return _without_scheme(one) == _without_scheme(other)
-    except ValueError:  # what is no address can still be the same words
-        return one == other
-
-
-def _without_scheme(url: str) -> str:
-    return re.sub(r"^https?://(www\.)?", "", canonical_url(url.strip()))
+    return bool(one and other) and page_key(one) == page_key(other)
 
 
 def is_same_title(one: str, other: str) -> bool:

@@ -37,18 +37,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from explorer.errors import ToolError
 from explorer.events import Source
-from explorer.evidence import visible
 from explorer.frontmatter import with_frontmatter, without_frontmatter
-from explorer.library.naming import one_line
+from explorer.library.naming import MAX_LINE_CHARS
 from explorer.report import (
     CITATION,
     HEADING_REFERENCES,
     SAMPLE_FLAG,
     cited_ids,
-    language_of,
     reference,
     without_network,
 )
+from explorer.text.sanitize import single_line, visible
+from explorer.text.words import phrase_language
 
 MAX_HEAD_CHARS = 20_000
 """Of a frontmatter: a longer one is nobody's."""
@@ -133,7 +133,7 @@ class Page:
         """Put it together."""
         parts = [self.body.strip()]
         if self.references:
-            heading = HEADING_REFERENCES[language_of(self.body)]
+            heading = HEADING_REFERENCES[phrase_language(self.body)]
             lines = "\n".join(f"{number}. {words}" for number, words in sorted(self.references.items()))
             parts.append(f"{REFERENCES_MARK}\n\n## {heading}\n\n{lines}")
         return with_frontmatter(self.fields.model_dump(mode="json"), "\n\n".join(parts) + "\n")
@@ -157,7 +157,7 @@ class Page:
         section = "\n\n".join(part for part in (f"## {title}", addition.mark, text) if part)
         runs = tuple(dict.fromkeys((*self.fields.run, addition.run)))
         changes = {"updated": moment.isoformat(timespec="seconds"), "run": runs}
-        changes |= {"verdict": one_line(addition.verdict)} if addition.verdict else {}
+        changes |= {"verdict": single_line(addition.verdict, MAX_LINE_CHARS)} if addition.verdict else {}
         fields = self.fields.model_copy(update=changes)
         return replace(self, fields=fields, body=f"{self.body}\n\n{section}", references=references), title
 

@@ -16,8 +16,9 @@ from filelock import FileLock, Timeout
 
 from explorer.beneath import TEMPORARY
 from explorer.errors import StorageError, ToolError
-from explorer.library.naming import UNNAMED, is_same_address, is_same_title, one_line, slug_of
+from explorer.library.naming import MAX_LINE_CHARS, UNNAMED, is_same_address, is_same_title, slug_of
 from explorer.library.page import Contribution, Page, ReportFields, fields_of, first_page
+from explorer.text.sanitize import single_line
 from explorer.workspace import Workspace
 
 PATIENCE_S = 20.0
@@ -91,10 +92,10 @@ class Library:
                 _refuse_double(new, shelved)
             moment = self._now().isoformat(timespec="seconds")
             fields = ReportFields(
-                title=one_line(new.title) or UNNAMED,
-                story_id=one_line(new.story_id),
-                url=one_line(new.url, MAX_URL_CHARS),
-                verdict=one_line(content.verdict),
+                title=single_line(new.title, MAX_LINE_CHARS) or UNNAMED,
+                story_id=single_line(new.story_id, MAX_LINE_CHARS),
+                url=single_line(new.url, MAX_URL_CHARS),
+                verdict=single_line(content.verdict, MAX_LINE_CHARS),
                 created=moment,
                 updated=moment,
                 run=(content.run,),
@@ -250,7 +251,7 @@ def _refuse_double(new: NewReport, shelved: Shelved) -> None:
 
 def _likeness(new: NewReport, fields: ReportFields) -> str:
     """Why two reports are about the same; empty when they are not."""
-    ours = one_line(new.story_id)
+    ours = single_line(new.story_id, MAX_LINE_CHARS)
     if ours and ours == fields.story_id:
         return "the same story_id"
     if is_same_address(new.url.strip(), fields.url):

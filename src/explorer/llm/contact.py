@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from explorer.llm.options import Place
 from explorer.network import Proxy
+from explorer.text.sanitize import single_line
 
 START_COMMANDS: Mapping[int, str] = {
     11434: "ollama serve",
@@ -61,7 +62,7 @@ def page_title(text: str) -> str:
     """Return the title of a web page, or its first heading; empty when it has neither."""
     for pattern in (r"(?is)<title[^>]*>(.*?)</title", r"(?is)<h1[^>]*>(.*?)</h1"):
         found = re.search(pattern, text[:20_000])
-        title = " ".join(unescape(re.sub(r"<[^>]*>", " ", found[1])).split()) if found else ""
+        title = single_line(unescape(re.sub(r"<[^>]*>", " ", found[1]))) if found else ""
         if title:
             return title[:TITLE_CHARS]
     return ""

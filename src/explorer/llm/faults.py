@@ -18,6 +18,7 @@ from explorer.llm.options import Place, public_url
 from explorer.llm.wire_json import as_object, as_objects, as_text, mend_text
 from explorer.messages import JsonObject
 from explorer.outbound import PROXY_LOGIN_REQUIRED, login_problem
+from explorer.text.sanitize import single_line
 
 MINUTE_S = 60
 HOUR_S = 3600
@@ -261,7 +262,7 @@ def redact(text: str, place: Place) -> str:
     """Strike the key, and whatever looks like one, out of a text; shorten it to one line."""
     for spelling in _spellings(place.secret.get_secret_value().strip()):
         text = text.replace(spelling, "***")
-    text = " ".join(_KEY_LIKE.sub("***", mend_text(text)).split())
+    text = single_line(_KEY_LIKE.sub("***", mend_text(text)))
     return text if len(text) <= MESSAGE_CHARS else text[:MESSAGE_CHARS] + "..."
 
 
@@ -332,7 +333,7 @@ def _when(seconds: float) -> str:
 def words_of_page(text: str) -> str:
     """Return the words of an error page."""
     without_blocks = re.sub(r"(?is)<(script|style)\b.*?</\1\s*>", " ", text[:20_000])
-    return " ".join(re.sub(r"<[^>]*>", " ", without_blocks).split())[:MESSAGE_CHARS]
+    return single_line(re.sub(r"<[^>]*>", " ", without_blocks), MESSAGE_CHARS)
 
 
 def _number(value: str | None) -> float | None:

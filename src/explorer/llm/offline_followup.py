@@ -6,11 +6,12 @@ from collections.abc import Generator, Sequence
 
 from explorer.llm.offline_desk import Answer, Ask, Desk, Step, read_files
 from explorer.llm.offline_phrases import SAMPLE_LINE, language_of
-from explorer.llm.offline_question import Wish, one_line
+from explorer.llm.offline_question import Wish
 from explorer.llm.offline_reading import reply_in
 from explorer.llm.offline_report import follow_up
 from explorer.llm.offline_text import words_of
 from explorer.llm.offline_writer import REPORT, write_report
+from explorer.text.sanitize import single_line
 
 LISTED_FILE = re.compile(r"^(\S.*?) \(\d+ lines?, \d+ bytes?\)$", re.MULTILINE)
 MATCH_LINE = re.compile(r"^(\S[^:\n]*\.md):\d+:", re.MULTILINE)
@@ -21,16 +22,18 @@ NO_CONTEXT = frozenset({REPORT, "question.txt"})
 
 def answer_follow_up(desk: Desk, message: str, wish: Wish, writer: str) -> Generator[Step, Sequence[Answer], str]:
     """Find the files that fit, let the writer add a section to the report, and read it; returns the report."""
-    pattern = "|".join(re.escape(word) for word in words_of(message)[:MAX_WORDS]) or re.escape(one_line(message)[:60])
+    pattern = "|".join(re.escape(word) for word in words_of(message)[:MAX_WORDS]) or re.escape(
+        single_line(message)[:60]
+    )
     found, listed = yield Step(
         calls=(Ask("search_files", {"pattern": pattern, "glob": "*.md"}), Ask("list_files", {"glob": "*.md"}))
     )
     paths = _fitting(found, listed)
     task = [
         f"Add an answer to a follow-up at the end of `{REPORT}`.",
-        f"Follow-up: {one_line(message)}",
+        f"Follow-up: {single_line(message)}",
         "",
-        f"Question: {one_line(wish.question)}",
+        f"Question: {single_line(wish.question)}",
         f"Language of the report: {language_of(message) if message else wish.language}",
         *([SAMPLE_LINE] if wish.is_sample else []),
     ]

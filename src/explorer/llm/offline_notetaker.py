@@ -3,9 +3,10 @@
 from explorer.llm.offline_analyzer import context_files
 from explorer.llm.offline_desk import Ask, Desk, Script, Step, read_files
 from explorer.llm.offline_notes import read_note
-from explorer.llm.offline_question import one_line, understand_task
+from explorer.llm.offline_question import understand_task
 from explorer.llm.offline_searcher import folder_in
 from explorer.llm.offline_text import rank_by_query, words_of
+from explorer.text.sanitize import single_line
 
 MAX_LINES = 12
 
@@ -22,7 +23,7 @@ def take_notes(desk: Desk) -> Script:
         found = f"Without a language model, nothing to quote was found in {len(paths)} files."
         return f"{found}\nNot known: the answer to the task."
     path = f"{folder_in(desk.task)}notes.md"
-    content = f"# {one_line(wish.question)[:120]}\n\n" + "\n".join(chosen) + "\n"
+    content = f"# {single_line(wish.question)[:120]}\n\n" + "\n".join(chosen) + "\n"
     yield Step(calls=(Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),))
     return f"{len(chosen)} cited lines from {len(texts)} files are in {path}, chosen by shared words."
 

@@ -10,12 +10,13 @@ from explorer.llm.offline_desk import Answer, Ask, Desk, Part, Script, Step, rea
 from explorer.llm.offline_followup import answer_follow_up
 from explorer.llm.offline_notes import read_note, short_reason
 from explorer.llm.offline_phrases import SAMPLE_LINE
-from explorer.llm.offline_question import GENERAL_WORDS, Kind, Wish, one_line, understand
+from explorer.llm.offline_question import GENERAL_WORDS, Kind, Wish, understand
 from explorer.llm.offline_ranking import about, most_notable
 from explorer.llm.offline_reading import HelperReply, Story, reply_in, story_entry
 from explorer.llm.offline_report import first_words, links_of
 from explorer.llm.offline_text import words_of
 from explorer.llm.offline_writer import FROM_FILES, REPORT, report_of, write_report
+from explorer.text.sanitize import single_line
 
 CITED = re.compile(r"\[S\d+")
 NOT_YET = "not finished yet"
@@ -52,7 +53,7 @@ class Plan:
         """Note what the user said meanwhile; its words steer the choice of stories."""
         said = desk.take_messages()
         if said:
-            self.steers.append(one_line(said))
+            self.steers.append(single_line(said))
         return frozenset(word for steer in self.steers for word in words_of(steer)) - GENERAL_WORDS
 
 
@@ -93,12 +94,12 @@ def _explore(desk: Desk, plan: Plan) -> Part:
 
 def brief(wish: Wish, plan: Plan | None = None) -> list[str]:
     """Lines that every helper's task ends with."""
-    lines = ["", f"Question: {one_line(wish.question)}", f"Language of the report: {wish.language}"]
+    lines = ["", f"Question: {single_line(wish.question)}", f"Language of the report: {wish.language}"]
     if wish.is_sample:
         lines.append(SAMPLE_LINE)
     if plan is not None:
         lines += [f"The user added: {steer}" for steer in plan.steers]
-        lines += [f"Gap: {one_line(gap)}" for gap in plan.gaps[:MAX_GAPS]]
+        lines += [f"Gap: {single_line(gap)}" for gap in plan.gaps[:MAX_GAPS]]
     return lines
 
 

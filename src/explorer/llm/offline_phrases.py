@@ -3,7 +3,8 @@
 import re
 from datetime import datetime
 
-CJK = re.compile(r"[\u3400-\u9fff]")
+from explorer.text.words import phrase_language
+
 LANGUAGE_LINE = re.compile(r"^Language of the report: (\S+)", re.MULTILINE)
 SAMPLE_LINE = "This run reads bundled, invented sample data."
 
@@ -167,5 +168,4 @@ def language_of(text: str) -> str:
     """The language asked for in a task, else the question's: `zh` when a good part of its letters is Chinese."""
     if match := LANGUAGE_LINE.search(text):
         return match[1]
-    letters = sum(character.isalpha() for character in text)
-    return "zh" if len(CJK.findall(text)) * 3 > letters else "en"
+    return phrase_language(text)

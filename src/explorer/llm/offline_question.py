@@ -189,8 +189,3 @@ def topic_of(question: str) -> str:
         if topic and not topic.isdigit():
             return topic
     return ""
-
-
-def one_line(text: str) -> str:
-    """Text on one line, for tasks and headings."""
-    return " ".join(text.split())

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from explorer.llm.offline_notes import FRESH_HOURS, Note, Quote, numbers_line
 from explorer.llm.offline_phrases import Phrases
-from explorer.llm.offline_question import URL, Wish, one_line
+from explorer.llm.offline_question import URL, Wish
 from explorer.llm.offline_ranking import notability
 from explorer.llm.offline_reading import Story, harmless
 from explorer.llm.offline_text import rank_by_query, words_of
+from explorer.text.sanitize import single_line
 
 MAX_GAPS = 10
 LEAD_TITLES = 3
@@ -150,7 +151,7 @@ def _also(note: Note, phrases: Phrases) -> str:
 
 
 def _passage_report(wish: Wish, findings: Findings, phrases: Phrases) -> list[str]:
-    title = harmless(one_line(wish.question))
+    title = harmless(single_line(wish.question))
     title = title if len(title) <= MAX_TITLE_CHARS else f"{title[:MAX_TITLE_CHARS].rsplit(' ', 1)[0]} ..."
     lines = [f"# {title}", "", *_notice(wish, phrases)]
     with_passages = _by_fit([note for note in findings.notes if note.passages], wish)[:MAX_PASSAGE_NOTES]
@@ -226,7 +227,7 @@ def _title_list(titles: Sequence[str], phrases: Phrases) -> str:
 def follow_up(message: str, quotes: Sequence[tuple[str, Quote]], language: str) -> str:
     """The section that answers a follow-up: passages with the title each is from."""
     phrases = Phrases(language)
-    lines = ["", f"## {phrases('follow_up', question=harmless(one_line(message))[:MAX_TITLE_CHARS])}", ""]
+    lines = ["", f"## {phrases('follow_up', question=harmless(single_line(message))[:MAX_TITLE_CHARS])}", ""]
     if not quotes:
         return "\n".join([*lines, phrases("follow_none"), ""])
     titles = list(dict.fromkeys(title for title, _ in quotes))

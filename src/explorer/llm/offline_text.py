@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-LATIN_WORD = re.compile(r"[^\W_\u3400-\u9fff]+(?:['\u2019-][^\W_\u3400-\u9fff]+)*")
-CJK_RUN = re.compile(r"[\u3400-\u9fff]+")
+from explorer.text.words import CJK
+
+LATIN_WORD = re.compile(rf"[^\W_{CJK}]+(?:['\u2019-][^\W_{CJK}]+)*")
+CJK_RUN = re.compile(f"[{CJK}]+")
 SENTENCE_END = re.compile(
     r"(?<=[.!?])[\"”\u2019)\]]*\s+(?=[\"“\u2018(\[]?[A-Z0-9À-Ý])|(?<=[。\uff01\uff1f])[”』」]*(?=[^”』」])"
 )

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from explorer.llm.offline_desk import Ask, Desk, Script, Step
 from explorer.llm.offline_notes import Note, Quote, quote, short_reason, slug, write_note
 from explorer.llm.offline_phrases import Phrases
-from explorer.llm.offline_question import Wish, one_line
+from explorer.llm.offline_question import Wish
 from explorer.llm.offline_reading import Hit, Page, Story, hits_in, page_in, read_fence, stories_in
 from explorer.llm.offline_text import is_quotable, rank_by_query, sentences_of, words_of
+from explorer.text.sanitize import single_line
 
 MAX_RESULTS = 8
 MAX_PAGES = 4
@@ -31,7 +32,7 @@ def search_web(desk: Desk, wish: Wish, folder: str, gaps: Sequence[str] = ()) ->
 
 def query_words(question: str) -> str:
     """A question as a search query: on one line, at most a dozen words."""
-    return " ".join(one_line(question).split()[: 2 * MAX_QUERY_WORDS])[:300]
+    return " ".join(single_line(question).split()[: 2 * MAX_QUERY_WORDS])[:300]
 
 
 def read_pages(
@@ -88,7 +89,7 @@ def _without_web(desk: Desk, wish: Wish, folder: str, gaps: list[str]) -> Script
     notes: list[Note] = []
     if "search_hn" in desk.tools and not desk.is_hurried:
         keywords = " ".join(dict.fromkeys(words_of(wish.question)[:4]))
-        (answer,) = yield Step(calls=(Ask("search_hn", {"query": keywords or one_line(wish.question)[:80]}),))
+        (answer,) = yield Step(calls=(Ask("search_hn", {"query": keywords or single_line(wish.question)[:80]}),))
         if answer.is_error:
             gaps.append(phrases("search_failed", words=keywords, why=short_reason(answer.text)))
         else:

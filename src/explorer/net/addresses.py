@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from explorer.evidence import canonical_url, visible
+from explorer.text.sanitize import visible
+from explorer.text.urls import canonical_url
 
 MAX_WORK = 4_000_000
 """Of one text's addresses: characters, and for each address as many again as `ADDRESS_WORK`. Half a second or so."""

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from explorer.net.search import LONG_REST_S, SHORT_REST_S, SearchFailedError, WebAnswer, WebHit, WebQuery
 from explorer.net.search_filters import Window, answered, window, with_sites
 from explorer.network import Network
+from explorer.text.sanitize import single_line
 
 ENGINES = ("duckduckgo", "brave", "mojeek", "startpage", "yahoo")
 """Without the encyclopedias, which the package would put first."""
@@ -110,7 +111,7 @@ class DdgsSearch:
         except DDGSException as error:
             if NOTHING in str(error):
                 return []
-            words = " ".join(str(error).split())[:200]
+            words = single_line(str(error), 200)
             raise SearchFailedError(
                 self.name, "got nothing from its engines", said=words, rest_s=SHORT_REST_S
             ) from error

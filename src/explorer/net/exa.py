@@ -9,6 +9,7 @@ from explorer.messages import JsonObject
 from explorer.net.search import PAGE_TEXT_CHARS, WebAnswer, WebHit, WebQuery, failure, page_text
 from explorer.net.search_filters import answered, iso_date
 from explorer.net.service_call import CallError, CallRules, ServiceCall, parsed
+from explorer.text.sanitize import single_line
 
 RULES = CallRules(seconds=30.0, body_bytes=32_000_000, is_billed=True)
 """It sends the pages' text, and bills each answered search: text and highlights of up to 10 results are included."""
@@ -77,14 +78,14 @@ class ExaSearch:
         # Exa cuts where it is told to, and does not say whether it did.
         is_cut = len(result.text or "") >= PAGE_TEXT_CHARS
         return WebHit(
-            title=" ".join((result.title or result.url).split()),
+            title=single_line(result.title or result.url),
             url=result.url,
             snippet="\n".join(result.highlights or []).strip() or text[:SNIPPET_CHARS],
             engine=self.name,
             rank=rank,
             published=iso_date(result.publishedDate or "", datetime.now(UTC)),
             score=result.score,
-            author=" ".join((result.author or "").split()),
+            author=single_line(result.author or ""),
             text=text,
             flags=("truncated",) if is_cut else flags,
         )

@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 from explorer.evidence import SourceDraft
 from explorer.net.hn_items import SearchHit, Story
 from explorer.net.moments import moment
-from explorer.net.thread_text import number, one_line
+from explorer.net.thread_text import number
+from explorer.text.sanitize import single_line
 
 VIA = "hackernews"
 COMMENT_PREVIEW_CHARS = 500
@@ -16,7 +17,7 @@ def hn_entry(place: int, source_id: str, hit: SearchHit, now: datetime) -> str:
     """Two lines for a story; a third with the text for a comment."""
     story = hit.story
     site = _site(story.url)
-    title = f"{place}. [{source_id}] {one_line(story.title)}" + (f" ({site})" if site else "")
+    title = f"{place}. [{source_id}] {single_line(story.title)}" + (f" ({site})" if site else "")
     age_h = None if story.time is None else max(now.timestamp() - story.time, 0.0) / 3600
     facts = [
         f"id {story.id}",
@@ -24,13 +25,13 @@ def hn_entry(place: int, source_id: str, hit: SearchHit, now: datetime) -> str:
         f"{number(story.comments)} comments",
         f"{velocity(story.points, age_h)} points/h",
         f"{'?' if age_h is None else f'{age_h:.1f}'} h old",
-        f"by {one_line(story.author) or '?'}",
+        f"by {single_line(story.author) or '?'}",
         moment(story.time) or "?",
-        one_line(story.url) or "text",
+        single_line(story.url) or "text",
     ]
     lines = [title, "   " + " | ".join(facts)]
     if hit.comment:
-        text = one_line(hit.comment)
+        text = single_line(hit.comment)
         lines.append("   " + (text if len(text) <= COMMENT_PREVIEW_CHARS else text[:COMMENT_PREVIEW_CHARS] + " ..."))
     return "\n".join(lines)
 
@@ -60,6 +61,6 @@ def hn_draft(story: Story) -> SourceDraft:
 
 def _site(url: str) -> str:
     try:
-        return one_line(urlsplit(url).netloc.removeprefix("www."))
+        return single_line(urlsplit(url).netloc.removeprefix("www."))
     except ValueError:  # what a story gives as its address is shown, even if it is none
         return ""

@@ -4,7 +4,8 @@ from explorer.evidence import SourceDraft
 from explorer.net.hn_items import ITEM_URL, Story
 from explorer.net.hn_threads import Thread
 from explorer.net.moments import moment
-from explorer.net.thread_text import ThreadText, comment_lines, hanging, one_line, shown_of, ways_on
+from explorer.net.thread_text import ThreadText, comment_lines, hanging, shown_of, ways_on
+from explorer.text.sanitize import single_line
 
 VIA = "hackernews"
 
@@ -26,7 +27,7 @@ def hn_thread_text(thread: Thread, argument: str) -> ThreadText:
     )
     return ThreadText(
         draft=draft,
-        head=f'"{one_line(story.title)}" (story id {story.id}): {shown_of(thread.shown, thread.total)}{under}.',
+        head=f'"{single_line(story.title)}" (story id {story.id}): {shown_of(thread.shown, thread.total)}{under}.',
         notes=ways_on(below, thread.next_offset, lambda one: f"{argument}={one}"),
         body=body,
     )
@@ -40,5 +41,5 @@ def _story_lines(story: Story) -> list[str]:
     if story.text:
         lines.append("Text of the story: " + hanging(story.text, "  "))
     if story.options:
-        lines.append("Options of the poll: " + "; ".join(one_line(option) for option in story.options))
+        lines.append("Options of the poll: " + "; ".join(single_line(option) for option in story.options))
     return lines

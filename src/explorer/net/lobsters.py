@@ -12,9 +12,10 @@ from explorer.errors import ToolError
 from explorer.net.fetch import API_LIMITS, Web
 from explorer.net.foreign import Foreign, listed, parse
 from explorer.net.page import Page
-from explorer.net.thread_text import comment_lines, hanging, one_line
+from explorer.net.thread_text import comment_lines, hanging
 from explorer.net.threads import DELETED, REMOVED, Comment, Part, page_of, walk
 from explorer.parsing.markdown import markdown_of
+from explorer.text.sanitize import single_line
 
 HOST = "lobste.rs"
 VIA = "lobsters"
@@ -107,7 +108,7 @@ def _page(story: _Story) -> Page:
     shown = page_of(comments, [comment.id for comment in comments], SHOWN)
     text = (story.description_plain or markdown_of(story.description or "")).strip()
     address = f"{URL}/s/{story.short_id}"
-    title = one_line(story.title) or "(no title)"
+    title = single_line(story.title) or "(no title)"
     points = "" if story.score is None else f"{story.score} points, "
     lines = [
         title,

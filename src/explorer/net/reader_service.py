@@ -5,7 +5,6 @@ import re
 from pydantic import TypeAdapter, ValidationError
 
 from explorer.errors import ToolError
-from explorer.evidence import visible
 from explorer.net.fetch import Fetched, FetchLimits, Web
 from explorer.net.foreign import Foreign
 from explorer.net.page import Page
@@ -13,6 +12,7 @@ from explorer.parsing.characters import text_of
 from explorer.parsing.document import TRUNCATED
 from explorer.parsing.flags import text_flags
 from explorer.parsing.languages import language_of
+from explorer.text.sanitize import single_line
 
 READER_LIMITS = FetchLimits(seconds=45.0, in_flight=4, is_service=True)
 HEAD = re.compile(r"^(Title|URL Source|Published Time|Warning):[ \t]*(.*)$", re.MULTILINE)
@@ -93,7 +93,7 @@ def _refusal(answer: _Answer | None, status: int, otherwise: str) -> str:
     """Why the service refused, in our words for the codes it documents, and else in its own."""
     code = answer.code if answer and answer.code else status
     known = REFUSALS.get(int(str(code)[:STATUS_DIGITS]))
-    said = " ".join(visible((answer.readableMessage or answer.message or "") if answer else "").split())
+    said = single_line((answer.readableMessage or answer.message or "") if answer else "")
     detail = f' ("{said[:MAX_WORDS_CHARS]}")' if said and not known else ""
     return f"{known or otherwise}{detail} (code {code})." if known or detail else f"{otherwise}."
 

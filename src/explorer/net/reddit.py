@@ -23,8 +23,8 @@ from explorer.net.reddit_routes import (
     closed_words,
 )
 from explorer.net.reddit_session import Access, RedditSession
-from explorer.net.thread_text import one_line
 from explorer.net.threads import Part
+from explorer.text.sanitize import single_line
 
 API = "the API"
 ARCHIVE = "the archive"
@@ -128,5 +128,5 @@ def _routed(route: Route, reasons: Sequence[str]) -> Routed:
 
 
 def _sentence(reasons: Sequence[str]) -> str:
-    words = closed_words([one_line(reason)[:REASON_CHARS] for reason in reasons])
+    words = closed_words([single_line(reason)[:REASON_CHARS] for reason in reasons])
     return f"{words[:1].upper()}{words[1:]}."

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from explorer.errors import RefusedCallError
+from explorer.text.sanitize import single_line
 
 ID = r"[0-9a-z]{1,13}"
 HOSTS = re.compile(r"(?:(?:www|old|new|np|i|m|amp|sh|[a-z]{2})\.)?reddit\.com")
@@ -38,7 +39,7 @@ def post_named(text: str) -> PostName:
     if match := PAIR.fullmatch(words):
         return PostName(match["post"].lower(), (match["comment"] or "").lower())
     raise RefusedCallError(
-        f'"{" ".join(words.split())[:80]}" names no Reddit post: give its id as get_reddit_posts shows it, or its '
+        f'"{single_line(words, 80)}" names no Reddit post: give its id as get_reddit_posts shows it, or its '
         "address with /comments/ in it."
     )
 
@@ -67,7 +68,5 @@ def subreddit_named(text: str) -> str:
     words = re.sub(r"^(?:https?://)?(?:[a-z]+\.)?reddit\.com", "", text.strip(), flags=re.IGNORECASE)
     name = re.sub(r"^/?r/", "", words, flags=re.IGNORECASE).strip("/")
     if not SUBREDDIT.fullmatch(name):
-        raise RefusedCallError(
-            f'"{" ".join(text.split())[:80]}" is no subreddit\'s name: write e.g. python, or python+rust.'
-        )
+        raise RefusedCallError(f'"{single_line(text, 80)}" is no subreddit\'s name: write e.g. python, or python+rust.')
     return name

@@ -9,8 +9,9 @@ from explorer.net.moments import moment
 from explorer.net.reddit import Routed
 from explorer.net.reddit_items import Post
 from explorer.net.reddit_routes import RedditThread
-from explorer.net.thread_text import ThreadText, comment_lines, hanging, number, one_line, shown_of, ways_on
+from explorer.net.thread_text import ThreadText, comment_lines, hanging, number, shown_of, ways_on
 from explorer.net.threads import walk
+from explorer.text.sanitize import single_line
 
 PREVIEW_CHARS = 300
 
@@ -18,7 +19,7 @@ PREVIEW_CHARS = 300
 def reddit_entry(place: int, source_id: str, post: Post, now: datetime) -> str:
     """Two lines for a post; a third with the beginning of its text."""
     site = _site(post.url)
-    title = f"{place}. [{source_id}] {one_line(post.title)}" + (f" ({site})" if site else "")
+    title = f"{place}. [{source_id}] {single_line(post.title)}" + (f" ({site})" if site else "")
     age_h = None if post.time is None else max(now.timestamp() - post.time, 0.0) / 3600
     facts = [
         f"id {post.id}",
@@ -26,15 +27,15 @@ def reddit_entry(place: int, source_id: str, post: Post, now: datetime) -> str:
         f"{number(post.comments)} comments",
         f"{velocity(post.points, age_h)} points/h",
         f"{'?' if age_h is None else f'{age_h:.1f}'} h old",
-        f"by {one_line(post.author) or '?'}",
+        f"by {single_line(post.author) or '?'}",
         moment(post.time) or "?",
-        one_line(post.url) or "text",
-        f"r/{one_line(post.subreddit) or '?'}",
+        single_line(post.url) or "text",
+        f"r/{single_line(post.subreddit) or '?'}",
         *post.marks,
         *([post.state] if post.state else []),
     ]
     lines = [title, "   " + " | ".join(facts)]
-    if words := one_line(post.text):
+    if words := single_line(post.text):
         lines.append("   " + (words if len(words) <= PREVIEW_CHARS else words[:PREVIEW_CHARS] + " ..."))
     return "\n".join(lines)
 
@@ -77,7 +78,7 @@ def reddit_thread_text(thread: RedditThread, routed: Routed, argument: str) -> T
     return ThreadText(
         draft=draft,
         head=(
-            f'"{one_line(post.title)}" (Reddit post {post.id}, r/{one_line(post.subreddit) or "?"}) through '
+            f'"{single_line(post.title)}" (Reddit post {post.id}, r/{single_line(post.subreddit) or "?"}) through '
             f"{routed.label}: {shown_of(shown, max(thread.total, shown))}{under}."
         ),
         notes=(*routed.notes, *ways_on(below, thread.next_offset, lambda one: f"{argument}={post.id}/{one}")),
@@ -87,11 +88,11 @@ def reddit_thread_text(thread: RedditThread, routed: Routed, argument: str) -> T
 
 def _post_lines(post: Post) -> list[str]:
     """The post's own words and numbers, before the comments."""
-    lines = [f"{number(post.points)} points, by {one_line(post.author) or '?'}, {moment(post.time) or '?'}"]
+    lines = [f"{number(post.points)} points, by {single_line(post.author) or '?'}, {moment(post.time) or '?'}"]
     if post.state:
         lines.append(f"The post is {post.state}.")
     if post.url:
-        lines.append(f"Links to {one_line(post.url)}")
+        lines.append(f"Links to {single_line(post.url)}")
     if post.text:
         lines.append("Text of the post: " + hanging(post.text, "  "))
     return lines
@@ -99,6 +100,6 @@ def _post_lines(post: Post) -> list[str]:
 
 def _site(url: str) -> str:
     try:
-        return one_line(urlsplit(url).netloc.removeprefix("www."))
+        return single_line(urlsplit(url).netloc.removeprefix("www."))
     except ValueError:
         return ""

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from explorer.errors import ToolError
-from explorer.evidence import canonical_url
 from explorer.net.service_call import CallError, RefusedError
+from explorer.text.urls import canonical_url
 
 OTHER_TOOLS = "Go on with search_hn, get_hn_stories and read_webpage."
 PAGE_TEXT_CHARS = 100_000

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from explorer.net.search import SearchFailedError, WebAnswer, WebHit, WebQuery, failure
 from explorer.net.search_filters import answered, iso_date, window, with_sites
 from explorer.net.service_call import CallError, CallRules, ServiceCall, parsed
+from explorer.text.sanitize import single_line
 
 REFUSALS = {
     403: "has its JSON format switched off: list json under search.formats in its settings.yml",
@@ -90,7 +91,7 @@ class SearxngSearch:
     def _hit(self, rank: int, result: SearxngResult) -> WebHit:
         url = result.url or ""
         return WebHit(
-            title=" ".join((result.title or url).split()),
+            title=single_line(result.title or url),
             url=url,
             snippet=(result.content or "").strip(),
             engine=self.name,

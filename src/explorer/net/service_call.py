@@ -18,12 +18,12 @@ import httpx2
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from explorer.errors import ToolError
-from explorer.evidence import visible
 from explorer.messages import JsonObject
 from explorer.net.caller import Caller
 from explorer.net.guard import Guard
 from explorer.net.headers import retry_after_s
 from explorer.net.transport import GuardedTransport
+from explorer.text.sanitize import single_line
 
 MAX_RETRY_AFTER_S = 5.0
 FIRST_WAIT_S = 0.5
@@ -86,7 +86,7 @@ class RefusedError(CallError):
         self.status = status
         self.fields = _fields(body)
         """Of its JSON body; empty when it is none."""
-        self.said = _without(secret, _one_line(_words(self.fields)))
+        self.said = _without(secret, single_line(_words(self.fields), MAX_WORDS_CHARS))
         """What the service says about it; may be empty."""
         self.retry_after_s = retry_after_s
         is_short = retry_after_s is not None and retry_after_s <= MAX_RETRY_AFTER_S
@@ -203,14 +203,15 @@ class ServiceCall:
             raise UnreachableError(f"did not answer within {seconds:g} s", is_retryable=is_retryable) from error
         except httpx2.TransportError as error:
             # Other kinds repeat what was sent or received.
-            words = _one_line(str(error)) if isinstance(error, httpx2.ConnectError | httpx2.ProxyError) else ""
+            is_clean = isinstance(error, httpx2.ConnectError | httpx2.ProxyError)
+            words = single_line(str(error), MAX_WORDS_CHARS) if is_clean else ""
             words = words or type(error).__name__
             is_retryable = self._may_send_again(error)
             raise UnreachableError(f"cannot be reached ({words})", is_retryable=is_retryable) from error
         except httpx2.RequestError as error:
             raise UnreachableError("sent a damaged answer") from error
         except ToolError as error:  # of the guard: there is no such host
-            raise UnreachableError(f"cannot be reached ({_one_line(error.message)})") from error
+            raise UnreachableError(f"cannot be reached ({single_line(error.message, MAX_WORDS_CHARS)})") from error
 
     def _may_send_again(self, error: Exception) -> bool:
         """Return whether another attempt is free of charge, or at worst costs nothing more than the first."""
@@ -289,10 +290,6 @@ def _words(value: JsonValue, depth: int = 3) -> str:
         return ""
     found = (_words(value[name], depth - 1) for name in WORDY_FIELDS if name in value)
     return next((words for words in found if words.strip()), "")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(visible(text).split())[:MAX_WORDS_CHARS]
 
 
 def _without(secret: str, text: str) -> str:

@@ -19,6 +19,7 @@ from explorer.net.search import (
 from explorer.net.search_filters import answered, iso_date
 from explorer.net.service_call import TOO_MANY, CallError, CallRules, RefusedError
 from explorer.net.tavily_session import TavilyAnswer, TavilySession
+from explorer.text.sanitize import single_line
 
 RULES = CallRules(seconds=40.0, body_bytes=32_000_000, is_billed=True)
 """It reads the pages it finds while we wait, and sends their text."""
@@ -86,7 +87,7 @@ class TavilySearch:
         for rank, result in enumerate(answer.results, start=1):
             text, flags = page_text(result.raw_content)
             hit = WebHit(
-                title=" ".join((result.title or result.url).split()),
+                title=single_line(result.title or result.url),
                 url=result.url,
                 snippet=(result.content or "").strip(),
                 engine=self.name,

@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from explorer.evidence import SourceDraft, Store, fence, visible
+from explorer.evidence import SourceDraft, Store
 from explorer.net.moments import moment
 from explorer.net.threads import Comment, walk
+from explorer.text.sanitize import fence, single_line
 
 MAX_WAYS = 5
 """Comments named as places to read on."""
@@ -64,7 +65,7 @@ def _comment_line(level: int, comment: Comment) -> str:
     if comment.state:
         return f"{indent}- [{comment.state}] (id {comment.id})"
     points = "" if comment.points is None else f"{comment.points} points, "
-    who = f"{one_line(comment.author) or '?'} ({moment(comment.time) or '?'}, {points}id {comment.id})"
+    who = f"{single_line(comment.author) or '?'} ({moment(comment.time) or '?'}, {points}id {comment.id})"
     return f"{indent}- {who}: {hanging(comment.text, indent + '  ')}"
 
 
@@ -76,8 +77,3 @@ def hanging(text: str, indent: str) -> str:
 def number(value: int | None) -> str:
     """A number, or `?` where it is not known."""
     return "?" if value is None else str(value)
-
-
-def one_line(text: str) -> str:
-    """Without line breaks, so that text from outside stays on the line it is given."""
-    return " ".join(visible(text).split())

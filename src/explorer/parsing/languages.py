@@ -2,6 +2,8 @@
 
 import re
 
+from explorer.text.words import HAN_LETTER, HANGUL, KANA, THAI
+
 ROOT = re.compile(r"<html\b[^>]*?\b(?:xml:)?lang\s*=\s*[\"']?\s*([A-Za-z]{2,3})\b", re.IGNORECASE)
 META = re.compile(
     r"<meta\b(?=[^>]*\b(?:http-equiv|name|property|itemprop)\s*=\s*[\"']?"
@@ -12,14 +14,14 @@ META = re.compile(
 HEAD_CHARS = 50_000
 SAMPLE_CHARS = 5_000
 SCRIPTS = (
-    ("ja", re.compile("[\u3040-\u30ff]"), 0.1, frozenset({"ja"})),
-    ("ko", re.compile("[\uac00-\ud7af]"), 0.3, frozenset({"ko"})),
-    ("zh", re.compile("[\u3400-\u9fff]"), 0.3, frozenset({"zh", "yue", "ja"})),
+    ("ja", re.compile(f"[{KANA}]"), 0.1, frozenset({"ja"})),
+    ("ko", re.compile(f"[{HANGUL}]"), 0.3, frozenset({"ko"})),
+    ("zh", HAN_LETTER, 0.3, frozenset({"zh", "yue", "ja"})),
     ("ru", re.compile("[\u0400-\u04ff]"), 0.5, frozenset({"ru", "uk", "be", "bg", "sr", "mk", "kk", "ky", "mn", "tg"})),
     ("ar", re.compile("[\u0600-\u06ff]"), 0.5, frozenset({"ar", "fa", "ur", "ps", "ug", "ckb"})),
     ("he", re.compile("[\u0590-\u05ff]"), 0.5, frozenset({"he", "yi", "iw"})),
     ("el", re.compile("[\u0370-\u03ff]"), 0.5, frozenset({"el"})),
-    ("th", re.compile("[\u0e00-\u0e7f]"), 0.5, frozenset({"th"})),
+    ("th", re.compile(f"[{THAI}]"), 0.5, frozenset({"th"})),
 )
 """The language a script mostly stands for, its letters, the least share of them, and the languages it can be."""
 

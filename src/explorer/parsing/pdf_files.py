@@ -10,6 +10,7 @@ from typing import cast
 from explorer.errors import ToolError
 from explorer.parsing.document import NO_TEXT_LAYER, TRUNCATED, Document
 from explorer.parsing.languages import language_of
+from explorer.text.sanitize import single_line
 
 MAX_PAGES = 1_000
 MAX_CHARS = 4_000_000
@@ -71,7 +72,7 @@ def _document(reading: _Reading) -> Document:
     if sum(not text for text in reading.pages) > read / 2 or not marked:
         flags.append(NO_TEXT_LAYER)
     text = "\n\n".join(marked)
-    author = " ".join(reading.facts.get("Author", "").split())
+    author = single_line(reading.facts.get("Author", ""))
     return Document(
         title=_title(reading),
         text=text,
@@ -85,7 +86,7 @@ def _document(reading: _Reading) -> Document:
 
 def _title(reading: _Reading) -> str:
     """The title it names, unless that is a file's name or none; then its first line."""
-    named = MADE_BY.sub("", " ".join(reading.facts.get("Title", "").split()))
+    named = MADE_BY.sub("", single_line(reading.facts.get("Title", "")))
     if not NO_TITLE.fullmatch(named):
         return named[: 2 * TITLE_CHARS]
     first = reading.pages[0] if reading.pages else ""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from explorer.errors import ToolError
 from explorer.past_texts.folders import PastText
+from explorer.text.words import CJK, CJK_LETTER
 
-WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
-EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+WORD = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")
 COMMON_WORDS = re.compile(
     "an?|and|are|about|as|at|be|by|did|do|does|for|from|ha[ds]|have|how|in|is|its?|of|on|or|that|the|their|there|this|"
     "to|was|were|what|when|where|which|who|why|will|with|your?"
@@ -68,7 +68,7 @@ def words_of(query: str) -> list[str]:
     """The words a query is searched by: without the commonest, plurals as singulars, East Asian text by pairs."""
     words: list[str] = []
     for word in WORD.findall(query.casefold()):
-        if EAST_ASIAN.match(word):
+        if CJK_LETTER.match(word):
             words += [word[start : start + 2] for start in range(max(1, len(word) - 1))]
         else:
             words.append(word[:-1] if len(word) > SHORT_WORD and word.endswith("s") else word)
@@ -121,8 +121,8 @@ def _weights(words: Sequence[str], holding: Sequence[PastText], count: int) -> d
     weights: dict[re.Pattern[str], float] = {}
     for word in words:
         holders = sum(word in text for text in folded)
-        end = r"s?(?![^\W_])" if len(word) <= SHORT_WORD and not EAST_ASIAN.match(word) else ""
-        start = "" if EAST_ASIAN.match(word) else r"(?<![^\W_])"
+        end = r"s?(?![^\W_])" if len(word) <= SHORT_WORD and not CJK_LETTER.match(word) else ""
+        start = "" if CJK_LETTER.match(word) else r"(?<![^\W_])"
         weight = math.log(1 + (count - holders + 0.5) / (holders + 0.5))
         weights[re.compile(f"{start}{re.escape(word)}{end}")] = weight
     return weights

@@ -25,6 +25,7 @@ from explorer.sandbox.attacks import ATTACKS, Aims
 from explorer.sandbox.bubblewrap import INSIDE
 from explorer.sandbox.confinement import Confinement, Place, Tier
 from explorer.sandbox.running import Shell
+from explorer.text.sanitize import single_line
 
 TIMEOUT_S = 20.0
 SETTLE_S = 1.0
@@ -83,7 +84,7 @@ async def attest(confinement: Confinement, readable: tuple[Path, ...]) -> Attest
         said = output.read_text(encoding="utf-8", errors="replace")
         lines = dict(line.split(" ", 1) for line in said.splitlines() if line.count(" ") == 1)
         if set(NAMES) - set(lines):
-            reason = " ".join(said.split())[-200:] or f"exit code {ended.exit_code}"
+            reason = single_line(said)[-200:] or f"exit code {ended.exit_code}"
             return _not_tried(confinement.tier, f"it does not run here ({reason})", began)
         await range_.settle()
         seen = range_.seen()

@@ -16,6 +16,7 @@ from explorer.net.reddit_names import post_named
 from explorer.net.reddit_text import reddit_thread_text
 from explorer.net.thread_text import ThreadText, stored
 from explorer.net.threads import Part
+from explorer.text.sanitize import single_line
 from explorer.tool import Arguments, Tool, ToolResult
 
 MAX_COMMENTS = 500
@@ -80,7 +81,7 @@ def _hn_item(post_id: str) -> int:
     number = text.rpartition("/")[2]
     if not HN_ID.fullmatch(number):
         raise RefusedCallError(
-            f'"{" ".join(post_id.split())[:80]}" names no item of Hacker News: give its number, or the address with '
+            f'"{single_line(post_id, 80)}" names no item of Hacker News: give its number, or the address with '
             "item?id= in it. For Reddit, set platform=reddit."
         )
     return int(number)

@@ -13,7 +13,8 @@ from explorer.corpus.index import Corpus
 from explorer.corpus.passages import page_at
 from explorer.corpus.results import CorpusHit, modified_date
 from explorer.errors import RefusedCallError
-from explorer.evidence import SourceDraft, Store, fence, visible
+from explorer.evidence import SourceDraft, Store
+from explorer.text.sanitize import fence, single_line
 from explorer.tool import Arguments, Tool, ToolResult
 
 PAGE_CHARS = 20_000
@@ -61,9 +62,9 @@ class SearchCorpusTool(Tool):
         ]
         count = f"{len(found.hits)} of {found.documents} document{'s' * (found.documents != 1)}"
         missing = (await self._corpus.overview()).skipped.told
-        body = [*entries, *([f"Not searched: {_one_line(missing, TOLD_CHARS)}"] if missing else [])]
+        body = [*entries, *([f"Not searched: {single_line(missing, TOLD_CHARS)}"] if missing else [])]
         lines = [
-            f'Corpus search for "{_one_line(asked.query)}": {count}.',
+            f'Corpus search for "{single_line(asked.query, TITLE_CHARS)}": {count}.',
             *(["The quoted words stand nowhere as quoted; these hold some of them."] if found.is_relaxed else []),
             *([] if entries else ["Try other words, or no glob."]),
             *([fence("\n".join(body))] if body else []),
@@ -127,27 +128,27 @@ def _draft(document: StoredDocument) -> SourceDraft:
 
 def _entry(number: int, source_id: str, hit: CorpusHit) -> str:
     page = f"page {hit.page} of {hit.document.pages}" if hit.page else ""
-    named = f"named in {_one_line(hit.named_in)}" if hit.named_in else ""
-    facts = [f"file:{_one_line(hit.path, max_chars=4_000)}", page, f"offset {hit.offset}", named]
+    named = f"named in {single_line(hit.named_in, TITLE_CHARS)}" if hit.named_in else ""
+    facts = [f"file:{single_line(hit.path, 4_000)}", page, f"offset {hit.offset}", named]
     return (
-        f"{number}. [{source_id}] {_one_line(hit.title)} ({hit.modified})\n"
+        f"{number}. [{source_id}] {single_line(hit.title, TITLE_CHARS)} ({hit.modified})\n"
         f"   {' | '.join(fact for fact in facts if fact)}\n"
-        f"   {_one_line(hit.snippet, SNIPPET_CHARS)}"
+        f"   {single_line(hit.snippet, SNIPPET_CHARS)}"
     )
 
 
 def _document_lines(source_id: str, document: StoredDocument, offset: int) -> str:
     end = min(offset + PAGE_CHARS, len(document.text))
     facts = [
-        f"by {_one_line(document.author)}" if document.author else "",
-        f"published {_one_line(document.published)}" if document.published else "",
-        f"file:{_one_line(document.path, max_chars=4_000)}",
+        f"by {single_line(document.author, TITLE_CHARS)}" if document.author else "",
+        f"published {single_line(document.published, TITLE_CHARS)}" if document.published else "",
+        f"file:{single_line(document.path, 4_000)}",
         f"modified {modified_date(document)}",
         _pages(document, offset, end),
     ]
     more = f"; read on with offset={end}" if end < len(document.text) else ""
     lines = [
-        f"[{source_id}] {_one_line(document.title)}",
+        f"[{source_id}] {single_line(document.title, TITLE_CHARS)}",
         " | ".join(fact for fact in facts if fact),
         f"characters {offset}-{end} of {len(document.text)}{more}",
         *([f"flags: {', '.join(document.flags)}"] if document.flags else []),
@@ -161,9 +162,3 @@ def _pages(document: StoredDocument, offset: int, end: int) -> str:
         return ""
     first, last = page_at(offset, document.page_starts), page_at(max(offset, end - 1), document.page_starts)
     return f"page {first}-{last} of {document.pages}" if last > first else f"page {first} of {document.pages}"
-
-
-def _one_line(text: str, max_chars: int = TITLE_CHARS) -> str:
-    """Text from outside stays on the line it is given."""
-    line = " ".join(visible(text).split())
-    return line if len(line) <= max_chars else f"{line[:max_chars]} ..."

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from explorer.errors import ToolError
 from explorer.events import FileChange, WrittenFile
-from explorer.evidence import visible
 from explorer.file_content import Passage, describe
+from explorer.text.sanitize import visible
 from explorer.tool import FORESEEN, Arguments, Effect, Tool, ToolResult
 from explorer.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from explorer.errors import RefusedCallError, ToolError
-from explorer.evidence import SourceDraft, Store, fence
+from explorer.evidence import SourceDraft, Store
 from explorer.net.hackernews import HackerNews
 from explorer.net.hn_items import HnUser, SearchHit
 from explorer.net.hn_list_text import VIA, hn_draft, hn_entry
@@ -18,8 +18,9 @@ from explorer.net.hn_services import ServiceDownError
 from explorer.net.hn_thread_text import hn_thread_text
 from explorer.net.moments import moment
 from explorer.net.since import Window, days_in, window
-from explorer.net.thread_text import number, one_line, stored
+from explorer.net.thread_text import number, stored
 from explorer.net.threads import Part
+from explorer.text.sanitize import fence, single_line
 from explorer.tool import Arguments, Tool, ToolResult
 
 MAX_STORIES = 200
@@ -193,7 +194,7 @@ class HnUserTool(_HackerNewsTool):
         name = UserArguments(**arguments).name.strip()
         if not USER_NAME.fullmatch(name):
             raise RefusedCallError(
-                f'"{one_line(name)[:40]}" is no name of a Hacker News user: letters, digits, _ and -.'
+                f'"{single_line(name)[:40]}" is no name of a Hacker News user: letters, digits, _ and -.'
             )
         user = await _or_advise(self._client.user(name), "Try search_hn with tags=author_<name>.")
         facts = _user_facts(user)
@@ -230,7 +231,7 @@ def _days_note(days: Sequence[date], zone: tzinfo, *, is_newest_first: bool) -> 
 
 
 def _search_head(asked: str, found: HnFound, span: Window, zone: tzinfo) -> str:
-    lines = [f'Hacker News search for "{one_line(found.words)}": {len(found.hits)} of {found.total} hits.']
+    lines = [f'Hacker News search for "{single_line(found.words)}": {len(found.hits)} of {found.total} hits.']
     if span.start or span.end:
         start, end = (_local(end, zone) for end in (span.start, span.end))
         lines.append(
@@ -239,7 +240,7 @@ def _search_head(asked: str, found: HnFound, span: Window, zone: tzinfo) -> str:
     if not found.hits:
         lines.append("Try other or fewer words, or a longer time.")
     elif found.words != " ".join(asked.split()):
-        lines.append(f'Nothing was found for "{one_line(asked)}", so words were left out.')
+        lines.append(f'Nothing was found for "{single_line(asked)}", so words were left out.')
     return "\n".join(lines)
 
 

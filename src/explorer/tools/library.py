@@ -9,9 +9,9 @@ from pydantic import ConfigDict, Field
 
 from explorer.errors import ToolError
 from explorer.events import Source
-from explorer.evidence import SourceDraft, Store, fence, visible
+from explorer.evidence import SourceDraft, Store
 from explorer.library import Contribution, Library, NewReport, Shelved
-from explorer.library.naming import one_line
+from explorer.text.sanitize import fence, single_line, visible
 from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
 
 PAGE_CHARS = 20_000
@@ -122,7 +122,7 @@ class ReadReportTool(Tool):
         asked = ReadArguments(**arguments)
         found = await asyncio.to_thread(self._desk.library.find, asked.report)
         if found.fields is None:
-            raise ToolError(f"{one_line(found.name)} cannot be read as a report: {one_line(found.problem)}")
+            raise ToolError(f"{single_line(found.name)} cannot be read as a report: {single_line(found.problem)}")
         text = visible(found.text)
         if asked.offset and asked.offset >= len(text):
             raise ToolError(f"offset={asked.offset} is behind the end: {found.name} has {len(text)} characters")
@@ -130,7 +130,7 @@ class ReadReportTool(Tool):
         end = min(asked.offset + PAGE_CHARS, len(text))
         more = f"; read on with offset={end}" if end < len(text) else ""
         lines = [
-            f"[{source.id}] {one_line(found.name)}, an earlier report",
+            f"[{source.id}] {single_line(found.name)}, an earlier report",
             f"characters {asked.offset}-{end} of {len(text)}{more}",
             fence(text[asked.offset : end]),
         ]
@@ -186,7 +186,7 @@ class ListReportsTool(Tool):
 def _line(shelved: Shelved) -> str:
     fields = shelved.fields
     if fields is None:
-        return f"{one_line(shelved.name)} | unreadable: {one_line(shelved.problem)[:LINE_CHARS]}"
+        return f"{single_line(shelved.name)} | unreadable: {single_line(shelved.problem)[:LINE_CHARS]}"
     facts = [
         f"verdict: {fields.verdict}" if fields.verdict else "",
         f"story {fields.story_id}" if fields.story_id else "",
@@ -195,7 +195,7 @@ def _line(shelved: Shelved) -> str:
         f"{len(fields.run)} runs" if len(fields.run) > 1 else "",
     ]
     parts = [shelved.name, fields.title, *(fact for fact in facts if fact)]
-    return " | ".join(one_line(part)[:LINE_CHARS] for part in parts)
+    return " | ".join(single_line(part)[:LINE_CHARS] for part in parts)
 
 
 def library_tools(desk: Desk) -> tuple[Tool, ...]:

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from explorer.errors import ToolError
-from explorer.evidence import SourceDraft, Store, fence, visible
+from explorer.evidence import SourceDraft, Store
 from explorer.library import Library
 from explorer.past_texts import Hit, PastRun, PastText, Reach, Sought, past_runs, search, texts_of
 from explorer.report import SAMPLE_FLAG
+from explorer.text.sanitize import fence, single_line
 from explorer.tool import Arguments, Tool, ToolResult
 
 LIBRARY = "library"
@@ -119,17 +120,13 @@ class SearchRunsTool(Tool):
 def _head(query: str, sought: Sought, count: int) -> str:
     runs = len(sought.origins - {LIBRARY})
     cut = ", the newest; the rest would have taken too long" if sought.is_cut else ""
-    return f'Earlier findings on "{_one_line(query)}": {count} hits. Looked through: the library, {runs} runs{cut}.'
+    asked = single_line(query, LINE_CHARS)
+    return f'Earlier findings on "{asked}": {count} hits. Looked through: the library, {runs} runs{cut}.'
 
 
 def _entry(number: int, identifier: str, hit: Hit) -> str:
     found = hit.found
     what = "report in the library" if found.origin == LIBRARY else f"run {found.origin}"
     place = found.path if found.is_title else f"{found.path}:{hit.line}"
-    head = f"{number}. [{identifier}] {what} ({found.day}): {_one_line(found.about, QUESTION_CHARS)}"
-    return f"{head}\n   {_one_line(place)}: {_one_line(hit.snippet, 400)}"
-
-
-def _one_line(text: str, limit: int = LINE_CHARS) -> str:
-    line = " ".join(visible(text).split())
-    return line if len(line) <= limit else f"{line[:limit]} ..."
+    head = f"{number}. [{identifier}] {what} ({found.day}): {single_line(found.about, QUESTION_CHARS)}"
+    return f"{head}\n   {single_line(place, LINE_CHARS)}: {single_line(hit.snippet, 400)}"

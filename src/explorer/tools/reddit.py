@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from explorer.evidence import Store, fence
+from explorer.evidence import Store
 from explorer.net.reddit import Reddit, Routed
 from explorer.net.reddit_names import subreddit_named
 from explorer.net.reddit_routes import PostsQuery, RedditPosts
 from explorer.net.reddit_text import reddit_draft, reddit_entry
-from explorer.net.thread_text import one_line
+from explorer.text.sanitize import fence, single_line
 from explorer.tool import Arguments, Tool, ToolResult
 
 MAX_POSTS = 100
@@ -59,7 +59,7 @@ class RedditPostsTool(Tool):
 
 
 def _head(query: PostsQuery, found: RedditPosts, routed: Routed) -> list[str]:
-    what = f'search for "{one_line(query.words)}"' if query.words else f"{query.sort} posts"
+    what = f'search for "{single_line(query.words)}"' if query.words else f"{query.sort} posts"
     lines = [f"Reddit r/{query.subreddit} {what} through {routed.label}: {len(found.posts)}."]
     if not found.posts:
         lines.append("This route found nothing. Try other or fewer words, more time, or another subreddit.")

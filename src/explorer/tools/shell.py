@@ -10,12 +10,12 @@ from pydantic import Field
 
 from explorer.errors import ToolError
 from explorer.events import WrittenFile
-from explorer.evidence import fence
 from explorer.file_content import HEAD_BYTES, kind_of
 from explorer.run_paths import INPUTS, QUESTION
 from explorer.sandbox.jobs import OUTPUTS, Job, Jobs, output_path
 from explorer.sandbox.running import STOPPED, TIMED_OUT, Shell
 from explorer.sandbox.watching import files_of
+from explorer.text.sanitize import fence
 from explorer.tool import CURRENT_CALL, INTERRUPTED, Arguments, Effect, Tool, ToolResult
 from explorer.workspace import REPORT, Workspace, describe, sha256
 

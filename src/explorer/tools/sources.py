@@ -9,9 +9,10 @@ from pydantic import Field
 
 from explorer.errors import ToolError
 from explorer.events import Source
-from explorer.evidence import fence, is_intact, stored_at, stored_text, visible
+from explorer.evidence import is_intact, stored_at, stored_text
 from explorer.near_duplicates import advice, plain_flags, relation_of
 from explorer.report import cited_ids
+from explorer.text.sanitize import fence, single_line, visible
 from explorer.tool import Arguments, Tool, ToolResult
 from explorer.workspace import Workspace
 
@@ -117,7 +118,9 @@ class ReadSourceTool(Tool):
         number = SOURCE_ID.fullmatch(asked.strip())
         source = known.get(f"S{int(number[1])}") if number is not None else None
         if source is None:
-            raise ToolError(f"there is no source {_one_line(asked)!r}; list_sources shows all {len(known)}.")
+            raise ToolError(
+                f"there is no source {single_line(asked, TITLE_CHARS)!r}; list_sources shows all {len(known)}."
+            )
         return source
 
 
@@ -173,7 +176,8 @@ def _citing(workspace: Workspace) -> dict[str, list[str]]:
 
 def _entry(source: Source, citing: Sequence[str]) -> str:
     facts = [source.url, source.published[:10], source.kind]
-    head = f"[{source.id}] {_one_line(source.title)} ({', '.join(_one_line(fact) for fact in facts if fact)})"
+    shown = ", ".join(single_line(fact, TITLE_CHARS) for fact in facts if fact)
+    head = f"[{source.id}] {single_line(source.title, TITLE_CHARS)} ({shown})"
     relation = relation_of(source.flags)
     flags = [flag for flag in plain_flags(source.flags) if relation is None or "another source" not in flag]
     lines = [
@@ -188,14 +192,14 @@ def _entry(source: Source, citing: Sequence[str]) -> str:
 
 def _head(source: Source) -> list[str]:
     facts = [
-        f"by {_one_line(source.author)}" if source.author else "",
-        f"published {_one_line(source.published)}" if source.published else "",
-        _one_line(source.url),
+        f"by {single_line(source.author, TITLE_CHARS)}" if source.author else "",
+        f"published {single_line(source.published, TITLE_CHARS)}" if source.published else "",
+        single_line(source.url, TITLE_CHARS),
         f"via {source.via}",
     ]
     flags = plain_flags(source.flags)
     return [
-        f"[{source.id}] {_one_line(source.title)}",
+        f"[{source.id}] {single_line(source.title, TITLE_CHARS)}",
         " | ".join(fact for fact in facts if fact),
         *([f"flags: {', '.join(flags)}"] if flags else []),
     ]
@@ -236,9 +240,3 @@ def _nearest(text: str, wanted: str) -> str:
         if share > score:
             best, score = sentence, share
     return best[:AFTER_CHARS]
-
-
-def _one_line(text: str) -> str:
-    """Text from outside stays on the line it is given."""
-    line = " ".join(visible(text).split())
-    return line if len(line) <= TITLE_CHARS else f"{line[:TITLE_CHARS]} ..."

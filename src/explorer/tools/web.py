@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from explorer.errors import RefusedCallError
-from explorer.evidence import SourceDraft, Store, fence, visible
+from explorer.evidence import SourceDraft, Store
 from explorer.net.page import STALE, Page, is_stale
 from explorer.net.pages import PageReader
+from explorer.text.sanitize import fence, single_line, visible
 from explorer.tool import Arguments, Tool, ToolResult
 
 PAGE_CHARS = 20_000
@@ -85,25 +86,19 @@ def _dated(page: Page, now: datetime) -> Page:
 def _page_lines(source_id: str, page: Page, text: str, offset: int) -> str:
     end = min(offset + PAGE_CHARS, len(text))
     facts = [
-        f"by {_one_line(page.author)}" if page.author else "",
-        f"published {_one_line(page.published)}" if page.published else "",
+        f"by {single_line(page.author, TITLE_CHARS)}" if page.author else "",
+        f"published {single_line(page.published, TITLE_CHARS)}" if page.published else "",
         page.url,
         f"via {page.via}",
         f"{page.pages} pages" if page.pages else "",
     ]
     more = f"; read on with offset={end}" if end < len(text) else ""
     lines = [
-        f"[{source_id}] {_one_line(page.title)}",
+        f"[{source_id}] {single_line(page.title, TITLE_CHARS)}",
         " | ".join(fact for fact in facts if fact),
         f"characters {offset}-{end} of {len(text)}{more}",
         *([f"flags: {', '.join(page.flags)}"] if page.flags else []),
-        *(_one_line(note) for note in page.notes),
+        *(single_line(note, TITLE_CHARS) for note in page.notes),
         fence(text[offset:end]),
     ]
     return "\n".join(lines)
-
-
-def _one_line(text: str, max_chars: int = TITLE_CHARS) -> str:
-    """Text from outside stays on the line it is given."""
-    line = " ".join(visible(text).split())
-    return line if len(line) <= max_chars else f"{line[:max_chars]} ..."

@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from explorer.evidence import SourceDraft, Store, fence, visible
+from explorer.evidence import SourceDraft, Store
 from explorer.net.search import WebAnswer, WebHit, WebQuery, WebSearch
 from explorer.net.since import since_time
+from explorer.text.sanitize import fence, single_line
 from explorer.tool import Arguments, Tool, ToolResult
 
 SNIPPET_CHARS = 1_000
@@ -69,8 +70,8 @@ def _named(sites: Sequence[str]) -> tuple[str, ...]:
 
 def _head(words: str, answer: WebAnswer) -> list[str]:
     """Who answered, and what has to be known about it; in words of ours, so it stands before the fence."""
-    first = f'Web search for "{_one_line(words)}" through {answer.engine}: {len(answer.hits)} results.'
-    return [first, *(_one_line(note) for note in answer.notes)]
+    first = f'Web search for "{single_line(words, TITLE_CHARS)}" through {answer.engine}: {len(answer.hits)} results.'
+    return [first, *(single_line(note, TITLE_CHARS) for note in answer.notes)]
 
 
 def _body(entries: Sequence[str]) -> list[str]:
@@ -94,12 +95,7 @@ def _draft(hit: WebHit) -> SourceDraft:
 
 
 def _entry(number: int, source_id: str, hit: WebHit) -> str:
-    date = f" ({_one_line(hit.published)})" if hit.published else ""
-    snippet = _one_line(hit.snippet, SNIPPET_CHARS)
-    return f"{number}. [{source_id}] {_one_line(hit.title)}{date}\n   {_one_line(hit.url, URL_CHARS)}\n   {snippet}"
-
-
-def _one_line(text: str, max_chars: int = TITLE_CHARS) -> str:
-    """Text from outside stays on the line it is given."""
-    line = " ".join(visible(text).split())
-    return line if len(line) <= max_chars else f"{line[:max_chars]} ..."
+    date = f" ({single_line(hit.published, TITLE_CHARS)})" if hit.published else ""
+    snippet = single_line(hit.snippet, SNIPPET_CHARS)
+    title, url = single_line(hit.title, TITLE_CHARS), single_line(hit.url, URL_CHARS)
+    return f"{number}. [{source_id}] {title}{date}\n   {url}\n   {snippet}"

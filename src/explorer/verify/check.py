@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.events import Source
-from explorer.evidence import canonical_url, is_intact
+from explorer.evidence import is_intact
+from explorer.text.urls import url_key
 from explorer.verify.claims import MISSING_ID, Claim, Verdict, Verification
 from explorer.verify.haystack import Haystack, haystack
 from explorer.verify.looking import Cited, Look
@@ -54,7 +55,7 @@ class _Shelf:
         self._read: dict[str, Haystack | _Missing] = {}
         self._by_address: dict[str, list[str]] = {}
         for source in sources.values():
-            self._by_address.setdefault(_address(source.url), []).append(source.id)
+            self._by_address.setdefault(url_key(source.url), []).append(source.id)
 
     def take(self, identifier: str) -> Haystack | _Missing:
         """A source, or why it is not there."""
@@ -78,15 +79,8 @@ class _Shelf:
     def kin(self, hays: Sequence[Haystack]) -> tuple[Haystack, ...]:
         """Other sources of the same addresses."""
         cited = {hay.source.id for hay in hays}
-        ids = [one for hay in hays for one in self._by_address[_address(hay.source.url)] if one not in cited]
+        ids = [one for hay in hays for one in self._by_address[url_key(hay.source.url)] if one not in cited]
         return tuple(one for one in map(self.take, dict.fromkeys(ids)) if isinstance(one, Haystack))
-
-
-def _address(url: str) -> str:
-    try:
-        return canonical_url(url)
-    except ValueError:
-        return url
 
 
 def _claim(sentence: Sentence, shelf: _Shelf) -> Claim:

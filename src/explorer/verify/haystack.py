@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 
 from explorer.events import Source
+from explorer.text.words import is_mostly_cjk
 from explorer.verify.dates import MONTHS, Day, near, told_by
 from explorer.verify.figures import Figures, figures
 from explorer.verify.names import release
@@ -22,8 +23,6 @@ DOTTED_LANGUAGES = frozenset(
 SPACED_GROUPS = re.compile(r"\d{1,3}(?: \d{3})+")
 """38 400, or two numbers side by side: both are taken for possible."""
 BROKEN_WORD = re.compile(r"(?<=[a-zA-Z])-\n[ \t]*(?=[a-z])")
-CJK_SHARE = 0.3
-"""Of the letters of a text that counts as Chinese, Japanese or Korean."""
 KEPT = 64
 """Sources that stay ready after a check; a handful is cited by most reports."""
 
@@ -131,7 +130,7 @@ class Haystack:
     @cached_property
     def is_chinese(self) -> bool:
         """Whether it has Chinese, Japanese or Korean text to speak of."""
-        return has_cjk(self.spaced)
+        return is_mostly_cjk(self.spaced)
 
 
 def haystack(source: Source, text: str) -> Haystack:
@@ -142,12 +141,6 @@ def haystack(source: Source, text: str) -> Haystack:
 @lru_cache(maxsize=KEPT)
 def _first_of_its_kind(hay: Haystack) -> Haystack:
     return hay
-
-
-def has_cjk(text: str) -> bool:
-    """Whether a good part of the letters are Chinese, Japanese or Korean."""
-    letters = len(re.findall(r"[^\W\d_]", text))
-    return letters > 0 and len(re.findall("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]", text)) > CJK_SHARE * letters
 
 
 def plain_address(addresses: str) -> str:

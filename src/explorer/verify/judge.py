@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from explorer.errors import ModelError
-from explorer.evidence import fence
 from explorer.messages import Frozen, LLMClient, Request, StopKind, Usage, UserText
+from explorer.text.sanitize import fence
 from explorer.verify.check import TextOf
 from explorer.verify.claims import Claim
 from explorer.verify.plain import plain, words

@@ -3,6 +3,7 @@
 import re
 
 from explorer.status import Status
+from explorer.text.sanitize import single_line
 
 LABELS = {
     "en": {
@@ -47,7 +48,7 @@ def notice_of(status: Status, reason: str, lookups: str, language: str, moved: s
 
 
 def _line(label: str, words: str) -> str:
-    told = " ".join(words.split())
+    told = single_line(words)
     end = "" if told.endswith((".", "!", "?", "…", "。")) else "."
     return f"> **{label}:** {told[:1].upper()}{told[1:]}{end}"
 

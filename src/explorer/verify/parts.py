@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explorer.text.words import HAN
 from explorer.verify.derived import own_count
 from explorer.verify.figures import Figures, figures
 from explorer.verify.plain import plain
@@ -11,7 +12,7 @@ from explorer.verify.quantities import FILLER, Quantity
 from explorer.verify.quotes import Quote, is_short, quotes
 from explorer.verify.sentences import Sentence
 
-ATTRIBUTION = re.compile(r"\n\s*(?:—|–|-{1,2})\s*\S.{0,80}$|\s+(?:—|–|--)\s*[A-Z@\u4e00-\u9fff][^.!?]{0,60}$")
+ATTRIBUTION = re.compile(rf"\n\s*(?:—|–|-{{1,2}})\s*\S.{{0,80}}$|\s+(?:—|–|--)\s*[A-Z@{HAN}][^.!?]{{0,60}}$")
 """Who said it, at the end of a blockquote."""
 CALLOUT = re.compile(
     r"\s*(?:\[!\w+\]|(?:\*\*|__)?(?:note|tip|warning|important|summary|caveat|tl;?dr|注意|提示|说明)\b)", re.IGNORECASE

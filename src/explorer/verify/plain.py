@@ -4,6 +4,8 @@ import html
 import re
 import unicodedata
 
+from explorer.text.words import CJK_LETTER
+
 INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 WIDE_COMMA = re.compile("(?<=[0-9\uff10-\uff19])\uff0c(?=[0-9\uff10-\uff19]{3}(?![0-9\uff10-\uff19]))")
 """A full-width comma between figures groups thousands only when the figures are full-width too; see `_wide_comma`."""
@@ -80,8 +82,6 @@ def _wide_comma(found: "re.Match[str]") -> str:
     return "," if is_wide else ", "
 
 
-CJK = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af"
-CJK_LETTER = re.compile(f"([{CJK}])")
 GROUPED = re.compile(r"(?<=\d)[,'_](?=\d{3}(?!\d))")
 BOUNDARY = "\n¤\n"
 """Between texts that are sought in together: no quote goes on from one into the next."""
@@ -92,7 +92,7 @@ def words(text: str) -> list[str]:
     """The words of a plain text, small, without punctuation; a Chinese character is a word."""
     text = GROUPED.sub("", text.casefold())
     if not text.isascii():
-        text = CJK_LETTER.sub(r" \1 ", text)
+        text = CJK_LETTER.sub(r" \g<0> ", text)
     return WORD.findall(text)
 
 

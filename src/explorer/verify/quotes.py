@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from explorer.verify.haystack import Haystack, has_cjk
+from explorer.text.words import is_mostly_cjk
+from explorer.verify.haystack import Haystack
 from explorer.verify.plain import plain, spaced, words
 
 MAX_QUOTE_CHARS = 3_000
@@ -104,12 +105,12 @@ def _follow(text: str, parts: list[str], place: int) -> bool:
 def is_short(quote: str) -> bool:
     """Whether a quote is too short to hold its writer to it."""
     told = words(plain(quote))
-    return len(told) < (LEAST_WORDS if not has_cjk(quote) else LEAST_WORDS + 2)
+    return len(told) < (LEAST_WORDS if not is_mostly_cjk(quote) else LEAST_WORDS + 2)
 
 
 def is_translated(quote: str, hay: Haystack) -> bool:
     """Whether a quote is plainly in another language than the source, so that it cannot be there word for word."""
-    if has_cjk(quote) != hay.is_chinese:
+    if is_mostly_cjk(quote) != hay.is_chinese:
         return True
     language = hay.source.language[:2].lower()
     is_english = len(ENGLISH & set(words(plain(quote)))) >= ENGLISH_WORDS

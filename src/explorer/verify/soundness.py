@@ -10,9 +10,9 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from explorer.events import Source
-from explorer.evidence import canonical_url
 from explorer.frontmatter import without_frontmatter
 from explorer.report import CITATION, OWN_NUMBER, cited_ids
+from explorer.text.urls import SCHEME_AND_WWW, page_key
 from explorer.verify.check import TextOf
 from explorer.verify.claims import MISSING_ID, Verdict, Verification
 from explorer.verify.notice import without_notice
@@ -163,8 +163,8 @@ def _entries(body: str) -> Iterator[str]:
 
 
 def _unknown_links(body: str, sources: Mapping[str, Source], text_of: TextOf, asked: str) -> Flaw | None:
-    keys = {_key(address): address for address in _addresses(_without_commands(body)) if not _is_nobodys(address)}
-    known = {_key(source.url) for source in sources.values()} | {_key(one) for one in _addresses(asked)}
+    keys = {page_key(address): address for address in _addresses(_without_commands(body)) if not _is_nobodys(address)}
+    known = {page_key(source.url) for source in sources.values()} | {page_key(one) for one in _addresses(asked)}
     # The front page of a site that a source is from: named for orientation, not as evidence.
     known |= {key.partition("/")[0] for key in known}
     unknown = {key: address for key, address in keys.items() if key not in known}
@@ -195,9 +195,9 @@ def _addresses(text: str) -> Iterator[str]:
 
 def _not_named(unknown: Mapping[str, str], text: str) -> Iterator[tuple[str, str]]:
     """Those of the addresses that a source's text does not name, in whatever spelling."""
-    named, lowered = {_key(one) for one in _addresses(text)}, text.lower()
+    named, lowered = {page_key(one) for one in _addresses(text)}, text.lower()
     for key, address in unknown.items():
-        if key not in named and key.lower() not in lowered and _bare(address).lower() not in lowered:
+        if key not in named and key.lower() not in lowered and SCHEME_AND_WWW.sub("", address).lower() not in lowered:
             yield key, address
 
 
@@ -213,18 +213,6 @@ def _is_nobodys(address: str) -> bool:
 def _without_commands(body: str) -> str:
     """A text without code, but with code that is an address alone: so do some writers name a source."""
     return CITATION.sub(lambda found: found[0] if _is_ours(found) or ADDRESS_ALONE.fullmatch(found[0]) else " ", body)
-
-
-def _key(address: str) -> str:
-    """The same for two spellings of one address."""
-    try:
-        return _bare(canonical_url(address))
-    except ValueError:
-        return _bare(address)
-
-
-def _bare(address: str) -> str:
-    return re.sub(r"^https?://(?:www\.)?", "", address)
 
 
 def _uncited(body: str, sources: Mapping[str, Source], verification: Verification) -> Flaw | None:

@@ -1,0 +1,32 @@
+"""When two addresses are the same."""
+
+import re
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+TRACKING_PARAMETERS = re.compile(r"^(utm_\w+|fbclid|gclid|ref_src)$")
+SCHEME_AND_WWW = re.compile(r"^https?://(?:www\.)?")
+
+
+def canonical_url(url: str) -> str:
+    """Return the form in which two spellings of one address are equal: no fragment, tracking or trailing slash.
+
+    Raises:
+        ValueError: It is no address.
+    """
+    parts = urlsplit(url)
+    query = [(k, v) for k, v in parse_qsl(parts.query, keep_blank_values=True) if not TRACKING_PARAMETERS.match(k)]
+    path = parts.path.rstrip("/")
+    return urlunsplit((parts.scheme.lower(), parts.netloc.lower(), path, urlencode(query), ""))
+
+
+def url_key(url: str) -> str:
+    """Return what equal addresses share; a text that is no address, such as a file's name, is its own key."""
+    try:
+        return canonical_url(url)
+    except ValueError:
+        return url
+
+
+def page_key(url: str) -> str:
+    """Return what all addresses of one page share, whether they say `http`, `https` or `www`."""
+    return SCHEME_AND_WWW.sub("", url_key(url.strip()))

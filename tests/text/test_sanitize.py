@@ -1,0 +1,53 @@
+"""Text from outside, made safe to show on a line."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from explorer.text.sanitize import single_line, visible
+
+SOURCES = Path(__file__).parents[2] / "src/explorer"
+HIDDEN = "".join(map(chr, (0x200B, 0x202E, 0xFEFF, 0x2062, 0xE0041, 0xFE0E, 0x115F)))
+OWN_JOIN = re.compile(r"\.join\(visible\(")
+
+
+@pytest.mark.parametrize(
+    ("text", "max_chars", "line"),
+    [
+        ("  one\ttwo\n\nthree ", 0, "one two three"),
+        (f"pass{HIDDEN}word", 0, "password"),
+        ("abcdef", 6, "abcdef"),
+        ("abcdefg", 6, "abcde\u2026"),
+        ("", 5, ""),
+    ],
+)
+def test_text_is_put_on_one_line(text: str, max_chars: int, line: str) -> None:
+    """White space is one space, nothing invisible is left, and a cut is marked within the length that is allowed."""
+    assert single_line(text, max_chars) == line
+
+
+@given(st.text(), st.integers(1, 40))
+def test_no_text_leaves_its_line(text: str, max_chars: int) -> None:
+    """Whatever it holds: no line break, nothing invisible, not longer than allowed, and the same when done twice."""
+    line = single_line(text, max_chars)
+    assert line.splitlines() in ([], [line])
+    assert visible(line) == line
+    assert len(line) <= max_chars
+    assert single_line(line, max_chars) == line
+
+
+def test_there_is_one_implementation() -> None:
+    """An own one would miss what this one learns; the terminal's drops control sequences first and then calls it."""
+    own = [
+        f"{path.relative_to(SOURCES)}: {node.name}"
+        for path in SOURCES.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.name.strip("_") in {"one_line", "single_line", "visible"}
+    ]
+    joined = [path for path in SOURCES.rglob("*.py") if OWN_JOIN.search(path.read_text())]
+    assert sorted(own) == ["cli/plain.py: one_line", "text/sanitize.py: single_line", "text/sanitize.py: visible"]
+    assert joined == [SOURCES / "text/sanitize.py"]

@@ -1,0 +1,31 @@
+"""When two addresses are the same."""
+
+import pytest
+
+from explorer.text.urls import canonical_url, page_key, url_key
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("https://Example.org/a/", "https://example.org/a"),
+        ("https://example.org/a#part", "https://example.org/a"),
+        ("https://example.org/a?utm_source=x&b=1", "https://example.org/a?b=1"),
+    ],
+)
+def test_spellings_of_one_address_are_equal(one: str, other: str) -> None:
+    """The host's case, fragments, tracking and a trailing slash do not count."""
+    assert canonical_url(one) == canonical_url(other)
+    assert url_key(one) == url_key(other)
+
+
+def test_what_is_no_address_is_its_own_key() -> None:
+    """Sources may have a file's name, or a broken address, where an address is expected."""
+    assert url_key("http://[broken") == "http://[broken"
+    assert page_key("http://[broken") == "[broken"
+
+
+def test_a_page_has_one_key_with_and_without_www() -> None:
+    """As do http and https; another query is another page."""
+    assert page_key(" http://www.example.org/a/ ") == page_key("https://example.org/a")
+    assert page_key("https://example.org/a?b=1") != page_key("https://example.org/a")
