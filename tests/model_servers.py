@@ -33,7 +33,9 @@ from vendor_rules import (
 JsonObject = dict[str, Any]
 
 PIECE_CHARS = 9
-"""Texts and arguments are streamed in pieces of this size."""
+"""Texts and arguments are streamed in pieces of this size; long ones in larger pieces."""
+MOST_PIECES = 200
+"""Of one text, or else a long run spends its time on the envelopes of pieces."""
 PING_EVERY_S = 0.02
 
 
@@ -311,7 +313,8 @@ def _cut(events: list[tuple[str, bytes]], where: str) -> Iterator[bytes]:
 
 
 def _pieces(text: str) -> list[str]:
-    return [text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS)]
+    size = max(PIECE_CHARS, -(-len(text) // MOST_PIECES))
+    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def _arguments_text(arguments: Any) -> str:  # noqa: ANN401 - JSON
