@@ -113,7 +113,7 @@ def test_help_is_instant(tmp_path: Path) -> None:
     ("commands", "strangers"),
     [
         ([["--help"]], SDKS | {"pydantic", "cyclopts", "rich", "explorer.run", "httpx2"}),
-        ([["rnus"]], SDKS | {"explorer.run", "httpx2"}),
+        pytest.param([["rnus"]], SDKS | {"explorer.run", "httpx2"}, marks=pytest.mark.slow),
         (
             [["runs"], ["tools"], ["agents"], ["config", "show"], ["runs", "gc", "--dry-run"]],
             SDKS | {"explorer.telemetry"},
