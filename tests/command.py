@@ -1,10 +1,15 @@
-"""The command line as a user has it: a process of its own, an empty environment, a folder of its own."""
+"""The command line as a user has it: an empty environment, a folder and a process of its own, or this process."""
 
+import io
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+
+from explorer.cli.app import run_tokens
+from explorer.cli.help_text import quick_answer
 
 
 def environment(home: Path, settings: Mapping[str, str]) -> dict[str, str]:
@@ -31,6 +36,42 @@ def explorer(
         timeout=seconds,
         check=False,
     )
+
+
+def explorer_here(
+    *words: str, cwd: Path, settings: Mapping[str, str] | None = None, stdin: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """The same in this process, for where a process adds nothing but the second that its imports take."""
+
+    def run() -> int:
+        answer = quick_answer(words)
+        if answer is None:
+            return run_tokens(list(words))
+        sys.stdout.write(answer)
+        return 0
+
+    return done_here(run, cwd, settings or {}, stdin)
+
+
+def done_here(
+    run: Callable[[], int], cwd: Path, settings: Mapping[str, str], stdin: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """What a program does in this process, told as if it had been one of its own."""
+    told, error, given = (io.BytesIO(text) for text in (b"", b"", stdin.encode()))
+    out, err = (io.TextIOWrapper(file, "utf-8", write_through=True) for file in (told, error))
+    variables, before = environment(cwd, settings), dict(os.environ)
+    hook, usual_stdin = sys.excepthook, sys.stdin
+    os.environ.clear()
+    os.environ.update(variables)
+    sys.stdin = io.TextIOWrapper(given, "utf-8")
+    try:
+        with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
+            code = run()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        sys.excepthook, sys.stdin = hook, usual_stdin
+    return subprocess.CompletedProcess([], code, told.getvalue().decode(), error.getvalue().decode())
 
 
 def begin(*words: str, cwd: Path, settings: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":

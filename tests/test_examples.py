@@ -1,22 +1,25 @@
 """Every example runs without a key or a network, in seconds, and prints what it promises."""
 
 import re
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from command import environment
+from command import done_here, environment
 from explorer.sandbox.choosing import candidates
 
+Run = Callable[[str], str]
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
-def _run(name: str, folder: Path) -> str:
-    """The output of an example, run like a user without any setting runs it."""
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / name],
+def _by_process(path: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, path],
         cwd=folder,
         env=environment(folder, {}),
         stdin=subprocess.DEVNULL,
@@ -25,33 +28,52 @@ def _run(name: str, folder: Path) -> str:
         check=False,
         timeout=50,
     )
+
+
+def _here(path: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
+    def run() -> int:
+        runpy.run_path(str(path), run_name="__main__")
+        return 0
+
+    return done_here(run, folder, {})
+
+
+@pytest.fixture(params=["here", pytest.param("process", marks=pytest.mark.slow)])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+    """Run an example in the tests' process every day, and in one of its own among the slow tests."""
+    return partial(_run, _here if request.param == "here" else _by_process, tmp_path)
+
+
+def _run(way: Callable[[Path, Path], "subprocess.CompletedProcess[str]"], folder: Path, name: str) -> str:
+    """The output of an example, run like a user without any setting runs it."""
+    done = way(EXAMPLES / name, folder)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert list(folder.iterdir()) == [], "an example leaves nothing behind"
     return done.stdout
 
 
-def test_basic_tool_usage(tmp_path: Path) -> None:
+def test_basic_tool_usage(run: Run) -> None:
     """A decorated function becomes a tool with both vendors' forms, and wrong arguments are explained."""
-    said = _run("basic_tool_usage.py", tmp_path)
+    said = run("basic_tool_usage.py")
     assert '"input_schema": {' in said
     assert '"type": "function"' in said
     assert "Called directly: 120 -> 168: +40.0%" in said
     assert "no argument `afterwards` (did you mean `after`?)" in said
 
 
-def test_file_tools_usage(tmp_path: Path) -> None:
+def test_file_tools_usage(run: Run) -> None:
     """The file tools write, edit, page and find, and every way out of the folder is refused."""
-    said = _run("file_tools_usage.py", tmp_path)
+    said = run("file_tools_usage.py")
     assert "Wrote topics/lanterns.md (3 lines, 44 bytes)." in said
     assert "     3\tThe small one weighs 95 g [S1]." in said
     assert said.count("refused: ") == 4
     assert "root:" not in said
 
 
-def test_simple_agent(tmp_path: Path) -> None:
+def test_simple_agent(run: Run) -> None:
     """One agent asks two tools at once, hears of a mistake, writes a file and answers."""
-    said = _run("simple_agent.py", tmp_path)
+    said = run("simple_agent.py")
     assert said.count("tool_started") == said.count("tool_finished") == 3
     assert "complete: There are 3 ropes and no tents" in said
     assert "files: stock.md; turns: 3" in said
@@ -60,7 +82,7 @@ def test_simple_agent(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_full_research(tmp_path: Path) -> None:
     """The main job, offline on the sample day, ends with a cited report made by several agents."""
-    said = _run("full_research.py", tmp_path)
+    said = _run(_by_process, tmp_path, "full_research.py")
     assert re.search(r"\d+  orchestrator begins: ", said)
     assert re.search(r"\d+  searcher-1 ends: complete", said)
     assert "question: What was notable" in said
@@ -71,9 +93,9 @@ def test_full_research(tmp_path: Path) -> None:
     assert "report.md" in said.splitlines()[-1]
 
 
-def test_custom_tool_and_role(tmp_path: Path) -> None:
+def test_custom_tool_and_role(run: Run) -> None:
     """The orchestrator calls a helper that a user's file describes, and that helper calls the user's own tool."""
-    said = _run("custom_tool_and_role.py", tmp_path)
+    said = run("custom_tool_and_role.py")
     assert '"agent_id": "gardener-1", "status": "complete"' in said
     assert '"path": "garden/beds.md"' in said
     assert "partial: 2 agents, 7 steps" in said
@@ -84,7 +106,7 @@ def test_analysis_with_charts(tmp_path: Path) -> None:
     """A helper computes and draws in the sandbox, the chart gets into the index, and the report shows it."""
     if not candidates():
         pytest.skip("this machine has no sandbox")
-    said = _run("analysis_with_charts.py", tmp_path)
+    said = _run(_by_process, tmp_path, "analysis_with_charts.py")
     assert "84 kilos in all, most in July" in said
     assert "In the index: scratch/harvest.svg, an SVG image: Kilos by month" in said
     assert "the table has 31 for it [1]." in said

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from command import environment
+from command import environment, explorer_here
 from explorer.cli.help_text import COMMANDS, HELP
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -203,7 +203,7 @@ def test_a_fresh_machine_needs_two_commands() -> None:
 def test_a_helper_is_a_file(tmp_path: Path) -> None:
     """The README's role file is listed as a role with its tools."""
     (tmp_path / "skeptic.md").write_text(_blocks("markdown")[0], encoding="utf-8")
-    done = _run(("explorer", "agents", "--roles", str(tmp_path)), tmp_path)
+    done = explorer_here("agents", "--roles", str(tmp_path), cwd=tmp_path)
     assert re.search(r"^skeptic$", done.stdout, re.MULTILINE)
     assert f"{tmp_path}/skeptic.md" in done.stdout
 

@@ -1,17 +1,20 @@
 """`steer`, `stop` and `watch`: other processes and a run that is at work."""
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from cli.conftest import NOON
 from cli.stage import Explorer, Hold, begin_explorer, end_of
 from explorer.cli.orders import STOP_REASON
 from explorer.errors import ConfigError
 from explorer.events import StopAsked
 from explorer.inbox import Inbox, OrderKind
+from explorer.journal import Journal
 from explorer.runs import JournalTail, holder, is_running, read_records
 from team_script import only_run
 
@@ -24,6 +27,28 @@ def first_line(process: Running) -> str:
     return process.stdout.readline().strip()
 
 
+def test_a_run_at_work_is_steered_and_nothing_else_is_done_to_it(kept_run: Path, here: Explorer) -> None:
+    """Whoever holds its lock is named, and the way to speak to it; removal and export are refused; words are queued."""
+    journal = Journal.open(kept_run / ".explorer", lambda: NOON)
+    try:
+        refused = here("resume", "latest", "--model", "offline")
+        assert refused.returncode == 2
+        assert f"process {os.getpid()} is working on this run" in refused.stderr
+        assert f"explorer steer {kept_run.name}" in refused.stderr
+        assert "is running and cannot be removed" in here("runs", "rm", "latest", "--yes").stderr
+        assert here("runs", "gc", "--keep", "0", "--unfinished", "--yes").stdout == "nothing to remove\n"
+        assert "is running and cannot be packed" in here("runs", "export", "latest").stderr
+        looked_at = here("doctor", "latest")
+        assert looked_at.returncode == 0
+        assert f"held by process {os.getpid()}" in looked_at.stdout
+        queued = json.loads(here("steer", "latest", "First words", "--wait", "0", "--output-format", "json").stdout)
+        assert (queued["state"], queued["record"]) == ("queued", None)
+    finally:
+        journal.close()
+    assert [order.text for order in Inbox(kept_run / ".explorer").waiting()] == ["First words"]
+
+
+@pytest.mark.slow
 def test_a_running_run_is_watched_and_steered_and_nothing_else_is_done_to_it(
     held_run: Running, hold: Hold, here: Explorer, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from command import begin, explorer
+from command import begin, explorer, explorer_here
 from explorer.errors import NotFoundError
 from explorer.events import AgentFinished, AgentStarted, ToolFinished, TurnTaken
 from model_servers import Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply, ThinkingServer
@@ -28,11 +29,12 @@ WIRES: dict[str, tuple[type[ModelServer], str, dict[str, str]]] = {
 }
 """By wire: the server, the variable with its address, and what has to be set besides."""
 QUESTION = "How was May for the plant?"
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
 ONE_EVERY_DAY = [
-    "openai-responses",
-    pytest.param("openai", marks=pytest.mark.slow),
-    pytest.param("anthropic", marks=pytest.mark.slow),
+    pytest.param("openai-responses", explorer_here, id="here-openai-responses"),
+    *(pytest.param(wire, explorer, id=wire, marks=pytest.mark.slow) for wire in WIRES),
 ]
+"""The wire, and how the command line is run where nothing is killed: every day in the tests' own process."""
 
 
 def reasoning(asked: Asked) -> Reply:
@@ -51,17 +53,17 @@ class Whole:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Whole]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Command], Whole]:
     """The main job by a wire's name, done once for each; tests look at it and leave it alone."""
 
     @cache
-    def done(wire: str) -> Whole:
+    def done(wire: str, run: Command) -> Whole:
         folder = tmp_path_factory.mktemp(wire)
         (folder / "notes.md").write_text(NOTES)
         server_class, variable, more = WIRES[wire]
         words = (QUESTION, "--file", "notes.md", "--output-format", "json")
         with server_class(reasoning) as server:
-            told = explorer(*words, cwd=folder, settings={variable: server.url, **more})
+            told = run(*words, cwd=folder, settings={variable: server.url, **more})
         assert told.returncode == 0, told.stderr
         return Whole(folder / "workspace", told.stdout, len(server.requests))
 
@@ -69,16 +71,16 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Whole]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wire", ONE_EVERY_DAY)
-def test_the_main_job_by_base_url_alone(wire: str, whole: Callable[[str], Whole]) -> None:
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_main_job_by_base_url_alone(wire: str, whole: Callable[[str, Command], Whole]) -> None:
     """A base URL is all it takes: helpers in parallel, files, a drill-down, and a report with resolved citations."""
-    answer = last_json(whole(wire).stdout)
+    answer = last_json(whole(wire, explorer).stdout)
     assert answer["status"] == "complete"
     assert (answer["citations"], answer["verdicts"]) == (
         1,
         {"supported": 1, "not_found": 0, "source_missing": 0, "unchecked": 0},
     )
-    folder = only_run(whole(wire).workspace)
+    folder = only_run(whole(wire, explorer).workspace)
     report = (folder / "report.md").read_text()
     assert "rose by 12 % in May [1]" in report
     assert cited_references(report) == {"S1"}
@@ -114,8 +116,10 @@ def _wait_until_two_searchers_ended(folder: Path, seconds: float = 30) -> None:
     raise AssertionError("two searchers never ended")
 
 
-@pytest.mark.parametrize("wire", ONE_EVERY_DAY)
-def test_kill_in_the_middle_of_a_fan_out_then_resume(wire: str, tmp_path: Path, whole: Callable[[str], Whole]) -> None:
+@pytest.mark.parametrize(("wire", "run"), ONE_EVERY_DAY)
+def test_kill_in_the_middle_of_a_fan_out_then_resume(
+    wire: str, run: Command, tmp_path: Path, whole: Callable[[str, Command], Whole]
+) -> None:
     """After kill -9, what was finished is not asked again, and the report equals that of an undisturbed run."""
     server_class, variable, more = WIRES[wire]
     (tmp_path / "notes.md").write_text(NOTES)
@@ -130,25 +134,24 @@ def test_kill_in_the_middle_of_a_fan_out_then_resume(wire: str, tmp_path: Path, 
     folder = only_run(tmp_path / "killed")
     before = records_of(folder)
     with server_class(reasoning) as server:
-        resumed = explorer(
-            "resume", "latest", "--workspace", "killed", cwd=tmp_path, settings={variable: server.url, **more}
-        )
+        given = {variable: server.url, **more}
+        resumed = run("resume", "latest", "--workspace", "killed", cwd=tmp_path, settings=given)
         asked_again = len(server.requests)
     assert resumed.returncode == 0, resumed.stderr
     after = records_of(folder)
     assert after[: len(before)] == before
     turns_before = sum(isinstance(record.event, TurnTaken) for record in before)
-    assert asked_again == whole(wire).requests - turns_before
+    assert asked_again == whole(wire, run).requests - turns_before
     finished = Counter(r.event.call for r in after if isinstance(r.event, ToolFinished))
     assert set(finished.values()) == {1}
-    undisturbed = (only_run(whole(wire).workspace) / "report.md").read_text()
+    undisturbed = (only_run(whole(wire, run).workspace) / "report.md").read_text()
     assert body_of((folder / "report.md").read_text()) == body_of(undisturbed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_follow_up_goes_on_with_the_same_conversations(
-    wire: str, tmp_path: Path, whole: Callable[[str], Whole]
+    wire: str, tmp_path: Path, whole: Callable[[str, Command], Whole]
 ) -> None:
     """A message to a finished run reaches the orchestrator, and the helper it asks again remembers its work."""
 
@@ -174,7 +177,7 @@ def test_a_follow_up_goes_on_with_the_same_conversations(
         return Reply(text="June is added [S1].")
 
     server_class, variable, more = WIRES[wire]
-    shutil.copytree(whole(wire).workspace, tmp_path / "workspace", symlinks=True)
+    shutil.copytree(whole(wire, explorer).workspace, tmp_path / "workspace", symlinks=True)
     with server_class(script) as server:
         server.first_number = 1_000
         again = explorer("resume", "latest", "And June?", cwd=tmp_path, settings={variable: server.url, **more})
