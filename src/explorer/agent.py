@@ -104,7 +104,9 @@ async def _ask(state: AgentState, room: AgentRoom) -> None:
         if ending is not None:
             await room.calls.record(ending.event(state.agent))
         return
-    payment = Payment(Terms(account, room.worst_cost, room.calls.record, room.window_tokens), hold, input_tokens)
+    size = room.head.bytes + state.weight.total_bytes(state.messages)
+    terms = Terms(account, room.worst_cost, room.calls.record, room.window_tokens, size)
+    payment = Payment(terms, hold, input_tokens)
     try:
         decision = await _before_sending(state, room, hold)
         event = await _turn(state, room, hold, payment) if decision is None else decision.event(state.agent)

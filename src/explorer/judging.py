@@ -61,7 +61,8 @@ class WithinLimits:
         hold = await self.purse.account.reserve(tokens, request.max_output_tokens, self.worst)
         if isinstance(hold, str):
             raise _no_room(hold)
-        payment = Payment(Terms(self.purse.account, self.worst, self.purse.record), hold, tokens)
+        terms = Terms(self.purse.account, self.worst, self.purse.record, request_bytes=tokens * CHARS_PER_TOKEN)
+        payment = Payment(terms, hold, tokens)
         try:
             turn = await self.inner.generate(replace(request, attempt=payment.attempt))
             payment.take(turn)

@@ -1,7 +1,8 @@
 """What pays for a request: a reservation for each time it is sent, settled by what came of it.
 
-A provider bills a request whether or not its reply arrives. So an attempt that broke off costs its reservation, and a
-reply without a believable count of tokens costs what can be known of it: the reserved input, and the bytes that came.
+A provider bills a request whether or not its reply arrives. So an attempt that broke off costs its reservation, and of
+a reply whose count of tokens cannot be, what cannot be believed costs what was reserved for it: reasoning is billed
+and need not be sent, so the reply's own length says little.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,8 +15,8 @@ from explorer.messages import LLMClient, Request, Turn, Usage
 
 BYTES_PER_TOKEN = 2
 """Fewer than any tokenizer needs for prose in any script: an upper bound for tokens."""
-LEAST_INPUT_SHARE = 1 / 64
-"""Of the reserved input: no tokenizer puts 128 bytes of prose into a token."""
+MOST_BYTES_PER_TOKEN = 128
+"""No tokenizer puts so many bytes of prose into a token."""
 MOST_CHARS_PER_TOKEN = 8
 """Of written text; runs of blanks count as one character, because a token may hold many of them."""
 MOST_TOKENS = 10_000_000
@@ -35,6 +36,8 @@ class Terms:
     record: Callable[[AnyEvent], Awaitable[None]]
     window_tokens: int | None = None
     """Of the model; None when it is not known."""
+    request_bytes: int = 0
+    """About how many bytes the whole request has, whatever was counted of it before."""
 
 
 @dataclass(frozen=True)
@@ -124,17 +127,18 @@ class Payment:
 
 
 def counted(turn: Turn, sent: RequestSent, terms: Terms) -> Turn:
-    """A turn whose usage can be believed: as it is where it can, else with upper bounds in place of what cannot."""
+    """A turn whose usage can be believed: as it is, or with what was reserved in place of what cannot be."""
     usage = turn.usage
     most = min(MOST_TOKENS, max(terms.window_tokens or MOST_TOKENS, sent.input_tokens + sent.output_tokens))
-    has_input = sent.input_tokens * LEAST_INPUT_SHARE <= usage.input_tokens <= most and usage.input_tokens > 0
-    has_output = usage.output_tokens <= most and not _is_too_few(usage.output_tokens, turn)
+    has_input = 0 < usage.input_tokens <= most and usage.input_tokens >= terms.request_bytes // MOST_BYTES_PER_TOKEN
+    is_empty = has_input and not turn.text and not turn.calls
+    has_output = 0 < usage.output_tokens <= most and not _is_too_few(usage.output_tokens, turn)
+    has_output = has_output or (usage.output_tokens == 0 and is_empty)
     if has_input and has_output:
         return turn
-    received = len(str(turn.blocks).encode("utf-8", "replace")) // BYTES_PER_TOKEN
     bound = Usage(
         input_tokens=usage.input_tokens if has_input else sent.input_tokens,
-        output_tokens=usage.output_tokens if has_output else min(sent.output_tokens, received),
+        output_tokens=usage.output_tokens if has_output else sent.output_tokens,
         cache_read_tokens=usage.cache_read_tokens if has_input else 0,
         cache_write_tokens=usage.cache_write_tokens if has_input else 0,
     )

@@ -52,6 +52,11 @@ class Weight:
         sizes = self.bytes_of(messages)
         return self._counted_tokens, sum(sizes[self._counted_messages :]) if self._counted_tokens else self._total_bytes
 
+    def total_bytes(self, messages: Sequence[Message]) -> int:
+        """About how many bytes all messages take."""
+        self.bytes_of(messages)
+        return self._total_bytes
+
     def tokens(self, messages: Sequence[Message], head_bytes: int) -> int:
         """About how many tokens the next request has.
 

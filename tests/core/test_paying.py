@@ -43,7 +43,7 @@ class Bank:
     @property
     def terms(self) -> Terms:
         """By what requests are paid here."""
-        return Terms(self.account, price, self.record)
+        return Terms(self.account, price, self.record, request_bytes=2 * INPUT)
 
     def payment(self) -> Payment:
         """For one more request."""
@@ -175,9 +175,38 @@ async def test_a_count_that_cannot_be_is_replaced_by_a_bound(said: dict[str, Any
     payment.close()
     assert turn.is_estimated
     assert 900 <= turn.usage.input_tokens <= INPUT
-    assert len(TEXT) / 4 <= turn.usage.output_tokens <= OUTPUT
+    assert turn.usage.output_tokens in {1_200, OUTPUT}
     assert turn.cost_usd == price(turn.usage.input_tokens, turn.usage.output_tokens)
     assert here.account.used == Amount(1, turn.usage.total_tokens, turn.cost_usd or 0.0)
+
+
+async def test_reasoning_that_is_not_sent_is_booked_where_nobody_counts_it() -> None:
+    """One word, or a call without words, costs the whole reply that was reserved: what was thought before is billed."""
+    for turn in (says("CARRIED"), says("", ("list_files", {})), says("")):
+        here = bank()
+        payment = here.payment()
+        booked = await ask(payment, Server([with_usage(turn, Usage())]))
+        payment.close()
+        assert (booked.usage.input_tokens, booked.usage.output_tokens, booked.is_estimated) == (INPUT, OUTPUT, True)
+
+
+async def test_an_empty_reply_may_have_no_tokens() -> None:
+    """Where the input is counted, a reply of nothing is believed to be nothing."""
+    payment = bank().payment()
+    told = with_usage(says(""), Usage(input_tokens=900))
+    assert await ask(payment, Server([told])) is told
+    payment.close()
+
+
+async def test_counts_are_held_against_the_whole_request() -> None:
+    """A server that counts a hundred tokens of everything is not believed once the request is long."""
+    here, told = bank(), with_usage(says("Yes."), Usage(input_tokens=100, output_tokens=20))
+    for size, is_estimated in ((12_800, False), (13_000, True)):
+        hold = here.account.hold(INPUT, OUTPUT, price)
+        assert isinstance(hold, Hold)
+        payment = Payment(replace(here.terms, request_bytes=size), hold, INPUT)
+        assert (await ask(payment, Server([told]))).is_estimated == is_estimated
+        payment.close()
 
 
 async def test_a_count_that_can_be_is_kept() -> None:

@@ -10,23 +10,44 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from explorer.events import ToolStarted, TurnTaken
 from explorer.fold import Fold
+from explorer.limits import Limits
 from explorer.run import resume, start
 from explorer.runs import read_records
-from explorer.settings import Limits, Settings
+from explorer.settings import Settings
 from faults.stage import QUESTION, WIRES, extras, only_run, settings, settings_at
 from model_servers import Asked, Reply
 from team_script import role_of
 
 LIMITS: dict[str, float] = {"max_cost_usd": 0.25, "max_tokens": 200_000, "max_steps": 40, "max_tool_calls": 40}
-INPUT_USD, OUTPUT_USD = 1e-6, 5e-6
-"""Of a token, as the settings of these tests have it."""
-PARTS = 8
+KILL_LIMITS: dict[str, float] = {"max_cost_usd": 6.0, "max_tokens": 4_500_000}
+"""With room for twenty requests at once, eight times over."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The model that is asked over a wire, and what it bills."""
+
+    model: str
+    input_usd: float = 1e-6
+    """Of a token; these are as the settings of these tests have them."""
+    output_usd: float = 5e-6
+    times: int = 1
+    """How much of a money limit it needs to do the same."""
+
+
+MODELS = {
+    "anthropic": Asking("anthropic:claude-sonnet-5-5", 2e-6, 10e-6, 2),
+    "openai": Asking("openai:model-a"),
+    "openai-responses": Asking("openai-responses:model-a"),
+}
+PARTS, MANY_PARTS = 8, 20
+"""Helpers at once; so many where processes are killed."""
 WORDS = "The panels on the south roof gave more than those on the north roof. " * 30
 
 
@@ -51,17 +72,20 @@ MAX_KILLS = 8
 class Biller:
     """A team that never ends, and the bill for it."""
 
+    wire: str
     server: str
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     under_way: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     """Released for each request that is billed and left without a reply."""
+    left: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    """Which those were, by task and number of calls: asked again, they get one."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, asked: Asked) -> Reply:
         """Answer, and write down what it costs."""
-        reply = _endless(asked)
+        reply = _endless(asked, MANY_PARTS if self.server == KILLS else PARTS)
         said = reply.text + "".join(json.dumps(arguments) for _, arguments in reply.calls)
         bill = len(json.dumps(asked.body, ensure_ascii=False)) // 4, len(said) // 4
         with self._lock:
@@ -71,7 +95,9 @@ class Biller:
             self.output_tokens += bill[1]
         if self.server != KILLS:
             return SERVERS[self.server](reply, bill, number)
-        if role_of(asked) == "searcher" and len(asked.calls) % 2:
+        key = "".join(asked.said), len(asked.calls)
+        if role_of(asked) == "searcher" and len(asked.calls) % 2 and key not in self.left:
+            self.left.add(key)
             self.under_way.release()
             return replace(_as_is(reply, bill), stalls="silent")
         return _as_is(reply, bill)
@@ -79,13 +105,15 @@ class Biller:
     @property
     def usd(self) -> float:
         """What was billed in all."""
-        return self.input_tokens * INPUT_USD + self.output_tokens * OUTPUT_USD
+        asking = MODELS[self.wire]
+        return self.input_tokens * asking.input_usd + self.output_tokens * asking.output_usd
 
 
-def _endless(asked: Asked) -> Reply:
+def _endless(asked: Asked, parts: int) -> Reply:
     if role_of(asked) == "orchestrator":
-        work = {"agent_type": "searcher", "task_description": f"Look again, round {len(asked.calls)}."}
-        return Reply(calls=[("call_agent", work)] * PARTS)
+        rounds = f"round {len(asked.calls)}"
+        tasks = [f"Look again, {rounds}, part {number}." for number in range(parts)]
+        return Reply(calls=[("call_agent", {"agent_type": "searcher", "task_description": task}) for task in tasks])
     place = f"parts/{abs(hash(asked.said[0]))}-{len(asked.calls)}.md"
     return Reply(text=WORDS, calls=[("write_file", {"filepath": place, "content": WORDS})])
 
@@ -98,20 +126,24 @@ class Overshoot:
     """By the server."""
     booked: float
     """By the run."""
+    under_way: tuple[int, ...] = ()
+    """At each kill, how many requests were billed and had no reply."""
 
 
 def kill_again_and_again(wire: str, limit: str, folder: Path) -> Overshoot:
     """Kill the process each time its helpers' requests are under way, and resume the run, until its limit ends it."""
-    biller = Biller(KILLS)
+    biller, under_way = Biller(wire, KILLS), list[int]()
     with WIRES[wire](biller) as http:
         for _ in range(MAX_KILLS):
             command = [sys.executable, "-m", "faults.overshoot_table", wire, limit, http.url, str(folder)]
             child = subprocess.Popen(command, cwd=Path(__file__).parents[1])
-            while child.poll() is None and not biller.under_way.acquire(timeout=0.1):
-                pass
+            count = 0
+            while child.poll() is None and not count:
+                count += biller.under_way.acquire(timeout=0.1)
             # Let the others be under way, too, as many as the limit has room for.
-            while biller.under_way.acquire(timeout=0.5):
-                pass
+            while biller.under_way.acquire(timeout=1):
+                count += 1
+            under_way.append(count)
             child.kill()
             if child.wait() == 0:
                 break
@@ -120,15 +152,15 @@ def kill_again_and_again(wire: str, limit: str, folder: Path) -> Overshoot:
         "max_cost_usd": (biller.usd, fold.known_cost_usd),
         "max_tokens": (biller.input_tokens + biller.output_tokens, fold.usage.total_tokens),
     }[limit]
-    return Overshoot(billed / LIMITS[limit], booked / LIMITS[limit])
+    most = _limit(KILL_LIMITS, wire, limit)
+    return Overshoot(billed / most, booked / most, tuple(under_way))
 
 
-async def _live(limit: str, url: str, folder: Path) -> None:
+async def _live(wire: str, limit: str, url: str, folder: Path) -> None:
     """What the killed processes do."""
-    given = settings_at(url, folder, is_anthropic=False)
-    given = given.model_copy(
-        update={"model": "openai:model-a", "limits": _limits(given, limit), "max_output_tokens": 2_000}
-    )
+    given = settings_at(url, folder, is_anthropic=wire == "anthropic")
+    limits = _limits(given, limit, _limit(KILL_LIMITS, wire, limit), MANY_PARTS)
+    given = given.model_copy(update={"model": MODELS[wire].model, "limits": limits, "max_output_tokens": 2_000})
     runs = list((folder / "workspace").glob("[!.]*"))
     if runs:
         await resume(runs[0], given, extras=extras(watch_s=60))
@@ -136,17 +168,22 @@ async def _live(limit: str, url: str, folder: Path) -> None:
         await start(QUESTION, given, extras(watch_s=60))
 
 
-def _limits(given: Settings, limit: str) -> Limits:
-    others = {"max_cost_usd": None, "max_tokens": None, "max_steps": 500, "max_parallel_agents": PARTS}
-    return given.limits.model_validate({**others, limit: LIMITS[limit]})
+def _limit(limits: Mapping[str, float], wire: str, limit: str) -> float:
+    return limits[limit] * (MODELS[wire].times if limit == "max_cost_usd" else 1)
+
+
+def _limits(given: Settings, limit: str, most: float, parts: int) -> Limits:
+    others = {"max_cost_usd": None, "max_tokens": None, "max_steps": 900, "max_agents": 300}
+    return given.limits.model_validate({**others, "max_parallel_agents": parts, limit: most})
 
 
 async def run_to_its_limit(wire: str, server: str, limit: str, folder: Path) -> Overshoot:
     """Let the team work until the limit ends it."""
-    biller = Biller(server)
+    biller, most = Biller(wire, server), _limit(LIMITS, wire, limit)
     with WIRES[wire](biller) as http:
         given = settings(folder, http)
-        result = await start(QUESTION, given.model_copy(update={"limits": _limits(given, limit)}), extras(watch_s=20))
+        given = given.model_copy(update={"model": MODELS[wire].model, "limits": _limits(given, limit, most, PARTS)})
+        result = await start(QUESTION, given, extras(watch_s=20))
     events = [record.event for record in read_records(result.folder)]
     turns = sum(isinstance(event, TurnTaken) for event in events)
     calls = sum(isinstance(event, ToolStarted) for event in events)
@@ -156,7 +193,7 @@ async def run_to_its_limit(wire: str, server: str, limit: str, folder: Path) -> 
         "max_steps": (turns, result.steps),
         "max_tool_calls": (calls, calls),
     }[limit]
-    return Overshoot(billed / LIMITS[limit], booked / LIMITS[limit])
+    return Overshoot(billed / most, booked / most)
 
 
 def main() -> int:
@@ -164,7 +201,7 @@ def main() -> int:
     row = "{:>16}  {:>14}  {:>16}  {:>8}  {:>8}"
     print(row.format("wire", "limit", "server", "billed", "booked"))  # noqa: T201 - a command
     worst = 0.0
-    for wire in ("openai", "openai-responses"):
+    for wire in MODELS:
         for limit in LIMITS:
             for server in SERVERS:
                 with tempfile.TemporaryDirectory() as folder:
@@ -172,16 +209,18 @@ def main() -> int:
                 worst = max(worst, found.billed, found.booked)
                 shares = f"{found.billed:.2f} x", f"{found.booked:.2f} x"
                 print(row.format(wire, limit, server, *shares), flush=True)  # noqa: T201
-    for limit in ("max_cost_usd", "max_tokens"):
-        with tempfile.TemporaryDirectory() as folder:
-            found = kill_again_and_again("openai", limit, Path(folder))
-        worst = max(worst, found.billed, found.booked)
-        print(row.format("openai", limit, KILLS, f"{found.billed:.2f} x", f"{found.booked:.2f} x"))  # noqa: T201
+    for wire in MODELS:
+        for limit in KILL_LIMITS:
+            with tempfile.TemporaryDirectory() as folder:
+                found = kill_again_and_again(wire, limit, Path(folder))
+            worst = max(worst, found.billed, found.booked)
+            shares = f"{found.billed:.2f} x", f"{found.booked:.2f} x"
+            print(row.format(wire, limit, KILLS, *shares), "under way:", *found.under_way, flush=True)  # noqa: T201
     return 1 if worst > 1 else 0
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        asyncio.run(_live(sys.argv[2], sys.argv[3], Path(sys.argv[4])))
+        asyncio.run(_live(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4])))
         sys.exit(0)
     sys.exit(main())

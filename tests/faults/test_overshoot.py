@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.overshoot_table import KILLS, SERVERS, kill_again_and_again, run_to_its_limit
+from faults.overshoot_table import KILL_LIMITS, KILLS, MODELS, PARTS, SERVERS, kill_again_and_again, run_to_its_limit
 
 EVERYDAY = [
     ("openai", "no usage", "max_cost_usd"),
@@ -13,7 +13,7 @@ EVERYDAY = [
 ]
 SLOW = [
     (wire, server, limit)
-    for wire in ("openai", "openai-responses")
+    for wire in MODELS
     for server in SERVERS
     for limit in ("max_cost_usd", "max_tokens", "max_steps", "max_tool_calls")
     if (wire, server, limit) not in EVERYDAY
@@ -31,8 +31,11 @@ async def test_a_limit_holds_by_the_bill_of_the_server(tmp_path: Path, wire: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", ["max_cost_usd", "max_tokens"])
-def test_a_limit_holds_through_kills(tmp_path: Path, limit: str) -> None:
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("limit", KILL_LIMITS)
+@pytest.mark.parametrize("wire", MODELS)
+def test_a_limit_holds_through_kills(tmp_path: Path, wire: str, limit: str) -> None:
     """A process that is killed with requests under way leaves behind what they may cost, and the next one counts it."""
-    found = kill_again_and_again("openai", limit, tmp_path)
+    found = kill_again_and_again(wire, limit, tmp_path)
     assert 0 < found.billed <= found.booked <= 1.0, KILLS
+    assert max(found.under_way) > PARTS

@@ -1,6 +1,8 @@
 """A judge at a run's end: an opinion on the record, within the limits, beside what was looked up."""
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,20 +16,40 @@ from explorer.fold import Fold
 from explorer.model_options import Price
 from explorer.run import start
 from explorer.settings import Limits, Secrets, Services, Settings
-from model_servers import OpenAIServer, Reply
+from model_servers import AnthropicServer, Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply
 from team_script import only_run, records_of
 
+JUDGES: dict[str, tuple[type[ModelServer], str]] = {
+    "anthropic": (AnthropicServer, "anthropic:claude-sonnet-5-5"),
+    "openai": (OpenAIServer, "openai:model-a"),
+    "openai-responses": (OpenAIResponsesServer, "openai-responses:model-a"),
+}
+"""By wire: the server, and what is asked for there."""
+PRICES = {"anthropic": Price(input_usd=2, output_usd=10)}
+"""Where it is not that of the settings."""
+PRICE = Price(input_usd=1, output_usd=2)
 
-async def _judged_demo(folder: Path, **limits: int) -> tuple[Path, int]:
+
+def carried(_asked: Asked) -> Reply:
+    """The opinion that every sentence is carried."""
+    return Reply(text="CARRIED")
+
+
+async def _judged_demo(
+    folder: Path, script: Callable[[Asked], Reply] = carried, wire: str = "openai", **limits: float
+) -> tuple[Path, int]:
     """The demo with a judge on loopback: its folder, and how often the judge was asked."""
-    with OpenAIServer(lambda _asked: Reply(text="CARRIED")) as server:
+    server_class, judge = JUDGES[wire]
+    with server_class(script) as server:
+        is_anthropic = wire == "anthropic"
+        key = SecretStr("sk-test-0123456789")
         settings = Settings(
             workspace=folder,
-            services=Services(openai_url=server.url),
-            secrets=Secrets(openai_key=SecretStr("sk-test-0123456789")),
-            price=Price(input_usd=1, output_usd=2),
+            services=Services(anthropic_url=server.url) if is_anthropic else Services(openai_url=server.url),
+            secrets=Secrets(anthropic_key=key) if is_anthropic else Secrets(openai_key=key),
+            price=PRICE,
             model="offline",
-            judge="openai:model-a",
+            judge=judge,
             is_sample=True,
             limits=Limits.model_validate(limits),
         )
@@ -59,6 +81,45 @@ async def test_a_limit_ends_the_asking(tmp_path: Path) -> None:
     assert "limit on steps" in judged.problem
     fold = Fold.of(record.event for record in records_of(run))
     assert fold.steps + asked <= 50
+
+
+@dataclass
+class Bill:
+    """What the judge's server bills, a token for four bytes in either direction, and whether it says so."""
+
+    reports_usage: bool
+    price: Price
+    usd: float = 0.0
+
+    def __call__(self, asked: Asked) -> Reply:
+        """Answer, and write down what it costs."""
+        bill = {"input": len(json.dumps(asked.body, ensure_ascii=False)) // 4, "output": 400}
+        self.usd += (bill["input"] * self.price.input_usd + bill["output"] * self.price.output_usd) / 1e6
+        return Reply(text="CARRIED", usage=bill if self.reports_usage else {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reports_usage", [True, False])
+@pytest.mark.parametrize("wire", JUDGES)
+async def test_a_money_limit_holds_by_the_judges_bill(tmp_path: Path, wire: str, *, reports_usage: bool) -> None:
+    """It is asked until the limit has no room; what it costs is booked, and is an estimate where it does not say."""
+    bill = Bill(reports_usage, PRICES.get(wire, PRICE))
+    most = 0.03 * bill.price.input_usd
+    run, asked = await _judged_demo(tmp_path, bill, wire, max_cost_usd=most)
+    fold = Fold.of(record.event for record in records_of(run))
+    (judged,) = [record.event for record in records_of(run) if isinstance(record.event, CitationsJudged)]
+    assert 0 < judged.asked == asked
+    assert "limit on cost" in judged.problem
+    assert judged.cost_usd == fold.cost_usd is not None
+    assert most / 2 < fold.known_cost_usd <= most
+    assert bill.usd <= most
+    if reports_usage:
+        assert fold.known_cost_usd == pytest.approx(bill.usd)
+        assert not fold.estimated
+    else:
+        assert fold.estimated.cost_usd == pytest.approx(fold.known_cost_usd)
+    fields = yaml.safe_load((run / "report.md").read_text().split("---\n")[1])
+    assert ("estimated" in fields) != reports_usage
 
 
 @pytest.mark.slow
