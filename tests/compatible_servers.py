@@ -6,6 +6,7 @@ with speaking(compatible.MISTRAL, script) as server:
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from model_servers import JsonObject, OpenAIServer, Reply, Script
@@ -23,19 +24,42 @@ def model_of(rules: RuleSet) -> str:
     return rules.valid().body["model"]
 
 
-def speaking(rules: RuleSet, script: Script, *, expects_refusals: bool = False) -> OpenAIServer:
-    """The server of a set."""
-    return _CompatibleServer(script, rules=rules, expects_refusals=expects_refusals)
+def speaking(rules: RuleSet, script: Script, *, expects_refusals: bool = False, num_ctx: int = 0) -> OpenAIServer:
+    """The server of a set.
+
+    Args:
+        rules: The set.
+        script: What the model says.
+        expects_refusals: Whether a broken rule is part of the test.
+        num_ctx: The tokens of its window, where it cuts longer prompts without a word as Ollama does; 0: it has room.
+    """
+    return _CompatibleServer(script, num_ctx, rules=rules, expects_refusals=expects_refusals)
 
 
 class _CompatibleServer(OpenAIServer):
     """Streams what `OpenAIServer` streams, as the set's server would."""
 
+    def __init__(self, script: Script, num_ctx: int, *, rules: RuleSet, expects_refusals: bool) -> None:
+        super().__init__(script, rules=rules, expects_refusals=expects_refusals)
+        self._num_ctx = num_ctx
+
     def render(self, reply: Reply, number: int) -> list[tuple[str, bytes]]:
         """Write a reply as tagged stream events."""
         dress = _OpenRouter() if self.rules is compatible.OPENROUTER else DRESSES.get(self.rules.name, _plain)
+        if self._num_ctx:
+            counted = counted_by_ollama(self.requests[number - self.first_number], self._num_ctx)
+            reply = replace(reply, usage={"input": counted, "output": 20})
         comments = [("start", COMMENT)] if self.rules is compatible.OPENROUTER else []
         return comments + [(tag, _dressed(event, dress)) for tag, event in super().render(reply, number)]
+
+
+def counted_by_ollama(body: JsonObject, num_ctx: int) -> int:
+    """The tokens that Ollama counts: of a prompt that is too long, those of the half window that it keeps, and two.
+
+    Source: ollama/ollama #17427 and #17889, measured there with several models and sizes.
+    """
+    prompt = len(json.dumps([body["messages"], body.get("tools")])) // 4
+    return prompt if prompt <= num_ctx else num_ctx // 2 + 2
 
 
 def _dressed(event: bytes, dress: Dress) -> bytes:

@@ -137,6 +137,8 @@ class Turn(Frozen):
     """None when no price is known for the model."""
     is_estimated: bool = Field(default=False, exclude_if=lambda is_estimated: not is_estimated)
     """The provider reported no usage, or an impossible one: `usage` and `cost_usd` are upper bounds of ours."""
+    cut_from_tokens: int = Field(default=0, exclude_if=lambda tokens: not tokens)
+    """About how many tokens were sent, where the server read only part of them and did not say so; else 0."""
     bound_to: str = Field(default="", exclude_if=lambda digest: not digest)
     """Digest of all that stood before this turn's reasoning when it was made (`llm/bound_reasoning.py`); empty: the
     turn has no reasoning, or nobody knows what stood before it. A provider that binds reasoning to what stands before

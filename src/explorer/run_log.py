@@ -95,12 +95,8 @@ def _tool_line(event: ToolFinished, seconds: float) -> Line:
 
 def _model_line(event: AnyEvent) -> Line | None:
     match event:
-        case TurnTaken(turn=turn):
-            usage = turn.usage
-            cost = "cost unknown" if turn.cost_usd is None else f"${turn.cost_usd:.4f}"
-            tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
-            words = f"model replied: {event.agent} {turn.model} in {event.seconds:.2f} s, {tokens}, {cost}"
-            return "INFO", f"{words}, {len(turn.calls)} calls"
+        case TurnTaken():
+            return _turn_line(event)
         case TurnFailed():
             wait = f"again in {event.waits_s:.1f} s" if event.waits_s is not None else "no further attempt"
             words = single_line(event.message, FAULT_CHARS)
@@ -113,6 +109,17 @@ def _model_line(event: AnyEvent) -> Line | None:
             return "INFO", f"citations judged: {event.asked} by {event.model}" + (event.problem and ", ended early")
         case _:
             return None
+
+
+def _turn_line(event: TurnTaken) -> Line:
+    turn, usage = event.turn, event.turn.usage
+    cost = "cost unknown" if turn.cost_usd is None else f"${turn.cost_usd:.4f}"
+    tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
+    words = f"model replied: {event.agent} {turn.model} in {event.seconds:.2f} s, {tokens}, {cost}"
+    words = f"{words}, {len(turn.calls)} calls"
+    if turn.cut_from_tokens:
+        return "WARNING", f"{words}; its server read only part of about {turn.cut_from_tokens} tokens"
+    return "INFO", words
 
 
 def _agent_line(event: AnyEvent) -> Line | None:

@@ -75,7 +75,8 @@ class Weight:
     def take_turn(self, turn: Turn, messages: int) -> None:
         """A request was sent and answered; the answer is the last of so many messages."""
         self.carried_chars += self.long_chars
-        self._counted_tokens = turn.usage.total_tokens if turn.usage.input_tokens and not turn.is_estimated else 0
+        is_counted = turn.usage.input_tokens and not turn.is_estimated and not turn.cut_from_tokens
+        self._counted_tokens = turn.usage.total_tokens if is_counted else 0
         self._counted_messages = messages
 
     def take_results(self, results: Results) -> None:

@@ -10,12 +10,13 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from explorer.cli.cut_line import cut_line
 from explorer.cli.figures import counted, duration, money, tokens
 from explorer.cli.outages import outage_words
 from explorer.cli.plain import one_line
 from explorer.cli.run_view import WORKING, AgentView, RunView
 from explorer.cli.session_lines import session_lines
-from explorer.events import Record, SessionConfigured
+from explorer.events import Record, SessionConfigured, TurnTaken
 
 REFRESH_S = 0.125
 NEWEST = 3
@@ -47,10 +48,12 @@ class LiveView:
         self._view = view
         return self._live
 
-    def observe(self, record: Record, view: RunView) -> None:  # noqa: ARG002 - the screens' one signature
-        """Write what a session works with above the view, where it stays; the next refresh shows everything else."""
+    def observe(self, record: Record, view: RunView) -> None:
+        """Write above the view, where it stays, what a session works with and what the user has to correct."""
         if isinstance(record.event, SessionConfigured):
             self.say("\n".join(session_lines(record.event, self._console.width)))
+        elif isinstance(record.event, TurnTaken) and (line := cut_line(record.event, view)):
+            self.say(line)
 
     def say(self, text: str) -> None:
         """Write a line above the view."""

@@ -101,6 +101,8 @@ class RunView:
     orders: list[AppliedOrder] = field(default_factory=list[AppliedOrder])
     outages: dict[str, Outage] = field(default_factory=dict[str, Outage])
     """By model, those that the run waits for now."""
+    cut: set[str] = field(default_factory=set[str])
+    """Models whose server was seen to read only part of what it was sent."""
 
     def apply(self, record: Record) -> None:
         """Fold one record in; one that was seen before changes nothing."""
@@ -212,6 +214,8 @@ class RunView:
 
     def _take(self, agent: AgentView, event: TurnTaken) -> None:
         turn = event.turn
+        if turn.cut_from_tokens:
+            self.cut.add(turn.model)
         if turn.is_estimated:
             self.estimated += Estimate(tokens=turn.usage.total_tokens, cost_usd=turn.cost_usd or 0.0)
         self.outages.pop(self.models.get(agent.role, ""), None)

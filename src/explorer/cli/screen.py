@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Protocol
 
+from explorer.cli.cut_line import cut_line
 from explorer.cli.figures import counted
 from explorer.cli.outages import outage_words
 from explorer.cli.plain import one_line
@@ -28,6 +29,7 @@ from explorer.events import (
     StopAsked,
     ToolFinished,
     TurnFailed,
+    TurnTaken,
 )
 
 TASK_CHARS = 100
@@ -118,6 +120,8 @@ def line_of(record: Record, view: RunView) -> str:
         case AgentFinished():
             reason = f" ({one_line(event.reason, TASK_CHARS)})" if event.reason else ""
             line = f"{event.agent}  {event.status.value}{reason}: {one_line(event.summary, TASK_CHARS)}"
+        case TurnTaken():
+            line = cut_line(event, view)
         case RunStarted() | SessionConfigured() | RunFinished() | RunForked() | Repaired():
             line = _line_of_run(event)
         case NoteAdded() | Steered() | StopAsked() | SandboxChosen() | PathMoved():

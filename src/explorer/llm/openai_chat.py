@@ -5,6 +5,7 @@ from collections.abc import Collection
 from loguru import logger
 
 from explorer.llm.bound_reasoning import BoundReasoning
+from explorer.llm.cut_prompts import CutPrompts
 from explorer.llm.dialect import Dialect, dialect_of, learn
 from explorer.llm.faults import RefusedError
 from explorer.llm.frozen_head import FrozenHeads
@@ -27,6 +28,7 @@ class OpenAIClient(OpenAISdkClient):
         self._dialects: dict[str, Dialect] = {}
         """By model, what it accepts, as far as that is known by now."""
         self._reasoning = BoundReasoning(PROVIDER)
+        self._prompts = CutPrompts()
 
     async def generate(self, request: Request) -> Turn:
         """Ask once and return the complete turn.
@@ -35,7 +37,7 @@ class OpenAIClient(OpenAISdkClient):
             ModelError: No turn came; nothing of the attempt may be used.
         """
         bound = self._reasoning.before(request)
-        turn = await self._ask(request, bound.kept)
+        turn = self._prompts.marked(request, await self._ask(request, bound.kept))
         if any("reasoning_details" in block for block in turn.blocks):
             turn = turn.model_copy(update={"bound_to": bound.digest})
         return self._priced(turn, request, self._priced_as)
