@@ -104,6 +104,13 @@ def reply_tokens(state: AgentState, usual: int) -> int:
     return 2 * usual if _is_stretched(state) else usual
 
 
+def write_now_note(state: AgentState, reason: str) -> Note | None:
+    """For who writes the report while there is exploring: that from now on there is nothing else; said once."""
+    if "winding_down" in state.notes:
+        return None
+    return Note("winding_down", f"Exploring is over ({reason}): write report.md now, from what there is.")
+
+
 def short_reply_note(state: AgentState, max_output_tokens: int) -> Note | None:
     """For who writes the report: that its replies are short now, once for each mark the length has fallen below."""
     mark = next((one for one in SHORT_REPLY_MARKS if max_output_tokens < one), None)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.agent import AgentRoom, Head, run_agent
-from explorer.budget import Account, Budget, Hold, WorstCost
+from explorer.budget import Account, Amount, Budget, Hold, WorstCost
 from explorer.calls import CallRoom, Record, Toolbox
 from explorer.context import DEFAULT_WINDOW_TOKENS, last_words
 from explorer.errors import ConfigError, ModelError, ToolError
@@ -32,8 +32,10 @@ from explorer.pacing import (
     budget_note,
     refuse_repetition,
     short_reply_note,
+    write_now_note,
 )
 from explorer.prompts import CALL_AGENT, Role, check_roles, helper_lines, report_writers
+from explorer.reply_length import LEAST_EXPLORING_TOKENS, LEAST_WRITING_TOKENS
 from explorer.run_paths import refuse_engine_folder, refuse_report_folder
 from explorer.standing import standing
 from explorer.stopping import CALL_GRACE_S, StoppableClient, StoppedError
@@ -331,7 +333,16 @@ class Team:
         return role == ORCHESTRATOR or role in self._writers
 
     def _shortened(self, state: AgentState, hold: Hold) -> Note | None:
-        return short_reply_note(state, hold.max_output_tokens) if state.role in self._writers else None
+        """What a reply that has to be shorter means: exploring is over, or the writer has to know its length."""
+        budget, is_writer = self._parts.budget, state.role in self._writers
+        length, wished = hold.max_output_tokens, self._parts.max_output_tokens
+        if length >= wished or not self._is_for_report(state.role):
+            return None
+        if not budget.winding_down and length < (LEAST_WRITING_TOKENS if is_writer else LEAST_EXPLORING_TOKENS):
+            more = Amount(0, wished, self._parts.model_of(state.role).worst_cost(0, wished))
+            budget.wind_down(LIMIT_WORDS[budget.exploration.lacking(more) or "cost"])
+            return write_now_note(state, budget.winding_down) if is_writer else budget_note(state, budget)
+        return short_reply_note(state, length) if is_writer else None
 
     def _without_room(self, state: AgentState, limit: str) -> Ending | None:
         was_winding_down = bool(self._parts.budget.winding_down)

@@ -483,6 +483,25 @@ async def test_winding_down_leaves_only_writing(tmp_path: Path) -> None:
     assert stage.fold.steps <= 14
 
 
+@pytest.mark.parametrize(("explored", "is_over"), [(30_000, False), (3_300, True), (100, True)])
+async def test_a_writer_with_little_room_uses_what_is_held_back(
+    tmp_path: Path, explored: int, *, is_over: bool
+) -> None:
+    """A report is not written in short replies while there is room for whole ones: exploring is over instead."""
+
+    def lead(request: Request) -> Turn:
+        stage.budget.exploration.max_tokens = explored
+        return says("Done.") if len(request.history) > 2 else says("", help_from("writer", "Write."))
+
+    stage = Stage(tmp_path, {"orchestrator": lead, "writer": WRITE}, Limits(max_tokens=60_000))
+    await stage.lead()
+    asked = [request for request in stage.scripted.requests if request.agent == "writer-1"]
+    assert [request.max_output_tokens for request in asked] == [4_096, 4_096]
+    assert stage.budget.winding_down == ("token limit" if is_over else "")
+    told = [message.text for message in asked[-1].history if isinstance(message, UserText)]
+    assert ("Exploring is over (token limit): write report.md now, from what there is." in told) == (explored == 3_300)
+
+
 async def test_a_role_of_another_name_writes_the_report(tmp_path: Path) -> None:
     """What is held back is for the role whose file says that it writes the report, and for no other called writer."""
     chronicler = role("chronicler", "write_file").model_copy(update={"writes_report": True})
