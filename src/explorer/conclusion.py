@@ -8,15 +8,16 @@ from explorer.decision import ANSWERED, CORRECT
 from explorer.errors import ToolError
 from explorer.events import ORCHESTRATOR, AgentFinished, RunFinished, Status
 from explorer.fold import Fold
-from explorer.frontmatter import with_frontmatter, without_frontmatter
 from explorer.messages import Results
 from explorer.outcome import Outcome, count_lookups, failed_words, outcome_of
 from explorer.report import Rendered, image_problem, is_placeholder, problem_of, render, without_network
+from explorer.text.citations import with_source_ids
+from explorer.text.frontmatter import with_frontmatter, without_frontmatter
 from explorer.text.words import phrase_language
 from explorer.unfinished import unfinished_report, what_was_tried
 from explorer.verify.check import check
 from explorer.verify.claims import Verification, without_uncited
-from explorer.verify.drafts import DRAFT, REPORT, draft_of, unrendered
+from explorer.verify.drafts import DRAFT, REPORT, draft_of
 from explorer.verify.files import text_reader, write_results
 from explorer.verify.judge import Judgements
 from explorer.verify.notice import notice_of
@@ -107,7 +108,7 @@ def _answered(fold: Fold, workspace: Workspace, ended: AgentFinished | None, dra
     language = wanted.language or phrase_language(words)
     rendered = render(words, fold.sources, language, workspace.exists)
     answer = _notice(fold, workspace, outcome, language) + rendered.text
-    verification = check(unrendered(rendered.text), fold.sources, text_reader(workspace))
+    verification = check(with_source_ids(rendered.text), fold.sources, text_reader(workspace))
     return Conclusion(outcome.status, outcome.reason, report, verification, answer=answer)
 
 
@@ -151,7 +152,7 @@ def _verified(
         return with_frontmatter(fields | {"sources_cited": len(rendered.cited)} | counted, notice + rendered.text)
 
     # Checked as its reader has it, so that the lines are right: the counts of nothing take up as many.
-    draft = unrendered(text(Verification(claims=())))
+    draft = with_source_ids(text(Verification(claims=())))
     verification = check(draft, fold.sources, text_reader(workspace))
     if not written_report(fold, workspace):
         verification = without_uncited(verification)

@@ -12,6 +12,7 @@ from explorer.errors import StorageError, ToolError, first_of
 from explorer.events import AnyEvent, Source, SourceRecorded
 from explorer.messages import Frozen
 from explorer.near_duplicates import PRIMARY_OF, SketchIndex, Text, flags_between, relation_of, sketch
+from explorer.text.frontmatter import split_frontmatter
 from explorer.text.sanitize import single_line, visible
 from explorer.text.urls import url_key
 
@@ -211,8 +212,8 @@ def stored_at(identifier: str) -> str:
 
 def stored_text(content: str) -> str:
     """The text in a stored source's file, without its frontmatter: what the sha256 is of."""
-    _, ends, text = content.partition("\n---\n")
-    return text.removesuffix("\n") if content.startswith("---\n") and ends else content
+    head, text = split_frontmatter(content)
+    return content if head is None else text.removesuffix("\n")
 
 
 def is_intact(source: Source, text: str) -> bool:

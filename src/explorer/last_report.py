@@ -14,9 +14,9 @@ from explorer.conclusion import Wanted, conclude, report_path
 from explorer.errors import ExplorerError, StorageError
 from explorer.events import AnyEvent, PathMoved
 from explorer.fold import Fold
-from explorer.frontmatter import with_frontmatter
 from explorer.run_paths import REPORT
 from explorer.runs import is_running, read_records
+from explorer.text.frontmatter import with_frontmatter
 from explorer.text.sanitize import single_line
 from explorer.unfinished import way_on
 from explorer.workspace import Workspace

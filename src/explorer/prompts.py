@@ -5,20 +5,18 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from explorer.errors import ConfigError
 from explorer.events import ORCHESTRATOR
 from explorer.model_options import Effort, Tier
+from explorer.text.frontmatter import fields_in, split_frontmatter
 from explorer.text.sanitize import single_line
 
 WRITER = "writer"
 """A role of this name writes the report, unless its file says otherwise."""
 CALL_AGENT = "call_agent"
 MAX_ROLE_FILE_BYTES = 256 * 1024
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The same in C, where it was built: every run begins with reading the roles."""
 
 
 class RoleLimits(BaseModel):
@@ -95,13 +93,10 @@ def load_role(path: Path) -> Role:
     """
     head, prompt = _split(path)
     try:
-        fields = yaml.load(head, _LOADER)  # noqa: S506 - one of the two safe ones
-    except yaml.YAMLError as error:
-        raise ConfigError(
-            f"{path}: the frontmatter is not YAML: {single_line(str(error))}", hint=f"edit {path}"
-        ) from error
-    if not isinstance(fields, dict):
-        raise ConfigError(f"{path}: the frontmatter is not a list of fields", hint=f"edit {path}")
+        fields = fields_in(head)
+    except ValueError as error:
+        words = f"{path}: the frontmatter cannot be read: {single_line(str(error))}"
+        raise ConfigError(words, hint=f"edit {path}") from error
     try:
         return Role.model_validate({**fields, "prompt": prompt.strip(), "path": path})
     except ValidationError as error:
@@ -119,12 +114,12 @@ def _split(path: Path) -> tuple[str, str]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}", hint=f"mend or remove {path}") from error
-    if not text.startswith("---\n") or "\n---\n" not in text[4:]:
+    head, prompt = split_frontmatter(text)
+    if head is None:
         raise ConfigError(
             f"{path} has no frontmatter",
             hint=f"start {path} with: ---, name: ..., description: ..., tools: [...], ---, then the prompt",
         )
-    head, _, prompt = text[4:].partition("\n---\n")
     if not prompt.strip():
         raise ConfigError(f"{path} has no prompt below its frontmatter", hint=f"edit {path}")
     return head, prompt

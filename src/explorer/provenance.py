@@ -15,7 +15,7 @@ from explorer.events import (
     WrittenFile,
 )
 from explorer.messages import Frozen, JsonObject
-from explorer.report import cited_ids
+from explorer.text.citations import cited_ids
 from explorer.workspace import Workspace, sha256
 
 FILES_INDEX = ".explorer/files.jsonl"

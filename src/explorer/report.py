@@ -6,16 +6,11 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from explorer.events import Source
-from explorer.frontmatter import without_frontmatter
 from explorer.near_duplicates import plain_flags
+from explorer.text.citations import CITATION, HEADING_REFERENCES, MISSING, cited_ids
+from explorer.text.frontmatter import without_frontmatter
 from explorer.text.words import count_words
 
-IDS = r"\[S\d+(?:\s*[,;]\s*S\d+)*\]"
-CITATION = re.compile(
-    rf"^(?P<fence>```+|~~~+).*?^(?P=fence)|`(?!{IDS}`)[^`\n]+`|(?P<tick>`?)(?P<ids>{IDS})(?P=tick)",
-    re.MULTILINE | re.DOTALL,
-)
-"""`[S12]` and `[S12, S13]`; code is found too, so that it is passed over: `row[S1]` in code cites nothing."""
 PLACEHOLDER = re.compile(
     r"\W*(?:(?:todo|tbd|placeholder|lorem ipsum|to be written|coming soon|report goes here)\b"
     r"|(?:soon|pending|in progress|done|finished|report|the report|n/?a|see above|待写|待补充|待定)\W*\Z)",
@@ -30,8 +25,6 @@ OWN_NUMBER = re.compile(
 )
 """`[1]` and `[^1]`, as a writer numbers references; behind a letter only where a clause ends: `row[1] is` is code."""
 ADDRESS_IN_WORDS = re.compile(r"https?://([^\s/?#<>`\"')]+)[^\s<>`\"')]*?(?=[:,;.]?(?:[\s<>`\"')]|$))", re.IGNORECASE)
-HEADING_REFERENCES = {"en": "References", "zh": "参考来源"}
-MISSING = "[source missing]"
 NO_SOURCE = "[{number}: no source]"
 """In the place of a writer's own number, so that nobody takes it for one of the references."""
 KIND_WORDS = {"comments": "discussion", "search_hit": "search result"}
@@ -69,11 +62,6 @@ class Rendered:
     """Citation marks in the prose, one for each source named."""
     dangling: tuple[str, ...]
     """Ids cited that no source has."""
-
-
-def cited_ids(text: str) -> list[str]:
-    """All ids cited in a text, in order, with repetitions."""
-    return [identifier for found in CITATION.finditer(text) for identifier in re.findall(r"S\d+", found["ids"] or "")]
 
 
 def is_placeholder(text: str) -> bool:

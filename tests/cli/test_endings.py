@@ -14,7 +14,7 @@ import yaml
 from cli.situations import NOTES, NOWHERE, QUESTION, SITUATIONS, Situation, script_of
 from cli.stage import Process, begin_explorer
 from explorer.cli.output import EXIT_CODES
-from explorer.frontmatter import without_frontmatter
+from explorer.text.frontmatter import without_frontmatter
 from model_servers import OpenAIServer
 from net.loopback import Site, as_json, serving
 from team_script import only_run

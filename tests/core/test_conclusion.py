@@ -32,8 +32,8 @@ from explorer.events import (
     TurnTaken,
 )
 from explorer.fold import Fold
-from explorer.frontmatter import without_frontmatter
 from explorer.llm.scripted import says
+from explorer.text.frontmatter import without_frontmatter
 from explorer.workspace import Workspace, sha256
 
 RUN_ID = "20260810-120000-may-0001"

@@ -11,8 +11,8 @@ FAULTS = {
     "no frontmatter": ("You read.\n", "has no frontmatter"),
     "no end of the frontmatter": ("---\nname: reader\n", "has no frontmatter"),
     "empty": ("", "has no frontmatter"),
-    "bad YAML": (GOOD.replace("[read_file]", "[read_file"), "the frontmatter is not YAML: "),
-    "a list": ("---\n- a\n- b\n---\nYou read.\n", "the frontmatter is not a list of fields"),
+    "bad YAML": (GOOD.replace("[read_file]", "[read_file"), "it is not YAML: "),
+    "a list": ("---\n- a\n- b\n---\nYou read.\n", "it is not a list of fields"),
     "no name": (GOOD.replace("name: reader\n", ""), "field `name`: Field required"),
     "a name with spaces": (
         GOOD.replace("name: reader", "name: The Reader"),

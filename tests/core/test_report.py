@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from core.stage import source
 from explorer.events import Source
-from explorer.frontmatter import with_frontmatter, without_frontmatter
 from explorer.report import problem_of, reference, render, with_hosts_only
+from explorer.text.frontmatter import with_frontmatter, without_frontmatter
 from explorer.text.words import count_words, phrase_language
 
 SOURCES = {identifier: source(identifier) for identifier in ("S1", "S2", "S3", "S12")}

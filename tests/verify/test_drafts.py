@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from explorer.errors import NotFoundError
-from explorer.frontmatter import with_frontmatter
 from explorer.report import render
+from explorer.text.citations import with_source_ids
+from explorer.text.frontmatter import with_frontmatter
 from explorer.verify.check import check
-from explorer.verify.drafts import draft_of, unrendered
+from explorer.verify.drafts import draft_of
 from explorer.verify.files import cited_in
 from explorer.workspace import Workspace
 from verify.shelf import source
@@ -22,7 +23,7 @@ DRAFT = "# T\n\nIt weighs 40 kg [S7, S4]. See `list[1]` and [a link](x).\n\n```\
 def test_a_rendered_report_is_turned_back(language: str) -> None:
     """Numbers become ids again, line by line; code and links stay; a missing source stays missing."""
     report = with_frontmatter({"question": "q"}, render(DRAFT, SOURCES, language).text)
-    back = unrendered(report)
+    back = with_source_ids(report)
     assert "It weighs 40 kg [S7][S4]. See `list[1]` and [a link](x)." in back
     assert "x[1]" in back
     assert back.count("\n") == report.count("\n")

@@ -5,6 +5,7 @@ from urllib.parse import unquote
 
 from explorer.cli.output import emit
 from explorer.cli.plain import plain
+from explorer.text.frontmatter import split_frontmatter
 
 REPORT = "report.md"
 
@@ -19,7 +20,7 @@ def print_report(markdown: str) -> None:
     from rich.console import Console  # noqa: PLC0415 - slow to import, and only terminals need it
     from rich.markdown import Markdown  # noqa: PLC0415 - the same
 
-    page = Markdown(plain(_body(markdown)), hyperlinks=False)
+    page = Markdown(plain(split_frontmatter(markdown).body), hyperlinks=False)
     images = [token for block in page.parsed for token in block.children or [] if token.type == "image"]
     for token in images:
         token.content = _image_words(token.content, str(token.attrs.get("src", "")))
@@ -30,11 +31,3 @@ def print_report(markdown: str) -> None:
 def _image_words(shows: str, path: str) -> str:
     """What stands for an image, which a terminal cannot show: what it shows, and where it is."""
     return f"[image: {', '.join(part for part in (shows, unquote(path)) if part)}]"
-
-
-def _body(markdown: str) -> str:
-    """The report without its frontmatter, which is for programs."""
-    if not markdown.startswith("---\n"):
-        return markdown
-    _, mark, body = markdown[4:].partition("\n---\n")
-    return body if mark else markdown

@@ -8,16 +8,17 @@ from explorer.cli.probes import Finding
 from explorer.conclusion import DRAFT
 from explorer.errors import StorageError, ToolError
 from explorer.events import JOURNAL_VERSION, Source, Status
+from explorer.evidence import is_intact, stored_text
 from explorer.fold import Fold
-from explorer.frontmatter import without_frontmatter
 from explorer.inbox import Inbox
 from explorer.records import Scan, examine
 from explorer.run_paths import REPORT
 from explorer.runs import holder, is_running, journal_path
 from explorer.sandbox.jobs import noted_jobs
+from explorer.text.frontmatter import without_frontmatter
 from explorer.tool import Effect
 from explorer.unfinished import way_on
-from explorer.workspace import Workspace, sha256
+from explorer.workspace import Workspace
 
 SHOWN = 5
 """Names in one line; the rest is counted."""
@@ -106,9 +107,7 @@ def _source_state(source: Source, workspace: Workspace) -> str:
         stored = workspace.read_text(f".explorer/sources/{source.id}.md")
     except ToolError:
         return "missing"
-    head, mark, text = stored.removeprefix("---\n").partition("\n---\n")
-    is_whole = bool(head and mark) and sha256(text.removesuffix("\n").encode()) == source.sha256
-    return "" if is_whole else "changed"
+    return "" if stored != (text := stored_text(stored)) and is_intact(source, text) else "changed"
 
 
 def _files(fold: Fold, workspace: Workspace, *, is_busy: bool) -> Finding:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from cyclopts import Parameter
 from pydantic import BaseModel, ValidationError
 
@@ -25,6 +24,7 @@ from explorer.errors import ConfigError, ExplorerError
 from explorer.events import Record
 from explorer.journal import Observe
 from explorer.runs import LATEST, UNFINISHED, JournalTail, find_run, is_running, read_records
+from explorer.text.frontmatter import read_frontmatter
 from explorer.verify.claims import Verdict
 
 LOOK_EVERY_S = 0.05
@@ -182,10 +182,12 @@ class _Counted(BaseModel):
 
 def _counts(report: str) -> dict[str, Any]:
     """The cited sentences as the report's own frontmatter counts them; nothing when it has none."""
-    head = report[4:].partition("\n---\n")[0] if report.startswith("---\n") else ""
+    fields, _ = read_frontmatter(report)
+    if not fields:
+        return {}
     try:
-        counted = _Counted.model_validate(yaml.safe_load(head))
-    except (yaml.YAMLError, ValidationError):
+        counted = _Counted.model_validate(fields)
+    except ValidationError:
         return {}
     verdicts = {str(verdict): counted.citations.get(str(verdict), 0) for verdict in Verdict}
     return {"citations": sum(verdicts.values()), "verdicts": verdicts, "uncited": counted.uncited}

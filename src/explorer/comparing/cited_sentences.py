@@ -5,11 +5,9 @@ from collections.abc import Callable, Mapping
 
 from explorer.events import Source
 from explorer.messages import Frozen
+from explorer.text.citations import with_source_ids
 from explorer.verify.sentences import sentences
 
-MARK = re.compile(r"\[(\d{1,4})\]")
-REFERENCE = re.compile(r"^(\d{1,4})\. .*`(S\d+)`\s*$", re.MULTILINE)
-HEADING = re.compile(r"^## ", re.MULTILINE)
 QUOTE = re.compile('[“"「]([^“”"「」]{12,})[”"」]')
 
 
@@ -43,7 +41,7 @@ def cited_sentences(report: str, sources: Mapping[str, Source], address: Callabl
             ids=one.ids,
             addresses=tuple(dict.fromkeys(address(sources[name].url) for name in one.ids if name in sources)),
         )
-        for one in sentences(_with_ids(report))
+        for one in sentences(with_source_ids(report))
         if one.ids
     ]
 
@@ -51,18 +49,6 @@ def cited_sentences(report: str, sources: Mapping[str, Source], address: Callabl
 def quotes_in(text: str) -> list[str]:
     """What stands in quotation marks, long enough to be somebody's words."""
     return [" ".join(quote.split()) for quote in QUOTE.findall(text)]
-
-
-def _with_ids(report: str) -> str:
-    """The report as its writer had it: `[S12]` for `[3]`. Lines stay where they are."""
-    # The references stand below the last heading.
-    end = max((found.start() for found in HEADING.finditer(report)), default=len(report))
-    ids = dict(REFERENCE.findall(report[end:]))
-
-    def named(found: "re.Match[str]") -> str:
-        return f"[{ids[found[1]]}]" if found[1] in ids else found[0]
-
-    return MARK.sub(named, report[:end]) + report[end:] if ids else report
 
 
 def _without_spaces(text: str) -> str:

@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from explorer.corpus.database import StoredDocument
 from explorer.corpus.folder import MAX_FILE_BYTES, FoundFile
 from explorer.corpus.reading import DocumentParser, as_utf8, read_file, readable_kind
 from explorer.errors import ConfigError, ToolError
 from explorer.evidence import SourceDraft
-from explorer.frontmatter import with_frontmatter
 from explorer.parsing.kinds import HTML, PDF
+from explorer.text.frontmatter import read_frontmatter, with_frontmatter
 
 PARSED_SUFFIX = ".md"
 """Of the text beside a file that is none."""
@@ -123,7 +121,7 @@ def input_drafts(paths: Iterable[str], read_text: Callable[[str], str]) -> dict[
 def _draft(path: str, text: str) -> tuple[SourceDraft, str]:
     """A file as a source, and the path of the original when its text was made by a parser."""
     folder, _, name = path.rpartition("/")
-    head, body = _head_of(text)
+    head, body = read_frontmatter(text)
     original = str(head.get(ORIGINAL, ""))
     if f"{original}{PARSED_SUFFIX}" != name:
         return SourceDraft(url=f"file:{path}", title=name, kind="file", via="file", text=text), ""
@@ -141,15 +139,3 @@ def _draft(path: str, text: str) -> tuple[SourceDraft, str]:
         text=body,
     )
     return draft, place
-
-
-def _head_of(text: str) -> tuple[Mapping[str, object], str]:
-    """The frontmatter's fields and what stands below; no fields when there is none."""
-    head, ends, body = text[4:].partition("\n---\n")
-    if not text.startswith("---\n") or not ends:
-        return {}, text
-    try:
-        fields: object = yaml.safe_load(head)
-    except yaml.YAMLError:
-        return {}, text
-    return (fields, body.lstrip("\n")) if isinstance(fields, dict) else ({}, text)  # pyright: ignore[reportUnknownVariableType] - YAML

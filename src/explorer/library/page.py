@@ -30,28 +30,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Any, Self
+from typing import Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from explorer.errors import ToolError
 from explorer.events import Source
-from explorer.frontmatter import with_frontmatter, without_frontmatter
 from explorer.library.naming import MAX_LINE_CHARS
-from explorer.report import (
-    CITATION,
-    HEADING_REFERENCES,
-    SAMPLE_FLAG,
-    cited_ids,
-    reference,
-    without_network,
-)
+from explorer.report import SAMPLE_FLAG, reference, without_network
+from explorer.text.citations import CITATION, HEADING_REFERENCES, cited_ids
+from explorer.text.frontmatter import fields_in, split_frontmatter, with_frontmatter, without_frontmatter
 from explorer.text.sanitize import single_line, visible
 from explorer.text.words import phrase_language
 
-MAX_HEAD_CHARS = 20_000
-"""Of a frontmatter: a longer one is nobody's."""
 OWN_COMMENT = re.compile(r"<!--(?=\s*(?:call|references)\b)", re.IGNORECASE)
 REFERENCES_MARK = "<!-- references -->"
 REFERENCE = re.compile(r"(?P<number>\d{1,5})\. (?P<words>.+)")
@@ -123,7 +114,7 @@ class Page:
         """
         text = text.replace("\r\n", "\n")
         fields = fields_of(text)
-        body, _, tail = text[4:].partition("\n---\n")[2].rpartition(REFERENCES_MARK)
+        body, _, tail = split_frontmatter(text).body.rpartition(REFERENCES_MARK)
         if not body:
             return cls(fields, tail.strip(), {})
         references, others = _listed(tail)
@@ -173,30 +164,20 @@ def first_page(fields: ReportFields, content: Contribution) -> Page:
     return Page(fields, "\n\n".join(part for part in (heading, content.mark, text) if part), references)
 
 
-class _PlainLoader(yaml.SafeLoader):
-    """YAML without aliases, by which a few lines could stand for gigabytes."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401 - the base class's own signature
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not read")
-        return super().compose_node(parent, index)
-
-
 def fields_of(text: str) -> ReportFields:
     """The frontmatter of a file.
 
     Raises:
         ValueError: It is no report of the library; says why.
     """
-    head, ends, _ = text[4 : MAX_HEAD_CHARS + 4].replace("\r\n", "\n").partition("\n---\n")
-    if not text.startswith(("---\n", "---\r\n")) or not ends:
+    head, _ = split_frontmatter(text)
+    if head is None:
         raise ValueError("it has no frontmatter")
     try:
-        found: object = yaml.load(head, _PlainLoader)  # noqa: S506 - a loader still stricter than the safe one
-        return ReportFields.model_validate(found)
+        return ReportFields.model_validate(fields_in(head))
     except ValidationError as error:
         raise ValueError(f"its frontmatter lacks a usable {_culprit(error)}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError("its frontmatter is not readable YAML") from error
 
 

@@ -13,6 +13,7 @@ from explorer.llm.offline_reading import COMMENT_HEAD
 from explorer.llm.offline_report import Findings, compose, first_words, follow_up
 from explorer.llm.offline_text import rank_by_query, words_of
 from explorer.llm.offline_web import passages_about
+from explorer.text.frontmatter import split_frontmatter
 
 REPORT = "report.md"
 GAP_LINE = re.compile(r"^Gap: (.+)$", re.MULTILINE)
@@ -114,5 +115,5 @@ def _sources(note: Note) -> list[str]:
 
 def _plain(stored: str) -> str:
     """A stored source without its frontmatter, comments without their heads."""
-    body = stored.partition("\n---\n")[2] if stored.startswith("---\n") else stored
+    body = split_frontmatter(stored).body
     return "\n".join(match[5] if (match := COMMENT_HEAD.match(line)) else line for line in body.splitlines())

@@ -16,6 +16,7 @@ from explorer.deep_folders import walk
 from explorer.errors import ToolError
 from explorer.events import RunStarted
 from explorer.records import examine
+from explorer.text.frontmatter import split_frontmatter
 from explorer.workspace import ENGINE_FOLDER, Workspace
 
 SOURCES = f"{ENGINE_FOLDER}/sources"
@@ -149,7 +150,7 @@ def _texts_of(run: PastRun) -> Iterator[PastText]:
 
 def title_and_address(stored: str) -> str:
     """What a stored source's frontmatter says it is; empty when it says nothing."""
-    head = stored.partition("\n---\n")[0]
+    head = split_frontmatter(stored).head or stored
     return " | ".join(value for value in (_field(head, "title"), _field(head, "url")) if value)
 
 

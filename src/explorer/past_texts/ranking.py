@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from explorer.errors import ToolError
 from explorer.past_texts.folders import PastText
+from explorer.text.frontmatter import split_frontmatter
 from explorer.text.words import CJK, CJK_LETTER
 
 WORD = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")
@@ -16,8 +17,6 @@ COMMON_WORDS = re.compile(
     "to|was|were|what|when|where|which|who|why|will|with|your?"
 )
 MAX_WORDS = 24
-HEAD_CHARS = 20_000
-"""In which a frontmatter must end."""
 SHORT_WORD = 3
 """So short a word is only found whole, or with an `s`: `go` is no beginning of `good`."""
 RUN_ID = re.compile(r"\b\d{8}-\d{6}-[a-z0-9-]*[0-9a-f]{4}\b")
@@ -170,8 +169,7 @@ def _passages(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _lines_of_frontmatter(text: str) -> int:
-    head, ends, _ = text[:HEAD_CHARS].partition("\n---\n")
-    return head.count("\n") + 2 if text.startswith("---\n") and ends else 0
+    return text[: len(text) - len(split_frontmatter(text).body)].count("\n")
 
 
 def _telling_line(passage: Sequence[str], weights: dict["re.Pattern[str]", float]) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from explorer.errors import ToolError
 from explorer.events import Source
 from explorer.evidence import is_intact, stored_at, stored_text
 from explorer.near_duplicates import advice, plain_flags, relation_of
-from explorer.report import cited_ids
+from explorer.text.citations import cited_ids
 from explorer.text.sanitize import fence, single_line, visible
 from explorer.tool import Arguments, Tool, ToolResult
 from explorer.workspace import Workspace

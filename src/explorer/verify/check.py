@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from explorer.events import Source
 from explorer.evidence import is_intact
+from explorer.text.citations import MISSING_ID
 from explorer.text.urls import url_key
-from explorer.verify.claims import MISSING_ID, Claim, Verdict, Verification
+from explorer.verify.claims import Claim, Verdict, Verification
 from explorer.verify.haystack import Haystack, haystack
 from explorer.verify.looking import Cited, Look
 from explorer.verify.lookup import look_up

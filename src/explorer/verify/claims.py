@@ -6,8 +6,6 @@ from typing import Literal
 
 from explorer.messages import Frozen
 
-MISSING_ID = "S0"
-"""Stands for an id that the report itself says no source has; ids of sources begin at 1."""
 Kind = Literal["quote", "number", "date", "money", "percentage", "version", "name"]
 
 

@@ -7,7 +7,7 @@ from explorer.errors import ToolError
 from explorer.events import Source
 from explorer.evidence import stored_at, stored_text
 from explorer.messages import JsonObject
-from explorer.report import cited_ids
+from explorer.text.citations import cited_ids
 from explorer.verify.check import TextOf
 from explorer.verify.claims import Verification
 from explorer.verify.drafts import DRAFT, REPORT, Draft

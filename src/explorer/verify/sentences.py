@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from explorer.frontmatter import without_frontmatter
-from explorer.report import CITATION
+from explorer.text.citations import CITATION
+from explorer.text.frontmatter import without_frontmatter
 from explorer.verify.notice import without_notice
 from explorer.verify.quotes import QUOTED
 

@@ -10,11 +10,12 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from explorer.events import Source
-from explorer.frontmatter import without_frontmatter
-from explorer.report import CITATION, OWN_NUMBER, cited_ids
+from explorer.report import OWN_NUMBER
+from explorer.text.citations import CITATION, MISSING_ID, cited_ids
+from explorer.text.frontmatter import without_frontmatter
 from explorer.text.urls import SCHEME_AND_WWW, page_key
 from explorer.verify.check import TextOf
-from explorer.verify.claims import MISSING_ID, Verdict, Verification
+from explorer.verify.claims import Verdict, Verification
 from explorer.verify.notice import without_notice
 from explorer.verify.quotes import QUOTED
 from explorer.verify.sentences import COMMENT, HEADING, REFERENCES

@@ -1,0 +1,69 @@
+"""YAML frontmatter: the fields at the top of a markdown file, between two lines of dashes."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import yaml
+
+FRONTMATTER = re.compile(r"\A---\r?\n(?P<head>.*?)^---\r?(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+MAX_HEAD_CHARS = 100_000
+"""A longer head is nobody's: it is taken for text."""
+# In C, where it was built: every run begins with reading the roles.
+_LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+class Split(NamedTuple):
+    """A file's two parts, as they are written."""
+
+    head: str | None
+    """YAML; None: there is no frontmatter."""
+    body: str
+
+
+def split_frontmatter(text: str) -> Split:
+    """Return what stands between the lines of dashes, unread, and the exact text below."""
+    found = FRONTMATTER.match(text[:MAX_HEAD_CHARS]) if text.startswith("---") else None
+    return Split(None, text) if found is None else Split(found["head"], text[found.end() :])
+
+
+def fields_in(head: str) -> dict[str, Any]:
+    """Read a frontmatter's YAML.
+
+    Raises:
+        ValueError: It is no YAML, no mapping, or has aliases, by which a few lines could stand for gigabytes.
+    """
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(head, _LOADER)):
+            raise ValueError("it has YAML aliases, which are not read")
+        found: object = yaml.load(head, _LOADER)  # noqa: S506 - one of the two safe ones
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(f"it is not YAML: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError("it is not a list of fields")  # noqa: TRY004 - a file's content, not a caller's mistake
+    return cast("dict[str, Any]", found)
+
+
+def read_frontmatter(text: str) -> tuple[dict[str, Any], str]:
+    """Return the fields and the body; no fields and the whole text where there is no readable frontmatter.
+
+    A text may as well begin with a rule of dashes.
+    """
+    head, body = split_frontmatter(text)
+    if head is None:
+        return {}, text
+    try:
+        return fields_in(head), body.lstrip("\r\n")
+    except ValueError:
+        return {}, text
+
+
+def without_frontmatter(text: str) -> str:
+    """Return the body below the frontmatter, or the whole text where there is none."""
+    return read_frontmatter(text)[1]
+
+
+def with_frontmatter(fields: Mapping[str, Any], body: str) -> str:
+    """Return a file's text: the fields as YAML, then the body."""
+    head = yaml.safe_dump(dict(fields), allow_unicode=True, sort_keys=False, width=1000)
+    return f"---\n{head}---\n\n{body}"
