@@ -1,19 +1,30 @@
 """The rule-driven client in the real engine, over the sample day."""
 
+import asyncio
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from explorer.events import Status
-from explorer.run import resume, start
+from explorer.run import RunResult, resume, start
 from explorer.settings import Settings
+
+TOP_THREE = "top 3 stories on Hacker News"
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """The sample day without a model."""
     return Settings(workspace=tmp_path, model="offline", is_sample=True)
+
+
+@pytest.fixture(scope="module")
+def top_three(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    """A run about three stories, made once; tests copy it and leave it alone."""
+    settings = Settings(workspace=tmp_path_factory.mktemp("top"), model="offline", is_sample=True)
+    return asyncio.run(start(TOP_THREE, settings))
 
 
 async def test_a_sample_run_is_complete_and_every_quote_is_verbatim(settings: Settings) -> None:
@@ -31,19 +42,18 @@ async def test_a_sample_run_is_complete_and_every_quote_is_verbatim(settings: Se
     assert quotes > 30
 
 
-async def test_the_same_question_gives_the_same_report(settings: Settings) -> None:
+async def test_the_same_question_gives_the_same_report(settings: Settings, top_three: RunResult) -> None:
     """Two runs differ in their ids and nothing else."""
-    first = await start("top 3 stories on Hacker News", settings)
-    second = await start("top 3 stories on Hacker News", settings)
-    bodies = [result.report_text.partition("\n---\n")[2] for result in (first, second)]
+    second = await start(TOP_THREE, settings)
+    bodies = [result.report_text.partition("\n---\n")[2] for result in (top_three, second)]
     # Helpers run side by side, so the ids of their sources may come in another order.
     assert re.sub(r"`S\d+`", "", bodies[0]) == re.sub(r"`S\d+`", "", bodies[1])
 
 
-async def test_a_follow_up_adds_a_section(settings: Settings) -> None:
+async def test_a_follow_up_adds_a_section(settings: Settings, top_three: RunResult) -> None:
     """The second round answers from what the first one stored."""
-    result = await start("top 3 stories on Hacker News", settings)
-    again = await resume(result.folder, settings, "What does the court ruling say about consent?")
+    folder = shutil.copytree(top_three.folder, settings.workspace / top_three.run_id)
+    again = await resume(folder, settings, "What does the court ruling say about consent?")
     assert again.status is Status.COMPLETE
     assert "## Follow-up: What does the court ruling say about consent?" in again.report_text
     assert "consent of their authors" in again.report_text.partition("## Follow-up")[2]

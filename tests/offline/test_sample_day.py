@@ -1,6 +1,7 @@
 """The bundled sample day: its transport, and that all of it is invented and whole."""
 
 import re
+from functools import cache
 
 import httpx2
 import pytest
@@ -18,9 +19,15 @@ def day() -> SampleDay:
     return load_sample_day()
 
 
+@cache
+def sample_day() -> SampleDayTransport:
+    """One for all: each reads and indexes the files anew."""
+    return SampleDayTransport()
+
+
 async def get(url: str, **parameters: str | int) -> httpx2.Response:
     """Ask the sample day."""
-    async with httpx2.AsyncClient(transport=SampleDayTransport()) as client:
+    async with httpx2.AsyncClient(transport=sample_day()) as client:
         return await client.get(url, params=parameters or None)
 
 

@@ -36,7 +36,11 @@ def carried(_asked: Asked) -> Reply:
 
 
 async def _judged_demo(
-    folder: Path, script: Callable[[Asked], Reply] = carried, wire: str = "openai", **limits: float
+    folder: Path,
+    script: Callable[[Asked], Reply] = carried,
+    wire: str = "openai",
+    question: str = SAMPLE_QUESTION,
+    **limits: float,
 ) -> tuple[Path, int]:
     """The demo with a judge on loopback: its folder, and how often the judge was asked."""
     server_class, judge = JUDGES[wire]
@@ -53,18 +57,18 @@ async def _judged_demo(
             is_sample=True,
             limits=Limits.model_validate(limits),
         )
-        result = await start(SAMPLE_QUESTION, settings)
+        result = await start(question, settings)
         assert result.status is Status.COMPLETE, result.reason
         return result.folder, len(server.requests)
 
 
 async def test_each_cited_sentence_is_judged(tmp_path: Path) -> None:
     """The counts stand in the frontmatter apart from the verdicts, the cost in the run's, the answer at each claim."""
-    run, asked = await _judged_demo(tmp_path)
+    run, asked = await _judged_demo(tmp_path, question="What do people say about Tern TLS?")
     fields = yaml.safe_load((run / "report.md").read_text().split("---\n")[1])
     marks = fields["citations"]
     assert marks["judged"] == {"model": "model-a", "carried": asked, "not_carried": 0, "unclear": 0}
-    assert asked == marks["supported"] + marks["not_found"] + marks["unchecked"] > 40
+    assert asked == marks["supported"] + marks["not_found"] + marks["unchecked"] > 7
     assert fields["cost_usd"] > 0
     claims = [json.loads(line) for line in (run / ".explorer" / "claims.jsonl").read_text().splitlines()]
     assert {claim["judged"] for claim in claims if claim["ids"]} == {"carried"}
