@@ -2,17 +2,19 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from loguru import logger
 
-from command import explorer
+from command import explorer, explorer_here
 from explorer.net.search import SearchFailedError, WebAnswer, WebQuery
 from explorer.net.search_chain import SearchChain
 from net.loopback import Answer, open_plain_web, serving
 
 CANARY = "sk-canary-0123456789abcdef"
+Log = tuple[str, str, Counter[str]]
 LINE = re.compile(r"^\d\d:\d\d:\d\d (DEBUG|INFO|WARNING|ERROR) explorer\.[\w.]+: (.*)$", re.MULTILINE)
 FOLLOWED = {
     "process (\\d+) works on": 1,
@@ -35,17 +37,28 @@ DETAILS = (
 )
 
 
-@pytest.fixture(scope="module", params=[pytest.param("-v", marks=pytest.mark.slow), "-vv"])
-def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, Counter[str]]:
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("-vv", explorer_here),
+        *(pytest.param((flag, explorer), marks=pytest.mark.slow) for flag in ("-v", "-vv")),
+    ],
+    ids=["here", "-v", "-vv"],
+)
+def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
     """The flag, all that was written, and the lines of the log with their levels."""
-    flag, folder = str(request.param), tmp_path_factory.mktemp("demo")
+    flag, run = request.param
+    folder = tmp_path_factory.mktemp("demo")
     keys = {"ANTHROPIC_API_KEY": CANARY, "EXA_API_KEY": CANARY}
-    done = explorer("demo", flag, f"What do people say of {CANARY} and Tern TLS?", cwd=folder, settings=keys)
+    done = run("demo", flag, f"What do people say of {CANARY} and Tern TLS?", cwd=folder, settings=keys)
     assert done.returncode == 0, done.stderr
-    return flag, done.stdout + done.stderr, Counter(f"{level} {words}" for level, words in LINE.findall(done.stderr))
+    yield flag, done.stdout + done.stderr, Counter(f"{level} {words}" for level, words in LINE.findall(done.stderr))
+    # What a command line in this process did to the log.
+    logger.remove()
+    logger.disable("explorer")
 
 
-def test_each_operation_is_logged_once(log: tuple[str, str, Counter[str]]) -> None:
+def test_each_operation_is_logged_once(log: Log) -> None:
     """What a user follows is INFO, once each, with model replies and fetches beside it; nothing went wrong."""
     flag, _, lines = log
     for words, times in FOLLOWED.items():
@@ -59,7 +72,7 @@ def test_each_operation_is_logged_once(log: tuple[str, str, Counter[str]]) -> No
     assert (flag == "-vv") == any(line.startswith("DEBUG") for line in lines)
 
 
-def test_details_are_for_engineers(log: tuple[str, str, Counter[str]]) -> None:
+def test_details_are_for_engineers(log: Log) -> None:
     """`-vv` adds requests, starts and stored sources, once each; `-v` has none of them."""
     flag, _, lines = log
     times = 1 if flag == "-vv" else 0
@@ -71,7 +84,7 @@ def test_details_are_for_engineers(log: tuple[str, str, Counter[str]]) -> None:
     assert asked == replied * times
 
 
-def test_no_key_and_no_text_is_logged(log: tuple[str, str, Counter[str]]) -> None:
+def test_no_key_and_no_text_is_logged(log: Log) -> None:
     """The key, which is even in the question, is nowhere; neither the question nor a page is in the log."""
     _, written, lines = log
     assert CANARY not in written

@@ -6,12 +6,17 @@ import pty
 import re
 import signal
 import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from cli.conftest import STORY
 from cli.stage import SCRIPT, Explorer, Hold, end_of
+from command import done_here
+from explorer.cli.app import run_tokens
 from explorer.cli.output import Outcome
 from explorer.cli.question import QUESTION_CHARS
 from explorer.run import MAX_QUESTION_CHARS
@@ -21,7 +26,7 @@ def test_a_demo_run_can_be_made_listed_shown_told_and_continued(
     typed: Explorer, here: Explorer, tmp_path: Path
 ) -> None:
     """The whole way: the report on stdout, the run in every list, a follow-up in the same run."""
-    done = typed("demo", "-o", "copy.md")
+    done = typed("demo", STORY, "-o", "copy.md")
     assert done.returncode == 0, done.stderr
     assert "[1]" in done.stdout
     assert (tmp_path / "copy.md").read_text().rstrip("\n") == done.stdout.rstrip("\n")
@@ -73,22 +78,47 @@ def test_json_is_one_object_and_quiet_is_silent(here: Explorer, kept_run: Path) 
     assert told["tokens"]["total"] >= 0
 
 
+def demo_by_process(inner: int, folder: Path, environment: dict[str, str]) -> int:
+    """The demo as a terminal starts it."""
+    command = [str(SCRIPT), "demo", STORY]
+    return subprocess.run(
+        command, stdin=inner, stdout=inner, stderr=inner, cwd=folder, env=environment, check=False
+    ).returncode
+
+
+def demo_here(inner: int, folder: Path, environment: dict[str, str]) -> int:
+    """The demo on a terminal, in this process."""
+    with open(inner, "w", encoding="utf-8", closefd=False) as screen:
+
+        def run() -> int:
+            with redirect_stdout(screen), redirect_stderr(screen):
+                return run_tokens(["demo", STORY])
+
+        return done_here(run, folder, environment).returncode
+
+
 @pytest.mark.parametrize(
-    "variables",
-    [{}, pytest.param({"NO_COLOR": "1"}, marks=pytest.mark.slow)],
-    ids=["colour", "no colour"],
+    ("demo", "variables"),
+    [
+        (demo_here, {}),
+        pytest.param(demo_by_process, {}, marks=pytest.mark.slow),
+        pytest.param(demo_by_process, {"NO_COLOR": "1"}, marks=pytest.mark.slow),
+    ],
+    ids=["here", "colour", "no colour"],
 )
-def test_on_a_terminal_the_report_is_rendered_and_the_view_is_live(tmp_path: Path, variables: dict[str, str]) -> None:
+def test_on_a_terminal_the_report_is_rendered_and_the_view_is_live(
+    tmp_path: Path, demo: Callable[[int, Path, dict[str, str]], int], variables: dict[str, str]
+) -> None:
     """Markdown becomes text; the view draws agents; `NO_COLOR` is honoured."""
     terminal, inner = pty.openpty()
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm-256color", "COLUMNS": "60"}
-    with subprocess.Popen(
-        [str(SCRIPT), "demo", STORY], stdin=inner, stdout=inner, stderr=inner, cwd=tmp_path, env=environment | variables
-    ) as process:
+    with ThreadPoolExecutor(1) as reader:
+        reading = reader.submit(read_to_end, terminal)
+        code = demo(inner, tmp_path, environment | variables)
         os.close(inner)
-        shown = read_to_end(terminal)
+        shown = reading.result()
     os.close(terminal)
-    assert process.returncode == 0
+    assert code == 0
     words = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", shown)
     assert "Ctrl-C: stop, report in 30 s" in words
     assert "orchestrator" in words
@@ -188,13 +218,18 @@ def test_a_model_server_that_is_down_is_exit_code_6_and_resumable(explorer: Expl
 
 
 def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
-    """`explorer tools | true`: no traceback, no complaint."""
+    """`explorer config show | true`: no traceback, no complaint."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as pipe:
         done = subprocess.run(
-            [str(SCRIPT), "tools"], stdout=pipe, stderr=subprocess.PIPE, cwd=tmp_path, env=environment, check=False
+            [str(SCRIPT), "config", "show"],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            env=environment,
+            check=False,
         )
     assert (done.returncode, done.stderr) == (0, b"")
 

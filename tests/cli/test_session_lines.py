@@ -3,10 +3,12 @@
 import io
 import json
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from loguru import logger
 from rich.console import Console
 
 from cli.stage import Explorer
@@ -94,9 +96,18 @@ def test_the_service_that_learns_every_pages_address_is_named(here: Explorer) ->
         assert "me:pw" not in done.stderr + done.stdout
 
 
-def test_without_any_model_the_lines_say_what_was_looked_for(explorer: Explorer) -> None:
+@pytest.fixture
+def silent_log() -> Iterator[None]:
+    """What a command line in this process does to the log is undone."""
+    yield
+    logger.remove()
+    logger.disable("explorer")
+
+
+@pytest.mark.usefixtures("silent_log")
+def test_without_any_model_the_lines_say_what_was_looked_for(typed: Explorer) -> None:
     """Each name and port, and that what answers now is no language model; also in the log."""
-    done = explorer("--max-steps", "2", "-v", TODAY, **NO_SOURCES)
+    done = typed("--max-steps", "2", "-v", TODAY, **NO_SOURCES)
     said = " ".join(done.stderr.split())
     assert "model offline for all roles: no ANTHROPIC_API_KEY, OPENAI_API_KEY, " in said
     assert "OPENAI_BASE_URL is set, and no local server answers at port 11434, 1234, 8080" in said
