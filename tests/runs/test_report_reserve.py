@@ -98,7 +98,8 @@ _TOLD = re.compile(r"a reply of yours may have ([\d,]+) tokens")
 def _report(told: Sequence[int]) -> str:
     """As long as it should be, or well within what the writer was told last."""
     tokens = min([REPORT_TOKENS, *((most - REASONING_TOKENS) * 2 // 3 for most in told)])
-    lines = [f"- Panel {number} gave {100 + number} kWh in May [S1].\n" for number in range(1, 301)]
+    why = "Why that is so nobody knows, and nobody has asked. " * 7
+    lines = [f"Panel {number} gave {100 + number} kWh in May [S1]. {why}\n\n" for number in range(1, 301)]
     return ("# A good May for the plant\n\n" + "".join(lines))[: tokens * CHARS_PER_TOKEN] + "\n\nThe end [S1].\n"
 
 
