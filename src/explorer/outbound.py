@@ -1,6 +1,9 @@
 """What HTTP clients are opened with: the user's proxies and authorities as they are set, nothing of the environment."""
 
 import ssl
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 from urllib.parse import urlsplit
@@ -62,6 +65,28 @@ def ssl_context(network: Network) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=network.ca_file or None, capath=network.ca_dir or None)
     except (ssl.SSLError, OSError) as error:
         raise _unusable(CA_FILE, network.ca_file, "it holds no certificates in PEM form") from error
+
+
+@contextmanager
+def authorities_file(network: Network) -> Generator[str | None]:
+    """Provide the user's authorities as one file, for libraries that take nothing else; None where none are set.
+
+    Raises:
+        ConfigError: The file or the folder cannot be used.
+    """
+    if not network.ca_dir:
+        yield network.ca_file or None
+        return
+    try:
+        paths = [Path(network.ca_file)] if network.ca_file else []
+        paths += [path for path in sorted(Path(network.ca_dir).iterdir()) if path.is_file()]
+        certificates = b"\n".join(path.read_bytes() for path in dict.fromkeys(path.resolve() for path in paths))
+    except OSError as error:
+        raise _unusable(CA_DIR, network.ca_dir, error.strerror or "it cannot be read") from error
+    with tempfile.NamedTemporaryFile(prefix="explorer-authorities-", suffix=".pem") as file:
+        file.write(certificates)
+        file.flush()
+        yield file.name
 
 
 def check_network(network: Network) -> None:

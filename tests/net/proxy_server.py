@@ -25,6 +25,7 @@ class ForwardProxy:
     """By host; every port of it is the same server."""
     login: str = ""
     """`user:password`; empty: everybody may use it."""
+    is_tls: bool = False
     port: int = 0
     seen: list[str] = field(default_factory=list[str])
     """The first line of each request."""
@@ -33,11 +34,11 @@ class ForwardProxy:
     @property
     def url(self) -> str:
         """Its address."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"https://localhost:{self.port}" if self.is_tls else f"http://127.0.0.1:{self.port}"
 
     def network(self, *, login: str = "", ca: Path | None = None, no_proxy: tuple[str, ...] = ()) -> Network:
         """The network of a user behind it."""
-        address = f"http://{login}@127.0.0.1:{self.port}" if login else self.url
+        address = self.url.replace("//", f"//{login}@") if login else self.url
         return Network(
             http_proxy=Proxy(url=SecretStr(address), variable="HTTP_PROXY"),
             https_proxy=Proxy(url=SecretStr(address), variable="HTTPS_PROXY"),
@@ -101,18 +102,26 @@ class ForwardProxy:
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while chunk := await reader.read(65_536):
-            writer.write(chunk)
-            await writer.drain()
+    try:
+        with suppress(OSError):
+            while chunk := await reader.read(65_536):
+                writer.write(chunk)
+                await writer.drain()
+    finally:
         writer.close()
 
 
 @asynccontextmanager
-async def proxy_to(hosts: Mapping[str, int], login: str = "") -> AsyncGenerator[ForwardProxy]:
-    """A running proxy."""
-    proxy = ForwardProxy(hosts, login)
-    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+async def proxy_to(
+    hosts: Mapping[str, int], login: str = "", certificate: Path | None = None
+) -> AsyncGenerator[ForwardProxy]:
+    """A running proxy; with a certificate of `localhost` it is itself spoken to over TLS."""
+    proxy = ForwardProxy(hosts, login, is_tls=certificate is not None)
+    context = None
+    if certificate is not None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(certificate)
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, ssl=context)
     proxy.port = server.sockets[0].getsockname()[1]
     try:
         yield proxy
@@ -147,23 +156,24 @@ async def tls_server(certificate: Path, body: bytes, content_type: str) -> Async
 
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate)
-    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
+    # A client that does not trust the certificate goes without a word, and would be waited for.
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context, ssl_shutdown_timeout=0.1)
     try:
         yield TlsServer(server.sockets[0].getsockname()[1], heads)
     finally:
         server.close()
 
 
-def certify(folder: Path, name: str) -> None:
-    """Write `ca.pem`, an authority, and `server.pem`, a key and what that authority certified for a name."""
+def certify(folder: Path, *names: str) -> None:
+    """Write `ca.pem`, an authority, and `server.pem`, a key and what that authority certified for some names."""
 
     def openssl(line: str) -> None:
         subprocess.run(["openssl", *line.split()], cwd=folder, check=True, capture_output=True)
 
-    (folder / "names").write_text(f"subjectAltName=DNS:{name}\n")
+    (folder / "names").write_text("subjectAltName=" + ",".join(f"DNS:{name}" for name in names) + "\n")
     authority = "-addext basicConstraints=critical,CA:TRUE -addext keyUsage=keyCertSign"
     openssl(f"req -x509 {KEY} -days 2 -keyout ca.key -out ca.pem -subj /CN=authority {authority}")
-    openssl(f"req {KEY} -keyout server.key -out server.csr -subj /CN={name}")
+    openssl(f"req {KEY} -keyout server.key -out server.csr -subj /CN={names[0]}")
     signing = "-CA ca.pem -CAkey ca.key -CAcreateserial -extfile names"
     openssl(f"x509 -req -in server.csr -days 2 {signing} -out server.crt")
     (folder / "server.pem").write_text((folder / "server.key").read_text() + (folder / "server.crt").read_text())

@@ -16,7 +16,7 @@ from explorer.errors import ConfigError, ModelError
 from explorer.llm.model_list import list_models
 from explorer.net.choose_search import plan_search
 from explorer.network import Network
-from explorer.outbound import advice, client_ways
+from explorer.outbound import PROXY_LOGIN_REQUIRED, advice, client_ways, login_problem
 from explorer.settings import Settings
 from explorer.settings_parts import SEARCH_ADDRESSES, search_setup
 
@@ -75,7 +75,7 @@ class Asker(Thread):
 def probe_services(configuration: Configuration) -> list[Finding]:
     """Ask every service the settings lead to, and the usual local model servers, all at once."""
     probes = _probes(configuration)
-    asked = [Asker(partial(_problem_at, configuration.settings.network, probe.url)) for probe in probes]
+    asked = [Asker(partial(problem_at, configuration.settings.network, probe.url)) for probe in probes]
     local = [Asker(partial(_models_at, name, url)) for name, url in LOCAL_SERVERS.items()]
     deadline = time.monotonic() + PROBE_S
     for asker in (*asked, *local):
@@ -118,13 +118,16 @@ def _search_probes(settings: Settings) -> list[Probe]:
     ]
 
 
-def _problem_at(network: Network, url: str) -> str:
+def problem_at(network: Network, url: str) -> str:
     """Why nobody answers there; empty when somebody does: any status counts, a refusal too."""
     try:
         with httpx2.Client(timeout=PROBE_S, **client_ways(network, url)) as client:
             client.head(url)
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ConfigError) as error:
         why = str(error) or type(error).__name__
+        if isinstance(error, httpx2.ProxyError) and why.startswith(str(PROXY_LOGIN_REQUIRED)):
+            proxy = network.proxy_for(url)
+            return login_problem(proxy) if proxy else why
         return "; ".join(part for part in (why, _way(network, url), advice(network, why)) if part)
     return ""
 

@@ -7,7 +7,6 @@ contacts the engines named here and no address out of a result.
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -15,10 +14,13 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from explorer.net.search import LONG_REST_S, SHORT_REST_S, SearchFailedError, WebAnswer, WebHit, WebQuery
 from explorer.net.search_filters import Window, answered, window, with_sites
 from explorer.network import Network
+from explorer.outbound import authorities_file
 from explorer.text.sanitize import single_line
 
 ENGINES = ("duckduckgo", "brave", "mojeek", "startpage", "yahoo")
 """Without the encyclopedias, which the package would put first."""
+ADDRESS = "https://html.duckduckgo.com/html/"
+"""Of the first engine; what NO_PROXY says of it holds for all."""
 IGNORE_DATES = frozenset({"mojeek"})
 TIMELIMIT: dict[Window, str] = {"day": "d", "week": "w", "month": "m", "year": "y"}
 REQUEST_S = 8
@@ -60,7 +62,8 @@ class DdgsSearch:
         seconds: float = SEARCH_S,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._make = make or partial(_installed, network or Network())
+        self._make = make
+        self._network = network or Network()
         self._seconds = seconds
         self._now = now
 
@@ -97,12 +100,14 @@ class DdgsSearch:
         reach = window(query.since, self._now())
         engines = [name for name in ENGINES if not (query.since and name in IGNORE_DATES)]
         try:
-            answer = self._make().text(
-                with_sites(query),
-                timelimit=TIMELIMIT[reach] if reach else None,
-                max_results=query.max_results,
-                backend=",".join(engines),
-            )
+            with authorities_file(self._network) as authorities:
+                package = self._make() if self._make else _installed(self._network, authorities)
+                answer = package.text(
+                    with_sites(query),
+                    timelimit=TIMELIMIT[reach] if reach else None,
+                    max_results=query.max_results,
+                    backend=",".join(engines),
+                )
             return RESULTS.validate_python(answer)
         except RatelimitException as error:
             raise SearchFailedError(self.name, "is over its rate limit", rest_s=LONG_REST_S) from error
@@ -119,9 +124,14 @@ class DdgsSearch:
             raise SearchFailedError(self.name, "sent something unexpected") from error
 
 
-def _installed(network: Network) -> TextSearch:
-    """Make the package's class; it has one proxy for all its engines, which are all at https:// addresses."""
+def _installed(network: Network, authorities: str | None) -> TextSearch:
+    """Make the package's class; it has one proxy for all its engines.
+
+    Args:
+        network: Names the proxy.
+        authorities: A file of certificates in place of the system's.
+    """
     from ddgs import DDGS  # noqa: PLC0415 # pyright: ignore[reportUnknownVariableType] - an extra; half typed
 
-    proxy = network.https_proxy and network.https_proxy.url.get_secret_value()
-    return DDGS(proxy=proxy, timeout=REQUEST_S, verify=network.ca_file or True)
+    proxy = network.proxy_for(ADDRESS)
+    return DDGS(proxy=proxy and proxy.url.get_secret_value(), timeout=REQUEST_S, verify=authorities or True)
