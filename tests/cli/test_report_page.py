@@ -3,32 +3,30 @@
 import io
 import os
 import pty
-import subprocess
-import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
-from cli.stage import clean_environment
-
-SHOW = "import sys; from explorer.cli.report_page import print_report; print_report(open(sys.argv[1]).read())"
+from command import done_here
+from explorer.cli.report_page import print_report
 
 
 def on_terminal(markdown: str, folder: Path) -> str:
-    """What a terminal of 100 columns gets."""
-    path = folder / "report.md"
-    path.write_text(markdown)
+    """What a terminal of 100 columns gets; no more than it holds unread."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-c", SHOW, str(path)],
-        stdout=theirs,
-        env=clean_environment(folder) | {"TERM": "dumb", "NO_COLOR": "1"},
-    ):
-        os.close(theirs)
-        said = io.BytesIO()
-        try:
-            while piece := os.read(ours, 4096):
-                said.write(piece)
-        except OSError:  # how a terminal says that its last writer is gone
-            pass
+    with os.fdopen(theirs, "w", encoding="utf-8") as screen:
+
+        def show() -> int:
+            with redirect_stdout(screen):
+                print_report(markdown)
+            return 0
+
+        done_here(show, folder, {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "100"})
+    said = io.BytesIO()
+    try:
+        while piece := os.read(ours, 4096):
+            said.write(piece)
+    except OSError:  # how a terminal says that its last writer is gone
+        pass
     os.close(ours)
     return said.getvalue().decode().replace("\r\n", "\n")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from command import explorer
+from command import explorer_here
 from compatible_servers import model_of, speaking
 from explorer.llm.cut_prompts import CutPrompts
 from explorer.llm.openai_chat import OpenAIClient
@@ -125,7 +125,7 @@ def test_the_user_is_told_once_how_to_raise_it(tmp_path: Path) -> None:
 
     with speaking(compatible.OLLAMA, reader, num_ctx=4_096) as server:
         words = ("How was May?", "--file", "notes.md", "--model", f"openai:{model_of(compatible.OLLAMA)}")
-        done = explorer(*words, cwd=tmp_path, settings={"OPENAI_BASE_URL": server.url})
+        done = explorer_here(*words, cwd=tmp_path, settings={"OPENAI_BASE_URL": server.url})
     lines = [line for line in done.stderr.splitlines() if "its server cuts long prompts" in line]
     assert len(lines) == 1, done.stderr
     assert "was given only 2.0k of about" in lines[0] or "was given only 2.1k of about" in lines[0]

@@ -40,6 +40,7 @@ def test_all_pages() -> None:
     assert ours["empty"] == 0
 
 
+@pytest.mark.slow
 def test_without_pages(tmp_path: Path) -> None:
     """A folder without pages is said to be one."""
     command = [sys.executable, str(ROOT / "bench" / "extraction.py"), "--data", str(tmp_path)]
