@@ -5,9 +5,10 @@ Here is the only broad `except` of the engine: a crash in a tool becomes its res
 
 import asyncio
 import difflib
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from loguru import logger
 from pydantic import TypeAdapter, ValidationError
@@ -40,6 +41,10 @@ Gate = Callable[[str, ToolCall], str]
 """By agent and call: why it is refused just now, in words for the model; empty when it is not."""
 _FILES: TypeAdapter[tuple[WrittenFile, ...]] = TypeAdapter(tuple[WrittenFile, ...])
 _NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
+OWN_FIELDS = frozenset({"files", "removed", "sources"})
+"""Of a result's metadata: fields of `tool_finished` itself."""
+MAX_DATA_BYTES = 64 * 1024
+"""Of the other metadata, as JSON."""
 
 
 class Toolbox:
@@ -243,7 +248,20 @@ def _well_formed(result: ToolResult) -> ToolResult:
     _FILES.validate_python(checked.metadata.get("files", ()))
     _NAMES.validate_python(checked.metadata.get("removed", ()))
     _NAMES.validate_python(checked.metadata.get("sources", ()))
+    _data_of(checked)
     return checked
+
+
+def _data_of(result: ToolResult) -> JsonObject:
+    """Return a copy of the metadata that has no field of its own in the journal.
+
+    Raises:
+        ValueError: It is no JSON, or too long.
+    """
+    written = json.dumps({name: value for name, value in result.metadata.items() if name not in OWN_FIELDS})
+    if len(written) > MAX_DATA_BYTES:
+        raise ValueError(f"the result's metadata takes {len(written)} bytes; the limit is {MAX_DATA_BYTES}")
+    return cast("JsonObject", json.loads(written))
 
 
 async def _finished(agent: str, call: OpenCall, result: ToolResult, room: CallRoom) -> ToolFinished:
@@ -259,6 +277,7 @@ async def _finished(agent: str, call: OpenCall, result: ToolResult, room: CallRo
         files=_FILES.validate_python(result.metadata.get("files", ())),
         removed=_NAMES.validate_python(result.metadata.get("removed", ())),
         sources=_NAMES.validate_python(result.metadata.get("sources", ())),
+        data=_data_of(result),
     )
 
 

@@ -8,6 +8,7 @@ from explorer.decision import ANSWERED, CORRECT
 from explorer.errors import ToolError
 from explorer.events import ORCHESTRATOR, AgentFinished, RunFinished, Status
 from explorer.fold import Fold
+from explorer.handed_over import further_links
 from explorer.messages import Results
 from explorer.outcome import Outcome, count_lookups, failed_words, outcome_of
 from explorer.report import Rendered, image_problem, is_placeholder, problem_of, render, without_network
@@ -134,7 +135,8 @@ def _written(fold: Fold, workspace: Workspace, outcome: Outcome, text: str, want
     """Write report.md and what a check of it found."""
     question = fold.started.question if fold.started is not None else ""
     words = wanted.language or phrase_language(question)
-    rendered = render(text, fold.sources, words, workspace.exists)
+    links = [link.source for link in further_links(fold)]
+    rendered = render(text, fold.sources, words, workspace.exists, links)
     fields = _fields(fold, outcome, wanted.language or phrase_language(text))
     report, verification = _verified(fields, _notice(fold, workspace, outcome, words), rendered, fold, workspace)
     workspace.write_own(REPORT, report)

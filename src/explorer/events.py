@@ -230,6 +230,8 @@ class ToolFinished(Event):
     sources: tuple[str, ...] = ()
     ends_agent: bool = False
     """The agent's work is done with this result."""
+    data: JsonObject = Field(default={}, exclude_if=lambda data: not data)
+    """What else the tool handed back, for programs: its result's `metadata` without files and sources."""
     lookup: Lookup = Lookup.NONE
     """What it brought as a lookup; records from before this field say nothing of it."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from explorer.billed import Unanswered
 from explorer.events import (
@@ -101,6 +102,8 @@ class Fold:
     """What the latest session works with; None in journals of versions that did not record it."""
     answered_by: set[str] = field(default_factory=set[str])
     """The models that took turns, with their providers' prefixes."""
+    handed_over: JsonObject = field(default_factory=dict[str, Any])
+    """What the orchestrator handed over at its latest end, besides the report."""
     orders: set[str] = field(default_factory=set[str])
     """Ids of the orders from outside that were applied."""
     _asked_by: dict[str, str] = field(default_factory=dict[str, str])
@@ -185,6 +188,8 @@ class Fold:
         for path in event.removed:
             self.files.pop(path, None)
         self.revised.update(written.path for written in event.files)
+        if event.ends_agent and event.agent == ORCHESTRATOR:
+            self.handed_over = event.data
         agent = self.agents.get(event.agent)
         if event.lookup is Lookup.NONE or agent is None:
             return

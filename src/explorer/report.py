@@ -1,7 +1,7 @@
 """From a draft to the report: citations become numbered references, and a frontmatter tells how it was made."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
@@ -31,6 +31,7 @@ KIND_WORDS = {"comments": "discussion", "search_hit": "search result"}
 SAMPLE_FLAG = "sample"
 """Of sources that are bundled and invented: said once, above the references, not behind each."""
 SAMPLE_WORDS = {"en": "All sources are invented sample data.", "zh": "全部来源均为虚构的示例数据。"}
+HEADING_FURTHER = {"en": "Further links", "zh": "延伸阅读"}
 IMAGE = (
     r"!\[(?P<shows>(?:(?!!\[)(?:[^\[\]\\`<]|\\[^`<]|\[[^\[\]`<]*\]))*)\]"
     r"\((?P<path><[^<>`]*>|[^()<>`\s]*)(?:[ \t]+\"[^\"`<]*\")?\)"
@@ -97,7 +98,11 @@ def image_problem(text: str, has_file: Callable[[str], bool]) -> str:
 
 
 def render(
-    draft: str, sources: Mapping[str, Source], language: str, has_file: Callable[[str], bool] = lambda _: True
+    draft: str,
+    sources: Mapping[str, Source],
+    language: str,
+    has_file: Callable[[str], bool] = lambda _: True,
+    recommended: Sequence[str] = (),
 ) -> Rendered:
     """Number the citations in order of first use and append the references; nothing in it loads by itself.
 
@@ -106,6 +111,7 @@ def render(
         sources: All of the run's, by id.
         language: Of the fixed words.
         has_file: Whether a path is a file of the run, so that its image can be shown.
+        recommended: Ids of sources to list below the references, unless they are cited.
     """
     body = without_network(without_frontmatter(draft).strip(), has_file)
     cited = list(dict.fromkeys(identifier for identifier in cited_ids(body) if identifier in sources))
@@ -125,7 +131,15 @@ def render(
         is_sample = all(SAMPLE_FLAG in sources[name].flags for name in cited)
         said = [SAMPLE_WORDS.get(language, SAMPLE_WORDS["en"]), ""] if is_sample else []
         text = f"{text}\n\n## {heading}\n\n" + "\n".join([*said, *lines])
+        text += _further([sources[name] for name in recommended if name not in numbers], language)
     return Rendered(text + "\n", tuple(cited), len(cited_ids(body)), tuple(dangling))
+
+
+def _further(sources: Sequence[Source], language: str) -> str:
+    """Return the list of sources that are recommended and not cited; a part of the references, which are no prose."""
+    heading = HEADING_FURTHER.get(language, HEADING_FURTHER["en"])
+    lines = [RISKY.sub(_tamed, f"- {reference(source)}") for source in sources]
+    return f"\n\n### {heading}\n\n" + "\n".join(lines) if lines else ""
 
 
 def _without_own_numbers(body: str) -> str:

@@ -20,6 +20,7 @@ from explorer.equipment import Equipment, open_equipment, reserve_for_report
 from explorer.errors import ConfigError
 from explorer.events import AnyEvent, RunStarted, Status
 from explorer.fold import Fold
+from explorer.handed_over import FurtherLink, HelperResult, further_links, helper_results
 from explorer.journal import Journal, Observe
 from explorer.last_report import ReportGuard
 from explorer.life import INPUTS, Life
@@ -67,6 +68,10 @@ class RunResult(Frozen):
     """The words that answer a follow-up, with their references; empty when the report is the answer."""
     words: str = ""
     """What the model said instead of a report, where it wrote none."""
+    further_links: tuple[FurtherLink, ...] = ()
+    """Stored sources that the orchestrator recommends, best first."""
+    helpers: tuple[HelperResult, ...] = ()
+    """What each helper did, in the order in which they were started."""
     changes: Path | None = None
     """What changed since the earlier run, when one was named."""
 
@@ -314,5 +319,7 @@ def _result_of(folder: Path, fold: Fold, conclusion: Conclusion, seconds: float,
         answer=conclusion.answer,
         words=conclusion.words,
         seconds=seconds,
+        further_links=further_links(fold),
+        helpers=helper_results(fold),
         changes=changes,
     )

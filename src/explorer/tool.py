@@ -59,7 +59,8 @@ class ToolResult(BaseModel):
     metadata: dict[str, Any] = {}
     """For programs, never shown to a model.
 
-    The engine reads `files` (WrittenFile), `removed` (paths) and `sources` (ids).
+    The engine reads `files` (WrittenFile), `removed` (paths) and `sources` (ids). All else has to be JSON and is
+    recorded as the `data` of the call's `tool_finished`.
     """
 
     @field_validator("content", "error", mode="before")

@@ -178,6 +178,8 @@ def _outcome(result: RunResult) -> Outcome:
         citations=result.citations,
         verdicts=result.verdicts,
         uncited=result.uncited,
+        further_links=[one.model_dump() for one in result.further_links],
+        helpers=[one.model_dump(mode="json") for one in result.helpers],
         seconds=result.seconds,
         changes=str(result.changes) if result.changes else None,
     )

@@ -3,8 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from explorer.cli.options import OutputFormat
 from explorer.errors import ExplorerError, StorageError
@@ -58,6 +59,10 @@ class Outcome:
     """The cited sentences by what a look into their sources found; the parts sum to `citations`."""
     uncited: int = 0
     """Sentences with a quote or a figure and no citation; not among `citations`."""
+    further_links: Sequence[Mapping[str, str]] = ()
+    """Sources that the orchestrator recommends, best first: `url`, `title` and `source`, the id."""
+    helpers: Sequence[Mapping[str, Any]] = ()
+    """What each helper did: `agent`, `role`, `status`, `reason`, `steps`, `output_files`, `summary`."""
     seconds: float = 0.0
     session: Mapping[str, object] | None = None
     """What the latest session worked with, and why: models, search, shell, limits; None when there was none."""

@@ -36,4 +36,6 @@ class FinishTool(Tool):
         problem = self._problem(arguments["nothing_found"])
         if problem:
             raise ToolError(problem)
-        return ToolResult(success=True, content="Finished.", metadata={"links": arguments["interesting_links"]})
+        return ToolResult(
+            success=True, content="Finished.", metadata={"interesting_links": arguments["interesting_links"]}
+        )
