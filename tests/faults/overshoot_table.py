@@ -25,7 +25,7 @@ from model_servers import Asked, Reply
 from team_script import role_of
 
 LIMITS: dict[str, float] = {"max_cost_usd": 0.25, "max_tokens": 200_000, "max_steps": 40, "max_tool_calls": 40}
-KILL_LIMITS: dict[str, float] = {"max_cost_usd": 6.0, "max_tokens": 4_500_000}
+KILL_LIMITS: dict[str, float] = {"max_cost_usd": 8.5, "max_tokens": 5_500_000}
 """With room for twenty requests at once, eight times over."""
 
 
