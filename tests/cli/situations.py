@@ -198,7 +198,12 @@ SITUATIONS = (
     Situation("A stop order, and no report", {"orchestrator": [Reply(text="I stop.")]}, meanwhile=_stop),
     Situation("A conversation that does not fit", {"orchestrator": [Reply(error="too_long", status=400)]}),
     Situation("A request the model's server rejects", {"orchestrator": [Reply(error="invalid", status=400)]}),
-    Situation("A key that is refused", {"orchestrator": [Reply(error="bad_key", status=401)]}),
+    Situation(
+        "A key that is refused",
+        {"orchestrator": [Reply(error="bad_key", status=401)]},
+        variables={"OPENAI_API_KEY": "sk-of-nobody"},
+    ),
+    Situation("A server that wants a key", {"orchestrator": [Reply(error="bad_key", status=401)]}),
     Situation("A model that is not there", {"orchestrator": [Reply(error="no_model", status=404)]}),
     Situation("A model server that is down", variables={"OPENAI_BASE_URL": f"{NOWHERE}/v1"}),
     Situation("Offline, with no network", words=("--model", "offline"), has_file=False),

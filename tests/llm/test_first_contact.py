@@ -5,11 +5,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
+from pydantic import SecretStr
 
 from explorer.errors import ModelError, ModelFault
+from explorer.llm.foreign_answers import connection_error
 from explorer.llm.model_list import list_models
 from explorer.llm.openai_chat import OpenAIClient
-from explorer.llm.options import ClientOptions
+from explorer.llm.options import ClientOptions, Place
 from explorer.llm.outage import FailedAttempt
 from explorer.llm.retry import MAX_ATTEMPTS, RateGate, RetryingClient
 from explorer.messages import LLMClient, Request, UserText
@@ -46,6 +48,30 @@ async def failure(base_url: str) -> ModelError:
         with pytest.raises(ModelError) as caught:
             await client.generate(REQUEST)
     return caught.value
+
+
+def test_a_provider_out_of_reach_blames_no_setting_that_is_not_set() -> None:
+    """At the provider's own address the network is at fault, or a proxy that nobody named."""
+    own = Place("Anthropic", "https://api.anthropic.com", "KEY", "ANTHROPIC_BASE_URL", is_default=True)
+    for error in (connection_error(socket.gaierror(-2, "no"), own), connection_error(ConnectionResetError("cut"), own)):
+        assert error.hint == "check the network; if it has a proxy, set HTTPS_PROXY"
+
+
+@pytest.mark.parametrize(
+    ("key", "words", "hint"),
+    [
+        ("", "wants a key, and none is set (status 401)", "set OPENAI_API_KEY"),
+        ("sk-of-nobody", "refused the key (status 401)", "check OPENAI_API_KEY"),
+    ],
+)
+async def test_a_missing_key_is_not_called_a_wrong_one(key: str, words: str, hint: str) -> None:
+    """What to do differs: to set a key, or to look at the one that is set."""
+    with OpenAIServer([Reply(status=401, error="bad_key")]) as server:
+        async with OpenAIClient(ClientOptions(base_url=server.url, key=SecretStr(key))) as client:
+            with pytest.raises(ModelError) as caught:
+                await client.generate(REQUEST)
+    assert caught.value.message.endswith(words)
+    assert caught.value.hint.startswith(hint)
 
 
 async def test_an_unknown_host_is_named_with_its_setting() -> None:

@@ -129,7 +129,7 @@ async def test_probes_go_the_way_of_the_work(papers: Path) -> None:
     assert wrong.startswith("the proxy http://127.0.0.1")
     assert wrong.endswith("does not accept the user name and password in HTTPS_PROXY")
     assert "SSL_CERT_FILE" in stranger
-    assert "proxy" not in direct
+    assert direct == f"the host name {SERVICE} cannot be resolved"
     assert LOGIN not in f"{wrong}{stranger}{direct}"
 
 

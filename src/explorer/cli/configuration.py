@@ -258,8 +258,8 @@ def _default(name: str) -> object:
 
 
 def _not_allowed(setting: Setting, raw: Raw) -> ConfigError:
-    value = "" if setting.is_secret else f" {_short(raw.text)!r}"
-    return ConfigError(f"{raw.origin}:{value} is not allowed", hint=f"allowed is {setting.allowed}")
+    value = "its value" if setting.is_secret else repr(_short(raw.text))
+    return ConfigError(f"{raw.origin}: {value} is not allowed", hint=f"allowed is {setting.allowed}")
 
 
 def _model(role: str, raw: Raw) -> str:

@@ -1,12 +1,14 @@
 """Which services answer: asked all at once, each for at most a few seconds."""
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
 from typing import Literal
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -124,12 +126,22 @@ def problem_at(network: Network, url: str) -> str:
         with httpx2.Client(timeout=PROBE_S, **client_ways(network, url)) as client:
             client.head(url)
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ConfigError) as error:
-        why = str(error) or type(error).__name__
+        why = _words(error, url)
         if isinstance(error, httpx2.ProxyError) and why.startswith(str(PROXY_LOGIN_REQUIRED)):
             proxy = network.proxy_for(url)
             return login_problem(proxy) if proxy else why
         return "; ".join(part for part in (why, _way(network, url), advice(network, why)) if part)
     return ""
+
+
+def _words(error: Exception, url: str) -> str:
+    """Say why a connection failed; of an unknown host the system's own words hold a number and no name."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, socket.gaierror):
+        cause = cause.__cause__ or cause.__context__
+    if cause is not None:
+        return f"the host name {urlsplit(url).hostname} cannot be resolved"
+    return str(error) or type(error).__name__
 
 
 def _way(network: Network, url: str) -> str:

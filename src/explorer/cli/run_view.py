@@ -210,7 +210,8 @@ class RunView:
             agent.doing = outage_words(outage)
             return
         wait = f", again in {event.waits_s:.0f} s" if event.waits_s is not None else ""
-        agent.doing = f"waiting: {event.fault.replace('_', ' ')}{wait}"
+        doing = "failed" if event.waits_s is None else "waiting"
+        agent.doing = f"{doing}: {event.fault.replace('_', ' ')}{wait}"
 
     def _take(self, agent: AgentView, event: TurnTaken) -> None:
         turn = event.turn

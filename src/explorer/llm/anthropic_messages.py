@@ -20,7 +20,8 @@ class AnthropicClient(SdkClient):
 
     def __init__(self, options: ClientOptions) -> None:
         base_url = options.base_url or DEFAULT_URL
-        place = Place("Anthropic", base_url, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", options.key, options.network)
+        settings = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+        place = Place("Anthropic", base_url, *settings, options.key, options.network, is_default=not options.base_url)
         super().__init__(options, place, _sdk(), "/v1/messages")
         self._heads = FrozenHeads(to_head)
         self._reasoning = BoundReasoning(PROVIDER)

@@ -41,11 +41,17 @@ def why_unreached(error: BaseException, place: Place) -> Unreached | None:
     if proxy := place.network.proxy_for(place.base_url):  # nothing else was connected to
         return _proxy_unreached(proxy, causes)
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        hint = f"check the network, and the host in {place.url_setting}"
-        return Unreached(f"the host name {host} cannot be resolved", hint)
+        return Unreached(f"the host name {host} cannot be resolved", network_hint(place))
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
         return Unreached(f"nothing listens at {host}, port {port}", _start_hint(place, host, port))
     return None
+
+
+def network_hint(place: Place) -> str:
+    """Say what to look at when a server is out of reach."""
+    if place.is_default:
+        return "check the network; if it has a proxy, set HTTPS_PROXY"
+    return f"check the network, and the host in {place.url_setting}"
 
 
 def _proxy_unreached(proxy: Proxy, causes: Iterable[BaseException]) -> Unreached | None:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx2
 
 from explorer.errors import ModelError, ModelFault
-from explorer.llm.contact import is_web_page, page_title, url_hint
+from explorer.llm.contact import is_web_page, network_hint, page_title, url_hint
 from explorer.llm.cures import Cure, cure_of, foreign_key_hint
 from explorer.llm.options import Place, public_url
 from explorer.llm.wire_json import as_object, as_objects, as_text, mend_text
@@ -239,7 +239,8 @@ def _described(refusal: Refusal, place: Place) -> ModelError:
         words = f": {redact(refusal.message, place)}" if refusal.message else ""
         message = f"{place} has nothing at {refusal.url}{status}{words}"
         return ModelError(fault, message, hint=url_hint(place))
-    message = f"{place} {_VERBS[fault]}{status}"
+    wants_key = fault is ModelFault.CREDENTIALS and not place.secret.get_secret_value().strip()
+    message = f"{place} {WANTS_KEY if wants_key else _VERBS[fault]}{status}"
     # Servers quote the key they refuse, so their words about it are left out altogether.
     if fault is not ModelFault.CREDENTIALS and refusal.message:
         message += f": {redact(refusal.message, place)}"
@@ -255,6 +256,7 @@ def unreachable(place: Place, why: str) -> ModelError:
         message = f"no connection to {place} through {proxy}: {redact(why, place)}"
         return ModelError(ModelFault.TRANSPORT, message, hint=f"check {proxy.variable}, and that the proxy runs")
     hint = f"check the network, and that {place.url_setting} names a server that runs"
+    hint = network_hint(place) if place.is_default else hint
     return ModelError(ModelFault.TRANSPORT, f"no connection to {place}: {redact(why, place)}", hint=hint)
 
 
@@ -306,13 +308,15 @@ _VERBS: Mapping[ModelFault, str] = {
 }
 
 
+WANTS_KEY = "wants a key, and none is set"
+
+
 def _hint(fault: ModelFault, place: Place, refusal: Refusal) -> str:
     if refusal.cure is not None:
         return refusal.cure.hint
     match fault:
         case ModelFault.CREDENTIALS:
-            foreign = foreign_key_hint(place.secret.get_secret_value().strip(), place.key_setting)
-            return foreign or f"check {place.key_setting}, or go without a key: --model offline"
+            return _key_hint(place)
         case ModelFault.UNKNOWN_MODEL:
             return "see what the provider has: explorer models; then --model NAME"
         case ModelFault.RATE_LIMITED | ModelFault.OVERLOADED:
@@ -321,6 +325,15 @@ def _hint(fault: ModelFault, place: Place, refusal: Refusal) -> str:
             return f"check {place.url_setting} and the model's name"
         case _:
             return ""
+
+
+def _key_hint(place: Place) -> str:
+    key = place.secret.get_secret_value().strip()
+    if not key:
+        return f"set {place.key_setting}, or go without a model: --model offline"
+    return (
+        foreign_key_hint(key, place.key_setting) or f"check {place.key_setting}, or go without a key: --model offline"
+    )
 
 
 def _when(seconds: float) -> str:

@@ -99,7 +99,9 @@ def _find_passages(desk: Desk, user_files: Sequence[tuple[str, str]]) -> Script:
     if calls:
         yield Step(calls=calls)
     first = f" Closest: “{chosen[0].text}” [{chosen[0].source}]" if chosen else ""
-    summary = f"{len(chosen)} passages from {len(texts)} of {len(sources)} files.{first}"
+    summary = (
+        f"{len(chosen)} passage{'' if len(chosen) == 1 else 's'} from {len(texts)} of {len(sources)} files.{first}"
+    )
     return f"{summary}\nNot known: {'; '.join(gaps)[:700]}" if gaps else summary
 
 

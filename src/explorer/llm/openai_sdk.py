@@ -24,7 +24,8 @@ class OpenAISdkClient(SdkClient):
         base_url = options.base_url or DEFAULT_URL
         official = is_official(base_url)
         name = "OpenAI" if official else "the OpenAI-compatible server"
-        place = Place(name, base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", options.key, options.network)
+        settings = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
+        place = Place(name, base_url, *settings, options.key, options.network, is_default=not options.base_url)
         super().__init__(options, place, _sdk(is_for_openai=official), path)
         self._priced_as = "openai" if official else "other"
         """Another server sets its own prices, whatever its models are called."""

@@ -58,6 +58,8 @@ class Place:
     """The key, so that it can be struck out of anything a server says."""
     network: Network = field(default_factory=Network)
     """What connections go through, so that a failure names the proxy or the certificates that are in the way."""
+    is_default: bool = False
+    """Whether it is the provider's own address, which the user did not write."""
 
     @property
     def wants_v1(self) -> bool:
