@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from explorer.errors import ModelError, ModelFault
-from explorer.llm.contact import page_title, url_hint, why_unreached
+from explorer.llm.contact import network_hint, page_title, url_hint, why_unreached
 from explorer.llm.faults import redact, unreachable, words_of_page
 from explorer.llm.options import Place
 from explorer.outbound import UNTRUSTED, advice
@@ -196,6 +196,7 @@ def _other_protocol(sent: bytes, place: Place) -> ModelError:
 
 def _closed(place: Place) -> ModelError:
     hint = f"check that {place.url_setting} names a model server that runs"
+    hint = network_hint(place) if place.is_default else hint
     if urlsplit(place.base_url).scheme == "http":
         hint += "; a port that speaks TLS needs https://"
     # "no connection", because a working server breaks off so, too.
