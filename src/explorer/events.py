@@ -74,6 +74,10 @@ class SessionConfigured(Event):
     """What a session of the run works with, and why; recorded when the run starts and each time it is resumed."""
 
     type: Literal["session_configured"] = "session_configured"
+    pid: int = Field(default=0, exclude_if=lambda pid: not pid)
+    """Of the process that works on the run from here on; 0 in journals that did not record it."""
+    host: str = Field(default="", exclude_if=lambda host: not host)
+    """The machine's name."""
     models: dict[str, ModelInUse]
     """By role, that of the judge included where there is one."""
     search: tuple[str, ...]

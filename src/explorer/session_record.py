@@ -1,5 +1,7 @@
 """What a session of a run works with, as data: models, search engine, shell and limits, each with its reason."""
 
+import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -43,6 +45,8 @@ def session_configured(equipment: Equipment, fold: Fold, reasons: SessionReasons
     reader, reader_why = _reader(equipment.settings)
     reserve = reserve_for_report(equipment.settings, equipment.roles, equipment.choice)
     session = SessionConfigured(
+        pid=os.getpid(),
+        host=socket.gethostname(),
         models=_models(equipment, fold, reasons),
         search=plan.engines,
         search_why=plan.why,

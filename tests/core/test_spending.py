@@ -19,6 +19,7 @@ from explorer.events import (
     RunForked,
     RunStarted,
     SandboxChosen,
+    SessionConfigured,
     Status,
     Steered,
     ToolFinished,
@@ -210,6 +211,7 @@ def lone(*events: Timed) -> list[Record]:
     return recorded([(0, started()), (0, begins(LEAD)), (10, turn(LEAD, 10, 1)), *events])
 
 
+SESSION = SessionConfigured(pid=1, host="here", models={}, search=(), search_why="", shell="", shell_why="", limits={})
 ENDED = ((10.0, tool(LEAD, 1)), (12.0, done(LEAD, 1)), (20.0, turn(LEAD, 8)), (20.0, ends(LEAD)), (20.0, OVER))
 
 
@@ -217,7 +219,7 @@ ENDED = ((10.0, tool(LEAD, 1)), (12.0, done(LEAD, 1)), (20.0, turn(LEAD, 8)), (2
     ("records", "alive_s"),
     [
         # Killed while it asked; asked again an hour later.
-        (lone((10, tool(LEAD, 1)), (12, done(LEAD, 1)), (3620, turn(LEAD, 8))), 20.0),
+        (lone((0, SESSION), (10, tool(LEAD, 1)), (12, done(LEAD, 1)), (3612, SESSION), (3620, turn(LEAD, 8))), 20.0),
         # A follow-up to a finished run.
         (lone(*ENDED, (5000, AgentContinued(agent=LEAD, task="more", max_steps=3)), (5007, turn(LEAD, 7))), 27.0),
         # Words with a resume, a torn journal, another sandbox: written down at a life's beginning.
@@ -236,31 +238,14 @@ ENDED = ((10.0, tool(LEAD, 1)), (12.0, done(LEAD, 1)), (20.0, turn(LEAD, 8)), (2
             14.0,
         ),
         # Forked, and gone on with the day after.
-        (lone(*ENDED, (50, RunForked(run_id="y", of="x", shared=8)), (90_000, turn(LEAD, 5))), 25.0),
-        # Killed with nothing but a search open: none is let run for an hour.
-        (lone((10, tool(LEAD, 1)), (3610, done(LEAD, 1)), (3614, turn(LEAD, 4))), 14.0),
-        # Killed with a tool open and another agent about to ask: it would have asked at once.
         (
-            recorded([
-                (0, started()),
-                (0, begins(LEAD)),
-                (5, turn(LEAD, 5, 2)),
-                (5, tool(LEAD, 1, "call_agent")),
-                (5, tool(LEAD, 2, "call_agent")),
-                (5, begins("searcher-1", f"{LEAD}.t1.1")),
-                (5, begins("searcher-2", f"{LEAD}.t1.2")),
-                (8, turn("searcher-1", 3, 1)),
-                (8, tool("searcher-1", 1)),
-                (9, turn("searcher-2", 4, 1)),
-                (9, tool("searcher-2", 1)),
-                (10, done("searcher-2", 1)),
-                (603, done("searcher-1", 1)),
-                (604, turn("searcher-2", 4)),
-            ]),
-            14.0,
+            lone(*ENDED, (50, RunForked(run_id="y", of="x", shared=8)), (89_995, SESSION), (90_000, turn(LEAD, 5))),
+            25.0,
         ),
+        # Killed in a tool.
+        (lone((0, SESSION), (10, tool(LEAD, 1)), (3610, SESSION), (3610, done(LEAD, 1)), (3614, turn(LEAD, 4))), 14.0),
     ],
-    ids=["killed", "follow-up", "words", "torn", "sandbox", "fork", "no-tool-is-let-run-so-long", "tool-open"],
+    ids=["killed", "follow-up", "words", "torn", "sandbox", "fork", "tool"],
 )  # fmt: skip
 def test_time_between_the_lives_of_a_run_is_nobodys_work(records: list[Record], alive_s: float) -> None:
     """However long a run lay still, only what a process worked on it counts, for the whole and along the path."""
