@@ -359,7 +359,7 @@ async def refusal_of(provider: str, server: ModelServer, **fields: Any) -> Model
 
 
 async def test_the_api_that_works_is_named() -> None:
-    """A server that refuses one of the two APIs is told of in one line, with the prefix of the other."""
+    """A server that refuses one of the two APIs is told of in one line, with the prefix of the other, and not paid."""
     only_responses = (
         "Function tools with reasoning_effort are not supported for gpt-6-astra in /v1/chat/completions. "
         "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
@@ -372,7 +372,7 @@ async def test_the_api_that_works_is_named() -> None:
         assert error.fault is ModelFault.UNSUPPORTED
         assert f"use --model {works}" in error.message
         assert "\n" not in error.message
-        assert (error.exit_code, error.is_retryable) == (2, False)
+        assert (error.exit_code, error.is_retryable, error.is_billed) == (2, False, False)
 
 
 async def test_an_effort_that_a_model_refuses_is_told() -> None:

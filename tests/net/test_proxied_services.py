@@ -120,6 +120,9 @@ async def test_reddit_goes_through_a_tunnel(papers: Path) -> None:
 async def test_probes_go_the_way_of_the_work(papers: Path) -> None:
     """The doctor asks through the proxy; what is in NO_PROXY or fails there is told with its cause."""
     async with behind(papers, b"", "text/plain", SERVICE) as (proxy, network):
+        plain = await _in_thread(proxy.network(), f"http://{SERVICE}/v1")
+        assert "HTTP_PROXY=http://USER:PASSWORD@HOST:PORT" in plain
+        proxy.seen.clear()
         assert await _in_thread(network, f"https://{SERVICE}/v1") == ""
         assert proxy.seen == [f"CONNECT {SERVICE}:443 HTTP/1.1"]
         wrong = await _in_thread(proxy.network(login="me:wrong", ca=papers / "ca.pem"), f"https://{SERVICE}/v1")

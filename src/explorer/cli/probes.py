@@ -124,7 +124,10 @@ def problem_at(network: Network, url: str) -> str:
     """Why nobody answers there; empty when somebody does: any status counts, a refusal too."""
     try:
         with httpx2.Client(timeout=PROBE_S, **client_ways(network, url)) as client:
-            client.head(url)
+            answer = client.head(url)
+        proxy = network.proxy_for(url)
+        if proxy is not None and answer.status_code == PROXY_LOGIN_REQUIRED:
+            return login_problem(proxy)
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ConfigError) as error:
         why = _words(error, url)
         if isinstance(error, httpx2.ProxyError) and why.startswith(str(PROXY_LOGIN_REQUIRED)):

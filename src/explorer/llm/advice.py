@@ -43,6 +43,8 @@ class Advised:
             advised = self._with_advice(request, error)
             if advised is None:
                 raise
+            # What is known of the refusal stays known: one by its status is not billed.
+            advised.status, advised.code, advised.is_unsent = error.status, error.code, error.is_unsent
             raise advised from error
 
     def _with_advice(self, request: Request, error: ModelError) -> ModelError | None:
