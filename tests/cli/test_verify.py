@@ -115,7 +115,7 @@ def test_a_judge_that_fails_is_told_and_the_check_stands(kept_run: Path, here: H
     """A refused key is the problem that is named; a short refusal is waited out, and said."""
     words = ("verify", kept_run.name, "--judge", "openai:model-a", "--output-format", "json")
     with OpenAIServer(lambda _asked: Reply(error="bad_key", status=401)) as server:
-        done = here(*words, OPENAI_BASE_URL=server.url)
+        done = here(*words, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="x")
     assert done.returncode == 0, done.stderr
     assert "refused the key" in json.loads(done.stdout)["judged"]["problem"]
     faults = iter([Reply(error="rate_limit", status=429, headers={"retry-after-ms": "1"})])
