@@ -31,7 +31,7 @@ explorer - ask a question, get a cited report
 
 Usage:
   explorer [FLAGS] "QUESTION"        explore, and print the report
-  explorer COMMAND [FLAGS] [...]     `explorer COMMAND --help` tells more
+  explorer COMMAND [FLAGS] [...]     details: `explorer COMMAND --help`
 
 Examples:
   explorer "What was notable on Hacker News today?"
@@ -42,70 +42,70 @@ Examples:
   explorer demo                      no key, no network: a bundled sample day
 
 Commands:
-  ask QUESTION             the same as without a command, whatever the words are
-  resume [RUN] [MESSAGE]   go on with a run; with MESSAGE, ask a follow-up in it
-  fork RUN [MESSAGE]       another run out of the beginning of one (`--at N`)
-  steer RUN MESSAGE        say something to a running run
-  stop RUN                 have a running run write up and stop (`--now`: end)
-  watch [RUN]              follow a running run, or replay an ended one
+  ask QUESTION             explore; use it if QUESTION looks like a command
+  resume [RUN] [MESSAGE]   continue a run; with MESSAGE, ask a follow-up in it
+  fork RUN [MESSAGE]       new run from an earlier point of a run (`--at N`)
+  steer RUN MESSAGE        send an instruction to a running run
+  stop RUN                 finish the report and stop (`--now`: stop at once)
+  watch [RUN]              follow a running run, or replay a finished one
   runs                     list runs, newest last
-  runs rm, runs gc         remove runs: those named, or the old ones
-  runs export, import      a run as one file
+  runs rm, runs gc         remove the named runs, or old runs
+  runs export, import      save a run as one file, and read it back
   show RUN                 one run: agents, files, sources, cost, timeline
-  diff RUN_A RUN_B         what is new, gone, changed (exit code 1: something)
+  diff RUN_A RUN_B         compare two runs (exits with 1 if they differ)
   report [RUN]             print a run's report
-  report list, show NAME   the library of reports, which agents keep over runs
-  verify [RUN]             look quotes and figures up in the sources cited
-  grep PATTERN [RUN]       find lines in runs' reports, findings, sources
+  report list, show NAME   library of reports that agents keep across runs
+  verify [RUN]             check quotes and figures against the cited sources
+  grep PATTERN [RUN]       search reports, findings and sources of runs
   demo                     explore the bundled sample day, offline
-  tools                    what agents can do, and which roles may
-  agents                   the roles: what each is for, its tools and limits
+  tools                    tools of agents, and the roles that have them
+  agents                   roles: purpose, tools and limits of each
   models                   which model each role would use
   config show              every setting, its value, and where it comes from
   doctor [RUN]             check this machine, keys and services; or one run
-  RUN is a run's id, the beginning of one, `latest`, or the path to it.
+  RUN is a run's id, the beginning of an id, `latest`, or a path.
 
 Models and roles:
   --model NAME             for all roles; `searcher=NAME` for one (repeatable).
                            auto, offline, anthropic:NAME, openai:NAME, or NAME
   --effort VALUE           how much models reason: none, minimal, low, medium,
                            high, xhigh, max; `writer=high` for one role
-  --judge MODEL            judges whether the sources carry what is cited
-  --roles DIR              your own role files, over the built-in ones
+  --judge MODEL            checks whether cited sources support each claim
+  --roles DIR              your own role files; they override built-in ones
   --no-shell               agents cannot run commands at all
-  --unsafe-shell           agents run commands without a sandbox, as you
+  --unsafe-shell           run commands without a sandbox, with your rights
 
-Limits (`none` lifts one):
-  --max-steps N            model turns of all agents together
-  --max-cost USD           money of all agents together; by default $5
-  --max-tokens N           tokens of all agents; by default 2M without a price
-  --max-tool-calls N       tool calls of all agents together
-  --max-time TIME          90, 90s, 10m, 2h
-  --max-outage TIME        wait so long for a model that is gone; 10m
-  --max-agents N           helpers a run may start
-  --dry-run                only tell models, limits and the most it can cost
+Limits per question (`none` removes one):
+  --max-steps N            maximum model turns of all agents (default: 300)
+  --max-cost USD           maximum total cost in US dollars (default: 5)
+  --max-tokens N           maximum total tokens (default: 2M if price unknown)
+  --max-tool-calls N       maximum tool calls of all agents
+  --max-time TIME          maximum time: 90, 90s, 10m, 2h (default: 1h)
+  --max-outage TIME        how long to wait for a model that is down (10m)
+  --max-agents N           maximum helpers of a run
+  --dry-run                print models, limits and worst-case cost only
 
 Input and output:
   --file PATH              a file the question is about (repeatable)
   --corpus DIR             a folder of your own to search: text, HTML, PDF
   --since-run RUN          report what is new since an earlier run
-  --lang LANGUAGE          of the report; otherwise the question's
+  --lang LANGUAGE          language of the report (default: the question's)
   --workspace DIR          the folder that holds the runs
   -o, --output FILE        also write the report to FILE: .md, .markdown, .txt
   --output-format FORMAT   text, json, or stream-json (one record per line)
-  -c, --continue           go on with the latest run; the words are a follow-up
+  -c, --continue           continue the latest run with a follow-up question
   -v, -vv / --verbose      log to stderr; -vv: everything, with tracebacks
-  -q, --quiet              nothing on stderr but errors
+  -q, --quiet              print only errors to stderr
   -h, --help / --version
-  QUESTION is `-` to read it from stdin; what follows `--` is never a flag.
-  Text piped in next to a QUESTION is a file it is about: stdin.txt.
+  QUESTION can be `-` to read it from stdin; after `--` nothing is a flag.
+  Text piped to a QUESTION becomes a file it is about: stdin.txt.
 
 Exit codes:
   0 report complete   3 partial, nothing found          6 provider/sources down
   1 failed            4 credentials missing/refused     124 out of time
   2 usage or config   5 not found                       130/143 interrupted
 
-stdout carries the result and nothing else. Settings also come from EXPLORER_*
+stdout carries only the result. Settings also come from EXPLORER_*
 variables, .env and explorer.toml: see `explorer config show`.
 """
 
