@@ -63,18 +63,25 @@ def size_of(folder: Path) -> int:
     return sum(path.lstat().st_size for path in files_of(folder))
 
 
-def pack(folder: Path, target: Path) -> int:
-    """Write a run into a tar.gz file, whole or not at all; the same run always gives the same bytes.
+@dataclass(frozen=True)
+class Packed:
+    """What a run was written into a file as."""
 
-    Returns:
-        How many files it holds.
+    files: int
+    left_out: int
+    """Files whose paths are too long or unprintable; `unpacked` would refuse the whole file for one of them."""
+
+
+def pack(folder: Path, target: Path) -> Packed:
+    """Write a run into a tar.gz file, whole or not at all; the same run always gives the same bytes.
 
     Raises:
         ConfigError: The run is running.
         StorageError: The disk refused.
     """
     _refuse_running(folder, "packed")
-    paths = files_of(folder)
+    named = {f"{folder.name}/{path.relative_to(folder).as_posix()}": path for path in files_of(folder)}
+    kept = {name: path for name, path in named.items() if _is_plain(name)}
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with (
@@ -82,13 +89,17 @@ def pack(folder: Path, target: Path) -> int:
             gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
         ):
-            for path in paths:
-                _add(archive, path, f"{folder.name}/{path.relative_to(folder).as_posix()}")
+            for name, path in kept.items():
+                _add(archive, path, name)
         beside.replace(target)
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise StorageError(f"{target} could not be written: {error.strerror or error}") from error
-    return len(paths)
+    return Packed(len(kept), len(named) - len(kept))
+
+
+def _is_plain(name: str) -> bool:
+    return name.isprintable() and "\\" not in name and len(name) <= MAX_PATH_CHARS
 
 
 def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
@@ -230,8 +241,7 @@ def _safe_parts(entry: tarfile.TarInfo) -> tuple[str, ...]:
     if entry.type not in {tarfile.REGTYPE, tarfile.AREGTYPE} or entry.issparse():
         raise ConfigError(f"the file holds {shown}, which is no plain file", hint=HOW_TO_PACK)
     parts = PurePosixPath(entry.name).parts
-    is_plain = entry.name.isprintable() and "\\" not in entry.name and len(entry.name) <= MAX_PATH_CHARS
-    if not is_plain or entry.name.startswith("/") or ".." in parts or len(parts) < 2:  # noqa: PLR2004 - a run and a file
+    if not _is_plain(entry.name) or entry.name.startswith("/") or ".." in parts or len(parts) < 2:  # noqa: PLR2004 - a run and a file
         raise ConfigError(f"the file holds {shown}, which is no path inside a run", hint=HOW_TO_PACK)
     if RUN_ID.fullmatch(parts[0]) is None:
         raise ConfigError(f"the file holds {shown}, whose folder is no run's id", hint=HOW_TO_PACK)

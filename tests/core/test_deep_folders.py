@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.archive import files_of, remove
+from explorer.archive import Packed, files_of, pack, remove
 from explorer.deep_folders import remove_tree, walk
 
 LEVELS = 1_100
@@ -36,6 +36,16 @@ def test_a_run_with_deep_folders_is_measured_and_removed(tmp_path: Path) -> None
     remove(run)
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
     assert (other / "report.md").read_text() == "x"
+
+
+def test_what_cannot_be_taken_in_is_not_packed(tmp_path: Path) -> None:
+    """A file that a run is packed into can be unpacked: what its rules refuse is left out, and counted."""
+    run = tmp_path / "20261122-101500-deep-0000"
+    run.mkdir()
+    deepen(run, 100)
+    for name in ("report.md", "back\\slash.md", "new\nline.md"):
+        (run / name).write_text("x")
+    assert pack(run, tmp_path / "run.tar.gz") == Packed(files=1, left_out=3)
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.archive import move_in, pack, unpacked
+from explorer.archive import MAX_PATH_CHARS, move_in, pack, unpacked
 from explorer.cli.figures import counted, size
 from explorer.cli.options import COMMON, CommonOptions
 from explorer.cli.output import emit, emit_json
@@ -33,14 +33,25 @@ def export_run(
     if target.exists() or not target.absolute().parent.is_dir():
         problem = "is there already" if target.exists() else "would stand in a folder that is not there"
         raise ConfigError(f"{target} {problem}", hint="give another file: -o FILE.tar.gz")
-    files = pack(folder, target)
+    packed = pack(folder, target)
     count = target.stat().st_size
     if options.output_format != "text":
-        emit_json({"run_id": folder.name, "file": str(target), "files": files, "bytes": count})
+        emit_json(
+            {
+                "run_id": folder.name,
+                "file": str(target),
+                "files": packed.files,
+                "left_out": packed.left_out,
+                "bytes": count,
+            }
+        )
         return 0
     emit(str(target))
+    if packed.left_out:
+        say(f"{counted(packed.left_out, 'file')} left out: a path is longer than {MAX_PATH_CHARS} characters or odd")
     if not options.quiet:
-        say(f"{counted(files, 'file')}, {size(count)}\n  → take it in elsewhere: explorer runs import {target.name}")
+        say(f"{counted(packed.files, 'file')}, {size(count)}")
+        say(f"  → take it in elsewhere: explorer runs import {target.name}")
     return 0
 
 
