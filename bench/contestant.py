@@ -15,9 +15,16 @@ from pydantic import Field, SecretStr
 from scenarios import HELPER, LEAD, Scenario, prose, tool_text
 from wires import ANTHROPIC, OPENAI
 
-from explorer.budget import Budget
-from explorer.equipment import Equipment, open_equipment
-from explorer.events import (
+from explorer.agents.budget import Budget
+from explorer.agents.prompts import built_in_roles
+from explorer.agents.team import Model
+from explorer.journal.fold import Fold
+from explorer.journal.journal import Journal
+from explorer.llm.retry import OnFailure, WaitLimits
+from explorer.run.equipment import Equipment, open_equipment
+from explorer.run.life import Life
+from explorer.run.run import Extras, start
+from explorer.schema.events import (
     JOURNAL_VERSION,
     ORCHESTRATOR,
     AnyEvent,
@@ -28,17 +35,10 @@ from explorer.events import (
     ToolFinished,
     TurnTaken,
 )
-from explorer.fold import Fold
-from explorer.journal import Journal
-from explorer.life import Life
-from explorer.llm.retry import OnFailure, WaitLimits
-from explorer.messages import JsonObject
-from explorer.prompts import built_in_roles
-from explorer.run import Extras, start
-from explorer.settings import Limits, Secrets, Services, Settings
-from explorer.team import Model
-from explorer.tool import Arguments, Tool, ToolResult
-from explorer.workspace import Workspace
+from explorer.schema.messages import JsonObject
+from explorer.schema.settings import Limits, Secrets, Services, Settings
+from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.workspace.workspace import Workspace
 
 MODELS = {OPENAI: "bench", ANTHROPIC: "claude-sonnet-5-5"}
 """Anthropic's has a price, which is worked out for every turn; nobody knows what another server asks."""
@@ -216,7 +216,7 @@ class WholeHistory(Equipment):
 
 
 async def _lived(question: str, settings: Settings, observe: Callable[[Record], None], variant: Variant) -> Status:
-    """A life of a run put together by hand, as `explorer.run` does it, with one part left out."""
+    """A life of a run put together by hand, as `explorer.run.run` does it, with one part left out."""
     folder = settings.workspace / RUN
     (folder / ".explorer").mkdir(parents=True)
     (folder / "inputs").mkdir()

@@ -21,8 +21,8 @@ from pathlib import Path
 import trafilatura
 from pydantic import BaseModel
 
-from explorer.parsing.html_pages import read_html
-from explorer.parsing.word_count import without_targets
+from explorer.documents.parsing.html_pages import read_html
+from explorer.documents.parsing.word_count import without_targets
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pages"
 WORD = re.compile(r"\w+")

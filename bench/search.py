@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.corpus.index import Corpus
-from explorer.parsing.parser import Parser
+from explorer.documents.corpus.index import Corpus
+from explorer.documents.parsing.parser import Parser
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "qa" / "hotpot50_distractor.jsonl"
 DEPTHS = (2, 5, 10)

@@ -15,8 +15,10 @@ from pathlib import Path
 from scenarios import JsonObject, prose
 from wires import ANTHROPIC, OPENAI
 
-from explorer.errors import ModelError, ModelFault
-from explorer.events import (
+from explorer.journal.records import encode_all
+from explorer.run.run import Extras, resume
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.events import (
     JOURNAL_VERSION,
     ORCHESTRATOR,
     AgentFinished,
@@ -30,10 +32,8 @@ from explorer.events import (
     ToolStarted,
     TurnTaken,
 )
-from explorer.messages import Request, StopKind, ToolCall, Turn, Usage
-from explorer.records import encode_all
-from explorer.run import Extras, resume
-from explorer.settings import Limits, Settings
+from explorer.schema.messages import Request, StopKind, ToolCall, Turn, Usage
+from explorer.schema.settings import Limits, Settings
 
 COLLECTOR = (50_000, 20, 50)
 """As the command line sets it."""
@@ -44,7 +44,11 @@ QUESTION = "What did the plant do?"
 def start_rows(wires: Sequence[str]) -> list[JsonObject]:
     """CPU seconds of whole processes, the median of three."""
     sdks = {OPENAI: "openai", ANTHROPIC: "anthropic"}
-    commands = {"python": ["-c", "pass"], "help": ["-m", "explorer", "--help"], "engine": ["-c", "import explorer.run"]}
+    commands = {
+        "python": ["-c", "pass"],
+        "help": ["-m", "explorer", "--help"],
+        "engine": ["-c", "import explorer.run.run"],
+    }
     commands |= {f"import {sdks[wire]}": ["-c", f"import {sdks[wire]}"] for wire in wires}
     return [
         {"scenario": "start", "contestant": name, "cpu_s": sorted(cpu_of(words) for _ in range(3))[1]}

@@ -11,11 +11,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from explorer.events import Record, ToolFinished
 from explorer.llm.scripted import Script, ScriptedClient, says
-from explorer.messages import Turn
-from explorer.run import Extras, start
-from explorer.settings import Settings
+from explorer.run.run import Extras, start
+from explorer.schema.events import Record, ToolFinished
+from explorer.schema.messages import Turn
+from explorer.schema.settings import Settings
 
 HARVEST = "month,kilos\nJune,14\nJuly,31\nAugust,27\nSeptember,12\n"
 

@@ -11,10 +11,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from explorer.calls import Toolbox
-from explorer.errors import ToolError
-from explorer.messages import ToolCall
-from explorer.tool import Tool, tool
+from explorer.agents.calls import Toolbox
+from explorer.schema.errors import ToolError
+from explorer.schema.messages import ToolCall
+from explorer.schema.tool import Tool, tool
 
 
 # The docstring and the descriptions are all that a model reads: they are written for it.

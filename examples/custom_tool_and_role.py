@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from explorer.llm.scripted import Script, ScriptedClient, says
-from explorer.messages import Results, Turn
-from explorer.run import Extras, start
-from explorer.settings import Settings
-from explorer.tool import tool
+from explorer.run.run import Extras, start
+from explorer.schema.messages import Results, Turn
+from explorer.schema.settings import Settings
+from explorer.schema.tool import tool
 
 # A role is a file. Its description is what the orchestrator chooses by, its tools are all that it may call.
 ROLE = """\

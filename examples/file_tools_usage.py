@@ -7,10 +7,10 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from explorer.errors import ToolError
-from explorer.tool import Tool
+from explorer.schema.errors import ToolError
+from explorer.schema.tool import Tool
 from explorer.tools.files import file_tools
-from explorer.workspace import Workspace
+from explorer.workspace.workspace import Workspace
 
 
 async def say(tool: Tool, **arguments: object) -> None:

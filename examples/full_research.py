@@ -10,9 +10,9 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from explorer.events import AgentFinished, AgentStarted, Record
-from explorer.run import Extras, RunResult, start
-from explorer.settings import Limits, Settings
+from explorer.run.run import Extras, RunResult, start
+from explorer.schema.events import AgentFinished, AgentStarted, Record
+from explorer.schema.settings import Limits, Settings
 
 QUESTION = "What was notable on Hacker News on the sample day, and what did people argue about?"
 HEAD_LINES = 30

@@ -12,20 +12,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 
-from explorer.agent import AgentRoom, Head, run_agent
-from explorer.budget import Budget
-from explorer.calls import CallRoom, Toolbox
-from explorer.errors import ToolError
-from explorer.events import AgentStarted, AnyEvent, Status
-from explorer.history import AgentState
-from explorer.journal import Journal
+from explorer.agents.agent import AgentRoom, Head, run_agent
+from explorer.agents.budget import Budget
+from explorer.agents.calls import CallRoom, Toolbox
+from explorer.agents.pacing import Ending
+from explorer.journal.history import AgentState
+from explorer.journal.journal import Journal
+from explorer.journal.runs import read_records
 from explorer.llm.scripted import ScriptedClient, says
-from explorer.pacing import Ending
-from explorer.runs import read_records
-from explorer.settings import Limits
-from explorer.tool import Tool, tool
+from explorer.schema.errors import ToolError
+from explorer.schema.events import AgentStarted, AnyEvent, Status
+from explorer.schema.settings import Limits
+from explorer.schema.tool import Tool, tool
 from explorer.tools.files import file_tools
-from explorer.workspace import Workspace
+from explorer.workspace.workspace import Workspace
 
 STOCK = {"lantern": 12, "rope": 3}
 

@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from explorer.events import Record
-from explorer.runs import read_records
+from explorer.journal.runs import read_records
+from explorer.schema.events import Record
 from model_servers import Asked, Reply
 
 ROLES = {

@@ -241,12 +241,12 @@ def test_links_lead_somewhere(name: str) -> None:
 
 
 def test_the_layers_in_the_docs_are_those_that_are_checked() -> None:
-    """The rooms that docs/architecture.md puts in order stand in that order in the import contract."""
+    """The packages that docs/architecture.md puts in order stand in that order in the import contract."""
     settings = tomllib.loads(_page("pyproject.toml"))
     layers = " ".join(settings["tool"]["importlinter"]["contracts"][0]["layers"])
     shown = next(block for block in BLOCK.findall(_page("docs/architecture.md")) if block[1].startswith("__main__ >"))
     names = re.findall(r"\w+", shown[1])
-    assert len(names) > 20
+    assert len(names) > 10
     assert [name for name in re.findall(r"\w+", layers) if name in names] == names
 
 

@@ -48,7 +48,9 @@ def test_the_wheel_holds_all_that_runs_need(wheel: Path) -> None:
     """Prompts, sample data and the typing marker travel in the wheel, and no test does."""
     names = set(zipfile.ZipFile(wheel).namelist())
     prompts = {f"explorer/_prompts/{path.name}" for path in (ROOT / "prompts").glob("*.md")}
-    samples = {f"explorer/sample_day/{path.name}" for path in (ROOT / "src/explorer/sample_day").glob("*.json")}
+    samples = {
+        f"explorer/offline/sample_day/{path.name}" for path in (ROOT / "src/explorer/offline/sample_day").glob("*.json")
+    }
     assert prompts
     assert samples
     assert prompts | samples | {"explorer/py.typed"} <= names
@@ -78,7 +80,7 @@ def test_the_installed_demo_needs_nothing_around_it(installed: Path, tmp_path: P
 @pytest.mark.slow
 def test_the_installed_package_is_not_the_checkout(installed: Path, tmp_path: Path) -> None:
     """The fresh environment imports its own copy, and its roles lie inside it."""
-    program = "from explorer.prompts import built_in_roles; print(built_in_roles())"
+    program = "from explorer.agents.prompts import built_in_roles; print(built_in_roles())"
     environment = {"HOME": str(tmp_path), "PATH": os.defpath}
     done = subprocess.run(
         [installed / "python", "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True

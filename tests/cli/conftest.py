@@ -17,7 +17,8 @@ import pytest
 from cli.stage import SCRIPT, Hold, Holding, Process, clean_environment
 from explorer.cli.app import run_tokens
 from explorer.cli.help_text import quick_answer
-from explorer.events import (
+from explorer.run.run import start
+from explorer.schema.events import (
     AgentFinished,
     AgentStarted,
     AnyEvent,
@@ -33,9 +34,8 @@ from explorer.events import (
     TurnTaken,
     WrittenFile,
 )
-from explorer.messages import StopKind, ToolCall, Turn, Usage
-from explorer.run import start
-from explorer.settings import Settings
+from explorer.schema.messages import StopKind, ToolCall, Turn, Usage
+from explorer.schema.settings import Settings
 
 STORY = "What do people say about Tern TLS?"
 """A question about one story of the sample day: a third of what the whole day costs."""

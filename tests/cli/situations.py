@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from explorer.inbox import Inbox, OrderKind
+from explorer.journal.inbox import Inbox, OrderKind
 from model_servers import Asked, Reply
 from team_script import only_run, role_of
 

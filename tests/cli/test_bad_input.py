@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli.stage import SCRIPT, Explorer
-from explorer.journal import CRASH_POINTS
-from explorer.runs import read_records
+from explorer.journal.journal import CRASH_POINTS
+from explorer.journal.runs import read_records
 from model_servers import OpenAIServer, Reply
 from team_script import only_run
 

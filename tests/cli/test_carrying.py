@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Explorer
-from explorer.archive import Bounds, pack, unpacked
-from explorer.errors import ConfigError, JournalDamagedError, StorageError
-from explorer.events import Record, RunStarted
-from explorer.records import encode_all
-from explorer.runs import read_records
+from explorer.journal.records import encode_all
+from explorer.journal.runs import read_records
+from explorer.run.archive import Bounds, pack, unpacked
+from explorer.schema.errors import ConfigError, JournalDamagedError, StorageError
+from explorer.schema.events import Record, RunStarted
 from model_servers import OpenAIServer, Reply
 
 CANARY = "sk-canary-5f3a9d"

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from explorer.cli.catalogue import first_sentence
+from explorer.cli.commands.catalogue import first_sentence
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 

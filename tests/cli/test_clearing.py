@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cli.stage import SCRIPT, Explorer, clean_environment
-from explorer.archive import remove
-from explorer.runs import list_runs
+from explorer.journal.runs import list_runs
+from explorer.run.archive import remove
 
 
 def aged(folder: Path, name: str, *, records: int | None = None) -> Path:

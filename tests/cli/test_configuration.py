@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from explorer.cli.configuration import NO_FLAGS, Flags, read_configuration, user_file
-from explorer.cli.options import RunOptions
-from explorer.cli.reading import flags_of
-from explorer.cli.setting_table import TABLE
-from explorer.errors import ConfigError
-from explorer.settings import Settings
+from explorer.cli.settings.configuration import NO_FLAGS, Flags, read_configuration, user_file
+from explorer.cli.settings.options import RunOptions
+from explorer.cli.settings.reading import flags_of
+from explorer.cli.settings.table import TABLE
+from explorer.schema.errors import ConfigError
+from explorer.schema.settings import Settings
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 ROOT = Path(__file__).parents[2]

@@ -10,11 +10,11 @@ import pytest
 
 from cli.conftest import NOON, turn
 from cli.stage import Process
-from explorer.cli.figures import cached, percent, short_time
-from explorer.cli.run_costs import costs_page, head, head_rows, role_table, spending_facts
-from explorer.events import AgentStarted, AnyEvent, Record, RunForked, RunStarted, TurnTaken
-from explorer.messages import Usage
-from explorer.spending.tally import Spending, spending_of
+from explorer.cli.screens.figures import cached, percent, short_time
+from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table, spending_facts
+from explorer.observe.spending.tally import Spending, spending_of
+from explorer.schema.events import AgentStarted, AnyEvent, Record, RunForked, RunStarted, TurnTaken
+from explorer.schema.messages import Usage
 
 Show = Callable[..., Process]
 

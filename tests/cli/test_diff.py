@@ -10,16 +10,16 @@ import yaml
 
 from cli.conftest import STORY
 from cli.stage import Process
-from core.made_runs import A, B, two_runs
-from explorer.comparing.comparison import Comparison
-from explorer.errors import NotFoundError
-from explorer.events import AgentStarted, RunStarted, Status
-from explorer.evidence import stored_text
-from explorer.fold import Fold
-from explorer.run import RunResult, start
-from explorer.runs import list_runs, read_records
-from explorer.settings import Settings
-from explorer.since_run import changes_path, write_changes
+from explorer.journal.fold import Fold
+from explorer.journal.runs import list_runs, read_records
+from explorer.reports.comparing.comparison import Comparison
+from explorer.run.run import RunResult, start
+from explorer.run.since_run import changes_path, write_changes
+from explorer.schema.errors import NotFoundError
+from explorer.schema.events import AgentStarted, RunStarted, Status
+from explorer.schema.settings import Settings
+from explorer.workspace.evidence import stored_text
+from made_runs import A, B, two_runs
 
 Explorer = Callable[..., Process]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.cli.doctor import check_python, check_roles, check_workspace
+from explorer.cli.commands.doctor import check_python, check_roles, check_workspace
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -13,10 +13,10 @@ import yaml
 
 from cli.situations import NOTES, NOWHERE, QUESTION, SITUATIONS, Situation, script_of
 from cli.stage import Process, begin_explorer
-from explorer.cli.output import EXIT_CODES
+from explorer.cli.screens.output import EXIT_CODES
 from explorer.text.frontmatter import without_frontmatter
 from model_servers import OpenAIServer
-from net.loopback import Site, as_json, serving
+from sources.loopback import Site, as_json, serving
 from team_script import only_run
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "endings.md"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Explorer
-from explorer.events import AgentFinished, Record, RunForked
-from explorer.records import encode_all
-from explorer.runs import read_records
+from explorer.journal.records import encode_all
+from explorer.journal.runs import read_records
+from explorer.schema.events import AgentFinished, Record, RunForked
 
 
 def record_of_first_end(folder: Path) -> int:

@@ -10,9 +10,9 @@ import pytest
 from cyclopts import App
 
 from cli.stage import Process
-from explorer.cli.grep_command import MAX_REPEATS, SECONDS_A_FILE, _compiled, _search, grep
-from explorer.errors import ConfigError, NotFoundError
-from library.stage import FIRST, SECOND, past_run, stored
+from explorer.cli.commands.grep_command import MAX_REPEATS, SECONDS_A_FILE, _compiled, _search, grep
+from explorer.schema.errors import ConfigError, NotFoundError
+from reports.library.stage import FIRST, SECOND, past_run, stored
 
 Typed = Callable[..., Process]
 REPORT = "# SQLite\n\nAfter a power cut the log\x1b[2J\u202e is replayed.\nPower is cheap.\n"

@@ -9,10 +9,10 @@ import pytest
 from cyclopts import App
 
 from cli.stage import Process
-from explorer.cli.library_commands import list_reports, show_report
-from explorer.errors import NotFoundError
-from explorer.library import NewReport
-from library.stage import FIRST, NOON, SECOND, begun, library, said
+from explorer.cli.commands.library_commands import list_reports, show_report
+from explorer.reports.library import NewReport
+from explorer.schema.errors import NotFoundError
+from reports.library.stage import FIRST, NOON, SECOND, begun, library, said
 
 Typed = Callable[..., Process]
 NAME = "2026-08-10/sqlite-4-is-out.md"

@@ -9,9 +9,9 @@ import pytest
 from loguru import logger
 
 from command import explorer, explorer_here
-from explorer.net.search import SearchFailedError, WebAnswer, WebQuery
-from explorer.net.search_chain import SearchChain
-from net.loopback import Answer, open_plain_web, serving
+from explorer.sources.search.chain import SearchChain
+from explorer.sources.search.search import SearchFailedError, WebAnswer, WebQuery
+from sources.loopback import Answer, open_plain_web, serving
 
 CANARY = "sk-canary-0123456789abcdef"
 Log = tuple[str, str, Counter[str]]

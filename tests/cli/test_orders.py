@@ -10,12 +10,12 @@ import pytest
 
 from cli.conftest import NOON
 from cli.stage import Explorer, Hold, begin_explorer, end_of
-from explorer.cli.orders import STOP_REASON
-from explorer.errors import ConfigError
-from explorer.events import StopAsked
-from explorer.inbox import Inbox, OrderKind
-from explorer.journal import Journal
-from explorer.runs import JournalTail, holder, is_running, read_records
+from explorer.cli.commands.orders import STOP_REASON
+from explorer.journal.inbox import Inbox, OrderKind
+from explorer.journal.journal import Journal
+from explorer.journal.runs import JournalTail, holder, is_running, read_records
+from explorer.schema.errors import ConfigError
+from explorer.schema.events import StopAsked
 from team_script import only_run
 
 Running = subprocess.Popen[str]

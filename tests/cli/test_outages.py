@@ -6,14 +6,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from explorer.cli.live import drawing
-from explorer.cli.outages import outage_words
-from explorer.cli.run_facts import run_facts
-from explorer.cli.run_view import RunView
-from explorer.cli.screen import line_of
-from explorer.events import AnyEvent, Record, RoleLoaded, TurnFailed, TurnTaken
+from explorer.cli.screens.live import drawing
+from explorer.cli.screens.outages import outage_words
+from explorer.cli.screens.run_facts import run_facts
+from explorer.cli.screens.run_view import RunView
+from explorer.cli.screens.screen import line_of
+from explorer.journal.records import encode_all, scan
 from explorer.llm.scripted import says
-from explorer.records import encode_all, scan
+from explorer.schema.events import AnyEvent, Record, RoleLoaded, TurnFailed, TurnTaken
 
 MODEL = "openai:model-a"
 

@@ -11,7 +11,7 @@ import pytest
 
 from cli.stage import SCRIPT, Explorer, clean_environment
 from explorer.cli.piped_input import NOTHING, piped_files
-from explorer.runs import read_records
+from explorer.journal.runs import read_records
 from team_script import cited_references, only_run
 
 ROPES = "Stock of the boathouse.\n\nThe ropes cost 12 euros each. The lanterns weigh 90 g.\n"

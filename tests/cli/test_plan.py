@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Explorer
-from explorer.cli.plan import most
+from explorer.cli.commands.plan import most
 from explorer.llm.models import ModelRef
-from explorer.model_options import Price
-from explorer.settings import Limits, Services, Settings
+from explorer.schema.model_options import Price
+from explorer.schema.settings import Limits, Services, Settings
 from model_servers import AnthropicServer
 
 OPUS = {"orchestrator": ModelRef("anthropic", "claude-opus-5-5")}

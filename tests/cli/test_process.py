@@ -17,9 +17,9 @@ from cli.conftest import STORY
 from cli.stage import SCRIPT, Explorer, Hold, end_of
 from command import done_here
 from explorer.cli.app import run_tokens
-from explorer.cli.output import Outcome
 from explorer.cli.question import QUESTION_CHARS
-from explorer.run import MAX_QUESTION_CHARS
+from explorer.cli.screens.output import Outcome
+from explorer.run.run import MAX_QUESTION_CHARS
 
 
 def test_a_demo_run_can_be_made_listed_shown_told_and_continued(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Explorer
-from explorer.records import GENESIS, encode, examine
-from explorer.runs import read_records
+from explorer.journal.records import GENESIS, encode, examine
+from explorer.journal.runs import read_records
 
 STORY = "stories/900000012-the-maintainer-of-tern-tls-is-stepping-down.md"
 

@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 from rich.console import Console
 
-from explorer.cli.figures import counted, duration, money, tokens
-from explorer.cli.live import drawing
-from explorer.cli.plain import one_line, plain
-from explorer.cli.run_view import RunView
-from explorer.cli.screen import Lines, line_of
-from explorer.cli.wording import outcome
-from explorer.events import Record, ToolFinished
+from explorer.cli.screens.figures import counted, duration, money, tokens
+from explorer.cli.screens.live import drawing
+from explorer.cli.screens.plain import one_line, plain
+from explorer.cli.screens.run_view import RunView
+from explorer.cli.screens.screen import Lines, line_of
+from explorer.cli.screens.wording import outcome
+from explorer.schema.events import Record, ToolFinished
 
 
 def seen(records: list[Record]) -> RunView:

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 
 from command import explorer
 from explorer.cli.secrecy import RedactingStream, keep_secret
-from explorer.redaction import MARK, Redactor
-from explorer.settings import Secrets, Settings
+from explorer.schema.settings import Secrets, Settings
+from explorer.text.redaction import MARK, Redactor
 
 KEY = "sk-test-canary-0123456789"
 
@@ -39,8 +39,8 @@ def test_the_environment_forgets_its_keys() -> None:
 
 PROGRAM = """
 import ctypes, os, sys
-from explorer.cli.options import COMMON
-from explorer.cli.reading import configured
+from explorer.cli.settings.options import COMMON
+from explorer.cli.settings.reading import configured
 settings = configured(COMMON).settings
 dumpable = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)
 print(settings.secrets.openai_key.get_secret_value()[:7], os.environ.get("OPENAI_API_KEY"), dumpable)

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from explorer.cli.closing import Closing
-from explorer.cli.options import OutputFormat, RunOptions
-from explorer.cli.output import Outcome, emit, exit_code
-from explorer.cli.screen import Quiet
+from explorer.cli.screens.closing import Closing
+from explorer.cli.screens.output import Outcome, emit, exit_code
+from explorer.cli.screens.screen import Quiet
 from explorer.cli.session import Ending, Session
-from explorer.errors import ModelError, ModelFault, RunLockedError, StorageError
-from explorer.events import Record, Status
-from explorer.messages import Usage
-from explorer.run import Extras, RunResult
+from explorer.cli.settings.options import OutputFormat, RunOptions
+from explorer.run.run import Extras, RunResult
+from explorer.schema.errors import ModelError, ModelFault, RunLockedError, StorageError
+from explorer.schema.events import Record, Status
+from explorer.schema.messages import Usage
 
 RUN = "20260810-120000-x-1234"
 

@@ -12,17 +12,17 @@ from loguru import logger
 from rich.console import Console
 
 from cli.stage import Explorer
-from core.stage import one_of_each
-from explorer.cli.live import LiveView
-from explorer.cli.run_view import RunView
-from explorer.cli.screen import Lines
-from explorer.cli.session_lines import models_words, session_lines
-from explorer.events import LimitInUse, ModelInUse, Record, RunStarted, SessionConfigured
-from explorer.fold import Fold
-from explorer.records import encode_all
-from explorer.run import as_started
-from explorer.runs import read_records
-from explorer.settings import Limits, Settings
+from engine_stage import one_of_each
+from explorer.cli.screens.live import LiveView
+from explorer.cli.screens.run_view import RunView
+from explorer.cli.screens.screen import Lines
+from explorer.cli.screens.session_lines import models_words, session_lines
+from explorer.journal.fold import Fold
+from explorer.journal.records import encode_all
+from explorer.journal.runs import read_records
+from explorer.run.run import as_started
+from explorer.schema.events import LimitInUse, ModelInUse, Record, RunStarted, SessionConfigured
+from explorer.schema.settings import Limits, Settings
 from model_servers import AnthropicServer, Asked, OpenAIServer, Reply
 from team_script import NOTES, only_run, team
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Process
-from explorer.cli.choosing import tap_for
-from explorer.cli.options import RunOptions
-from explorer.cli.screen import Lines, Quiet
+from explorer.cli.screens.choosing import tap_for
+from explorer.cli.screens.screen import Lines, Quiet
 from explorer.cli.session import Session
+from explorer.cli.settings.options import RunOptions
 from explorer.cli.tracing import REFUSED, read_headers, traced, traces_url
-from explorer.runs import read_records
-from explorer.settings import Secrets, Services, Settings
-from net.loopback import Answer, serving
+from explorer.journal.runs import read_records
+from explorer.schema.settings import Secrets, Services, Settings
 from otlp_reader import read_spans
+from sources.loopback import Answer, serving
 
 KEY = "c29tZS1rZXk6b2YtYS1jb2xsZWN0b3I="
 

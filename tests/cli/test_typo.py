@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from explorer.cli.help_text import COMMANDS
 from explorer.cli.typo import edit_distance, refuse_mistyped_command
-from explorer.errors import ConfigError
+from explorer.schema.errors import ConfigError
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -5,7 +5,7 @@ import pytest
 from cli.stage import Explorer
 from explorer.cli.help_text import COMMANDS
 from explorer.cli.typo import meant_command, refuse_mistyped_command
-from explorer.errors import ConfigError
+from explorer.schema.errors import ConfigError
 from model_servers import AnthropicServer
 
 QUESTIONS = """

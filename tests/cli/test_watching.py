@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from cli.stage import SCRIPT, Explorer, clean_environment
-from explorer.cli.run_view import AppliedOrder, RunView
-from explorer.cli.screen import line_of
-from explorer.cli.watching import pause_s
-from explorer.events import Record, RunForked, Steered, StopAsked, TurnFailed
-from explorer.runs import read_records
+from explorer.cli.commands.watching import pause_s
+from explorer.cli.screens.run_view import AppliedOrder, RunView
+from explorer.cli.screens.screen import line_of
+from explorer.journal.runs import read_records
+from explorer.schema.events import Record, RunForked, Steered, StopAsked, TurnFailed
 
 
 def cut_journal(folder: Path, records: int) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from cli.conftest import STORY, turn
 from cli.stage import Explorer
-from explorer.events import AgentStarted, AnyEvent, Record, RunStarted
-from explorer.fold import Fold
-from explorer.pacing import Ending
-from explorer.team import LIMIT_WORDS
-from explorer.unfinished import LIMIT_REASONS, way_on
+from explorer.agents.pacing import Ending
+from explorer.agents.team import LIMIT_WORDS
+from explorer.journal.fold import Fold
+from explorer.run.unfinished import LIMIT_REASONS, way_on
+from explorer.schema.events import AgentStarted, AnyEvent, Record, RunStarted
 
 RUN = "20260810-120000-x-1234"
 Number = Callable[[Sequence[AnyEvent]], list[Record]]

@@ -18,7 +18,7 @@ from checks import Before, Undisturbed, after_life, at_the_end, files_of, of_com
 from lives import Place, live, next_step
 from scenarios import SCENARIOS
 
-from explorer.events import ToolFinished
+from explorer.schema.events import ToolFinished
 
 ENDINGS = ("KILL", "POWER", "INT", "TERM")
 """POWER: killed, and what was not synced is lost."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from lives import Place, fingerprint, stage_of
 from scenarios import Scenario
 
-from explorer.events import (
+from explorer.journal.fold import Fold
+from explorer.schema.events import (
     AgentFinished,
     AnyEvent,
     Compacted,
@@ -21,7 +22,6 @@ from explorer.events import (
     TurnFailed,
     TurnTaken,
 )
-from explorer.fold import Fold
 
 COMPLETE = 0
 EXIT_CODES = {"KILL": -9, "POWER": -9, "INT": 130, "TERM": 143}

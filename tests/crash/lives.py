@@ -20,18 +20,18 @@ from pydantic import Field
 from scenarios import QUESTION, Scenario
 from stand_ins import JOURNALS, Asked, live_with
 
-from explorer import journal
-from explorer.cli.screen import Quiet
+from explorer.cli.screens.screen import Quiet
 from explorer.cli.session import Session
-from explorer.crash_points import crash_at
-from explorer.events import AgentContinued, AnyEvent, Record, Status
-from explorer.fold import Fold
+from explorer.journal import journal
+from explorer.journal.crash_points import crash_at
+from explorer.journal.fold import Fold
+from explorer.journal.runs import journal_path
 from explorer.llm.scripted import ScriptedClient
-from explorer.messages import Request, Turn
-from explorer.run import Extras, RunResult, resume, start
-from explorer.runs import journal_path
-from explorer.settings import Settings
-from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
+from explorer.run.run import Extras, RunResult, resume, start
+from explorer.schema.events import AgentContinued, AnyEvent, Record, Status
+from explorer.schema.messages import Request, Turn
+from explorer.schema.settings import Settings
+from explorer.schema.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
 
 RUN_ID = "20260810-120000-how-was-may-0001"
 NOON = datetime(2026, 8, 10, 12, 0, tzinfo=UTC)

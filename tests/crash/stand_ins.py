@@ -3,15 +3,15 @@
 import asyncio
 from dataclasses import dataclass
 
-from explorer.budget import Budget
-from explorer.equipment import open_equipment
-from explorer.events import AnyEvent, Record, RunStarted, Status
-from explorer.fold import Fold
-from explorer.journal import Journal
-from explorer.life import INPUTS, Life
-from explorer.run import Extras
-from explorer.settings import Settings
-from explorer.workspace import Workspace
+from explorer.agents.budget import Budget
+from explorer.journal.fold import Fold
+from explorer.journal.journal import Journal
+from explorer.run.equipment import open_equipment
+from explorer.run.life import INPUTS, Life
+from explorer.run.run import Extras
+from explorer.schema.events import AnyEvent, Record, RunStarted, Status
+from explorer.schema.settings import Settings
+from explorer.workspace.workspace import Workspace
 
 BUFFERED_RECORDS = 10
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from explorer.budget import Budget
-from explorer.run import StopSignal
-from explorer.settings import Limits
-from explorer.workspace import Workspace
+from explorer.agents.budget import Budget
+from explorer.run.run import StopSignal
+from explorer.schema.settings import Limits
+from explorer.workspace.workspace import Workspace
 
 
 def test_half_written_files_are_swept_away(tmp_path: Path) -> None:

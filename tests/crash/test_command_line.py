@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from command import explorer
-from explorer.crash_points import crash_at
-from explorer.errors import ConfigError
-from explorer.journal import CRASH_POINTS
+from explorer.journal.crash_points import crash_at
+from explorer.journal.journal import CRASH_POINTS
+from explorer.schema.errors import ConfigError
 from model_servers import AnthropicServer
 from team_script import NOTES, body_of, only_run, records_of, team
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import explorer
-from explorer.journal import read
+from explorer.journal.journal import read
 from team_script import body_of, only_run
 
 SPACE_BYTES = 96 * 1024

@@ -13,8 +13,8 @@ from checks import with_paid
 from lives import NOON, RUN_ID, Place, live, next_step
 from scenarios import SCENARIOS
 
-from explorer.journal import Journal
-from explorer.runs import journal_path
+from explorer.journal.journal import Journal
+from explorer.journal.runs import journal_path
 
 TRACES = ("requests", "acknowledged", "synced", "points", "posted")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from explorer.errors import ModelFault
+from explorer.schema.errors import ModelFault
 from faults.stage import Raw, steady
 from model_servers import AnthropicServer, Asked, JsonObject, OpenAIResponsesServer, Reply
 

@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from explorer.errors import ModelError
 from explorer.llm.options import Timeouts
+from explorer.schema.errors import ModelError
 from llm.test_conversations import client_for, request_for
 
 SHORT = Timeouts(first_content_s=2, idle_s=2, total_s=4)

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.errors import ModelError
-from explorer.events import AgentFinished, AgentStarted, Record, Status, TurnFailed
+from explorer.journal.runs import read_records
 from explorer.llm.open_clients import Patience
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.run import Extras, resume, start
-from explorer.runs import read_records
+from explorer.run.run import Extras, resume, start
+from explorer.schema.errors import ModelError
+from explorer.schema.events import AgentFinished, AgentStarted, Record, Status, TurnFailed
 from faults.stage import QUESTION, WIRES, Raw, Watchful, check_left_behind, only_run, settings, steady
 from model_servers import Asked, Reply
 from team_script import role_of

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from explorer.events import ToolStarted, TurnTaken
-from explorer.fold import Fold
-from explorer.limits import Limits
-from explorer.run import resume, start
-from explorer.runs import read_records
-from explorer.settings import Settings
+from explorer.journal.fold import Fold
+from explorer.journal.runs import read_records
+from explorer.run.run import resume, start
+from explorer.schema.events import ToolStarted, TurnTaken
+from explorer.schema.limits import Limits
+from explorer.schema.settings import Settings
 from faults.stage import QUESTION, WIRES, extras, only_run, settings, settings_at
 from model_servers import Asked, Reply
 from team_script import role_of

@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.events import RunFinished
-from explorer.run import resume, start
-from explorer.settings import Settings
+from explorer.run.run import resume, start
+from explorer.schema.events import RunFinished
+from explorer.schema.settings import Settings
 from faults.stage import QUESTION, events_of, extras, only_run, settings_at
 
 LONGEST_LIFE_S = 1.5

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from explorer.events import AgentFinished, Record, ToolFinished, ToolStarted, TurnTaken
+from explorer.journal.runs import read_records
 from explorer.llm.open_clients import Patience
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.model_options import Price
-from explorer.run import Extras
-from explorer.runs import read_records
-from explorer.settings import Limits, Secrets, Services, Settings
+from explorer.run.run import Extras
+from explorer.schema.events import AgentFinished, Record, ToolFinished, ToolStarted, TurnTaken
+from explorer.schema.model_options import Price
+from explorer.schema.settings import Limits, Secrets, Services, Settings
 from model_servers import (
     AnthropicServer,
     Asked,

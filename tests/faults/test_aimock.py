@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from explorer.errors import ModelError
 from explorer.llm.options import Timeouts
-from explorer.messages import CallResult, Results, StopKind, UserText
-from explorer.run import start
+from explorer.run.run import start
+from explorer.schema.errors import ModelError
+from explorer.schema.messages import CallResult, Results, StopKind, UserText
 from faults.stage import QUESTION, REPORT, extras, settings_at
 from llm.conversations import ANTHROPIC, BOTH, CHAT, RESPONSES
 from llm.test_conversations import client_for, request_for

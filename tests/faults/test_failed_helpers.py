@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from explorer.events import AgentContinued, AgentFinished, AgentStarted, Status, ToolFinished
-from explorer.run import start
+from explorer.run.run import start
+from explorer.schema.events import AgentContinued, AgentFinished, AgentStarted, Status, ToolFinished
 from faults.outage_table import SleepingTime
 from faults.stage import QUESTION, Raw, WatchfulOpenAI, check_left_behind, events_of, extras, pairs, part_of, steady
 from faults.stage import settings as settings_for

@@ -2,8 +2,8 @@
 
 import pytest
 
-from explorer.errors import ModelError
 from explorer.llm.model_list import list_models
+from explorer.schema.errors import ModelError
 from faults.flood_table import MOST_MB, MOST_S, Measured, measure
 from faults.floods import FAILED, FLOODS, WHOLE, Flood, drip, flooding, many_bytes
 from llm.conversations import BOTH, CHAT

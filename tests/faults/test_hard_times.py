@@ -14,15 +14,15 @@ from loguru import logger
 from pydantic import SecretStr
 
 from command import explorer
-from explorer.errors import ModelError, ModelFault
-from explorer.events import Compacted, Status, ToolFinished
 from explorer.llm.faults import redact
 from explorer.llm.options import Place
 from explorer.llm.outage import FailedAttempt
 from explorer.llm.retry import RateGate, RetryingClient, Timing
-from explorer.messages import Request, Turn
-from explorer.run import resume, start
-from explorer.tool import ToolResult, tool
+from explorer.run.run import resume, start
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.events import Compacted, Status, ToolFinished
+from explorer.schema.messages import Request, Turn
+from explorer.schema.tool import ToolResult, tool
 from faults.fault_table import CUT, HOSTILE
 from faults.stage import (
     KEY,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from explorer.errors import ModelError
 from explorer.llm.open_clients import Patience
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.run import Extras, start
+from explorer.run.run import Extras, start
+from explorer.schema.errors import ModelError
 from faults.stage import QUESTION, REPORT, extras, settings_at
 
 pytestmark = pytest.mark.slow

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from explorer.budget import Account, Amount, Budget
-from explorer.cli.output import exit_code
-from explorer.events import Record, Status, TurnTaken
-from explorer.run import StopSignal, start
+from explorer.agents.budget import Account, Amount, Budget
+from explorer.cli.screens.output import exit_code
+from explorer.run.run import StopSignal, start
+from explorer.schema.events import Record, Status, TurnTaken
 from faults.chaos import Chaos
 from faults.stage import QUESTION, WIRES, check_left_behind, extras, steady
 from faults.stage import settings as settings_for

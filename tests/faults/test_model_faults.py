@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from explorer.errors import ExplorerError, ModelError, ModelFault
-from explorer.events import Status, ToolStarted, TurnFailed
-from explorer.run import resume, start
-from explorer.runs import read_records
-from explorer.settings import Limits
+from explorer.journal.runs import read_records
+from explorer.run.run import resume, start
+from explorer.schema.errors import ExplorerError, ModelError, ModelFault
+from explorer.schema.events import Status, ToolStarted, TurnFailed
+from explorer.schema.settings import Limits
 from faults.fault_table import TABLE, Row
 from faults.stage import QUESTION, WATCH_S, WIRES, check_left_behind, extras, only_run, part_of, settings, steady
 from model_servers import Asked, Reply

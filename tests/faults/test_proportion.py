@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from explorer.events import AgentStarted, Status
-from explorer.run import RunResult, start
-from explorer.runs import read_records
-from explorer.settings import Services, Settings
+from explorer.journal.runs import read_records
+from explorer.run.run import RunResult, start
+from explorer.schema.events import AgentStarted, Status
+from explorer.schema.settings import Services, Settings
 
 OVERVIEW = "What is notable on Hacker News today, and what do people argue about?"
 NARROW = (

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from explorer.errors import ConfigError
-from explorer.events import AgentFinished, AgentStarted, NoteAdded, Status, ToolFinished, TurnTaken
-from explorer.run import RunResult, start
-from explorer.runs import read_records
-from explorer.tool import ToolResult, tool
+from explorer.journal.runs import read_records
+from explorer.run.run import RunResult, start
+from explorer.schema.errors import ConfigError
+from explorer.schema.events import AgentFinished, AgentStarted, NoteAdded, Status, ToolFinished, TurnTaken
+from explorer.schema.tool import ToolResult, tool
 from faults.stage import QUESTION, WIRES, check_left_behind, extras, pairs, part_of, steady
 from faults.stage import settings as settings_for
 from model_servers import Asked, Reply

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from command import environment
-from explorer.events import AgentFinished, AgentStarted
-from explorer.runs import read_records
+from explorer.journal.runs import read_records
+from explorer.schema.events import AgentFinished, AgentStarted
 from faults.chaos import Chaos
 from faults.stage import WatchfulAnthropic, check_left_behind, events_of, only_run
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from explorer.messages import JsonObject
+from explorer.schema.messages import JsonObject
 from explorer.text.sanitize import fence
 
 TITLE_CHARS = 250

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from command import environment
-from explorer.errors import StorageError
-from explorer.runs import read_records
+from explorer.journal.runs import read_records
+from explorer.schema.errors import StorageError
 from model_servers import Asked, OpenAIServer, Reply
 from team_script import role_of
 

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from explorer.messages import CallResult, JsonObject, Request, Results, StopKind, ToolCall, Turn, Usage, UserText
+from explorer.schema.messages import CallResult, JsonObject, Request, Results, StopKind, ToolCall, Turn, Usage, UserText
 from explorer.text.sanitize import visible
 
 CANARY = re.compile(r"canary-[a-z]+-[0-9a-f]{16}")

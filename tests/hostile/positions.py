@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hostile.carriers import ASCII, DISGUISES, NAME_BYTES, TITLE_CHARS, Aims, Carrier, carriers, goals, short
 from hostile.obedient import Call
 from hostile.world import hits, html_page, news, pdf_page, said
-from net.loopback import Route
+from sources.loopback import Route
 
 PER_PAGE = 12
 ALL = tuple(DISGUISES)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from command import begin, explorer
-from explorer.events import ToolFinished
 from explorer.sandbox.choosing import candidates
+from explorer.schema.events import ToolFinished
 from hostile.world import events
 from model_servers import Asked, OpenAIServer, Reply
 from team_script import only_run, role_of

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from command import explorer
-from explorer.redaction import MARK, Redactor
+from explorer.text.redaction import MARK, Redactor
 from hostile.world import everything
 from model_servers import AnthropicServer, Asked, OpenAIServer, Reply
 from team_script import only_run, role_of

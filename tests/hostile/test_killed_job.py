@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from command import begin, explorer
-from explorer.events import NoteAdded, Status, ToolFinished, ToolStarted
 from explorer.sandbox.choosing import candidates
 from explorer.sandbox.jobs import GONE
+from explorer.schema.events import NoteAdded, Status, ToolFinished, ToolStarted
 from hostile.world import events
 from model_servers import Asked, OpenAIServer, Reply
 from sandbox.cages import living

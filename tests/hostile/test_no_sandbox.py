@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from command import environment
-from explorer.errors import ModelError
-from explorer.events import SandboxChosen, Status
-from explorer.run import Extras, resume
+from explorer.run.run import Extras, resume
+from explorer.schema.errors import ModelError
+from explorer.schema.events import SandboxChosen, Status
 from hostile.obedient import Call, ObedientClient
 from hostile.test_obedient import Interrupted
 from hostile.world import NO_SHELL, World, call, denied, events, helping, html_page, leading, world

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from command import environment
-from explorer.cli.run_checks import check_run
-from explorer.errors import ModelError, ModelFault
-from explorer.events import RunFinished, SandboxChosen, Status
-from explorer.messages import Request, Turn
-from explorer.net.seen_links import LINKS_PER_SITE
-from explorer.run import Extras, RunResult, resume
-from explorer.tool import tool
+from explorer.cli.commands.run_checks import check_run
+from explorer.run.run import Extras, RunResult, resume
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.events import RunFinished, SandboxChosen, Status
+from explorer.schema.messages import Request, Turn
+from explorer.schema.tool import tool
+from explorer.sources.http.seen_links import LINKS_PER_SITE
 from hostile.carriers import DISGUISES, INVISIBLE, Aims, Goal, carriers, goals
 from hostile.obedient import Call, ObedientClient
 from hostile.positions import POSITIONS, Scene
@@ -40,9 +40,9 @@ from hostile.world import (
     placed,
     world,
 )
-from net.loopback import Answer
 from sandbox.cages import cage, living
 from sandbox.test_choosing import SHIM
+from sources.loopback import Answer
 
 SLEEPER = "sleep 9876"
 SHORT_STEPS = 20

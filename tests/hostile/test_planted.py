@@ -25,9 +25,9 @@ import explorer
 import importlib
 
 for module in pkgutil.walk_packages(explorer.__path__, "explorer."):
-    if module.name not in {"explorer.__main__", "explorer.parsing.worker"}:
+    if module.name not in {"explorer.__main__", "explorer.documents.parsing.worker"}:
         importlib.import_module(module.name)
-print("explorer.life" in sys.modules)
+print("explorer.run.life" in sys.modules)
 """
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from explorer.events import AgentStarted, ToolFinished, ToolStarted
-from explorer.messages import JsonObject, Request, Results
+from explorer.schema.events import AgentStarted, ToolFinished, ToolStarted
+from explorer.schema.messages import JsonObject, Request, Results
 from hostile.obedient import Call, ObedientClient
 from hostile.world import NO_SHELL, ROLE_TOOLS, events, helping, leading, world
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from explorer.errors import ModelError
-from explorer.events import RoleLoaded, ToolFinished
-from explorer.run import Extras, resume
+from explorer.run.run import Extras, resume
+from explorer.schema.errors import ModelError
+from explorer.schema.events import RoleLoaded, ToolFinished
 from explorer.text.sanitize import visible
 from hostile.carriers import DISGUISES
 from hostile.obedient import Call, ObedientClient

@@ -16,17 +16,17 @@ from typing import Any
 from pydantic import SecretStr
 from reportlab.pdfgen.canvas import Canvas  # pyright: ignore[reportMissingTypeStubs]
 
-from explorer.events import AgentStarted, AnyEvent, RunStarted, ToolFinished, ToolStarted
-from explorer.journal import Journal
-from explorer.messages import JsonObject
-from explorer.prompts import load_role
-from explorer.redaction import Redactor
-from explorer.run import Extras, RunResult, start
-from explorer.runs import read_records
-from explorer.settings import Limits, Secrets, Services, Settings
+from explorer.agents.prompts import load_role
+from explorer.journal.journal import Journal
+from explorer.journal.runs import read_records
+from explorer.run.run import Extras, RunResult, start
+from explorer.schema.events import AgentStarted, AnyEvent, RunStarted, ToolFinished, ToolStarted
+from explorer.schema.messages import JsonObject
+from explorer.schema.settings import Limits, Secrets, Services, Settings
+from explorer.text.redaction import Redactor
 from hostile.carriers import Aims, Carrier
 from hostile.obedient import Call, ObedientClient, Plan
-from net.loopback import NOW, Answer, Route, Site, as_json, serving
+from sources.loopback import NOW, Answer, Route, Site, as_json, serving
 
 RUN = "20260810-120000-hostile-0001"
 OTHER_RUN = "20260101-000000-other-0001"

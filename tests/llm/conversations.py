@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from explorer.errors import ModelFault
-from explorer.messages import CallResult, Message, Results, StopKind, ToolSchema, Usage, UserText
+from explorer.schema.errors import ModelFault
+from explorer.schema.messages import CallResult, Message, Results, StopKind, ToolSchema, Usage, UserText
 from model_servers import JsonObject, Reply
 
 ANTHROPIC = "anthropic"

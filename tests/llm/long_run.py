@@ -4,9 +4,9 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from explorer.context import ASK
-from explorer.prompts import built_in_roles
-from explorer.settings import Limits, Secrets, Services, Settings
+from explorer.agents.context import ASK
+from explorer.agents.prompts import built_in_roles
+from explorer.schema.settings import Limits, Secrets, Services, Settings
 from model_servers import Asked, ModelServer, Reply
 
 QUESTION = "What does the plant's log say?"

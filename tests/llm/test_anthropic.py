@@ -5,15 +5,15 @@ import pytest
 from anthropic.types import StopReason
 from pydantic import SecretStr
 
-from explorer.errors import ModelError, ModelFault
-from explorer.llm.anthropic_messages import AnthropicClient
-from explorer.llm.anthropic_reply import STOPS, AnthropicReply
-from explorer.llm.anthropic_request import to_head, to_messages, to_rest
+from explorer.llm.anthropic.messages import AnthropicClient
+from explorer.llm.anthropic.reply import STOPS, AnthropicReply
+from explorer.llm.anthropic.request import to_head, to_messages, to_rest
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.options import ClientOptions, Place
 from explorer.llm.sse import ServerEvent
-from explorer.messages import (
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import (
     CallResult,
     JsonObject,
     Message,

@@ -3,7 +3,17 @@
 import pytest
 
 from explorer.llm.bound_reasoning import BoundReasoning
-from explorer.messages import CallResult, Message, Request, Results, StopKind, ToolCall, ToolSchema, Turn, UserText
+from explorer.schema.messages import (
+    CallResult,
+    Message,
+    Request,
+    Results,
+    StopKind,
+    ToolCall,
+    ToolSchema,
+    Turn,
+    UserText,
+)
 
 READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "object", "properties": {}})
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import pytest
 
-from explorer.errors import ModelError, ModelFault
-from explorer.llm.anthropic_reply import AnthropicReply
+from explorer.llm.anthropic.reply import AnthropicReply
 from explorer.llm.bounds import ReplyBounds, ReplyMeter
-from explorer.llm.openai_reply import OpenAIReply
-from explorer.llm.openai_responses_reply import ResponsesReply
+from explorer.llm.openai.reply import OpenAIReply
+from explorer.llm.openai.responses_reply import ResponsesReply
 from explorer.llm.options import Place, Timeouts
 from explorer.llm.sse import ServerEvent
 from explorer.llm.wire_json import MAX_DEPTH, parse_arguments
-from explorer.messages import JsonObject, Turn
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import JsonObject, Turn
 from llm.conversations import BOTH, QUESTION
 from llm.foreign_servers import Foreign, answering
 from llm.test_conversations import client_for, request_for

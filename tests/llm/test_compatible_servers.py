@@ -11,12 +11,12 @@ from loguru import logger
 from pydantic import SecretStr
 
 from compatible_servers import model_of, speaking
-from explorer.errors import ModelError, ModelFault
-from explorer.llm.dialect import Dialect, dialect_of
-from explorer.llm.openai_chat import OpenAIClient
+from explorer.llm.openai.chat import OpenAIClient
+from explorer.llm.openai.dialect import Dialect, dialect_of
+from explorer.llm.openai.plain_schema import plain
 from explorer.llm.options import ClientOptions
-from explorer.llm.plain_schema import plain
-from explorer.messages import (
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import (
     CallResult,
     LLMClient,
     Message,

@@ -8,12 +8,12 @@ import pytest
 from pydantic import SecretStr
 
 from compatible_servers import model_of, speaking
-from explorer.errors import ModelError
-from explorer.llm.anthropic_messages import AnthropicClient
-from explorer.llm.openai_chat import OpenAIClient
-from explorer.llm.openai_responses import ResponsesClient
+from explorer.llm.anthropic.messages import AnthropicClient
+from explorer.llm.openai.chat import OpenAIClient
+from explorer.llm.openai.responses import ResponsesClient
 from explorer.llm.options import ClientOptions, Timeouts
-from explorer.messages import LLMClient, Message, Request, Results, Turn
+from explorer.schema.errors import ModelError
+from explorer.schema.messages import LLMClient, Message, Request, Results, Turn
 from llm.conversations import (
     ANTHROPIC,
     BOTH,

@@ -7,10 +7,10 @@ from pydantic import SecretStr
 
 from command import explorer_here
 from compatible_servers import model_of, speaking
-from explorer.llm.cut_prompts import CutPrompts
-from explorer.llm.openai_chat import OpenAIClient
+from explorer.llm.openai.chat import OpenAIClient
+from explorer.llm.openai.cut_prompts import CutPrompts
 from explorer.llm.options import ClientOptions
-from explorer.messages import (
+from explorer.schema.messages import (
     CallResult,
     Message,
     Request,

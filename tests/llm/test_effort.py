@@ -11,15 +11,15 @@ from anthropic.types.output_config_param import OutputConfigParam
 from openai.types.shared.reasoning_effort import ReasoningEffort
 from pydantic import SecretStr
 
-from explorer.equipment import open_equipment
-from explorer.errors import ConfigError, ModelError
-from explorer.events import RoleLoaded
+from explorer.journal.runs import read_records
 from explorer.llm.effort import EFFORTS
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import WaitLimits
-from explorer.run import Extras, resume, start
-from explorer.runs import read_records
-from explorer.settings import Secrets, Services, Settings
+from explorer.run.equipment import open_equipment
+from explorer.run.run import Extras, resume, start
+from explorer.schema.errors import ConfigError, ModelError
+from explorer.schema.events import RoleLoaded
+from explorer.schema.settings import Secrets, Services, Settings
 from llm.conversations import ANTHROPIC, BOTH, CHAT, QUESTION, RESPONSES
 from llm.test_conversations import client_for, request_for, server_for
 from model_servers import Asked, JsonObject, OpenAIResponsesServer, Reply

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx2
 import pytest
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.bounds import BOUNDS
 from explorer.llm.exchange import converse
 from explorer.llm.options import Place, Timeouts
 from explorer.llm.sse import ServerEvent
+from explorer.schema.errors import ModelError, ModelFault
 
 PLACE = Place("Someone", "http://127.0.0.1:9", "SOME_KEY", "SOME_URL")
 SHORT = Timeouts(first_content_s=0.2, idle_s=0.2, total_s=0.5)

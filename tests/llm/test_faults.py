@@ -5,9 +5,9 @@ import pytest
 from anthropic.types.shared.error_type import ErrorType
 from pydantic import SecretStr
 
-from explorer.errors import ModelFault
 from explorer.llm.faults import KINDS, Refusal, model_error, read_refusal, redact, refusal_of, retry_after
 from explorer.llm.options import Place
+from explorer.schema.errors import ModelFault
 
 PLACE = Place("Someone", "https://user:word@example.com/v1", "SOME_KEY", "SOME_URL", SecretStr("secret-key"))
 

@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 import pytest
 from pydantic import SecretStr
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.foreign_answers import connection_error
 from explorer.llm.model_list import list_models
-from explorer.llm.openai_chat import OpenAIClient
+from explorer.llm.openai.chat import OpenAIClient
 from explorer.llm.options import ClientOptions, Place
 from explorer.llm.outage import FailedAttempt
 from explorer.llm.retry import MAX_ATTEMPTS, RateGate, RetryingClient
-from explorer.messages import LLMClient, Request, UserText
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import LLMClient, Request, UserText
 from llm.fake_time import FakeTime
 from model_servers import OpenAIServer, Reply
 

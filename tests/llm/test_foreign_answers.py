@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.model_list import list_models
 from explorer.llm.options import Timeouts
 from explorer.llm.outage import FailedAttempt
 from explorer.llm.retry import MAX_ATTEMPTS, RateGate, RetryingClient
-from explorer.messages import LLMClient
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import LLMClient
 from llm.conversations import BOTH, QUESTION
 from llm.fake_time import FakeTime
 from llm.foreign_servers import EVENTS, FOREIGN, Foreign, answering, tls_context

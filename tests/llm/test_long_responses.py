@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from explorer.events import Status
 from explorer.llm.bound_reasoning import Bound, BoundReasoning
 from explorer.llm.frozen_head import FrozenHeads
-from explorer.llm.openai_responses import ResponsesClient
-from explorer.llm.openai_responses_request import PROVIDER, is_reasoning, to_head
+from explorer.llm.openai.responses import ResponsesClient
+from explorer.llm.openai.responses_request import PROVIDER, is_reasoning, to_head
 from explorer.llm.options import ClientOptions
-from explorer.messages import JsonObject, Request
-from explorer.run import Extras, start
+from explorer.run.run import Extras, start
+from explorer.schema.events import Status
+from explorer.schema.messages import JsonObject, Request
 from llm.long_run import QUESTION, Reader, settings
 from llm.test_preserved_thinking import RUN, OneTooMany, kinds_of
 from model_servers import Asked, OpenAIResponsesServer, Reply

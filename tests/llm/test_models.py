@@ -7,7 +7,6 @@ from anthropic.types import Model
 from openai.types.shared.chat_model import ChatModel
 from pydantic import SecretStr
 
-from explorer.errors import ConfigError, CredentialsError, ModelError, ModelFault
 from explorer.llm.models import (
     ANTHROPIC,
     OFFLINE,
@@ -20,10 +19,11 @@ from explorer.llm.models import (
     parse_model,
 )
 from explorer.llm.open_clients import Clients
-from explorer.messages import Request, StopKind, Turn, UserText
-from explorer.model_options import Tier
-from explorer.settings import Secrets, Services, Settings
-from explorer.settings_parts import model_setup
+from explorer.run.settings_parts import model_setup
+from explorer.schema.errors import ConfigError, CredentialsError, ModelError, ModelFault
+from explorer.schema.messages import Request, StopKind, Turn, UserText
+from explorer.schema.model_options import Tier
+from explorer.schema.settings import Secrets, Services, Settings
 from model_servers import AnthropicServer, OpenAIServer, Reply
 
 TIERS: Mapping[str, Tier] = {"orchestrator": Tier.STRONG, "searcher": Tier.FAST}

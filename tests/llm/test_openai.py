@@ -6,16 +6,16 @@ import pytest
 from openai.types.chat.chat_completion_chunk import Choice
 from pydantic import SecretStr
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.bounds import ReplyMeter
-from explorer.llm.dialect import dialect_of
 from explorer.llm.frozen_head import FrozenHeads
-from explorer.llm.openai_chat import OpenAIClient
-from explorer.llm.openai_reply import STOPS, OpenAIReply
-from explorer.llm.openai_request import to_head, to_messages, to_rest
+from explorer.llm.openai.chat import OpenAIClient
+from explorer.llm.openai.dialect import dialect_of
+from explorer.llm.openai.reply import STOPS, OpenAIReply
+from explorer.llm.openai.request import to_head, to_messages, to_rest
 from explorer.llm.options import ClientOptions, Place
 from explorer.llm.sse import ServerEvent
-from explorer.messages import (
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import (
     CallResult,
     JsonObject,
     Message,
@@ -27,7 +27,7 @@ from explorer.messages import (
     Turn,
     UserText,
 )
-from explorer.model_options import Price
+from explorer.schema.model_options import Price
 from model_servers import OpenAIServer, Reply
 
 PLACE = Place("OpenAI", "http://127.0.0.1", "OPENAI_API_KEY", "OPENAI_BASE_URL")

@@ -9,18 +9,21 @@ from openai.types.responses.response_error import ResponseError
 from openai.types.responses.response_status import ResponseStatus
 from pydantic import SecretStr
 
-from explorer.errors import ModelError, ModelFault
+from explorer.journal.weight import cleared
 from explorer.llm.bound_reasoning import BoundReasoning
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import KINDS
 from explorer.llm.models import ModelRef
 from explorer.llm.open_clients import Clients
-from explorer.llm.openai_responses import ResponsesClient
-from explorer.llm.openai_responses_reply import REASONS, STATUSES, ResponsesReply
-from explorer.llm.openai_responses_request import to_head, to_input, to_rest
+from explorer.llm.openai.responses import ResponsesClient
+from explorer.llm.openai.responses_reply import REASONS, STATUSES, ResponsesReply
+from explorer.llm.openai.responses_request import to_head, to_input, to_rest
 from explorer.llm.options import ClientOptions, Place
 from explorer.llm.sse import ServerEvent
-from explorer.messages import (
+from explorer.run.run import start
+from explorer.run.settings_parts import model_setup
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import (
     CallResult,
     JsonObject,
     Message,
@@ -32,10 +35,7 @@ from explorer.messages import (
     Turn,
     UserText,
 )
-from explorer.run import start
-from explorer.settings import Secrets, Services, Settings
-from explorer.settings_parts import model_setup
-from explorer.weight import cleared
+from explorer.schema.settings import Secrets, Services, Settings
 from model_servers import ModelServer, OpenAIResponsesServer, OpenAIServer, Reply
 
 PLACE = Place("OpenAI", "http://127.0.0.1", "OPENAI_API_KEY", "OPENAI_BASE_URL")

@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from explorer.errors import ExplorerError
-from explorer.inbox import Inbox, OrderKind
+from explorer.journal.inbox import Inbox, OrderKind
 from explorer.llm.open_clients import Patience
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.run import Extras, resume, start
-from explorer.settings import Secrets, Services, Settings
+from explorer.run.run import Extras, resume, start
+from explorer.schema.errors import ExplorerError
+from explorer.schema.settings import Secrets, Services, Settings
 from model_servers import Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply, ThinkingServer
 from team_script import NOTES, role_of, team
 

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from explorer.errors import ModelError
-from explorer.events import Status, TurnTaken
-from explorer.history import MAX_REASONING_REFUSALS
-from explorer.llm.anthropic_messages import AnthropicClient
+from explorer.journal.history import MAX_REASONING_REFUSALS
+from explorer.journal.records import encode_all
+from explorer.journal.runs import journal_path, read_records
+from explorer.llm.anthropic.messages import AnthropicClient
 from explorer.llm.bound_reasoning import Bound, BoundReasoning
 from explorer.llm.options import ClientOptions
-from explorer.messages import Message, Request, Turn, UserText
-from explorer.records import encode_all
-from explorer.run import Extras, resume, start
-from explorer.runs import journal_path, read_records
-from explorer.settings import Settings
+from explorer.run.run import Extras, resume, start
+from explorer.schema.errors import ModelError
+from explorer.schema.events import Status, TurnTaken
+from explorer.schema.messages import Message, Request, Turn, UserText
+from explorer.schema.settings import Settings
 from llm.long_run import QUESTION, Reader, settings
 from model_servers import Asked, Reply, ThinkingServer
 from vendor_rules import rule

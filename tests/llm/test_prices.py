@@ -1,8 +1,8 @@
 import pytest
 
 from explorer.llm.prices import PRICED_PROVIDERS, cost_usd, max_cost_usd
-from explorer.messages import Usage
-from explorer.model_options import Price
+from explorer.schema.messages import Usage
+from explorer.schema.model_options import Price
 
 OWN_PRICE = Price(input_usd=1, output_usd=2)
 MILLION = 1_000_000

@@ -2,10 +2,10 @@ import asyncio
 
 import pytest
 
-from explorer.errors import RETRYABLE_FAULTS, ModelError, ModelFault
 from explorer.llm.outage import MAX_OUTAGE_S, MAX_PROBE_WAIT_S, FailedAttempt
 from explorer.llm.retry import MAX_ATTEMPTS, MAX_WAITED_S, RateGate, RetryingClient, Timing, WaitLimits
-from explorer.messages import Request, StopKind, Turn
+from explorer.schema.errors import RETRYABLE_FAULTS, ModelError, ModelFault
+from explorer.schema.messages import Request, StopKind, Turn
 from llm.fake_time import FakeTime
 
 REQUEST = Request(agent="a", role="searcher", model="m", system="", tools=(), history=(), max_output_tokens=100)

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.options import Timeouts
-from explorer.messages import Turn
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import Turn
 from llm.conversations import ANTHROPIC, BOTH, QUESTION
 from llm.test_conversations import KEY, client_for, request_for, server_for
 from model_servers import Reply

@@ -1,13 +1,13 @@
 import asyncio
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.exchange import FIRST_CONTENT
 from explorer.llm.models import ModelRef
 from explorer.llm.open_clients import Clients
 from explorer.llm.warming import HOLD_S, STAYS_WARM_S, WarmingClient
-from explorer.messages import Request, StopKind, Turn
-from explorer.settings import Services, Settings
-from explorer.settings_parts import model_setup
+from explorer.run.settings_parts import model_setup
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import Request, StopKind, Turn
+from explorer.schema.settings import Services, Settings
 
 TURN = Turn(provider="p", model="m", blocks=(), text="ok", stop=StopKind.END)
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from core.stage import NOON
-from explorer.errors import JournalDamagedError
-from explorer.events import Record, TurnTaken
+from engine_stage import NOON
+from explorer.journal.records import GENESIS, encode, scan
 from explorer.llm.options import Timeouts
-from explorer.messages import Turn
-from explorer.records import GENESIS, encode, scan
+from explorer.schema.errors import JournalDamagedError
+from explorer.schema.events import Record, TurnTaken
+from explorer.schema.messages import Turn
 from llm.conversations import BOTH, QUESTION
 from llm.test_conversations import client_for, request_for, server_for
 from model_servers import Reply

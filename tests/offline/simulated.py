@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from explorer.llm.offline import next_turn
-from explorer.messages import CallResult, JsonObject, Message, Request, Results, ToolSchema, Turn, UserText
+from explorer.offline.client import next_turn
+from explorer.schema.messages import CallResult, JsonObject, Message, Request, Results, ToolSchema, Turn, UserText
 from explorer.text.sanitize import fence
 
 TOOLS_OF_ROLE = {

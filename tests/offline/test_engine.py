@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from explorer.events import Status
-from explorer.run import RunResult, resume, start
-from explorer.settings import Settings
+from explorer.run.run import RunResult, resume, start
+from explorer.schema.events import Status
+from explorer.schema.settings import Settings
 
 TOP_THREE = "top 3 stories on Hacker News"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.llm.offline_question import Kind, understand, understand_task
+from explorer.offline.question import Kind, understand, understand_task
 
 
 def wish_of(question: str, more: str = ""):  # noqa: ANN201 - a Wish

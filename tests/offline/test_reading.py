@@ -1,6 +1,6 @@
 """Reading back what tools return, hostile text included."""
 
-from explorer.llm.offline_reading import hits_in, page_in, read_fence, reply_in, stories_in, story_entry, thread_in
+from explorer.offline.reading import hits_in, page_in, read_fence, reply_in, stories_in, story_entry, thread_in
 from explorer.text.sanitize import fence
 from offline.simulated import page, story_list, thread
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from explorer.llm.offline import next_turn
-from explorer.messages import JsonObject, Results, StopKind, Turn, UserText
+from explorer.offline.client import next_turn
+from explorer.schema.messages import JsonObject, Results, StopKind, Turn, UserText
 from offline import simulated
 from offline.simulated import FailedCall, Simulated, Tool, page, story_list, thread
 

@@ -6,8 +6,8 @@ from functools import cache
 import httpx2
 import pytest
 
-from explorer.net.sample_day import SAMPLE_NOW, SampleDayTransport
-from explorer.net.sample_day_items import SampleComment, SampleDay, load_sample_day
+from explorer.offline.sample_day.items import SampleComment, SampleDay, load_sample_day
+from explorer.offline.sample_day.transport import SAMPLE_NOW, SampleDayTransport
 
 FIREBASE = "https://hacker-news.firebaseio.com/v0"
 ALGOLIA = "https://hn.algolia.com/api/v1"

@@ -2,14 +2,7 @@
 
 import pytest
 
-from explorer.llm.offline_text import (
-    best_sentences,
-    is_quotable,
-    opening,
-    rank_by_query,
-    sentences_of,
-    words_of,
-)
+from explorer.offline.text import best_sentences, is_quotable, opening, rank_by_query, sentences_of, words_of
 
 ARTICLE = """# Pulling the plug
 

@@ -18,22 +18,22 @@ import pytest
 import yaml
 
 from command import begin, explorer
-from explorer.events import NoteAdded, Status, ToolFinished, WrittenFile
-from explorer.fold import Fold
+from explorer.agents.call_agent import index_line
+from explorer.journal.fold import Fold
 from explorer.sandbox.choosing import candidates, python_folders
 from explorer.sandbox.confinement import Place, Tier
 from explorer.sandbox.jobs import GONE, Jobs
 from explorer.sandbox.running import Shell
 from explorer.sandbox.watching import files_of
-from explorer.tool import CURRENT_CALL
-from explorer.tools.call_agent import index_line
+from explorer.schema.events import NoteAdded, Status, ToolFinished, WrittenFile
+from explorer.schema.tool import CURRENT_CALL
 from explorer.tools.shell import is_finding, shell_tools
-from explorer.workspace import Workspace
+from explorer.workspace.workspace import Workspace
 from hostile.test_killed_job import none_is_left
 from hostile.world import events
 from model_servers import Asked, OpenAIServer, Reply
-from net.loopback import replaying
 from sandbox.cages import cage, living
+from sources.loopback import replaying
 from team_script import body_of, only_run, role_of
 
 TIERS = ("bubblewrap", "landlock")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from explorer.net.egress import EgressProxy
-from explorer.net.guard import Guard
+from explorer.network.guard import Guard
+from explorer.sandbox.egress import EgressProxy
 from sandbox.cages import Room, room
 
 SECRET = "what the server says"

@@ -1,8 +1,8 @@
 """Citations as their writer made them, out of a finished report."""
 
-from explorer.comparing.cited_sentences import cited_sentences
+from explorer.reports.comparing.cited_sentences import cited_sentences
+from explorer.reports.verify.sentences import sentences
 from explorer.text.citations import cited_ids, with_source_ids
-from explorer.verify.sentences import sentences
 
 REPORT = """---
 status: complete

@@ -44,5 +44,9 @@ def test_there_is_one_implementation() -> None:
     """An own one would miss what this one learns; the terminal's drops control sequences first and then calls it."""
     texts = {path.relative_to(SOURCES).as_posix(): path.read_text() for path in SOURCES.rglob("*.py")}
     own = [f"{name}: {found}" for name, text in texts.items() for found in OWN_FUNCTION.findall(text)]
-    assert sorted(own) == ["cli/plain.py: one_line", "text/sanitize.py: single_line", "text/sanitize.py: visible"]
+    assert sorted(own) == [
+        "cli/screens/plain.py: one_line",
+        "text/sanitize.py: single_line",
+        "text/sanitize.py: visible",
+    ]
     assert [name for name, text in texts.items() if OWN_JOIN.search(text)] == ["text/sanitize.py"]

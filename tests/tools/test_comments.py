@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from explorer.errors import ToolError
-from explorer.net.reddit import Access, Reddit
+from explorer.schema.errors import ToolError
+from explorer.sources.reddit.reddit import Access, Reddit
 from explorer.tools.comments import GetCommentsTool
-from net.hn_site import client, hn_routes
-from net.loopback import NOW, Ledger, open_plain_web, serving, unfenced
-from net.reddit_site import SECRET, SHELL, api_routes, archive_routes, open_reddit, post
+from sources.hn_site import client, hn_routes
+from sources.loopback import NOW, Ledger, open_plain_web, serving, unfenced
+from sources.reddit_site import SECRET, SHELL, api_routes, archive_routes, open_reddit, post
 
 
 @asynccontextmanager

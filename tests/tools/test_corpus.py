@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from corpus.stage import NOTES, CountingParser, opened, pdf, write
-from explorer.corpus.index import Corpus
-from explorer.errors import ToolError
+from documents.corpus.stage import NOTES, CountingParser, opened, pdf, write
+from explorer.documents.corpus.index import Corpus
+from explorer.schema.errors import ToolError
 from explorer.tools.corpus import PAGE_CHARS, ReadDocumentTool, SearchCorpusTool, corpus_tools
-from net.loopback import Ledger, unfenced
+from sources.loopback import Ledger, unfenced
 
 MODIFIED_NS = 1_786_000_000_000_000_000
 DAY = "2026-08-06"

@@ -10,14 +10,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from explorer.errors import ToolError
-from explorer.llm.offline_reading import Thread as ReadThread
-from explorer.llm.offline_reading import stories_in, thread_in
-from explorer.net.hackernews import HackerNews
-from explorer.tool import Tool, ToolResult
+from explorer.offline.reading import Thread as ReadThread
+from explorer.offline.reading import stories_in, thread_in
+from explorer.schema.errors import ToolError
+from explorer.schema.tool import Tool, ToolResult
+from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.tools.hackernews import HnCommentsTool, HnSearchTool, HnStoriesTool, HnUserTool
-from net.hn_site import ASK, ITEMS, STORY, TEN, client, hit, hn_routes, node
-from net.loopback import NOW, Ledger, as_json, open_plain_web, replaying, serving, unfenced
+from sources.hn_site import ASK, ITEMS, STORY, TEN, client, hit, hn_routes, node
+from sources.loopback import NOW, Ledger, as_json, open_plain_web, replaying, serving, unfenced
 
 MakeTool = Callable[[HackerNews, Any, Any], Tool]
 

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from core.stage import Recorder, call_room, noon, started
-from explorer.calls import answer
-from explorer.errors import StorageError, ToolError
-from explorer.events import AnyEvent, Source, Status, ToolFinished, TurnTaken
-from explorer.fold import Fold
-from explorer.library import Library
+from engine_stage import Recorder, call_room, noon, started
+from explorer.agents.calls import answer
+from explorer.journal.fold import Fold
+from explorer.journal.runs import read_records
 from explorer.llm.scripted import ScriptedClient, says
-from explorer.messages import JsonObject, Request, Results, Turn
-from explorer.run import Extras, start
-from explorer.runs import read_records
-from explorer.settings import Settings
-from explorer.tool import Effect, Tool, ToolResult
+from explorer.reports.library import Library
+from explorer.run.run import Extras, start
+from explorer.schema.errors import StorageError, ToolError
+from explorer.schema.events import AnyEvent, Source, Status, ToolFinished, TurnTaken
+from explorer.schema.messages import JsonObject, Request, Results, Turn
+from explorer.schema.settings import Settings
+from explorer.schema.tool import Effect, Tool, ToolResult
 from explorer.tools.library import PAGE_CHARS, Desk, library_tools
-from explorer.workspace import Workspace
-from library.stage import FIRST, NOON, SECOND, SOURCES, begun, library
-from net.loopback import Ledger, unfenced
+from explorer.workspace.workspace import Workspace
+from reports.library.stage import FIRST, NOON, SECOND, SOURCES, begun, library
+from sources.loopback import Ledger, unfenced
 
 NAME = "2026-08-10/sqlite-4-is-out.md"
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from explorer.errors import ToolError
-from explorer.past_texts import PastRun, PastText, Reach, past_runs, search
-from explorer.past_texts.ranking import words_of
-from explorer.tool import ToolResult
+from explorer.reports.past_texts import PastRun, PastText, Reach, past_runs, search
+from explorer.reports.past_texts.ranking import words_of
+from explorer.schema.errors import ToolError
+from explorer.schema.tool import ToolResult
 from explorer.tools.past_runs import MAX_STORED_CHARS, Past, SearchRunsTool
-from library.stage import FIRST, SECOND, begun, library, past_run, stored
-from net.loopback import Ledger, unfenced
+from reports.library.stage import FIRST, SECOND, begun, library, past_run, stored
+from sources.loopback import Ledger, unfenced
 
 THIRD, NOW_RUN = "20260811-090000-power-0003", "20260812-090000-now-0004"
 REPORT = """---

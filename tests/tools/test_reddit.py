@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from explorer.errors import ToolError
-from explorer.tool import ToolResult
+from explorer.schema.errors import ToolError
+from explorer.schema.tool import ToolResult
 from explorer.tools.reddit import RedditPostsTool
-from net.loopback import NOW, Ledger, Site, as_json, serving, unfenced
-from net.reddit_site import SECRET, SHELL, api_routes, archive_routes, feed_routes, open_reddit, post, posts_listing
+from sources.loopback import NOW, Ledger, Site, as_json, serving, unfenced
+from sources.reddit_site import SECRET, SHELL, api_routes, archive_routes, feed_routes, open_reddit, post, posts_listing
 
 
 async def use(site: Site, ledger: Ledger | None = None, *, has_key: bool = True, **arguments: Any) -> ToolResult:

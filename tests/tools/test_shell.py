@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from explorer.errors import ToolError
 from explorer.sandbox.choosing import candidates, python_folders
 from explorer.sandbox.confinement import MIB, Confinement, Place, ShellLimits
 from explorer.sandbox.jobs import GONE, MAX_RUNNING, Job, Jobs
 from explorer.sandbox.running import Shell
-from explorer.tool import CURRENT_CALL, Tool, ToolResult
+from explorer.schema.errors import ToolError
+from explorer.schema.tool import CURRENT_CALL, Tool, ToolResult
 from explorer.tools.shell import shell_tools, state_of
-from explorer.workspace import Workspace
+from explorer.workspace.workspace import Workspace
 
 
 @pytest.fixture

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from core.copied_texts import ARTICLE, altered
-from core.made_runs import make_run, page
-from core.stage import source
-from explorer.comparing.run_sides import side_on_disk
-from explorer.errors import ToolError
-from explorer.events import Source
-from explorer.tool import Arguments, Effect, Tool, ToolResult
+from engine_stage import source
+from explorer.reports.comparing.run_sides import side_on_disk
+from explorer.schema.errors import ToolError
+from explorer.schema.events import Source
+from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool, WithRemarks
-from explorer.workspace import Workspace
+from explorer.workspace.workspace import Workspace
+from made_runs import make_run, page
+from workspace.copied_texts import ARTICLE, altered
 
 REPORT = "# Plant\n\nThe plant fed 12 % more power into the grid in May [S1], and its library opens [S4] on Sundays.\n"
 LONG = "".join(f"Line {number} of a long page.\n" for number in range(2_000))

@@ -7,22 +7,22 @@ from typing import Any
 import httpx2
 import pytest
 
-from explorer.errors import ToolError
-from explorer.net.fetch import Web
-from explorer.net.guard import Guard
-from explorer.net.hackernews import HackerNews
-from explorer.net.hn_pages import HOST as HN_HOST
-from explorer.net.hn_pages import HackerNewsPages
-from explorer.net.page import Page
-from explorer.net.pages import PageReader
-from explorer.net.reader_service import ReaderService
-from explorer.parsing.parser import TrustingParser
-from explorer.tool import ToolResult
+from documents.parsing.documents import pdf_of
+from explorer.documents.parsing.parser import TrustingParser
+from explorer.network.guard import Guard
+from explorer.schema.errors import ToolError
+from explorer.schema.tool import ToolResult
+from explorer.sources.hackernews.hackernews import HackerNews
+from explorer.sources.hackernews.pages import HOST as HN_HOST
+from explorer.sources.hackernews.pages import HackerNewsPages
+from explorer.sources.http.fetch import Web
+from explorer.sources.page import Page
+from explorer.sources.pages import PageReader
+from explorer.sources.reader_service import ReaderService
 from explorer.tools.hackernews import HnCommentsTool
 from explorer.tools.web import PAGE_CHARS, ReadWebpageTool
-from net.hn_site import client, hn_routes
-from net.loopback import NOW, Answer, Ledger, Route, no_pause, open_web, replaying, serving, unfenced
-from parsing.documents import pdf_of
+from sources.hn_site import client, hn_routes
+from sources.loopback import NOW, Answer, Ledger, Route, no_pause, open_web, replaying, serving, unfenced
 
 SENTENCE = "The paper lighthouse on the northern pier was folded by hand from one sheet of card. "
 ARTICLE = f"""<html><head><title>The paper lighthouse</title><meta name="author" content="Ada Example">

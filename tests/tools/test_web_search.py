@@ -3,14 +3,14 @@
 import json
 from typing import Any
 
-from explorer.llm.offline_reading import hits_in
-from explorer.net.search import WebAnswer, WebHit, WebQuery
-from explorer.net.service_call import CallRules
-from explorer.net.tavily import TavilySearch
+from explorer.offline.reading import hits_in
+from explorer.schema.tool import ToolResult
+from explorer.sources.http.service_call import CallRules
+from explorer.sources.search.search import WebAnswer, WebHit, WebQuery
+from explorer.sources.search.tavily import TavilySearch
 from explorer.text.sanitize import fence
-from explorer.tool import ToolResult
 from explorer.tools.web_search import TavilySearchTool
-from net.loopback import NOW, Answer, Ledger, as_json, no_pause, serving, unfenced
+from sources.loopback import NOW, Answer, Ledger, as_json, no_pause, serving, unfenced
 
 
 class Engine:

@@ -22,9 +22,9 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
 from compatible_servers import speaking
-from explorer.errors import ExplorerError
-from explorer.events import Status
-from explorer.run import Extras, start
+from explorer.run.run import Extras, start
+from explorer.schema.errors import ExplorerError
+from explorer.schema.events import Status
 from llm.conversations import ANTHROPIC, CHAT, RESPONSES, TURNS, Conversation
 from llm.long_run import QUESTION, Reader, settings
 from llm.test_conversations import converse

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from explorer.cli.figures import counted
-from explorer.cli.plain import one_line
-from explorer.events import ORCHESTRATOR
-from explorer.fold import Fold
-from explorer.messages import JsonObject
-from explorer.verify.check import TextOf, check
-from explorer.verify.claims import Verification
-from explorer.verify.soundness import Flaw, flaws
+from explorer.cli.screens.figures import counted
+from explorer.cli.screens.plain import one_line
+from explorer.journal.fold import Fold
+from explorer.reports.verify.check import TextOf, check
+from explorer.reports.verify.claims import Verification
+from explorer.reports.verify.soundness import Flaw, flaws
+from explorer.schema.events import ORCHESTRATOR
+from explorer.schema.messages import JsonObject
 
 SUBJECT = "the answer"
 

@@ -5,9 +5,9 @@ import traceback
 from types import TracebackType
 from typing import cast
 
-from explorer.cli.plain import one_line, plain
-from explorer.cli.screen import say
-from explorer.errors import ExplorerError
+from explorer.cli.screens.plain import one_line, plain
+from explorer.cli.screens.screen import say
+from explorer.schema.errors import ExplorerError
 
 MESSAGE_CHARS = 1_000
 TRACEBACKS = 2

@@ -7,10 +7,10 @@ import stat
 import sys
 from collections.abc import Callable
 
-from explorer.corpus.folder import MAX_FILE_BYTES
-from explorer.corpus.reading import readable_kind
-from explorer.errors import ConfigError
-from explorer.parsing.kinds import HTML, PDF
+from explorer.documents.corpus.folder import MAX_FILE_BYTES
+from explorer.documents.corpus.reading import readable_kind
+from explorer.documents.parsing.kinds import HTML, PDF
+from explorer.schema.errors import ConfigError
 
 WAIT_S = 2.0
 """A pipe that holds nothing for so long, and is not closed, is a script's own and nobody's input."""

@@ -3,9 +3,9 @@
 import sys
 from collections.abc import Sequence
 
-from explorer.cli.options import AskOptions
+from explorer.cli.settings.options import AskOptions
 from explorer.cli.typo import refuse_mistyped_command
-from explorer.errors import ConfigError
+from explorer.schema.errors import ConfigError
 
 QUESTION_CHARS = 200_000
 UTF8_BYTES = 4

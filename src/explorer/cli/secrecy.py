@@ -8,10 +8,10 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from typing import TextIO
 
-from explorer.cli.setting_table import TABLE
-from explorer.network import VARIABLES as NETWORK_VARIABLES
-from explorer.redaction import Redactor
-from explorer.settings import Settings
+from explorer.cli.settings.table import TABLE
+from explorer.schema.network import VARIABLES as NETWORK_VARIABLES
+from explorer.schema.settings import Settings
+from explorer.text.redaction import Redactor
 
 SET_DUMPABLE = 4
 

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
-from explorer.cli.output import HUNG_UP, INTERRUPTED, TERMINATED
-from explorer.cli.run_view import RunView
-from explorer.cli.screen import Screen
-from explorer.errors import ExplorerError
-from explorer.events import Record
-from explorer.journal import Observe, Reach
-from explorer.run import Extras, RunResult, StopSignal
-from explorer.stopping import REPORT_S
+from explorer.agents.stopping import REPORT_S
+from explorer.cli.screens.output import HUNG_UP, INTERRUPTED, TERMINATED
+from explorer.cli.screens.run_view import RunView
+from explorer.cli.screens.screen import Screen
+from explorer.journal.journal import Observe, Reach
+from explorer.run.run import Extras, RunResult, StopSignal
+from explorer.schema.errors import ExplorerError
+from explorer.schema.events import Record
 
 WIND_DOWN_REASON = "interrupted by the user"
 STOP_REASONS = {
@@ -172,7 +172,7 @@ def _crash_point() -> Reach | None:
     if not wanted:
         return None
     try:
-        from explorer.crash_points import crash_at  # noqa: PLC0415 - only there in test builds
+        from explorer.journal.crash_points import crash_at  # noqa: PLC0415 - only there in test builds
     except ImportError:
         return None
     return crash_at(wanted)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from urllib.parse import unquote, urlsplit
 
 from explorer.cli.session import Session
-from explorer.events import Record
-from explorer.settings import Settings
+from explorer.schema.events import Record
+from explorer.schema.settings import Settings
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 TRACES = "/v1/traces"
@@ -28,8 +28,8 @@ def traced(session: Session, settings: Settings, past: Iterable[Record] = ()) ->
     if not _is_usable(url):
         session.screen.say(REFUSED)
         return session
-    from explorer.telemetry.sending import Collector  # noqa: PLC0415 - not needed where no collector is configured
-    from explorer.telemetry.tracing import Tracing  # noqa: PLC0415 - the same
+    from explorer.observe.telemetry.sending import Collector  # noqa: PLC0415 - not needed where no collector is configured
+    from explorer.observe.telemetry.tracing import Tracing  # noqa: PLC0415 - the same
 
     headers = read_headers(settings.secrets.otlp_headers.get_secret_value())
     tracing, tap = Tracing(Collector(url, headers, settings.network), session.screen.say), session.tap

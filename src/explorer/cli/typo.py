@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from explorer.cli.command_words import COMMAND_LIKE, ENGLISH_WORDS, SUBCOMMANDS, TAKES_ANYTHING, TAKES_RUN
 from explorer.cli.help_text import COMMANDS
-from explorer.errors import ConfigError
+from explorer.schema.errors import ConfigError
 
 LONG_WORD_CHARS = 6
 """Words from this length on may be two edits away from a command."""

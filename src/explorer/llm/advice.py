@@ -2,10 +2,10 @@
 
 import re
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.faults import RefusedError
 from explorer.llm.models import OPENAI_CHAT, OPENAI_RESPONSES
-from explorer.messages import LLMClient, Request, Turn
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import LLMClient, Request, Turn
 
 NO_SUCH_ROUTE = frozenset({404, 405, 501})
 """Statuses of a server that does not have an API at all."""

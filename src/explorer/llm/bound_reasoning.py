@@ -23,7 +23,7 @@ from typing import Protocol
 
 from explorer.llm.projection import is_own
 from explorer.llm.wire_json import encode
-from explorer.messages import JsonObject, Message, Request, Results, ToolSchema, Turn
+from explorer.schema.messages import JsonObject, Message, Request, Results, ToolSchema, Turn
 
 DIGEST_BYTES = 12
 

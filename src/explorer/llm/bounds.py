@@ -6,7 +6,7 @@ use needs, and small enough that a reply at all its bounds at once fits into 300
 
 from dataclasses import dataclass
 
-from explorer.errors import ModelError, ModelFault
+from explorer.schema.errors import ModelError, ModelFault
 
 MIB = 1024 * 1024
 

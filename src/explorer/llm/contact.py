@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from explorer.llm.options import Place
-from explorer.network import Proxy
+from explorer.schema.network import Proxy
 from explorer.text.sanitize import single_line
 
 START_COMMANDS: Mapping[int, str] = {

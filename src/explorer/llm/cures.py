@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from explorer.errors import ModelFault
+from explorer.schema.errors import ModelFault
 
 
 @dataclass(frozen=True, slots=True)

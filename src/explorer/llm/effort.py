@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import get_args
 
-from explorer.errors import ConfigError
 from explorer.llm.models import ANTHROPIC, OPENAI, ModelRef
-from explorer.model_options import Effort
+from explorer.schema.errors import ConfigError
+from explorer.schema.model_options import Effort
 
 EFFORTS: Mapping[str, tuple[str, ...]] = {
     ANTHROPIC: ("low", "medium", "high", "xhigh", "max"),

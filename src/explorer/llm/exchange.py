@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.bounds import BOUNDS, check_event, oversized
 from explorer.llm.foreign_answers import no_events, stream_error, transport_errors, web_page
 from explorer.llm.options import ClientOptions, Place, Timeouts
 from explorer.llm.sse import EventParser, ServerEvent, StreamTooLargeError
-from explorer.network import is_this_machine
-from explorer.outbound import client_ways
+from explorer.network.outbound import client_ways
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.network import is_this_machine
 
 DRAIN_S = 0.5
 """Given to a complete stream to end by itself, so that its connection can be used again."""

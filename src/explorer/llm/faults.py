@@ -11,13 +11,13 @@ from urllib.parse import quote
 
 import httpx2
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.contact import is_web_page, network_hint, page_title, url_hint
 from explorer.llm.cures import Cure, cure_of, foreign_key_hint
 from explorer.llm.options import Place, public_url
 from explorer.llm.wire_json import as_object, as_objects, as_text, mend_text
-from explorer.messages import JsonObject
-from explorer.outbound import PROXY_LOGIN_REQUIRED, login_problem
+from explorer.network.outbound import PROXY_LOGIN_REQUIRED, login_problem
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import JsonObject
 from explorer.text.sanitize import single_line
 
 MINUTE_S = 60

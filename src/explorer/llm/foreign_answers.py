@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.contact import network_hint, page_title, url_hint, why_unreached
 from explorer.llm.faults import redact, unreachable, words_of_page
 from explorer.llm.options import Place
-from explorer.outbound import UNTRUSTED, advice
+from explorer.network.outbound import UNTRUSTED, advice
+from explorer.schema.errors import ModelError, ModelFault
 
 SHOWN_CHARS = 80
 """Of what a server sent, shown in an error."""

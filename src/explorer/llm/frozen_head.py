@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from explorer.llm.wire_json import encode
-from explorer.messages import JsonObject, Request, ToolSchema
+from explorer.schema.messages import JsonObject, Request, ToolSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.bounds import ReplyBounds, oversized
 from explorer.llm.options import Place, public_url
+from explorer.schema.errors import ModelError, ModelFault
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 

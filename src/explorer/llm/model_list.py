@@ -8,15 +8,15 @@ from typing import NamedTuple
 import httpx2
 from pydantic import SecretStr
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.bounds import BOUNDS
 from explorer.llm.faults import model_error, read_refusal, unreachable
 from explorer.llm.foreign_answers import probed_error, web_page
 from explorer.llm.guarding import guards
 from explorer.llm.options import NO_KEY, Place, key_text
 from explorer.llm.wire_json import as_object, as_objects, as_text
-from explorer.network import Network
-from explorer.outbound import client_ways
+from explorer.network.outbound import client_ways
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.network import Network
 
 LOCAL_URLS = ("http://127.0.0.1:11434/v1", "http://127.0.0.1:1234/v1", "http://127.0.0.1:8080/v1")
 """Where Ollama, LM Studio and llama.cpp listen unless told otherwise."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pydantic import SecretStr
 
 from explorer.llm.options import NO_KEY
-from explorer.model_options import Price
-from explorer.network import Network
+from explorer.schema.model_options import Price
+from explorer.schema.network import Network
 
 
 @dataclass(frozen=True, slots=True)

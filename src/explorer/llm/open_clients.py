@@ -5,18 +5,18 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from explorer.errors import ConfigError
 from explorer.llm.advice import Advised
-from explorer.llm.anthropic_messages import AnthropicClient
+from explorer.llm.anthropic.messages import AnthropicClient
 from explorer.llm.hosts import is_official
 from explorer.llm.model_setup import ModelSetup
 from explorer.llm.models import ANTHROPIC, OFFLINE, OPENAI, OPENAI_CHAT, OPENAI_RESPONSES, ModelRef
-from explorer.llm.openai_chat import OpenAIClient
-from explorer.llm.openai_responses import ResponsesClient
+from explorer.llm.openai.chat import OpenAIClient
+from explorer.llm.openai.responses import ResponsesClient
 from explorer.llm.options import ClientOptions, Timeouts, check_url
 from explorer.llm.retry import Contact, RateGate, Timing
 from explorer.llm.warming import WarmingClient
-from explorer.messages import LLMClient
+from explorer.schema.errors import ConfigError
+from explorer.schema.messages import LLMClient
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import SecretStr
 
-from explorer.errors import ConfigError, CredentialsError
 from explorer.llm.bounds import BOUNDS, ReplyBounds
-from explorer.model_options import Price
-from explorer.network import Network
+from explorer.schema.errors import ConfigError, CredentialsError
+from explorer.schema.model_options import Price
+from explorer.schema.network import Network
 
 NO_KEY = SecretStr("")
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from explorer.errors import ModelError
-from explorer.messages import Request
+from explorer.schema.errors import ModelError
+from explorer.schema.messages import Request
 
 MAX_OUTAGE_S = 600.0
 """For so long an outage is waited out where no limit is set."""

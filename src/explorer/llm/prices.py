@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from explorer.messages import Usage
-from explorer.model_options import Price
+from explorer.schema.messages import Usage
+from explorer.schema.model_options import Price
 
 PRICED_PROVIDERS = frozenset({"anthropic", "openai"})
 """Providers whose prices hold for their own models; other servers set their own."""

@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from explorer.errors import ModelError, ModelFault
-from explorer.messages import ToolCall, Turn
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import ToolCall, Turn
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_CHARS = 64

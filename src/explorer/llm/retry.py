@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from loguru import logger
 
-from explorer.errors import ModelError, ModelFault
 from explorer.llm.outage import MAX_OUTAGE_S, FailedAttempt, Trouble, gave_up, outage_wait_s
-from explorer.messages import LLMClient, Request, Turn
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import LLMClient, Request, Turn
 
 MAX_ATTEMPTS = 8
 """Of one request: before the provider has ever brought a turn, or while it brings turns to others."""

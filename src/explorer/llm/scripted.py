@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from explorer.messages import JsonObject, Request, StopKind, ToolCall, Turn, Usage
+from explorer.schema.messages import JsonObject, Request, StopKind, ToolCall, Turn, Usage
 
 Script = Callable[[Request], Turn]
 """What to answer, as a pure function of the request, so that a resumed run hears the same."""

@@ -17,7 +17,7 @@ from explorer.llm.foreign_answers import connection_error
 from explorer.llm.options import ClientOptions, Place, key_text
 from explorer.llm.prices import cost_usd
 from explorer.llm.sending import Sender
-from explorer.messages import Request, Turn
+from explorer.schema.messages import Request, Turn
 
 
 class SdkConnection(Protocol):

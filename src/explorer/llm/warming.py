@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from explorer.llm.exchange import FIRST_CONTENT
-from explorer.messages import LLMClient, Request, Turn
+from explorer.schema.messages import LLMClient, Request, Turn
 
 HOLD_S = 10.0
 STAYS_WARM_S = 240.0

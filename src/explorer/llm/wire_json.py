@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from explorer.errors import ModelError, ModelFault
-from explorer.messages import JsonObject, mend_text
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import JsonObject, mend_text
 
 TOO_DEEP = "nested too deeply"
 EXCERPT_CHARS = 40

@@ -18,13 +18,13 @@ from time import perf_counter
 
 from pydantic import ValidationError
 
-from explorer.errors import ToolError
-from explorer.messages import Frozen
 from explorer.sandbox import attacks
 from explorer.sandbox.attacks import ATTACKS, Aims
 from explorer.sandbox.bubblewrap import INSIDE
 from explorer.sandbox.confinement import Confinement, Place, Tier
 from explorer.sandbox.running import Shell
+from explorer.schema.errors import ToolError
+from explorer.schema.messages import Frozen
 from explorer.text.sanitize import single_line
 
 TIMEOUT_S = 20.0

@@ -10,9 +10,9 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from explorer.errors import ToolError
-from explorer.messages import Frozen
 from explorer.sandbox.running import Command, Ended, Shell
+from explorer.schema.errors import ToolError
+from explorer.schema.messages import Frozen
 
 MAX_RUNNING = 8
 NOTEBOOK = ".explorer/jobs"

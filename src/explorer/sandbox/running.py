@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from explorer.access import restore_access
-from explorer.errors import ToolError
 from explorer.sandbox.cgroup import ProcessGroup
 from explorer.sandbox.confinement import Confinement, Launch, Place
 from explorer.sandbox.watching import Stamp, bytes_of, changed, family_of, files_of, removed_between, use_of
+from explorer.schema.errors import ToolError
+from explorer.workspace.access import restore_access
 
 LOOK_S = 0.1
 LOOK_AT_FILES_S = 0.5

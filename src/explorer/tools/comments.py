@@ -6,18 +6,18 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field
 
-from explorer.errors import RefusedCallError, ToolError
-from explorer.evidence import Store
-from explorer.net.hackernews import HackerNews
-from explorer.net.hn_services import ServiceDownError
-from explorer.net.hn_thread_text import hn_thread_text
-from explorer.net.reddit import Reddit
-from explorer.net.reddit_names import post_named
-from explorer.net.reddit_text import reddit_thread_text
-from explorer.net.thread_text import ThreadText, stored
-from explorer.net.threads import Part
+from explorer.schema.errors import RefusedCallError, ToolError
+from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.sources.hackernews.hackernews import HackerNews
+from explorer.sources.hackernews.services import ServiceDownError
+from explorer.sources.hackernews.thread_text import hn_thread_text
+from explorer.sources.reddit.names import post_named
+from explorer.sources.reddit.reddit import Reddit
+from explorer.sources.reddit.text import reddit_thread_text
+from explorer.sources.thread_text import ThreadText, stored
+from explorer.sources.threads import Part
 from explorer.text.sanitize import single_line
-from explorer.tool import Arguments, Tool, ToolResult
+from explorer.workspace.evidence import Store
 
 MAX_COMMENTS = 500
 ARGUMENT = "post_id"

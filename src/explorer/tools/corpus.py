@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from explorer.corpus.database import StoredDocument
-from explorer.corpus.index import Corpus
-from explorer.corpus.passages import page_at
-from explorer.corpus.results import CorpusHit, modified_date
-from explorer.errors import RefusedCallError
-from explorer.evidence import SourceDraft, Store
+from explorer.documents.corpus.database import StoredDocument
+from explorer.documents.corpus.index import Corpus
+from explorer.documents.corpus.passages import page_at
+from explorer.documents.corpus.results import CorpusHit, modified_date
+from explorer.schema.errors import RefusedCallError
+from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.text.sanitize import fence, single_line
-from explorer.tool import Arguments, Tool, ToolResult
+from explorer.workspace.evidence import SourceDraft, Store
 
 PAGE_CHARS = 20_000
 """Of a document's text per call."""

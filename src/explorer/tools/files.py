@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Literal
 import regex
 from pydantic import Field
 
-from explorer.errors import ToolError
-from explorer.events import FileChange, WrittenFile
-from explorer.file_content import Passage, describe
+from explorer.schema.errors import ToolError
+from explorer.schema.events import FileChange, WrittenFile
+from explorer.schema.tool import FORESEEN, Arguments, Effect, Tool, ToolResult
 from explorer.text.sanitize import visible
-from explorer.tool import FORESEEN, Arguments, Effect, Tool, ToolResult
-from explorer.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
+from explorer.workspace.file_content import Passage, describe
+from explorer.workspace.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
 
 MAX_LINES = 400
 """Of one reply of `read_file`; longer files page themselves."""

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import Field
 
-from explorer.errors import ToolError
-from explorer.tool import Arguments, Tool, ToolResult
+from explorer.schema.errors import ToolError
+from explorer.schema.tool import Arguments, Tool, ToolResult
 
 
 class FinishArguments(Arguments):

@@ -8,20 +8,20 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
-from explorer.errors import RefusedCallError, ToolError
-from explorer.evidence import SourceDraft, Store
-from explorer.net.hackernews import HackerNews
-from explorer.net.hn_items import HnUser, SearchHit
-from explorer.net.hn_list_text import VIA, hn_draft, hn_entry
-from explorer.net.hn_search import HnFound, HnQuery
-from explorer.net.hn_services import ServiceDownError
-from explorer.net.hn_thread_text import hn_thread_text
-from explorer.net.moments import moment
-from explorer.net.since import Window, days_in, window
-from explorer.net.thread_text import number, stored
-from explorer.net.threads import Part
+from explorer.schema.errors import RefusedCallError, ToolError
+from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.sources.hackernews.hackernews import HackerNews
+from explorer.sources.hackernews.items import HnUser, SearchHit
+from explorer.sources.hackernews.list_text import VIA, hn_draft, hn_entry
+from explorer.sources.hackernews.search import HnFound, HnQuery
+from explorer.sources.hackernews.services import ServiceDownError
+from explorer.sources.hackernews.thread_text import hn_thread_text
+from explorer.sources.moments import moment
+from explorer.sources.since import Window, days_in, window
+from explorer.sources.thread_text import number, stored
+from explorer.sources.threads import Part
 from explorer.text.sanitize import fence, single_line
-from explorer.tool import Arguments, Tool, ToolResult
+from explorer.workspace.evidence import SourceDraft, Store
 
 MAX_STORIES = 200
 MAX_COMMENTS = 500

@@ -7,12 +7,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from explorer.errors import ToolError
-from explorer.events import Source
-from explorer.evidence import SourceDraft, Store
-from explorer.library import Contribution, Library, NewReport, Shelved
+from explorer.reports.library import Contribution, Library, NewReport, Shelved
+from explorer.schema.errors import ToolError
+from explorer.schema.events import Source
+from explorer.schema.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
 from explorer.text.sanitize import fence, single_line, visible
-from explorer.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
+from explorer.workspace.evidence import SourceDraft, Store
 
 PAGE_CHARS = 20_000
 MAX_LISTED = 50

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from explorer.errors import ToolError
-from explorer.evidence import SourceDraft, Store
-from explorer.library import Library
-from explorer.past_texts import Hit, PastRun, PastText, Reach, Sought, past_runs, search, texts_of
-from explorer.report import SAMPLE_FLAG
+from explorer.reports.library import Library
+from explorer.reports.past_texts import Hit, PastRun, PastText, Reach, Sought, past_runs, search, texts_of
+from explorer.reports.report import SAMPLE_FLAG
+from explorer.schema.errors import ToolError
+from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.text.sanitize import fence, single_line
-from explorer.tool import Arguments, Tool, ToolResult
+from explorer.workspace.evidence import SourceDraft, Store
 
 LIBRARY = "library"
 EARLIER_RUN, EARLIER_REPORT = "earlier_run", "earlier_report"

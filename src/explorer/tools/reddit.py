@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from explorer.evidence import Store
-from explorer.net.reddit import Reddit, Routed
-from explorer.net.reddit_names import subreddit_named
-from explorer.net.reddit_routes import PostsQuery, RedditPosts
-from explorer.net.reddit_text import reddit_draft, reddit_entry
+from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.sources.reddit.names import subreddit_named
+from explorer.sources.reddit.reddit import Reddit, Routed
+from explorer.sources.reddit.routes import PostsQuery, RedditPosts
+from explorer.sources.reddit.text import reddit_draft, reddit_entry
 from explorer.text.sanitize import fence, single_line
-from explorer.tool import Arguments, Tool, ToolResult
+from explorer.workspace.evidence import Store
 
 MAX_POSTS = 100
 

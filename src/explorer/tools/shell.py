@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from explorer.errors import ToolError
-from explorer.events import WrittenFile
-from explorer.file_content import HEAD_BYTES, kind_of
-from explorer.run_paths import INPUTS, QUESTION
 from explorer.sandbox.jobs import OUTPUTS, Job, Jobs, output_path
 from explorer.sandbox.running import STOPPED, TIMED_OUT, Shell
 from explorer.sandbox.watching import files_of
+from explorer.schema.errors import ToolError
+from explorer.schema.events import WrittenFile
+from explorer.schema.tool import CURRENT_CALL, INTERRUPTED, Arguments, Effect, Tool, ToolResult
 from explorer.text.sanitize import fence
-from explorer.tool import CURRENT_CALL, INTERRUPTED, Arguments, Effect, Tool, ToolResult
-from explorer.workspace import REPORT, Workspace, describe, sha256
+from explorer.workspace.file_content import HEAD_BYTES, kind_of
+from explorer.workspace.run_paths import INPUTS, QUESTION
+from explorer.workspace.workspace import REPORT, Workspace, describe, sha256
 
 HEAD_CHARS = 8_000
 TAIL_CHARS = 4_000

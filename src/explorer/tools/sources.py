@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from explorer.errors import ToolError
-from explorer.events import Source
-from explorer.evidence import is_intact, stored_at, stored_text
-from explorer.near_duplicates import advice, plain_flags, relation_of
+from explorer.schema.errors import ToolError
+from explorer.schema.events import Source
+from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.text.citations import cited_ids
 from explorer.text.sanitize import fence, single_line, visible
-from explorer.tool import Arguments, Tool, ToolResult
-from explorer.workspace import Workspace
+from explorer.workspace.evidence import is_intact, stored_at, stored_text
+from explorer.workspace.near_duplicates import advice, plain_flags, relation_of
+from explorer.workspace.workspace import Workspace
 
 TEXT_CHARS = 20_000
 """Of a stored text per call."""

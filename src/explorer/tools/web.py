@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from explorer.errors import RefusedCallError
-from explorer.evidence import SourceDraft, Store
-from explorer.net.page import STALE, Page, is_stale
-from explorer.net.pages import PageReader
+from explorer.schema.errors import RefusedCallError
+from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.sources.page import STALE, Page, is_stale
+from explorer.sources.pages import PageReader
 from explorer.text.sanitize import fence, single_line, visible
-from explorer.tool import Arguments, Tool, ToolResult
+from explorer.workspace.evidence import SourceDraft, Store
 
 PAGE_CHARS = 20_000
 """Of a page's text per call."""

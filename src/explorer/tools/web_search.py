@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from explorer.evidence import SourceDraft, Store
-from explorer.net.search import WebAnswer, WebHit, WebQuery, WebSearch
-from explorer.net.since import since_time
+from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.sources.search.search import WebAnswer, WebHit, WebQuery, WebSearch
+from explorer.sources.since import since_time
 from explorer.text.sanitize import fence, single_line
-from explorer.tool import Arguments, Tool, ToolResult
+from explorer.workspace.evidence import SourceDraft, Store
 
 SNIPPET_CHARS = 1_000
 TITLE_CHARS = 300

@@ -1,0 +1,1 @@
+"""Agents: the loop, its rules, its budget, and sub-agents as tools."""

@@ -1,0 +1,280 @@
+"""What a run may use up: a tree of accounts, where room is reserved before a request and settled after it.
+
+Reserving is what keeps many helpers asking at once from overshooting: a request whose worst case does not fit is
+not sent before others have given back what they did not need. The exploration gets its limits less what only the
+report may spend.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from loguru import logger
+
+from explorer.agents.reply_length import reply_lengths
+from explorer.agents.report_reserve import ReportReserve, held_back
+from explorer.agents.stopping import StopEvent
+from explorer.schema.limits import Limits
+
+EXPLORATION_SHARE = 0.95
+"""Of the steps; the rest is held back for the report."""
+EXPLORATION_TIME_SHARE = 0.85
+"""Of the time; writing a report takes a few turns."""
+REPORT_STEPS = 8
+"""A writer reads, writes and looks once more, and the orchestrator reads and finishes."""
+REPORT_CALLS = 12
+"""A report's writer reads a few files, writes, and the orchestrator looks and finishes."""
+NOTE_SHARES = (0.70, 0.85)
+
+WorstCost = Callable[[int, int], float]
+"""USD of a request with so many input and output tokens at most; 0.0 when no price is known."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Of each limited thing."""
+
+    steps: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: "Amount") -> "Amount":
+        """Sum."""
+        return Amount(self.steps + other.steps, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
+
+    def __sub__(self, other: "Amount") -> "Amount":
+        """Difference."""
+        return Amount(self.steps - other.steps, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
+
+
+_NOTHING = Amount()
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Room reserved for one request."""
+
+    amount: Amount
+    max_output_tokens: int
+    """How long the reply may be, so that even the worst case fits."""
+    has_waited: bool = False
+    """Whether others' requests were waited for, so that much may have changed meanwhile."""
+
+
+@dataclass
+class Queue:
+    """Who waits for room: in order, and the first looks again whenever a reservation is given back."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    given_back: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass
+class Account:
+    """A node of the tree. `used` is settled, `held` is reserved; their sum never passes a limit."""
+
+    name: str
+    parent: "Account | None" = None
+    max_steps: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    used: Amount = field(default_factory=Amount)
+    held: Amount = field(default_factory=Amount)
+    queue: Queue = field(default_factory=Queue)
+    """One for the whole tree."""
+
+    def __post_init__(self) -> None:
+        """Wait in one queue with the whole tree."""
+        if self.parent is not None:
+            self.queue = self.parent.queue
+
+    async def reserve(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> Hold | str:
+        """Do as `hold` does, but wait while only others' reservations are in the way.
+
+        A reservation is the worst case; most of it comes back. So many requests at once under a small limit go
+        one after another, rather than being refused or cut short while most of the limit is still unspent.
+        """
+        has_waited = self.queue.turn.locked()
+        async with self.queue.turn:
+            while self._is_only_held(input_tokens, max_output_tokens, worst_cost):
+                has_waited = True
+                self.queue.given_back.clear()
+                await self.queue.given_back.wait()
+            hold = self.hold(input_tokens, max_output_tokens, worst_cost)
+        return replace(hold, has_waited=True) if has_waited and isinstance(hold, Hold) else hold
+
+    def _is_only_held(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> bool:
+        """Whether the longest reply that fits beside what is used does not fit beside what is reserved, too."""
+        for output_tokens in reply_lengths(max_output_tokens):
+            need = Amount(1, input_tokens + output_tokens, worst_cost(input_tokens, output_tokens))
+            lacking = self.lacking(need)
+            if not lacking or not self.lacking(need, is_settled=True):
+                return bool(lacking)
+        return False
+
+    def hold(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> Hold | str:
+        """Reserve room for one request, shortening the reply if that makes it fit.
+
+        Args:
+            input_tokens: An upper bound.
+            max_output_tokens: What is wished for.
+            worst_cost: USD for given tokens.
+
+        Returns:
+            The reservation, or the name of the limit that has no room: `steps`, `tokens` or `cost`.
+        """
+        lacking = ""
+        for output_tokens in reply_lengths(max_output_tokens):
+            amount = Amount(1, input_tokens + output_tokens, worst_cost(input_tokens, output_tokens))
+            lacking = self.lacking(amount)
+            if not lacking:
+                self._move(amount)
+                return Hold(amount, output_tokens)
+            if lacking == "steps":
+                break
+        return lacking
+
+    def settle(self, hold: Hold, used: Amount) -> None:
+        """Give a reservation back and book what was really used."""
+        account: Account | None = self
+        while account is not None:
+            account.held -= hold.amount
+            account.used += used
+            account = account.parent
+        self.queue.given_back.set()
+
+    def book(self, used: Amount) -> None:
+        """Book what an earlier life of the run used."""
+        self.settle(Hold(Amount(), 0), used)
+
+    def lacking(self, need: Amount, *, is_settled: bool = False) -> str:
+        """The first limit, here or above, that `need` does not fit under; empty when it fits.
+
+        Args:
+            need: What is wanted.
+            is_settled: Whether to leave reservations out, but for steps, which never come back.
+        """
+        used, held = self.used, self.held
+        others = _NOTHING if is_settled else held
+        if self.max_steps is not None and used.steps + held.steps + need.steps > self.max_steps:
+            return "steps"
+        if self.max_tokens is not None and used.tokens + others.tokens + need.tokens > self.max_tokens:
+            return "tokens"
+        if (
+            self.max_cost_usd is not None
+            and used.cost_usd + others.cost_usd + need.cost_usd > self.max_cost_usd + 1e-12
+        ):
+            return "cost"
+        return self.parent.lacking(need, is_settled=is_settled) if self.parent is not None else ""
+
+    def share_used(self) -> float:
+        """The largest used share of any limit here, 0.0 without limits."""
+        pairs = (
+            (self.used.steps, self.max_steps),
+            (self.used.tokens, self.max_tokens),
+            (self.used.cost_usd, self.max_cost_usd),
+        )
+        return max((used / limit for used, limit in pairs if limit), default=0.0)
+
+    def _move(self, amount: Amount) -> None:
+        account: Account | None = self
+        while account is not None:
+            account.held += amount
+            account = account.parent
+
+
+@dataclass
+class CallCount:
+    """Tool calls, counted before they are made; the last few are held back for the report."""
+
+    limit: int | None
+    made: int = 0
+
+    def take(self, *, for_report: bool) -> bool:
+        """Count a call, unless the limit has no room for it."""
+        if self.limit is not None:
+            held_back = 0 if for_report else min(REPORT_CALLS, self.limit // 4)
+            if self.made >= self.limit - held_back:
+                return False
+        self.made += 1
+        return True
+
+
+class Budget:
+    """One run's accounts, its clock, and whether it is winding down."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float], reserve: ReportReserve | None = None) -> None:
+        self.limits = limits
+        self._clock = clock
+        self._started = clock()
+        self._wind_down = ""
+        self.stopping = StopEvent()
+        """The user's order to stop."""
+        self.root = Account("run", None, limits.max_steps, limits.max_tokens, limits.max_cost_usd)
+        self.calls = CallCount(limits.max_tool_calls)
+        self.exploration = Account("exploration", self.root, *_less_the_report(limits, reserve or ReportReserve()))
+
+    @property
+    def seconds_used(self) -> float:
+        """Of this life of the run."""
+        return self._clock() - self._started
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the hard end; None without a limit."""
+        limit = self.limits.max_time_s
+        return None if limit is None else max(0.0, limit - self.seconds_used)
+
+    @property
+    def exploration_seconds_left(self) -> float | None:
+        """Until only the report is worked on; 0 from then on, None without a limit."""
+        if self.winding_down:
+            return 0.0
+        limit = self.limits.max_time_s
+        return None if limit is None else max(0.001, limit * EXPLORATION_TIME_SHARE - self.seconds_used)
+
+    def share_used(self) -> float:
+        """The largest used share of what the exploration may use, time included."""
+        limit = self.limits.max_time_s
+        time_share = self.seconds_used / limit if limit else 0.0
+        call_share = self.calls.made / self.calls.limit if self.calls.limit else 0.0
+        return max(time_share, call_share, self.exploration.share_used())
+
+    def wind_down(self, reason: str) -> None:
+        """From now on only the report is worked on. The first reason stays."""
+        if not self._wind_down:
+            logger.warning("only the report is worked on from here: {}", reason)
+        self._wind_down = self._wind_down or reason
+
+    def stop(self, reason: str) -> None:
+        """Wind down by the user's order: requests and calls that are waited for are cut off, too."""
+        self.wind_down(reason)
+        self.stopping.ask()
+
+    def withdraw(self, reason: str) -> None:
+        """Take a `wind_down` back: the run is stopped at once, and what has not ended yet is not to be cut short."""
+        if self._wind_down == reason:
+            self._wind_down = ""
+
+    @property
+    def winding_down(self) -> str:
+        """Why only the report is worked on; empty while the exploration goes on."""
+        limit = self.limits.max_time_s
+        if not self._wind_down and limit and self.seconds_used > limit * EXPLORATION_TIME_SHARE:
+            self._wind_down = "time limit"
+        return self._wind_down
+
+
+def _less_the_report(limits: Limits, reserve: ReportReserve) -> tuple[int | None, int | None, float | None]:
+    """The limits of the exploration: at least two steps are held back for the report, eight where there are enough."""
+    steps = None
+    if limits.max_steps is not None:
+        share = round(limits.max_steps * (1 - EXPLORATION_SHARE))
+        last = max(2, share, min(REPORT_STEPS, limits.max_steps // 4))
+        steps = max(1, limits.max_steps - last)
+    tokens, cost = limits.max_tokens, limits.max_cost_usd
+    return (
+        steps,
+        None if tokens is None else int(tokens - held_back(tokens, reserve.tokens)),
+        None if cost is None else cost - held_back(cost, reserve.cost_usd),
+    )

@@ -1,0 +1,139 @@
+"""`call_agent`: a helper as a tool. What runs the helper is handed in; here is what is asked and what comes back."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from explorer.agents.prompts import CALL_AGENT
+from explorer.journal.history import AgentState
+from explorer.schema.events import AgentFinished, Status, WrittenFile
+from explorer.schema.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
+from explorer.workspace.file_content import HEAD_BYTES, kind_of
+from explorer.workspace.workspace import Workspace
+
+MAX_SUMMARY_BYTES = 2_600
+MAX_REASON_BYTES = 300
+MAX_QUESTIONS_BYTES = 500
+MAX_RETRY_BYTES = 500
+MAX_INDEX_BYTES = 2_400
+"""Of the index of files in a helper's result, which stays under 6 kB however much was found, in any script."""
+FIRST_LINE_CHARS = 160
+OPEN_QUESTIONS = re.compile(
+    r"^[^\w\n]*(?:not known|open questions|unknown|未知|未解决的问题)\W*[:：]\s*(.+)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+
+
+def index_line(workspace: Workspace, path: str) -> str:
+    """One file as a helper or an orchestrator sees it in an index."""
+    content = workspace.read_bytes(path)
+    kind = kind_of(content[:HEAD_BYTES])
+    if kind:
+        return f"- {path} (0 lines, {len(content)} bytes): {kind}"
+    text = content.decode("utf-8", "replace")
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return f"- {path} ({len(text.splitlines())} lines, {len(text.encode())} bytes): {first[:FIRST_LINE_CHARS]}"
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How the work of a helper whose model failed can be done all the same."""
+
+    model: str
+    """The one that failed."""
+    others: Mapping[str, str]
+    """Helpers with another model, each with its model."""
+    words: str
+
+
+def handed_back(
+    state: AgentState, finished: AgentFinished, *, full: bool = False, retry: Retry | None = None
+) -> ToolResult:
+    """A helper's result: a short summary, and an index made from what the journal says was written."""
+    summary = finished.summary if full else _cut(finished.summary, MAX_SUMMARY_BYTES)
+    early = finished.status is not Status.COMPLETE
+    reason = f"Ended early: {_cut(finished.reason, MAX_REASON_BYTES)}. " if early else ""
+    unknown = OPEN_QUESTIONS.search(finished.summary)
+    content = json.dumps(
+        {
+            "agent_id": state.agent,
+            "status": finished.status,
+            "summary": (reason + summary).strip(),
+            "files": _index(list(state.files.values())),
+            "open_questions": _cut(unknown[1].strip(" *_\n"), MAX_QUESTIONS_BYTES) if unknown else "",
+            **({"retry": _cut(retry.words, MAX_RETRY_BYTES)} if retry else {}),
+        },
+        ensure_ascii=False,
+    )
+    metadata: dict[str, Any] = {"output_files": list(state.files), "steps_used": state.steps, "agent_id": state.agent}
+    if retry is not None:
+        metadata |= {"fault": finished.fault, "model": retry.model, "other_helpers": dict(retry.others)}
+    if full:
+        metadata["full_output"] = finished.summary
+    if finished.status is Status.FAILED:
+        return ToolResult(success=False, error=content, metadata=metadata)
+    return ToolResult(success=True, content=content, metadata=metadata)
+
+
+def _cut(text: str, max_bytes: int) -> str:
+    """As much of a text as takes so many bytes inside JSON."""
+    whole = text
+    while len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")) > max_bytes:
+        text = text[: len(text) * 9 // 10]
+    return text if text == whole else f"{text} [...]"
+
+
+def _index(files: list[WrittenFile]) -> list[dict[str, str | int]]:
+    """As many files as fit; the rest is a count and the way to see them."""
+    index: list[dict[str, str | int]] = []
+    size = 0
+    for written in files:
+        entry: dict[str, str | int] = {
+            "path": written.path,
+            "title": written.title[:80],
+            "lines": written.lines,
+            "bytes": written.bytes,
+        }
+        size += len(json.dumps(entry, ensure_ascii=False).encode())
+        if size > MAX_INDEX_BYTES:
+            index.append({"path": "...", "title": f"{len(files) - len(index)} more files; see list_files"})
+            break
+        index.append(entry)
+    return index
+
+
+class CallAgentArguments(Arguments):
+    """Of `call_agent`."""
+
+    agent_type: str
+    task_description: str = Field(min_length=1, description="All it needs to know")
+    context_files: list[str] = Field(default=[], description="Files for it to read")
+    output_dir: str = Field(default="", description="Folder for its files")
+    max_steps: int | None = Field(default=None, ge=1, description="Fewer turns, for a small task")
+    return_full_output: bool = Field(default=False, description="Its last words whole")
+    agent_id: str = Field(default="", description="An earlier helper's, to go on with it")
+
+
+class CallAgentTool(Tool):
+    """A helper as a tool."""
+
+    name = CALL_AGENT
+    description = ""
+    arguments = CallAgentArguments
+    effect = Effect.CHILD
+    timeout_s = None
+
+    def __init__(self, help_with: Callable[[CallAgentArguments, str], Awaitable[ToolResult]], helpers: str) -> None:
+        self._help_with = help_with
+        self.description = (
+            "Give a task to a helper, which hands back a short summary and an index of its files. Several work at "
+            f"once.\nHelpers:\n{helpers}"
+        )
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Run the helper to its end."""
+        return await self._help_with(CallAgentArguments(**arguments), CURRENT_CALL.get())

@@ -1,0 +1,112 @@
+"""The user's order to stop: what a run waits for is cut off, and its report has little time left."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+from explorer.schema.errors import ExplorerError
+from explorer.schema.messages import LLMClient, Request, Turn
+
+REPORT_S = 30.0
+"""From the order to the report: when no model has written one by then, the engine writes its own."""
+CALL_GRACE_S = 2.0
+"""From the order to the end of commands and lookups that are at work."""
+LOOK_EVERY_S = 0.5
+
+
+class StoppedError(ExplorerError):
+    """Something was cut off because the user stops the run."""
+
+    def __init__(self) -> None:
+        super().__init__("it was cut off, because the run is being stopped")
+
+
+class StopEvent:
+    """Whether the user has asked the run to stop. It belongs to the loop's thread."""
+
+    def __init__(self) -> None:
+        self._callbacks: set[Callable[[], None]] = set()
+        self.is_asked = False
+
+    def ask(self) -> None:
+        """Stop: whatever is inside `cut_off` is cut off, and every callback of `when_asked` is called, once."""
+        if self.is_asked:
+            return
+        self.is_asked = True
+        for callback in tuple(self._callbacks):
+            callback()
+
+    @contextmanager
+    def when_asked(self, callback: Callable[[], None]) -> Generator[None]:
+        """While inside, call `callback` when the order comes; not for one that came before."""
+        self._callbacks.add(callback)
+        try:
+            yield
+        finally:
+            self._callbacks.discard(callback)
+
+    @asynccontextmanager
+    async def cut_off(self, after_s: float = 0.0) -> AsyncGenerator[None]:
+        """Cut off what is inside when the order comes while it runs.
+
+        Args:
+            after_s: Seconds that it has to end by itself.
+
+        Raises:
+            StoppedError: It was cut off.
+        """
+        loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                with self.when_asked(lambda: limit.reschedule(loop.time() + after_s)):
+                    yield
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise StoppedError from error
+
+
+class StoppableClient:
+    """A client whose request is cut off when the user stops the run; its turn is then not on record.
+
+    Args:
+        client: Asks the model.
+        stop: The order.
+        may_ask: Whether requests that come after the order are still sent.
+    """
+
+    def __init__(self, client: LLMClient, stop: StopEvent, *, may_ask: bool) -> None:
+        self._client = client
+        self._stop = stop
+        self._may_ask = may_ask
+
+    async def generate(self, request: Request) -> Turn:
+        """Ask, until the order to stop comes.
+
+        Raises:
+            ModelError: As the client.
+            StoppedError: The order came.
+        """
+        if self._stop.is_asked and not self._may_ask:
+            raise StoppedError
+        async with self._stop.cut_off():
+            return await self._client.generate(request)
+
+
+@contextmanager
+def repeating(look: Callable[[], None], every_s: float = LOOK_EVERY_S) -> Generator[None]:
+    """While inside, call `look` now and then, on the loop's thread, whatever the run waits for."""
+    loop = asyncio.get_running_loop()
+    handle: asyncio.TimerHandle
+
+    def again() -> None:
+        nonlocal handle
+        look()
+        handle = loop.call_later(every_s, again)
+
+    handle = loop.call_later(every_s, again)
+    try:
+        yield
+    finally:
+        handle.cancel()

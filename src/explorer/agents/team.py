@@ -1,0 +1,412 @@
+"""Roles become agents; and a helper becomes a tool, `call_agent`, made here, above the loop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from explorer.agents.agent import AgentRoom, Head, run_agent
+from explorer.agents.budget import Account, Amount, Budget, Hold, WorstCost
+from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry, handed_back, index_line
+from explorer.agents.calls import CallRoom, Record, Toolbox
+from explorer.agents.context import DEFAULT_WINDOW_TOKENS, last_words
+from explorer.agents.model_failure import concerns_run, failed_end, other_helpers, ways_to_retry
+from explorer.agents.pacing import (
+    WRITING_TOOLS,
+    Decision,
+    Ending,
+    Note,
+    budget_note,
+    refuse_repetition,
+    short_reply_note,
+    write_now_note,
+)
+from explorer.agents.prompts import CALL_AGENT, Role, check_roles, helper_lines, report_writers
+from explorer.agents.reply_length import LEAST_EXPLORING_TOKENS, LEAST_WRITING_TOKENS
+from explorer.agents.standing import standing
+from explorer.agents.stopping import CALL_GRACE_S, StoppableClient, StoppedError
+from explorer.journal.fold import Fold
+from explorer.journal.history import AgentState
+from explorer.journal.inbox import Inbox, Order, OrderKind
+from explorer.schema.errors import ConfigError, ModelError, ToolError
+from explorer.schema.events import (
+    ORCHESTRATOR,
+    AgentContinued,
+    AgentFinished,
+    AgentStarted,
+    RoleLoaded,
+    Status,
+    Steered,
+    StopAsked,
+)
+from explorer.schema.messages import LLMClient, ToolCall
+from explorer.schema.tool import Effect, Tool, ToolResult
+from explorer.workspace.run_paths import refuse_engine_folder, refuse_report_folder
+from explorer.workspace.workspace import Workspace
+
+CUT_OFF_BY_STOP = frozenset({Effect.PURE, Effect.EXTERNAL})
+"""Effects of calls that the user's stop cuts off; commands are ended by the shell, which keeps what they wrote."""
+LIMIT_WORDS = {"calls": "tool call limit", "steps": "step limit", "tokens": "token limit", "cost": "cost limit"}
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model a role works with."""
+
+    label: str
+    """With the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
+    name: str
+    client: LLMClient
+    worst_cost: WorstCost
+    window_tokens: int | None = DEFAULT_WINDOW_TOKENS
+    """None: its conversations are never shortened."""
+    effort: str = ""
+    """How much it is to reason; empty: as the vendor has it."""
+
+
+@dataclass(frozen=True)
+class TeamParts:
+    """All that a team is made of."""
+
+    roles: Mapping[str, Role]
+    tools: Mapping[str, Tool]
+    """Every tool there is, but `call_agent`, which the team makes itself."""
+    absent: Mapping[str, str]
+    """Tools a role may name that this run does not have, each with the reason."""
+    model_of: Callable[[str], Model]
+    """By role."""
+    workspace: Workspace
+    fold: Fold
+    record: Record
+    budget: Budget
+    inbox: Inbox
+    news: Callable[[AgentState], Note | None]
+    """What an agent is to be told of its background jobs."""
+    clock: Callable[[], float]
+    max_output_tokens: int
+    jobs: Callable[[str], Sequence[str]] = lambda _agent: ()
+    """By agent, a line on each of its background jobs."""
+    review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
+    """What becomes of an orchestrator's end."""
+
+
+class Team:
+    """The agents of one run."""
+
+    def __init__(self, parts: TeamParts) -> None:
+        self._parts = parts
+        self._places = asyncio.Semaphore(parts.budget.limits.max_parallel_agents)
+        self._busy: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        """By role, the latest number given: hundreds of helpers do not each count from one."""
+        self._writers = report_writers(parts.roles)
+        """The roles that write the report."""
+        self._loading = asyncio.Lock()
+        self._ordering = asyncio.Lock()
+        self._tools = {**parts.tools, CALL_AGENT: CallAgentTool(self.help, helper_lines(parts.roles))}
+        check_roles(parts.roles, {*self._tools, *parts.absent})
+
+    async def lead(self, task: str) -> AgentFinished:
+        """Start the orchestrator with a task, or take it from where its events left it."""
+        fold = self._parts.fold
+        if ORCHESTRATOR not in fold.agents:
+            await self._load(ORCHESTRATOR)
+            steps = self._parts.roles[ORCHESTRATOR].limits.max_steps
+            await self._parts.record(AgentStarted(agent=ORCHESTRATOR, role=ORCHESTRATOR, task=task, max_steps=steps))
+        return await self._run(fold.agents[ORCHESTRATOR])
+
+    async def go_on(self, message: str, *, renews_limits: bool = False) -> AgentFinished:
+        """Give the finished orchestrator a further task, and let it work."""
+        await self.ask_again(message, renews_limits=renews_limits)
+        return await self._run(self._parts.fold.agents[ORCHESTRATOR])
+
+    async def ask_again(self, message: str, *, renews_limits: bool = False) -> None:
+        """Put a further task for the finished orchestrator on disk; `lead` lets it work."""
+        steps = self._parts.roles[ORCHESTRATOR].limits.max_steps
+        await self._parts.record(
+            AgentContinued(agent=ORCHESTRATOR, task=message, max_steps=steps, renews_limits=renews_limits)
+        )
+
+    async def help(self, asked: CallAgentArguments, call: str) -> ToolResult:
+        """Run a helper for a `call_agent` call: a new one, an earlier one again, or the one the call had begun."""
+        state = self._parts.fold.child_of(call) or await self._engage(asked, call)
+        try:
+            async with self._places:
+                finished = await self._run_helper(state)
+        finally:
+            self._busy.discard(state.agent)
+        return handed_back(state, finished, full=asked.return_full_output, retry=self._retry(state, finished))
+
+    async def _run_helper(self, state: AgentState) -> AgentFinished:
+        """Run a helper to its end; a failure of its model that the orchestrator does not share is its end."""
+        try:
+            return await self._run(state)
+        except ModelError as error:
+            models, over = self._parts.model_of, self._parts.budget.winding_down
+            if over and error.is_outage and state.role not in self._writers:
+                finished = AgentFinished(
+                    agent=state.agent, status=Status.PARTIAL, reason=over, summary=last_words(state)
+                )
+            elif concerns_run(error, models(state.role).label, models(ORCHESTRATOR).label):
+                raise
+            else:
+                finished = failed_end(state.agent, error, last_words(state))
+        await self._parts.record(finished)
+        return finished
+
+    def _retry(self, state: AgentState, finished: AgentFinished) -> Retry | None:
+        if not finished.fault:
+            return None
+        models = {role: self._parts.model_of(role).label for role in self._parts.roles}
+        failed = models[state.role]
+        others = other_helpers(failed, models, (role for role in models if role not in {ORCHESTRATOR, state.role}))
+        return Retry(failed, others, ways_to_retry(state.agent, failed, others))
+
+    async def _engage(self, asked: CallAgentArguments, call: str) -> AgentState:
+        parts = self._parts
+        task = self._task(asked)
+        if asked.agent_id:
+            state = self._earlier(asked)
+            limit = parts.roles[state.role].limits.max_steps
+            self._busy.add(state.agent)
+            await parts.record(
+                AgentContinued(agent=state.agent, parent_call=call, task=task, max_steps=_steps(asked, limit))
+            )
+            return state
+        role = self._role(asked.agent_type)
+        agent = self._new_id(role.name)
+        # Claimed before anything is waited for: helpers started together count each other.
+        self._busy.add(agent)
+        await self._load(role.name)
+        await parts.record(
+            AgentStarted(
+                agent=agent,
+                role=role.name,
+                parent=ORCHESTRATOR,
+                parent_call=call,
+                task=task,
+                max_steps=_steps(asked, role.limits.max_steps),
+            )
+        )
+        return parts.fold.agents[agent]
+
+    def _role(self, name: str) -> Role:
+        helpers = [role for role in self._parts.roles if role != ORCHESTRATOR]
+        if name not in helpers:
+            raise ToolError(f"there is no helper called {name!r}; your helpers: {', '.join(helpers)}")
+        started = len(self._parts.fold.agents.keys() | self._busy) - 1
+        most = self._parts.budget.limits.max_agents
+        has_writer = any(state.role in self._writers for state in self._parts.fold.agents.values())
+        is_kept = bool(self._writers) and not has_writer and most > 1 and started == most - 1
+        if is_kept and name not in self._writers:
+            writers = " or ".join(sorted(self._writers))
+            raise ToolError(
+                f"this run may start {most} helpers; the last place is kept for the {writers}: "
+                "work with what there is, or give an earlier helper a further task by its agent_id"
+            )
+        if started >= most and not (self._parts.budget.winding_down and name in self._writers):
+            raise ToolError(
+                f"this run may start {most} helpers, and has; work with what there is, "
+                "or give an earlier helper a further task by its agent_id"
+            )
+        return self._parts.roles[name]
+
+    def _earlier(self, asked: CallAgentArguments) -> AgentState:
+        agents = self._parts.fold.agents
+        state = agents.get(asked.agent_id)
+        if state is None or asked.agent_id == ORCHESTRATOR:
+            known = ", ".join(name for name in agents if name != ORCHESTRATOR) or "none yet"
+            raise ToolError(f"there is no helper {asked.agent_id!r} in this run; there are: {known}")
+        if state.finished is None or state.agent in self._busy:
+            raise ToolError(f"{asked.agent_id} is still at work; ask it again when it has answered")
+        return state
+
+    def _new_id(self, role: str) -> str:
+        number = self._numbers.get(role, 0) + 1
+        # Ids claimed but not yet on disk count: two helpers started together must not share one.
+        while (agent := f"{role}-{number}") in self._parts.fold.agents or agent in self._busy:
+            number += 1
+        self._numbers[role] = number
+        return agent
+
+    def _task(self, asked: CallAgentArguments) -> str:
+        parts = [asked.task_description.strip()]
+        if asked.output_dir:
+            refuse_engine_folder(asked.output_dir)
+            refuse_report_folder(f"{asked.output_dir}/x")
+            parts.append(f"Write your files under `{asked.output_dir.strip('/')}/`.")
+        if asked.context_files:
+            lines = "\n".join(index_line(self._parts.workspace, path) for path in asked.context_files)
+            parts.append(f"Files for you (read them with read_file):\n{lines}")
+        return "\n\n".join(parts)
+
+    async def _load(self, role: str) -> None:
+        """Freeze a role's head: prompt, tools and model stay for the whole run, whatever happens to the files."""
+        async with self._loading:
+            if role not in self._parts.fold.heads:
+                await self._record_head(role)
+
+    async def _record_head(self, role: str) -> None:
+        known = self._parts.roles[role]
+        schemas = tuple(self._tools[name].schema() for name in known.tools if name in self._tools)
+        model = self._parts.model_of(role)
+        await self._parts.record(
+            RoleLoaded(
+                role=role,
+                model=model.label,
+                system=known.prompt,
+                tools=schemas,
+                max_steps=known.limits.max_steps,
+                effort=model.effort,
+            )
+        )
+
+    async def _run(self, state: AgentState) -> AgentFinished:
+        if state.role not in self._parts.roles:
+            raise ConfigError(
+                f"this run used the role {state.role!r}, which is not there now",
+                hint="give its folder again: --roles DIR",
+            )
+        loaded = self._parts.fold.heads[state.role]
+        model = self._parts.model_of(state.role)
+        toolbox = Toolbox(self._tools[tool.name] for tool in loaded.tools if tool.name in self._tools)
+        stopping = self._parts.budget.stopping
+        is_lead = state.role == ORCHESTRATOR
+        # What the writer is asked for is what there is to wait for.
+        asks = state.role in self._writers
+        client = model.client if asks else StoppableClient(model.client, stopping, may_ask=is_lead)
+        room = AgentRoom(
+            head=Head(model.name, loaded.system, loaded.tools, self._parts.fold.run_id, model.effort),
+            client=client,
+            calls=CallRoom(
+                toolbox, self._parts.record, self._spill, self._parts.workspace.digest, self._within, self._gate
+            ),
+            account=lambda: self._account(state.role),
+            without_room=self._without_room,
+            worst_cost=model.worst_cost,
+            max_output_tokens=self._parts.max_output_tokens,
+            clock=self._parts.clock,
+            advise=self._advise,
+            shortened=self._shortened,
+            window_tokens=model.window_tokens,
+            standing=self._standing,
+            review=self._parts.review,
+        )
+        return await self._until_stopped(state, room)
+
+    async def _until_stopped(self, state: AgentState, room: AgentRoom) -> AgentFinished:
+        """Run an agent; cut off by the user's stop, a helper ends with what it has, and the orchestrator writes up."""
+        while True:
+            try:
+                return await run_agent(state, room)
+            except StoppedError:
+                if state.role != ORCHESTRATOR:
+                    ending = Ending(Status.PARTIAL, self._parts.budget.winding_down, last_words(state))
+                    await self._parts.record(ending.event(state.agent))
+
+    async def _within(self, tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
+        """Await what a tool does; a lookup that is at work when the user stops the run is cut off after a moment."""
+        if tool.effect not in CUT_OFF_BY_STOP:
+            return await doing
+        try:
+            async with self._parts.budget.stopping.cut_off(CALL_GRACE_S):
+                return await doing
+        except StoppedError as error:
+            raise ToolError(error.message) from error
+
+    def look_for_stop(self) -> None:
+        """Stop as soon as another process says so: no turn of an agent may come for minutes."""
+        budget = self._parts.budget
+        if not budget.stopping.is_asked:
+            order = next((one for one in self._parts.inbox.waiting() if one.kind is OrderKind.STOP), None)
+            if order is not None:
+                budget.stop(order.text)
+
+    def _standing(self, state: AgentState) -> str:
+        return standing(state, self._parts.fold, self._parts.workspace.read_text, self._parts.jobs)
+
+    def _account(self, role: str) -> Account:
+        budget = self._parts.budget
+        return budget.root if budget.winding_down and self._is_for_report(role) else budget.exploration
+
+    def _is_for_report(self, role: str) -> bool:
+        """Whether a role may use what is held back for the report."""
+        return role == ORCHESTRATOR or role in self._writers
+
+    def _shortened(self, state: AgentState, hold: Hold) -> Note | None:
+        """What a reply that has to be shorter means: exploring is over, or the writer has to know its length."""
+        budget, is_writer = self._parts.budget, state.role in self._writers
+        length, wished = hold.max_output_tokens, self._parts.max_output_tokens
+        if length >= wished or not self._is_for_report(state.role):
+            return None
+        if not budget.winding_down and length < (LEAST_WRITING_TOKENS if is_writer else LEAST_EXPLORING_TOKENS):
+            more = Amount(0, wished, self._parts.model_of(state.role).worst_cost(0, wished))
+            budget.wind_down(LIMIT_WORDS[budget.exploration.lacking(more) or "cost"])
+            return write_now_note(state, budget.winding_down) if is_writer else budget_note(state, budget)
+        return short_reply_note(state, length) if is_writer else None
+
+    def _without_room(self, state: AgentState, limit: str) -> Ending | None:
+        was_winding_down = bool(self._parts.budget.winding_down)
+        self._parts.budget.wind_down(LIMIT_WORDS[limit])
+        is_last = was_winding_down or not self._is_for_report(state.role)
+        return Ending(Status.PARTIAL, LIMIT_WORDS[limit], "") if is_last else None
+
+    async def _advise(self, state: AgentState) -> Decision | None:
+        await self._take_orders()
+        budget = self._parts.budget
+        if state.role == ORCHESTRATOR:
+            return budget_note(state, budget)
+        if budget.winding_down and state.role not in self._writers:
+            return Ending(Status.PARTIAL, budget.winding_down, "")
+        return self._parts.news(state)
+
+    async def has_late_words(self) -> bool:
+        """Whether the user said something to the orchestrator that it has not answered, though it could."""
+        await self._take_orders()
+        return self._parts.fold.agents[ORCHESTRATOR].is_steered and not self._parts.budget.winding_down
+
+    async def _take_orders(self) -> None:
+        """Apply what another process left for this run: any agent's turn will do, the words go to the orchestrator."""
+        if not self._parts.inbox.waiting():
+            return
+        async with self._ordering:
+            for order in self._parts.inbox.waiting():
+                await self._apply(order)
+                self._parts.inbox.done(order)
+
+    async def _apply(self, order: Order) -> None:
+        is_new = order.id not in self._parts.fold.orders
+        if order.kind is OrderKind.STOP:
+            if is_new:
+                await self._parts.record(StopAsked(order=order.id, reason=order.text))
+            self._parts.budget.stop(order.text)
+        elif is_new:
+            await self._parts.record(Steered(agent=ORCHESTRATOR, text=order.text, order=order.id))
+
+    def _gate(self, agent: str, call: ToolCall) -> str:
+        state = self._parts.fold.agents[agent]
+        reason = self._parts.budget.winding_down
+        if reason and state.role == ORCHESTRATOR and not self._is_writing(call):
+            return f"refused: the run is winding down ({reason}); only the report may be worked on"
+        return refuse_repetition(state, call) or self._count(state, call)
+
+    def _count(self, state: AgentState, call: ToolCall) -> str:
+        """Count a call before it is made; why it is refused when the limit has no room for it."""
+        budget = self._parts.budget
+        if budget.calls.take(for_report=self._is_for_report(state.role) and self._is_writing(call)):
+            return ""
+        budget.wind_down(LIMIT_WORDS["calls"])
+        return f"refused: this run may make {budget.calls.limit} tool calls, and has; end with what you have"
+
+    def _is_writing(self, call: ToolCall) -> bool:
+        if call.name == CALL_AGENT:
+            return (call.arguments or {}).get("agent_type") in self._writers
+        return call.name in WRITING_TOOLS
+
+    async def _spill(self, key: str, text: str) -> str:
+        path = f".explorer/outputs/{key}.txt"
+        await asyncio.to_thread(self._parts.workspace.write_own, path, text)
+        return path
+
+
+def _steps(asked: CallAgentArguments, limit: int) -> int:
+    return limit if asked.max_steps is None else min(asked.max_steps, limit)

@@ -1,0 +1,176 @@
+"""Which services answer: asked all at once, each for at most a few seconds."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from threading import Thread
+from typing import Literal
+from urllib.parse import urlsplit
+
+import httpx2
+
+from explorer.cli.screens.figures import counted
+from explorer.cli.settings.configuration import DEFAULT, Configuration
+from explorer.llm.model_list import list_models
+from explorer.network.outbound import PROXY_LOGIN_REQUIRED, advice, client_ways, login_problem
+from explorer.run.settings_parts import SEARCH_ADDRESSES, search_setup
+from explorer.schema.errors import ConfigError, ModelError
+from explorer.schema.network import Network
+from explorer.schema.settings import Settings
+from explorer.sources.search.choose_search import plan_search
+
+PROBE_S = 3.0
+LOCAL_PROBE_S = 1.0
+LOCAL_SERVERS = {
+    "Ollama": "http://127.0.0.1:11434/v1",
+    "LM Studio": "http://127.0.0.1:1234/v1",
+    "llama.cpp": "http://127.0.0.1:8080/v1",
+}
+ANTHROPIC_URL = "https://api.anthropic.com"
+OPENAI_URL = "https://api.openai.com/v1"
+
+Level = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One checked thing."""
+
+    name: str
+    level: Level
+    words: str
+    fix: str = ""
+    """What mends it; empty when nothing is wrong."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A service to ask."""
+
+    name: str
+    url: str
+    setting: str
+    """Its place in `Settings`, whose origin says whether the user chose the address."""
+
+
+class Asker(Thread):
+    """Asks in a thread that nobody waits for longer than agreed.
+
+    Name resolution can take half a minute and cannot be cancelled; an event loop would wait for it at its end.
+    """
+
+    def __init__(self, ask: Callable[[], str]) -> None:
+        super().__init__(daemon=True)
+        self._ask = ask
+        self.answer: str | None = None
+        """None while nobody answered."""
+        self.start()
+
+    def run(self) -> None:
+        """Ask."""
+        self.answer = self._ask()
+
+
+def probe_services(configuration: Configuration) -> list[Finding]:
+    """Ask every service the settings lead to, and the usual local model servers, all at once."""
+    probes = _probes(configuration)
+    asked = [Asker(partial(problem_at, configuration.settings.network, probe.url)) for probe in probes]
+    local = [Asker(partial(_models_at, name, url)) for name, url in LOCAL_SERVERS.items()]
+    deadline = time.monotonic() + PROBE_S
+    for asker in (*asked, *local):
+        asker.join(max(0.0, deadline - time.monotonic()))
+    findings = [_finding(configuration, probe, asker.answer) for probe, asker in zip(probes, asked, strict=True)]
+    answering = [asker.answer for asker in local if asker.answer]
+    return [*findings, Finding("local models", "ok", ", ".join(answering) or "no local server answers")]
+
+
+def _probes(configuration: Configuration) -> list[Probe]:
+    services = configuration.settings.services
+    secrets = configuration.settings.secrets
+    probes = [
+        Probe("hacker news", f"{services.hn_api_url}/maxitem.json", "services.hn_api_url"),
+        Probe("hn search", f"{services.hn_search_url}/search?query=a&hitsPerPage=1", "services.hn_search_url"),
+        *_search_probes(configuration.settings),
+    ]
+    if reader := configuration.settings.reader_address:
+        probes.append(Probe("reader", reader, "services.reader_url"))
+    if secrets.anthropic_key.get_secret_value() or services.anthropic_url:
+        url = services.anthropic_url or ANTHROPIC_URL
+        probes.append(Probe("anthropic", url, "services.anthropic_url"))
+    if secrets.openai_key.get_secret_value() or services.openai_url:
+        url = services.openai_url or OPENAI_URL
+        probes.append(Probe("openai", url, "services.openai_url"))
+    return probes
+
+
+def _search_probes(settings: Settings) -> list[Probe]:
+    """The search engines that would be asked, the first under the name of the whole."""
+    try:
+        engines = plan_search(search_setup(settings)).engines
+    except ConfigError:  # the check of the settings tells
+        return []
+    named = {("web search" if engine == engines[0] else engine): SEARCH_ADDRESSES.get(engine) for engine in engines}
+    return [
+        Probe(name, str(getattr(settings.services, field)), f"services.{field}")
+        for name, field in named.items()
+        if field
+    ]
+
+
+def problem_at(network: Network, url: str) -> str:
+    """Why nobody answers there; empty when somebody does: any status counts, a refusal too."""
+    try:
+        with httpx2.Client(timeout=PROBE_S, **client_ways(network, url)) as client:
+            answer = client.head(url)
+        proxy = network.proxy_for(url)
+        if proxy is not None and answer.status_code == PROXY_LOGIN_REQUIRED:
+            return login_problem(proxy)
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ConfigError) as error:
+        why = _words(error, url)
+        if isinstance(error, httpx2.ProxyError) and why.startswith(str(PROXY_LOGIN_REQUIRED)):
+            proxy = network.proxy_for(url)
+            return login_problem(proxy) if proxy else why
+        return "; ".join(part for part in (why, _way(network, url), advice(network, why)) if part)
+    return ""
+
+
+def _words(error: Exception, url: str) -> str:
+    """Say why a connection failed; of an unknown host the system's own words hold a number and no name."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, socket.gaierror):
+        cause = cause.__cause__ or cause.__context__
+    if cause is not None:
+        return f"the host name {urlsplit(url).hostname} cannot be resolved"
+    return str(error) or type(error).__name__
+
+
+def _way(network: Network, url: str) -> str:
+    """What connections go through; empty when they are direct."""
+    try:
+        proxy = network.proxy_for(url)
+    except ConfigError as error:
+        return error.hint
+    return f"asked through {proxy}" if proxy else ""
+
+
+def _models_at(name: str, url: str) -> str:
+    """A local server and how many models it has; empty when none answers there."""
+    try:
+        models = asyncio.run(list_models(url, timeout_s=LOCAL_PROBE_S))
+    except ModelError:
+        return ""
+    return f"{name} at {url} ({counted(len(models), 'model')})"
+
+
+def _finding(configuration: Configuration, probe: Probe, problem: str | None) -> Finding:
+    if problem == "":
+        return Finding(probe.name, "ok", "answers")
+    words = f"does not answer: {problem}" if problem else f"does not answer within {PROBE_S:.0f} s"
+    origin = configuration.origin(probe.setting)
+    # An address the user wrote is meant to work; a default may just be out of reach today.
+    if origin == DEFAULT:
+        return Finding(probe.name, "warn", words, "check the network; without one: explorer demo")
+    return Finding(probe.name, "fail", words, f"check the address: {origin}")

@@ -1,0 +1,79 @@
+"""Figures for people: money, tokens, time."""
+
+from collections.abc import Mapping
+
+from explorer.schema.messages import Estimate
+
+THOUSAND = 1_000
+MILLION = 1_000_000
+MINUTE_S = 60
+HOUR_MINUTES = 60
+TENTHS_BELOW_S = 9.95
+
+
+def money(usd: float | None) -> str:
+    """`$0.0123`; `cost unknown` when no price is known."""
+    if usd is None:
+        return "cost unknown"
+    return f"${usd:.4f}" if 0 < usd < 1 else f"${usd:.2f}"
+
+
+def spent(usd: float | None, estimated: Estimate) -> str:
+    """`$0.41, of which $0.12 estimated`; in tokens where nothing of the money is estimated, or its price not known."""
+    if not estimated:
+        return money(usd)
+    part = f"{money(estimated.cost_usd)}" if usd is not None and estimated.cost_usd else ""
+    return f"{money(usd)}, of which {part or tokens(estimated.tokens) + ' tokens'} estimated"
+
+
+def tokens(count: int) -> str:
+    """`950`, `12.3k`, `1.2M`."""
+    if count < THOUSAND:
+        return str(count)
+    return f"{count / THOUSAND:.1f}k" if count < MILLION else f"{count / MILLION:.1f}M"
+
+
+def duration(seconds: float) -> str:
+    """`9s`, `2m05s`, `1h02m`."""
+    whole = max(0, round(seconds))
+    if whole < MINUTE_S:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, MINUTE_S)
+    if minutes < HOUR_MINUTES:
+        return f"{minutes}m{rest:02d}s"
+    return f"{minutes // HOUR_MINUTES}h{minutes % HOUR_MINUTES:02d}m"
+
+
+def short_time(seconds: float) -> str:
+    """The same with a tenth below ten seconds: `0.4s`, `12s`, `2m05s`."""
+    return f"{max(0.0, seconds):.1f}s" if seconds < TENTHS_BELOW_S else duration(seconds)
+
+
+def percent(part: float | None) -> str:
+    """`83 %`; `-` when there is nothing to take a part of."""
+    return "-" if part is None else f"{100 * part:.0f} %"
+
+
+def cached(part: int, whole: int) -> str:
+    """How much of the input came from the provider's cache, ` (83 % from the cache)`; empty when nothing did."""
+    return f" ({percent(part / whole)} from the cache)" if part and whole else ""
+
+
+def cited(verdicts: Mapping[str, int], uncited: int) -> str:
+    """`24 cited sentences (23 supported, 1 unchecked)`: the parts sum to the whole; uncited ones are told apart."""
+    parts = [f"{number} {name.replace('_', ' ')}" for name, number in verdicts.items() if number]
+    whole = counted(sum(verdicts.values()), "cited sentence")
+    more = f", {uncited} uncited" if uncited else ""
+    return f"{whole} ({', '.join(parts)}){more}" if parts else f"{whole}{more}"
+
+
+def size(count: int) -> str:
+    """`950 B`, `12.3 kB`, `1.2 MB`."""
+    if count < THOUSAND:
+        return f"{count} B"
+    return f"{count / THOUSAND:.1f} kB" if count < MILLION else f"{count / MILLION:.1f} MB"
+
+
+def counted(number: int, word: str) -> str:
+    """`1 source`, `3 sources`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

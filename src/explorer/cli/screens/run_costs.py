@@ -1,0 +1,262 @@
+"""What a run used up, for people and for programs: tokens, money, time, and what was waited for."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from explorer.cli.screens.figures import cached, counted, money, percent, short_time, tokens
+from explorer.cli.screens.output import token_counts
+from explorer.cli.screens.plain import one_line
+from explorer.observe.spending.path import Link, longest
+from explorer.observe.spending.tally import AgentShare, Paid, Spending
+
+NAME_COLUMNS = 9
+"""Of the names before the rows of a page's head."""
+LINKS = 5
+"""Of the critical path, in a line."""
+DECIMALS = 3
+"""Decimals of seconds in JSON."""
+SHOWN_NAME = 16
+LEAST_COLUMNS = 30
+WRAPPED = frozenset({"spent", "tokens", "saved", "paid", "slowest", "path", "time", "at once"})
+"""Rows that are wrapped on a narrow page; in the others stands what one may want to copy."""
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table; the least important ones are left out where the page is narrow."""
+
+    name: str
+    cells: Sequence[str]
+    rank: int
+
+    @property
+    def width(self) -> int:
+        """Of its widest cell."""
+        return max(len(self.name), *(len(cell) for cell in self.cells), 0)
+
+
+def head_rows(spending: Spending) -> list[Row]:
+    """The figures of the whole run, a row each."""
+    rows = [("tokens", _tokens(spending.total))]
+    if spending.total.usage.cache_read_tokens or spending.total.usage.cache_write_tokens:
+        rows.append(("saved", _saved(spending.total)))
+    if spending.inherited is not None:
+        paid = spending.inherited.paid
+        words = f"{money(paid.cost_usd)}, {tokens(paid.usage.total_tokens)} tokens of it by {spending.inherited.run}"
+        rows.append(("paid", words))
+    rows += [("slowest", _slowest(spending)), ("path", _path(spending))]
+    return rows
+
+
+def _tokens(paid: Paid) -> str:
+    usage = paid.usage
+    share = cached(usage.cache_read_tokens, usage.input_tokens)
+    return f"{tokens(usage.input_tokens)} in{share}, {tokens(usage.output_tokens)} out"
+
+
+def _saved(paid: Paid) -> str:
+    if paid.saved_usd is None:
+        return "not known: a model that used its cache is not in the price list"
+    if paid.saved_usd < 0:
+        return f"nothing yet: filling the cache cost {money(-paid.saved_usd)} more than reading it saved"
+    return f"{money(paid.saved_usd)} by caching"
+
+
+def _slowest(spending: Spending) -> str:
+    agent = spending.slowest
+    return f"{agent.id}, {short_time(agent.seconds - agent.waited_s)}" if agent else "-"
+
+
+def _path(spending: Spending) -> str:
+    """The longest links of the chain of waiting, in order, and how long the others were together."""
+    links = longest(spending.path, LINKS)
+    words = " → ".join(f"{link.agent} {short_time(link.seconds)}" for link in links)
+    rest_s = spending.seconds - sum(link.seconds for link in links)
+    return f"{words}, and {short_time(rest_s)} in shorter ones" if len(links) < len(spending.path) else words or "-"
+
+
+def head(rows: Sequence[Row], columns: int) -> str:
+    """Rows of a name and words; the words that are figures of ours are wrapped, the others are left as they are."""
+    lines: list[str] = []
+    for name, words in rows:
+        line = one_line(words)
+        wrapped = textwrap.wrap(line, max(LEAST_COLUMNS, columns) - NAME_COLUMNS) if name in WRAPPED else [line]
+        lines += [
+            f"{lead:<{NAME_COLUMNS}}{part}" for lead, part in zip((name, *[""] * len(wrapped)), wrapped, strict=False)
+        ]
+    return "\n".join(lines)
+
+
+def role_table(spending: Spending, columns: int) -> str:
+    """A line a role."""
+    roles = spending.roles
+    return _table(
+        [
+            Column("role", [one_line(role.role, SHOWN_NAME) for role in roles], 0),
+            Column("agents", [str(role.agents) for role in roles], 7),
+            Column("turns", [str(role.paid.turns) for role in roles], 6),
+            *_paid_columns([role.paid for role in roles]),
+            Column("time", [short_time(role.seconds) for role in roles], 5),
+        ],
+        columns,
+    )
+
+
+def _paid_columns(paid: Sequence[Paid]) -> list[Column]:
+    return [
+        Column("in", [tokens(one.usage.input_tokens) for one in paid], 1),
+        Column("cached", [percent(one.cache_share) for one in paid], 4),
+        Column("out", [tokens(one.usage.output_tokens) for one in paid], 2),
+        Column("cost", [money(one.cost_usd).removeprefix("cost ") for one in paid], 3),
+    ]
+
+
+def costs_page(spending: Spending, columns: int) -> str:
+    """All of it: the whole, by role, by agent in tokens and in time, the chain of waiting, the lives of the run."""
+    at_once = "-" if spending.parallelism is None else f"{spending.parallelism:.1f} agents at work on average"
+    rows = [
+        *head_rows(spending),
+        ("spent", f"{money(spending.total.cost_usd)} in {counted(spending.total.turns, 'turn')}"),
+        ("time", f"{short_time(spending.seconds)} in {_lives(spending)}"),
+        ("at once", at_once),
+    ]
+    blocks = [
+        head(rows, columns),
+        "Roles\n" + role_table(spending, columns),
+        "Agents, what they used\n" + _agents_paid(spending.agents, columns),
+        "Agents, what their time went into\n" + _agents_time(spending.agents, columns),
+        "What the run waited for, from start to end\n" + _links(spending.path, columns),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _lives(spending: Spending) -> str:
+    number = len(spending.lives)
+    return (
+        "1 life" if number == 1 else f"{number} lives: {', '.join(short_time(life.seconds) for life in spending.lives)}"
+    )
+
+
+def _agents_paid(agents: Sequence[AgentShare], columns: int) -> str:
+    saved = ["?" if one.paid.saved_usd is None else money(one.paid.saved_usd) for one in agents]
+    return _table(
+        [
+            Column("agent", [one_line(one.id, SHOWN_NAME) for one in agents], 0),
+            Column("turns", [str(one.paid.turns) for one in agents], 6),
+            *_paid_columns([one.paid for one in agents]),
+            Column("saved", saved, 5),
+        ],
+        columns,
+    )
+
+
+def _agents_time(agents: Sequence[AgentShare], columns: int) -> str:
+    return _table(
+        [
+            Column("agent", [one_line(one.id, SHOWN_NAME) for one in agents], 0),
+            Column("all", [short_time(one.seconds) for one in agents], 1),
+            Column("model", [short_time(one.model_s) for one in agents], 2),
+            Column("tools", [short_time(one.tools_s) for one in agents], 2),
+            Column("helpers", [short_time(one.helpers_s) for one in agents], 3),
+            Column("waiting", [short_time(one.waited_s) for one in agents], 4),
+        ],
+        columns,
+    )
+
+
+def _links(links: Sequence[Link], columns: int) -> str:
+    return _table(
+        [
+            Column("agent", [one_line(link.agent, SHOWN_NAME) for link in links], 0),
+            Column("from", [short_time(link.start_s) for link in links], 3),
+            Column("all", [short_time(link.seconds) for link in links], 1),
+            Column("model", [short_time(link.model_s) for link in links], 2),
+            Column("tools", [short_time(link.tools_s) for link in links], 2),
+            Column("other", [short_time(link.other_s) for link in links], 4),
+        ],
+        columns,
+    )
+
+
+def _table(columns: Sequence[Column], width: int) -> str:
+    """Names to the left, figures to the right, as many columns as there is room for."""
+    if not columns[0].cells:
+        return "  none"
+    kept = list(columns)
+    while sum(column.width + 2 for column in kept) > width and len(kept) > 2:  # noqa: PLR2004 - a name and a figure
+        kept.remove(max(kept, key=lambda column: column.rank))
+    first, *rest = kept
+    rows = zip([first.name, *first.cells], *([column.name, *column.cells] for column in rest), strict=True)
+    lines: list[str] = []
+    for name, *figures in rows:
+        cells = [f"{figure:>{column.width}}" for figure, column in zip(figures, rest, strict=True)]
+        lines.append("  " + "  ".join([f"{name:<{first.width}}", *cells]))
+    return "\n".join(lines)
+
+
+def spending_facts(spending: Spending) -> dict[str, object]:
+    """All of it for programs. Seconds are those in which a process worked on the run."""
+    inherited, slowest = spending.inherited, spending.slowest
+    parallelism = spending.parallelism
+    return {
+        **_paid_facts(spending.total),
+        "seconds": round(spending.seconds, DECIMALS),
+        "parallelism": None if parallelism is None else round(parallelism, DECIMALS),
+        "by_role": [
+            {
+                "role": role.role,
+                "agents": role.agents,
+                **_paid_facts(role.paid),
+                "seconds": round(role.seconds, DECIMALS),
+            }
+            for role in spending.roles
+        ],
+        "by_agent": [_agent_facts(agent) for agent in spending.agents],
+        "slowest_agent": {"id": slowest.id, **_times(slowest)} if slowest else None,
+        "critical_path": [_link_facts(link) for link in spending.path],
+        "lives": [
+            {"start": life.start.isoformat(), "end": life.end.isoformat(), "seconds": round(life.seconds, DECIMALS)}
+            for life in spending.lives
+        ],
+        "inherited": None
+        if inherited is None
+        else {"run_id": inherited.run, "records": inherited.records, **_paid_facts(inherited.paid)},
+    }
+
+
+def _paid_facts(paid: Paid) -> dict[str, object]:
+    share = paid.cache_share
+    return {
+        "turns": paid.turns,
+        "tokens": token_counts(paid.usage),
+        "cache_share": None if share is None else round(share, 4),
+        "cost_usd": paid.cost_usd,
+        "saved_usd": paid.saved_usd,
+    }
+
+
+def _agent_facts(agent: AgentShare) -> dict[str, object]:
+    return {"id": agent.id, "role": agent.role, **_paid_facts(agent.paid), **_times(agent)}
+
+
+def _times(agent: AgentShare) -> dict[str, float]:
+    return {
+        "seconds": round(agent.seconds, DECIMALS),
+        "model_s": round(agent.model_s, DECIMALS),
+        "tools_s": round(agent.tools_s, DECIMALS),
+        "helpers_s": round(agent.helpers_s, DECIMALS),
+        "waited_s": round(agent.waited_s, DECIMALS),
+    }
+
+
+def _link_facts(link: Link) -> dict[str, object]:
+    return {
+        "agent": link.agent,
+        "start_s": round(link.start_s, DECIMALS),
+        "seconds": round(link.seconds, DECIMALS),
+        "model_s": round(link.model_s, DECIMALS),
+        "tools_s": round(link.tools_s, DECIMALS),
+        "other_s": round(link.other_s, DECIMALS),
+    }

@@ -1,0 +1,93 @@
+"""What there is to say about a run's past: figures by agent and role, its timeline, all of it for programs."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from explorer.cli.screens.output import token_counts
+from explorer.cli.screens.report_page import REPORT
+from explorer.cli.screens.run_costs import spending_facts
+from explorer.cli.screens.run_view import AgentView, RunView, session_facts
+from explorer.observe.provenance import origins
+from explorer.observe.spending.tally import spending_of
+from explorer.schema.events import ENGINE, Record, RunFinished
+from explorer.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class TimelineEvent:
+    """One record in the order of things."""
+
+    seq: int
+    at: datetime
+    words: str
+
+    def facts(self) -> dict[str, object]:
+        """For programs."""
+        return {"seq": self.seq, "at": self.at.isoformat(), "words": self.words}
+
+
+def named(record: Record) -> str:
+    """A record without news for people, by its kind."""
+    event = record.event
+    return event.type.replace("_", " ") if event.agent == ENGINE else f"{event.agent}  {event.type.replace('_', ' ')}"
+
+
+def timeline_page(events: Sequence[TimelineEvent]) -> str:
+    """One line each: number, time, what happened."""
+    width = len(str(events[-1].seq)) if events else 1
+    return "\n".join(f"{event.seq:>{width}} {event.at.astimezone():%H:%M:%S} {event.words}" for event in events)
+
+
+def run_facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[str, object]:
+    """Everything, for programs."""
+    spending = spending_of(records)
+    seconds = {agent.id: agent.seconds for agent in spending.agents}
+    path = folder / REPORT
+    return {
+        "run_id": folder.name,
+        "folder": str(folder.resolve()),
+        "question": view.question,
+        "status": view.status,
+        "reason": view.reason,
+        "started": view.started.isoformat() if view.started else None,
+        "cost_usd": view.cost_usd,
+        "estimated": view.estimated.model_dump(),
+        "tokens": token_counts(view.usage),
+        "steps": view.steps,
+        "models": view.models,
+        "session": session_facts(view),
+        "agents": [_agent_facts(agent, seconds.get(agent.id, 0.0)) for agent in view.agents.values()],
+        "slowest_agent": spending.slowest.id if spending.slowest else None,
+        "tokens_by_role": {role.role: role.paid.usage.total_tokens for role in spending.roles},
+        "spending": spending_facts(spending),
+        "failed_attempts": view.failed_attempts,
+        "outages": [
+            {"model": one.model, "since": one.since.isoformat(), "waits_s": one.waits_s}
+            for one in view.outages.values()
+        ],
+        "orders": [asdict(order) for order in view.orders],
+        "files": [file.model_dump(mode="json") for file in view.files.values()],
+        "origins": [origin.model_dump(mode="json") for origin in origins(records, Workspace(folder))],
+        "sources": [source.model_dump(mode="json") for source in view.sources.values()],
+        "report": str(path) if path.is_file() else None,
+        "records": len(records),
+        "endings": [record.at.isoformat() for record in records if isinstance(record.event, RunFinished)],
+    }
+
+
+def _agent_facts(agent: AgentView, seconds: float) -> dict[str, object]:
+    return {
+        "id": agent.id,
+        "role": agent.role,
+        "parent": agent.parent,
+        "status": agent.status,
+        "reason": agent.reason,
+        "task": agent.task,
+        "steps": agent.steps,
+        "max_steps": agent.max_steps,
+        "tokens": token_counts(agent.usage),
+        "cost_usd": agent.cost_usd,
+        "seconds": round(seconds, 3),
+    }

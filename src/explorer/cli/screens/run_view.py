@@ -1,0 +1,271 @@
+"""A run as people see it: a pure fold over its records."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from explorer.cli.screens.outages import Outage, outage_words
+from explorer.cli.screens.wording import doing
+from explorer.journal.billed import Unanswered, reserved
+from explorer.schema.events import (
+    AgentContinued,
+    AgentFinished,
+    AgentStarted,
+    AnyEvent,
+    CitationsJudged,
+    Record,
+    RequestSent,
+    RoleLoaded,
+    RunFinished,
+    RunForked,
+    RunStarted,
+    SessionConfigured,
+    Source,
+    SourceRecorded,
+    Steered,
+    StopAsked,
+    ToolFinished,
+    ToolStarted,
+    TurnFailed,
+    TurnTaken,
+    WrittenFile,
+)
+from explorer.schema.messages import Estimate, ToolCall, Usage
+
+WORKING = "working"
+RUNNING = "running"
+
+
+@dataclass
+class AgentView:
+    """One agent."""
+
+    id: str
+    role: str
+    parent: str
+    task: str
+    max_steps: int
+    status: str = WORKING
+    """`working`, or how it ended."""
+    reason: str = ""
+    doing: str = "thinking"
+    """What it does now, in a few words."""
+    steps: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+    """None when a turn's price is not known."""
+    open_calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
+    """The calls of its last turn that are not answered, by the engine's key."""
+
+
+@dataclass(frozen=True)
+class AppliedOrder:
+    """What another process asked of the run, and where in the journal it took effect."""
+
+    seq: int
+    kind: str
+    """`steer` or `stop`."""
+    text: str
+
+
+@dataclass
+class RunView:
+    """The state of a run after the records seen so far. Only `apply` changes it."""
+
+    run_id: str = ""
+    question: str = ""
+    started: datetime | None = None
+    last: datetime | None = None
+    """When the latest record was made."""
+    seq: int = 0
+    status: str = RUNNING
+    """`running`, or how the run ended."""
+    reason: str = ""
+    answer: str = ""
+    """The words that answered its latest follow-up, where it ended with such."""
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+    estimated: Estimate = field(default_factory=Estimate)
+    """What of usage and cost is estimated."""
+    unanswered: Unanswered = field(default_factory=Unanswered)
+    """Which requests are under way; they count once they are known to have brought nothing."""
+    agents: dict[str, AgentView] = field(default_factory=dict[str, AgentView])
+    files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
+    """By path, the latest written last."""
+    sources: dict[str, Source] = field(default_factory=dict[str, Source])
+    models: dict[str, str] = field(default_factory=dict[str, str])
+    """By role."""
+    session: SessionConfigured | None = None
+    """What the latest session works with; None before the first, and in journals of older versions."""
+    failed_attempts: int = 0
+    """Requests to a model that brought no turn."""
+    orders: list[AppliedOrder] = field(default_factory=list[AppliedOrder])
+    outages: dict[str, Outage] = field(default_factory=dict[str, Outage])
+    """By model, those that the run waits for now."""
+    cut: set[str] = field(default_factory=set[str])
+    """Models whose server was seen to read only part of what it was sent."""
+
+    def apply(self, record: Record) -> None:
+        """Fold one record in; one that was seen before changes nothing."""
+        if record.seq <= self.seq:
+            return
+        self.seq, self.last = record.seq, record.at
+        event = record.event
+        for sent in self.unanswered.apply(event):
+            self._lose(sent)
+        match event:
+            case RunStarted():
+                self.run_id, self.question, self.started = event.run_id, event.question, record.at
+            case RunFinished():
+                self.status, self.reason, self.answer = event.status.value, event.reason, event.answer
+            case RunForked():
+                self.run_id = event.run_id
+            case AgentStarted():
+                self._start(event)
+            case _:
+                self._keep(event, record.seq)
+                self._apply_to_agent(event)
+
+    def _keep(self, event: AnyEvent, seq: int) -> None:
+        match event:
+            case RoleLoaded():
+                self.models[event.role] = event.model
+            case SessionConfigured():
+                self.session = event
+                self.outages.clear()
+                self.models |= {role: event.models[role].model for role in self.models if role in event.models}
+            case SourceRecorded():
+                self.sources[event.source.id] = event.source
+            case CitationsJudged():
+                self.usage += event.usage
+                self.cost_usd = _sum(self.cost_usd, event.cost_usd)
+                self.estimated += event.estimated or Estimate()
+            case StopAsked():
+                self.orders.append(AppliedOrder(seq, "stop", event.reason))
+            case Steered() if event.order:
+                self.orders.append(AppliedOrder(seq, "steer", event.text))
+            case _:
+                pass
+
+    def outage_met(self, event: TurnFailed) -> Outage | None:
+        """Return the outage that a failed attempt met; None for a failure of that attempt alone."""
+        if event.waiting_since is None:
+            return None
+        agent = self.agents.get(event.agent)
+        model = self.models.get(agent.role, "") if agent is not None else ""
+        next_try = None
+        if event.waits_s is not None and self.last is not None:
+            next_try = self.last + timedelta(seconds=event.waits_s)
+        return Outage(model or "the model", event.waiting_since, event.waits_s, next_try)
+
+    def call(self, key: str) -> ToolCall | None:
+        """An unanswered call, by the engine's key."""
+        for agent in self.agents.values():
+            if key in agent.open_calls:
+                return agent.open_calls[key]
+        return None
+
+    def children(self, parent: str) -> list[AgentView]:
+        """The agents that one started, in order; those without a parent for an empty name."""
+        return [agent for agent in self.agents.values() if agent.parent == parent]
+
+    @property
+    def steps(self) -> int:
+        """Turns of all agents."""
+        return sum(agent.steps for agent in self.agents.values())
+
+    def _start(self, event: AgentStarted) -> None:
+        self.status, self.reason, self.answer = RUNNING, "", ""
+        self.agents[event.agent] = AgentView(
+            id=event.agent, role=event.role, parent=event.parent, task=event.task, max_steps=event.max_steps
+        )
+
+    def _apply_to_agent(self, event: AnyEvent) -> None:
+        agent = self.agents.get(event.agent)
+        if agent is None:
+            return
+        match event:
+            case AgentContinued():
+                self.status, self.reason, self.answer = RUNNING, "", ""
+                agent.status, agent.reason, agent.doing = WORKING, "", "thinking"
+                agent.max_steps = agent.steps + event.max_steps
+            case TurnTaken():
+                self._take(agent, event)
+            case TurnFailed():
+                self._fail(agent, event)
+            case ToolStarted():
+                agent.doing = _doing(agent)
+            case ToolFinished():
+                self._finish_call(agent, event)
+            case AgentFinished():
+                agent.status, agent.reason, agent.doing = event.status.value, event.reason, ""
+                agent.open_calls = {}
+            case _:
+                pass
+
+    def _fail(self, agent: AgentView, event: TurnFailed) -> None:
+        self.failed_attempts += 1
+        outage = self.outage_met(event)
+        if outage is not None:
+            self.outages[outage.model] = outage
+            agent.doing = outage_words(outage)
+            return
+        wait = f", again in {event.waits_s:.0f} s" if event.waits_s is not None else ""
+        doing = "failed" if event.waits_s is None else "waiting"
+        agent.doing = f"{doing}: {event.fault.replace('_', ' ')}{wait}"
+
+    def _take(self, agent: AgentView, event: TurnTaken) -> None:
+        turn = event.turn
+        if turn.cut_from_tokens:
+            self.cut.add(turn.model)
+        if turn.is_estimated:
+            self.estimated += Estimate(tokens=turn.usage.total_tokens, cost_usd=turn.cost_usd or 0.0)
+        self.outages.pop(self.models.get(agent.role, ""), None)
+        agent.steps += 1
+        agent.usage += turn.usage
+        self.usage += turn.usage
+        agent.cost_usd = _sum(agent.cost_usd, turn.cost_usd)
+        self.cost_usd = _sum(self.cost_usd, turn.cost_usd)
+        # The engine's keys: `<agent>.t<turn>.<index>`, both counted from 1.
+        agent.open_calls = {f"{agent.id}.t{agent.steps}.{i}": call for i, call in enumerate(turn.calls, 1)}
+        agent.doing = _doing(agent)
+
+    def _lose(self, sent: RequestSent) -> None:
+        """Count a request that brought nothing."""
+        usage = reserved(sent)
+        self.usage += usage
+        self.cost_usd = _sum(self.cost_usd, sent.cost_usd)
+        self.estimated += Estimate(tokens=usage.total_tokens, cost_usd=sent.cost_usd)
+        if sent.agent in self.agents:
+            agent = self.agents[sent.agent]
+            agent.usage += usage
+            agent.cost_usd = _sum(agent.cost_usd, sent.cost_usd)
+
+    def _finish_call(self, agent: AgentView, event: ToolFinished) -> None:
+        agent.open_calls.pop(event.call, None)
+        agent.doing = _doing(agent)
+        for file in event.files:
+            # Out and in again, so that the latest stands last.
+            self.files.pop(file.path, None)
+            self.files[file.path] = file
+        for path in event.removed:
+            self.files.pop(path, None)
+
+
+def session_facts(view: RunView) -> dict[str, object] | None:
+    """What the latest session works with, for programs."""
+    return view.session.model_dump(mode="json", exclude={"type", "agent"}) if view.session is not None else None
+
+
+def _sum(total: float | None, cost: float | None) -> float | None:
+    return None if total is None or cost is None else total + cost
+
+
+def _doing(agent: AgentView) -> str:
+    calls = list(agent.open_calls.values())
+    if not calls:
+        return "thinking"
+    helpers = [call for call in calls if call.name == "call_agent"]
+    if len(helpers) > 1:
+        return f"waiting for {len(helpers)} helpers"
+    more = f" (+{len(calls) - 1} more)" if len(calls) > 1 else ""
+    return doing(calls[0]) + more

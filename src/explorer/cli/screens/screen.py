@@ -1,0 +1,176 @@
+"""What people see of a run while it works: nothing, or one line per event. The live view is in `live.py`."""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Protocol
+
+from explorer.cli.screens.cut_line import cut_line
+from explorer.cli.screens.figures import counted
+from explorer.cli.screens.outages import outage_words
+from explorer.cli.screens.plain import one_line
+from explorer.cli.screens.run_view import RunView
+from explorer.cli.screens.session_lines import models_words, session_lines
+from explorer.cli.screens.wording import asked, outcome
+from explorer.schema.events import (
+    AgentContinued,
+    AgentFinished,
+    AgentStarted,
+    NoteAdded,
+    PathMoved,
+    Record,
+    Repaired,
+    RunFinished,
+    RunForked,
+    RunStarted,
+    SandboxChosen,
+    SessionConfigured,
+    Steered,
+    StopAsked,
+    ToolFinished,
+    TurnFailed,
+    TurnTaken,
+)
+
+TASK_CHARS = 100
+CLOCK = "%H:%M:%S"
+
+
+class Screen(Protocol):
+    """Shows a run."""
+
+    def shown(self, view: RunView) -> AbstractContextManager[object]:
+        """While inside, the run is shown."""
+        ...
+
+    def observe(self, record: Record, view: RunView) -> None:
+        """A record became durable; `view` is the state just before it."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Tell people something beside the events."""
+        ...
+
+    async def keep_fresh(self) -> None:
+        """Run beside the work until cancelled."""
+        ...
+
+
+def say(text: str) -> None:
+    """Write a line to stderr. A reader that went away must not end a run."""
+    with suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
+
+
+class Quiet:
+    """Shows nothing."""
+
+    def shown(self, view: RunView) -> AbstractContextManager[object]:  # noqa: ARG002
+        """Nothing is shown."""
+        return nullcontext()
+
+    def observe(self, record: Record, view: RunView) -> None:
+        """Stay silent."""
+
+    def say(self, text: str) -> None:
+        """Stay silent."""
+
+    async def keep_fresh(self) -> None:
+        """Nothing to refresh."""
+
+
+class Lines(Quiet):
+    """One line per event: for logs, pipes and dumb terminals."""
+
+    def __init__(self, write: Callable[[str], None] = say) -> None:
+        self._write = write
+        # The line of a run's start waits for the next record: what the session works with is said before it.
+        self._start = ""
+
+    def observe(self, record: Record, view: RunView) -> None:
+        """Write the event's line, if it has one."""
+        line = line_of(record, view)
+        stamped = f"{record.at.astimezone().strftime(CLOCK)} {line}" if line else ""
+        if isinstance(record.event, RunStarted):
+            self._start = stamped
+            return
+        start, self._start = self._start, ""
+        said = [start, stamped]
+        if isinstance(record.event, SessionConfigured):
+            said = [*session_lines(record.event), start]
+        for words in filter(None, said):
+            self._write(words)
+
+    def say(self, text: str) -> None:
+        """Write it as a line of its own."""
+        self._write(text)
+
+
+def line_of(record: Record, view: RunView) -> str:
+    """An event in one line; empty for those that tell people nothing."""
+    event = record.event
+    line = ""
+    match event:
+        case AgentStarted() | AgentContinued():
+            line = f"{event.agent}  task: {one_line(event.task, TASK_CHARS)}"
+        case ToolFinished():
+            line = _tool_line(event, view)
+        case TurnFailed():
+            line = _failed_turn_line(event, view)
+        case AgentFinished():
+            reason = f" ({one_line(event.reason, TASK_CHARS)})" if event.reason else ""
+            line = f"{event.agent}  {event.status.value}{reason}: {one_line(event.summary, TASK_CHARS)}"
+        case TurnTaken():
+            line = cut_line(event, view)
+        case RunStarted() | SessionConfigured() | RunFinished() | RunForked() | Repaired():
+            line = _line_of_run(event)
+        case NoteAdded() | Steered() | StopAsked() | SandboxChosen() | PathMoved():
+            line = _line_of_words(event)
+        case _:
+            pass
+    return line
+
+
+def _tool_line(event: ToolFinished, view: RunView) -> str:
+    # A helper's end has a line already.
+    if event.name == "call_agent" and event.success:
+        return ""
+    call = view.call(event.call)
+    return f"{event.agent}  {asked(call) if call else event.name} → {outcome(event)}"
+
+
+def _failed_turn_line(event: TurnFailed, view: RunView) -> str:
+    outage = view.outage_met(event)
+    if outage is not None:
+        return f"{event.agent}  {outage_words(outage)}: {one_line(event.message, TASK_CHARS)}"
+    wait = f"; again in {event.waits_s:.1f} s" if event.waits_s is not None else "; no further attempt"
+    fault = event.fault.replace("_", " ")
+    return f"{event.agent}  attempt {event.attempt}: {fault}: {one_line(event.message, TASK_CHARS)}{wait}"
+
+
+def _line_of_run(event: RunStarted | SessionConfigured | RunFinished | RunForked | Repaired) -> str:
+    match event:
+        case RunStarted():
+            return f"run {event.run_id} started"
+        case SessionConfigured():
+            return f"session with {models_words(event.models)}"
+        case RunFinished():
+            return f"run {event.status.value}" + (f": {one_line(event.reason, TASK_CHARS)}" if event.reason else "")
+        case RunForked():
+            return f"run {event.run_id} forked from {event.of} at record {event.shared}"
+        case Repaired():
+            return f"journal repaired: {counted(event.cut_bytes, 'byte')} of a torn tail set aside"
+
+
+def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen | PathMoved) -> str:
+    match event:
+        case NoteAdded():
+            return f"{event.agent}  note: {one_line(event.text, TASK_CHARS)}"
+        case Steered():
+            return f"{event.agent}  from you: {one_line(event.text, TASK_CHARS)}"
+        case SandboxChosen():
+            return f"shell  {one_line(event.why, TASK_CHARS)}"
+        case PathMoved():
+            return f"moved {event.path} to {event.to}: it stood in the report's way"
+        case StopAsked():
+            return f"asked to write up and stop: {one_line(event.reason, TASK_CHARS)}"

@@ -1,0 +1,160 @@
+"""What a session works with, for people: the first lines of every run, and a page with all reasons."""
+
+import math
+import textwrap
+from collections.abc import Callable, Mapping
+
+from explorer.agents.report_reserve import ReportReserve, enough, held_back
+from explorer.cli.screens.figures import counted, duration, money
+from explorer.cli.screens.plain import one_line
+from explorer.schema.events import LimitInUse, ModelInUse, SessionConfigured
+from explorer.schema.limits import Limits
+
+OFFLINE = "offline"
+"""As the record has the stand-in for a model; not taken from the adapters, which are slow to import."""
+WIDTH = 80
+MANY_ROLES = 2
+"""More of them with one model are called the others."""
+NO_MODEL = "offline mode is not a language model: it plans by rules and quotes sources"
+DEFAULT = "default"
+FORMS: Mapping[str, Callable[[float], str]] = {
+    "max_steps": lambda value: f"{value:,.0f} steps",
+    "max_tool_calls": lambda value: f"{value:,.0f} tool calls",
+    "max_time_s": duration,
+    "max_outage_s": lambda value: f"outages of {duration(value)}",
+    "max_agents": lambda value: counted(int(value), "helper"),
+}
+"""How limits besides those of money and tokens are said, by name."""
+ALWAYS = frozenset({"max_steps", "max_time_s"})
+"""Those that are said also where they are the default."""
+
+
+def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
+    """Models and why; then search, shell and limits: a line each where they fit, wrapped where they do not."""
+    words = [f"model {models_words(session.models)}: {_whys(session.models)}"]
+    if any(in_use.model == OFFLINE for in_use in session.models.values()):
+        words.append(NO_MODEL)
+    changed = _changes(session.models)
+    if changed:
+        words.append(changed)
+    parts = [f"search {', '.join(session.search) or 'none'}"]
+    parts += [f"pages read through {session.reader}"] * bool(session.reader)
+    parts.append(f"shell {session.shell or 'none'}")
+    words.append(", ".join([*parts, *limit_words(session.limits)]))
+    values = {name: limit.value for name, limit in session.limits.items() if name in Limits.model_fields}
+    reserve = ReportReserve(session.report_tokens, session.report_cost_usd)
+    words += tight_limit_words(Limits.model_validate(values), reserve)
+    return [line for paragraph in words for line in _wrapped(paragraph, width)]
+
+
+def session_page(session: SessionConfigured) -> str:
+    """Everything with its reason, a line each."""
+    rows = [
+        *((role, in_use.model, _reason(in_use)) for role, in_use in session.models.items()),
+        ("search", ", ".join(session.search) or "none", session.search_why),
+        *([("reader", session.reader, session.reader_why)] if session.reader else []),
+        ("shell", session.shell or "none", session.shell_why),
+        *(
+            (name.replace("_", " "), "none" if limit.value is None else f"{limit.value:,}", limit.origin)
+            for name, limit in session.limits.items()
+        ),
+    ]
+    titles, values = (max(len(row[place]) for row in rows) for place in (0, 1))
+    return "\n".join(f"  {title:<{titles}}  {value:<{values}}  {one_line(why)}" for title, value, why in rows)
+
+
+def _reason(in_use: ModelInUse) -> str:
+    parts = [
+        in_use.why,
+        f"effort {in_use.effort}" * bool(in_use.effort),
+        f"before: {in_use.before}" * bool(in_use.before),
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def _wrapped(words: str, width: int) -> list[str]:
+    return textwrap.wrap(one_line(words), width, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def models_words(models: Mapping[str, ModelInUse]) -> str:
+    """`claude-opus-5-5 (orchestrator), claude-sonnet-5-5 (others)`."""
+    roles: dict[str, list[str]] = {}
+    for role, in_use in models.items():
+        effort = f" at {in_use.effort} effort" if in_use.effort else ""
+        roles.setdefault(f"{in_use.model}{effort}", []).append(role)
+    if len(roles) == 1:
+        return f"{_short(next(iter(roles)))} for all roles"
+    others = max(roles, key=lambda model: len(roles[model]))
+    named = [
+        (model, "others" if model == others and len(names) > MANY_ROLES else ", ".join(names))
+        for model, names in roles.items()
+    ]
+    named.sort(key=lambda pair: pair[1] == "others")
+    return ", ".join(f"{_short(model)} ({who})" for model, who in named)
+
+
+def _short(model: str) -> str:
+    """Without the provider where the name itself says it."""
+    _, _, name = model.partition(":")
+    return name if name.startswith(("claude-", "gpt-")) else model
+
+
+def _whys(models: Mapping[str, ModelInUse]) -> str:
+    return "; ".join(dict.fromkeys(in_use.why for in_use in models.values()))
+
+
+def _changes(models: Mapping[str, ModelInUse]) -> str:
+    """What this session does with another model than the one before."""
+    before = {in_use.before for in_use in models.values() if in_use.before}
+    if before == {OFFLINE}:
+        return "this run began offline, without a language model; it continues with the model above"
+    named = {_short(name) for name in before}
+    return f"until now the model was {', '.join(sorted(named))}" if named else ""
+
+
+def limit_words(limits: Mapping[str, LimitInUse]) -> list[str]:
+    """`max $5.00 (default)`, `300 steps`, `1h00m`: those of money, steps and time, and others that were set."""
+    words = [_cost_words(limits)]
+    for name, form in FORMS.items():
+        limit = limits.get(name)
+        if limit is not None and limit.value is not None and (name in ALWAYS or _origin(limit)):
+            words.append(form(limit.value) + _origin(limit))
+    return words
+
+
+def _cost_words(limits: Mapping[str, LimitInUse]) -> str:
+    usd, tokens = limits.get("max_cost_usd"), limits.get("max_tokens")
+    parts = [f"{money(usd.value)} ({_short_origin(usd)})"] if usd is not None and usd.value is not None else []
+    if tokens is not None and tokens.value is not None:
+        parts.append(f"{tokens.value:,} tokens ({_short_origin(tokens)})")
+    return f"max {', '.join(parts)}" if parts else "no cost limit"
+
+
+def tight_limit_words(limits: Limits, reserve: ReportReserve) -> list[str]:
+    """For each limit that cannot hold back what a report can take: what is held back, and which limit is enough."""
+    found: list[str] = []
+    usd, tokens = limits.max_cost_usd, limits.max_tokens
+    if usd is not None and usd < (least := enough(reserve.cost_usd)):
+        held, needed = money(held_back(usd, reserve.cost_usd)), money(reserve.cost_usd)
+        # Rounded up to a cent, and not because of what floats lose.
+        found.append(_tight_words(money(usd), held, needed, f"--max-cost {math.ceil(least * 100 - 1e-6) / 100:.2f}"))
+    if tokens is not None and tokens < (least := enough(reserve.tokens)):
+        held, needed = f"{held_back(tokens, reserve.tokens):,.0f}", f"{reserve.tokens:,}"
+        found.append(_tight_words(f"{tokens:,} tokens", held, needed, f"--max-tokens {least:.0f}"))
+    return found
+
+
+def _tight_words(limit: str, held: str, needed: str, flag: str) -> str:
+    return (
+        f"max {limit} holds back {held} for the report, which can take {needed} with these models: it may have to be "
+        f"short; {flag} is enough for a whole one"
+    )
+
+
+def _origin(limit: LimitInUse) -> str:
+    return "" if limit.origin.startswith(DEFAULT) else f" ({_short_origin(limit)})"
+
+
+def _short_origin(limit: LimitInUse) -> str:
+    """`default: the price is not known` as `default`; `flag --max-cost` as `--max-cost`."""
+    return limit.origin.partition(":")[0].removeprefix("flag ").removeprefix("environment ")

@@ -1,0 +1,1 @@
+"""From flags, environment and files to one frozen `Settings`."""

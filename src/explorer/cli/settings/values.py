@@ -1,0 +1,96 @@
+"""Every setting with its value and where it comes from, as people are shown it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+from explorer.cli.settings.forms import Setting
+from explorer.cli.settings.table import MODEL_VARIABLE, MODELS_KEY, TABLE
+from explorer.schema.network import CA_DIR, CA_FILE, NO_PROXY, Network
+from explorer.schema.settings import Settings
+
+DEFAULT = "default"
+BY_MODEL = "auto"
+"""The value of a limit whose default depends on the models of a run."""
+URL_PASSWORD = re.compile(r"//[^/@]*@")
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A value as it was written, and where."""
+
+    text: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """A resolved setting, for people; a secret is only `set` or `not set`."""
+
+    name: str
+    """Its place in `Settings`."""
+    variable: str
+    value: object
+    origin: str
+    help: str
+    key: str = ""
+    """Its name in a configuration file; empty for a key, which must not stand in one."""
+
+
+def values_of(settings: Settings, found: Mapping[str, Raw], models: Mapping[str, Raw]) -> tuple[Value, ...]:
+    """Return every setting with its value and origin; keys only as `set` or `not set`."""
+    public = settings.public()
+    rows = [
+        Value(setting.name, setting.variable, _shown(setting, settings, public), origin, setting.help, setting.key)
+        for setting in TABLE
+        for origin in [found[setting.name].origin if setting.name in found else DEFAULT]
+    ]
+    rows = [_reader(row, settings) if row.name == "services.reader_url" else row for row in rows]
+    rows += [
+        Value(
+            f"role_models.{role}",
+            f"{MODEL_VARIABLE}{role.upper()}",
+            raw.text,
+            raw.origin,
+            f"Model of {role}",
+            f"{MODELS_KEY}.{role}",
+        )
+        for role, raw in sorted(models.items())
+    ]
+    return (*rows, *_network_values(settings.network))
+
+
+def _network_values(network: Network) -> tuple[Value, ...]:
+    """Return what the environment says about the network; no row for what it does not say."""
+    rows = [
+        (f"network.{name}", proxy.variable, URL_PASSWORD.sub("//***@", proxy.url.get_secret_value()), words)
+        for name, proxy, words in (
+            ("http_proxy", network.http_proxy, "Proxy for http:// addresses"),
+            ("https_proxy", network.https_proxy, "Proxy for https:// addresses"),
+        )
+        if proxy is not None
+    ]
+    if network.no_proxy:
+        rows.append(("network.no_proxy", NO_PROXY[-1], ",".join(network.no_proxy), "Hosts that need no proxy"))
+    if network.ca_file:
+        rows.append(("network.ca_file", CA_FILE, network.ca_file, "Certificate authorities to trust"))
+    if network.ca_dir:
+        rows.append(("network.ca_dir", CA_DIR, network.ca_dir, "Folder of certificate authorities to trust"))
+    return tuple(Value(name, variable, value, "environment", words) for name, variable, value, words in rows)
+
+
+def _reader(row: Value, settings: Settings) -> Value:
+    """Show the reader that a key alone brings, and that it is the key which brings it."""
+    is_brought = not row.value and settings.reader_address
+    return replace(row, value=settings.reader_address, origin="JINA_API_KEY is set") if is_brought else row
+
+
+def _shown(setting: Setting, settings: Settings, public: Mapping[str, object]) -> object:
+    group, _, leaf = setting.name.rpartition(".")
+    if setting.is_secret:
+        return "set" if getattr(settings.secrets, leaf).get_secret_value() else "not set"
+    table = cast("Mapping[str, object]", public[group]) if group else public
+    # A limit that is not set depends on the models.
+    value = table.get(leaf, BY_MODEL)
+    return URL_PASSWORD.sub("//***@", value) if isinstance(value, str) else value

@@ -1,0 +1,1 @@
+"""From bytes to text, and a searchable index of a folder."""

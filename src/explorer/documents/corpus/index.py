@@ -1,0 +1,154 @@
+"""A folder of the user's, searchable: indexed when it is first asked for, read anew where it changed."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from filelock import AsyncFileLock, Timeout
+
+from explorer.documents.corpus.database import Database, StoredDocument
+from explorer.documents.corpus.folder import Bounds, Skipped, readable
+from explorer.documents.corpus.ranking import Catalogue
+from explorer.documents.corpus.reading import DocumentParser
+from explorer.documents.corpus.refreshing import Progress, Refresher
+from explorer.documents.corpus.results import CorpusHits, document_at, find
+from explorer.documents.corpus.schema import DamagedIndexError
+from explorer.documents.corpus.words import understood
+from explorer.schema.errors import ConfigError, RefusedCallError, ToolError
+
+WAIT_S = 60.0
+"""For another process that indexes the same folder; after that both do, which is slower and no harm."""
+INDEX_FOLDER = ".corpus"
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What the index of a folder holds, and what was left out."""
+
+    name: str
+    """The folder's."""
+    documents: int
+    skipped: Skipped = field(default_factory=Skipped)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a corpus may be told besides its folder."""
+
+    excluded: Collection[Path] = ()
+    """Folders in it that are left out: explorer's own."""
+    on_progress: Callable[[Progress], None] = lambda _progress: None
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+def index_path(workspace: Path, folder: Path) -> Path:
+    """Where the index of a folder is kept."""
+    digest = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()
+    return workspace / INDEX_FOLDER / f"{digest[:32]}.sqlite"
+
+
+def checked_folder(folder: Path) -> Path:
+    """A folder to search, as an absolute path without links.
+
+    Raises:
+        ConfigError: There is no such folder, or it may not be read.
+    """
+    try:
+        resolved = folder.expanduser().resolve(strict=True)
+        next(resolved.iterdir(), None)
+    except OSError as error:
+        raise ConfigError(
+            f"the folder {folder} cannot be searched: {error.strerror}", hint="give a folder of yours: --corpus DIR"
+        ) from error
+    return resolved
+
+
+class Corpus:
+    """One folder and its index; opened once a run, with `async with`, and indexed when it is first asked."""
+
+    def __init__(self, folder: Path, index: Path, parser: DocumentParser, options: Options | None = None) -> None:
+        chosen = options or Options()
+        resolved = checked_folder(folder)
+        self._name = readable(resolved.name)
+        self._index = index
+        self._database = Database(index)
+        excluded = frozenset(path.resolve() for path in chosen.excluded)
+        self._refresher = Refresher(resolved, self._database, parser, excluded, chosen.bounds, chosen.on_progress)
+        self._turn = asyncio.Lock()
+        self._catalogue: Catalogue | None = None
+        self._skipped = Skipped()
+
+    async def __aenter__(self) -> Self:
+        """Nothing is read yet."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the index."""
+        await asyncio.to_thread(self._database.close)
+
+    async def overview(self) -> Overview:
+        """How many documents there are, once the folder is indexed.
+
+        Raises:
+            ToolError: The disk is in the way.
+        """
+        return await self._with_index(lambda catalogue: Overview(self._name, len(catalogue.paths), self._skipped))
+
+    async def line(self) -> str:
+        """What an agent is told of the folder at its start; the folder is indexed for it."""
+        try:
+            count = (await self.overview()).documents
+        except ToolError as error:
+            return f"Corpus: {self._name}: {error.message}"
+        return f"Corpus: {self._name}, {count} document{'s' * (count != 1)} (search_corpus)"
+
+    async def search(self, question: str, max_results: int = 8, glob: str = "") -> CorpusHits:
+        """The documents that meet a question, best first, one passage of each.
+
+        Raises:
+            ToolError: The question holds no word, no path meets the glob, or the disk is in the way.
+        """
+        query = understood(question)
+        if not query.terms:
+            raise RefusedCallError(f"there is no word to search for in {question[:80]!r}; give the words you look for")
+        return await self._with_index(lambda catalogue: find(self._database, catalogue, query, max_results, glob))
+
+    async def read(self, path: str) -> StoredDocument:
+        """A document of the index, by its path as the search shows it.
+
+        Raises:
+            ToolError: The index has no such document; the message names the closest.
+        """
+        return await self._with_index(lambda catalogue: document_at(self._database, catalogue, path))
+
+    async def _with_index(self, work: Callable[[Catalogue], Value]) -> Value:
+        """Do something with a sound index: one that is found damaged is made anew, once."""
+        try:
+            return await asyncio.to_thread(work, await self._ready())
+        except DamagedIndexError:
+            await asyncio.to_thread(self._database.discard)
+            self._catalogue = None
+        try:
+            return await asyncio.to_thread(work, await self._ready())
+        except DamagedIndexError as error:
+            raise ToolError(f"the folder cannot be searched: its index {self._index} is damaged again") from error
+
+    async def _ready(self) -> Catalogue:
+        """The catalogue, once the index is up to date; whoever asks first has it brought there."""
+        async with self._turn:
+            if self._catalogue is None:
+                await asyncio.to_thread(self._database.open)
+                try:
+                    async with AsyncFileLock(f"{self._index}.lock", timeout=WAIT_S, run_in_executor=False):
+                        self._skipped = await self._refresher.refresh()
+                except Timeout:
+                    self._skipped = await self._refresher.refresh()
+                self._catalogue = Catalogue(await asyncio.to_thread(self._database.titles))
+            return self._catalogue

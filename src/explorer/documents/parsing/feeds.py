@@ -1,0 +1,161 @@
+"""Feeds (RSS, Atom, RDF, JSON Feed) as a list: title, date, link and summary of each entry."""
+
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from explorer.documents.parsing.characters import text_of
+from explorer.documents.parsing.document import TRUNCATED, Document
+from explorer.documents.parsing.languages import language_of
+from explorer.documents.parsing.markdown import markdown_of
+from explorer.schema.errors import ToolError
+
+MAX_ENTRIES = 300
+SUMMARY_CHARS = 4_000
+"""Of one entry; some feeds carry whole articles."""
+DECLARES = re.compile(r"<!ENTITY", re.IGNORECASE)
+"""Entities of a feed's own: what bombs are made of, and no feed needs."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    title: str
+    link: str = ""
+    published: str = ""
+    author: str = ""
+    summary: str = ""
+
+
+def read_feed(body: bytes, *, content_type: str = "") -> Document:
+    """The feed's entries in its order; XML that is none as it is.
+
+    Raises:
+        ToolError: It declares entities of its own.
+    """
+    text = text_of(body, content_type).strip()
+    if text.startswith("{"):
+        return _json_feed(text)
+    if DECLARES.search(text):
+        raise ToolError("the feed declares entities of its own, as bombs do, and is not read")
+    return _xml_feed(text)
+
+
+def _xml_feed(text: str) -> Document:
+    import feedparser  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - it has no types
+
+    # As a stream: a text alone might be taken for an address, and fetched.
+    body = re.sub(r"^<\?xml[^>]*\?>", "", text).encode("utf-8", "replace")
+    parsed = feedparser.parse(io.BytesIO(body), response_headers={"content-type": "application/xml; charset=utf-8"})  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    feed = _Fields(cast("Mapping[str, object]", parsed.get("feed", {})))  # pyright: ignore[reportUnknownMemberType] - the same
+    entries = cast("list[Mapping[str, object]]", parsed.get("entries", []))  # pyright: ignore[reportUnknownMemberType] - the same
+    if not entries and not feed.text("title"):
+        return Document(title="", text=text)
+    return _document(
+        feed,
+        [
+            _Entry(
+                entry.text("title"),
+                entry.text("link"),
+                entry.date("published_parsed", "updated_parsed"),
+                entry.text("author"),
+                entry.first("content") or entry.text("summary"),
+            )
+            for entry in map(_Fields, entries)
+        ],
+        about=feed.text("subtitle"),
+        published=feed.date("updated_parsed", "published_parsed"),
+    )
+
+
+def _json_feed(text: str) -> Document:
+    try:
+        whole: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return Document(title="", text=text)
+    feed = _Fields(cast("Mapping[str, object]", whole) if isinstance(whole, dict) else {})
+    return _document(
+        feed,
+        [
+            _Entry(
+                item.text("title"),
+                item.text("url") or item.text("external_url"),
+                item.text("date_published") or item.text("date_modified"),
+                item.author(),
+                item.text("content_html") or item.text("content_text") or item.text("summary"),
+            )
+            for item in feed.many("items")
+        ],
+        about=feed.text("description"),
+    )
+
+
+def _document(feed: "_Fields", entries: Iterable[_Entry], *, about: str, published: str = "") -> Document:
+    every = list(entries)
+    title = _line(feed.text("title"))
+    written = [_written(number, entry) for number, entry in enumerate(every[:MAX_ENTRIES], start=1)]
+    text = "\n\n".join(part for part in (f"# {title}" if title else "", markdown_of(about), *written) if part)
+    language = feed.text("language").partition("-")[0].lower()
+    return Document(
+        title=title,
+        text=text,
+        author=_line(feed.text("author")),
+        published=published or max((entry.published for entry in every), default=""),
+        language=language_of(language, text),
+        flags=(TRUNCATED,) if len(every) > MAX_ENTRIES else (),
+    )
+
+
+def _written(number: int, entry: _Entry) -> str:
+    """`1. Title (date)`, then the link, the author and the summary, each on lines of their own."""
+    date = f" ({entry.published})" if entry.published else ""
+    summary = markdown_of(entry.summary)
+    if len(summary) > SUMMARY_CHARS:
+        summary = summary[:SUMMARY_CHARS] + " ..."
+    by = f"by {_line(entry.author)}" if entry.author else ""
+    lines = [f"{number}. {_line(markdown_of(entry.title)) or 'untitled'}{date}", entry.link, by, *summary.splitlines()]
+    return "\n   ".join(line for line in lines if line)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _Fields:
+    """An entry of somebody else's, read with care."""
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        self._fields = fields
+
+    def text(self, name: str) -> str:
+        """A text, or nothing."""
+        value = self._fields.get(name)
+        return value.strip() if isinstance(value, str) else ""
+
+    def many(self, name: str) -> "list[_Fields]":
+        """A list of things with fields."""
+        value = self._fields.get(name)
+        items = cast("list[object]", value) if isinstance(value, list) else []
+        return [_Fields(cast("Mapping[str, object]", item)) for item in items if isinstance(item, Mapping)]
+
+    def first(self, name: str) -> str:
+        """The value of the first of several contents."""
+        return next((item.text("value") for item in self.many(name)), "")
+
+    def author(self) -> str:
+        """The authors' names, as JSON Feed gives them in either of its versions."""
+        one = self._fields.get("author")
+        names = [item.text("name") for item in self.many("authors")]
+        if isinstance(one, Mapping):
+            names.append(_Fields(cast("Mapping[str, object]", one)).text("name"))
+        return ", ".join(name for name in names if name)
+
+    def date(self, *names: str) -> str:
+        """The first of these dates, as feedparser gives them: year, month, day and more."""
+        for name in names:
+            value = self._fields.get(name)
+            if isinstance(value, tuple) and len(parts := cast("tuple[int, ...]", value)) >= 3:  # noqa: PLR2004 - year, month, day
+                return f"{parts[0]:04d}-{parts[1]:02d}-{parts[2]:02d}"
+        return ""

@@ -1,0 +1,136 @@
+"""The text of an HTML page as markdown, with what it says of itself.
+
+trafilatura reads most pages best, told to keep what it doubts, and comments and links; where it finds little, or much
+less than resiliparse does, resiliparse's main content is taken instead (`bench/extraction.py` measures both).
+"""
+
+import html as entities
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+from urllib.parse import urljoin
+
+from explorer.documents.parsing.characters import text_of
+from explorer.documents.parsing.document import Document
+from explorer.documents.parsing.flags import html_flags, text_flags
+from explorer.documents.parsing.languages import declared_language, language_of
+from explorer.documents.parsing.markdown import markdown_of
+from explorer.documents.parsing.time_box import OutOfTime, time_box
+from explorer.documents.parsing.word_count import FEW_WORDS, words
+
+LEAST_SHARE = 0.7
+"""Of resiliparse's words: what trafilatura finds below this is taken for a part of the page."""
+CAREFUL_S = 12.0
+"""For a judgement of what is content; a page that takes longer is read without."""
+MAX_DEPTH = 1_000
+"""Of elements in each other; browsers end at half of it."""
+NESTING = re.compile(
+    r"<(/?)(?:div|span|section|article|main|table|ul|ol|dl|b|i|u|a|em|strong|font|center|blockquote)\b", re.IGNORECASE
+)
+HEADER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+BLANK_LINES = re.compile(r"\n{3,}")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What one reading gave."""
+
+    text: str = ""
+    title: str = ""
+    author: str = ""
+    published: str = ""
+    site: str = ""
+
+
+def read_html(body: bytes, *, url: str = "", content_type: str = "") -> Document:
+    """Markdown of the main content; where that is little, all words of the page."""
+    html = text_of(body, content_type)
+    found = _Found()
+    try:
+        with time_box(CAREFUL_S):
+            found = _carefully(html, url)
+    except (OutOfTime, MemoryError, RecursionError):
+        found = replace(found, text=_main_content(html, url))
+    best = _best(found.text, html, url)
+    title = entities.unescape(found.title or _title(html)).strip()
+    return Document(
+        title=title,
+        text=best,
+        author=found.author,
+        published=found.published,
+        language=language_of(declared_language(html), best),
+        flags=tuple(dict.fromkeys((*html_flags(html, best), *text_flags(title, best)))),
+        site=found.site,
+    )
+
+
+def _best(careful: str, html: str, url: str) -> str:
+    """Trafilatura's text, unless it seems to have missed much of the page."""
+    if words(careful) >= FEW_WORDS and words(careful) >= LEAST_SHARE * words(_main_words(html)):
+        return careful
+    best = max(careful, _main_content(html, url), key=words)
+    if words(best) >= FEW_WORDS:
+        return best
+    return max(best, _all_words(html), key=words)
+
+
+def _carefully(html: str, url: str) -> _Found:
+    import trafilatura  # noqa: PLC0415 - slow to import
+
+    found = trafilatura.extract_with_metadata(
+        html,
+        url=url or None,
+        output_format="markdown",
+        include_links=True,
+        favor_recall=True,
+        # A wider search finds a date on every page, most of them not its own.
+        date_extraction_params={"original_date": True, "extensive_search": False},
+    )
+    if not found:
+        return _Found()
+    text = HEADER.sub("", found.text or "").strip()
+    return _Found(text, found.title or "", found.author or "", found.date or "", found.sitename or "")
+
+
+def _main_words(html: str) -> str:
+    return _resiliparse(html)
+
+
+def _main_content(html: str, url: str) -> str:
+    return markdown_of(_resiliparse(html, layout="minimal_html"), lambda address: urljoin(url, address))
+
+
+def _all_words(html: str) -> str:
+    return BLANK_LINES.sub("\n\n", _resiliparse(html, is_main=False, layout=True)).strip()
+
+
+def _resiliparse(html: str, *, is_main: bool = True, layout: bool | Literal["minimal_html"] = False) -> str:
+    """Its main content, or all words; the judgement of what is main takes forever in a page of thousands of levels."""
+    from resiliparse.extract.html2text import (  # noqa: PLC0415 # pyright: ignore[reportMissingModuleSource] - compiled
+        extract_plain_text,
+    )
+    from resiliparse.parse.html import HTMLParserException  # noqa: PLC0415 - the same
+
+    if is_main and depth_of(html) > MAX_DEPTH:
+        return ""
+    has_links = layout == "minimal_html"
+    try:
+        return extract_plain_text(
+            html, preserve_formatting=layout, main_content=is_main, links=has_links, alt_texts=False
+        )
+    except HTMLParserException as error:  # any HTML can be parsed, but for the memory it takes
+        raise MemoryError(str(error)) from error
+
+
+def depth_of(html: str) -> int:
+    """How deep the elements are nested that must be closed, roughly."""
+    depth = deepest = 0
+    for match in NESTING.finditer(html):
+        depth += -1 if match[1] else 1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _title(html: str) -> str:
+    found = re.search(r"<title[^>]*>(.*?)</title>", html, re.IGNORECASE | re.DOTALL)
+    return " ".join(found[1].split()) if found else ""

@@ -1,0 +1,54 @@
+"""What the engine and its parsing process say to each other: JSON lines with a length before, and a body's bytes.
+
+A question is its head's length, its body's length (both big-endian, four bytes), the head and the body; an answer is
+a length and JSON. The process says `READY` once, as its first answer.
+"""
+
+import json
+import struct
+from dataclasses import asdict, dataclass
+
+from explorer.documents.parsing.document import Document
+
+QUESTION = struct.Struct(">II")
+ANSWER = struct.Struct(">I")
+MAX_ANSWER_BYTES = 64_000_000
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be parsed."""
+
+    kind: str
+    url: str = ""
+    content_type: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of it: a document, or words about what is wrong with it."""
+
+    document: Document | None = None
+    problem: str = ""
+    peak_bytes: int = 0
+    """Memory the process had at most, so far."""
+
+
+READY = Answer()
+
+
+def question_bytes(question: Question, body: bytes) -> bytes:
+    """A question as it is sent."""
+    head = json.dumps(asdict(question)).encode()
+    return QUESTION.pack(len(head), len(body)) + head + body
+
+
+def question_of(head: bytes) -> Question:
+    """A question out of its head."""
+    return Question(**json.loads(head))
+
+
+def answer_bytes(answer: Answer) -> bytes:
+    """An answer as it is sent; halves of characters out of a broken page are replaced."""
+    body = json.dumps(asdict(answer), ensure_ascii=False).encode("utf-8", "replace")
+    return ANSWER.pack(len(body)) + body

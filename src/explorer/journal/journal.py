@@ -1,0 +1,323 @@
+"""The journal: one append-only file of records in one total order, the only truth about a run.
+
+`append` returns when the record is on disk (write + fdatasync). Appends that come while a sync is running wait
+for the next one together: one sync for all of them. An event that is no barrier (see `Event.is_barrier`) is waited
+for by nobody: it reaches the disk before whatever is appended after it, in the same sync. Between the two are events
+that are only waited for until they are in the file (`Event.is_written_at_once`): the end of the process loses none of
+them, and a loss of power may.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import BinaryIO
+
+from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
+
+from explorer.journal.records import GENESIS, encode, scan
+from explorer.schema.errors import RunLockedError, StorageError
+from explorer.schema.events import JOURNAL_VERSION, AnyEvent, Record, Repaired
+from explorer.text.redaction import Redactor
+from explorer.workspace.access import restore_access
+
+_EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
+Observe = Callable[[Record], None]
+Reach = Callable[[str], None]
+LINGER_S = 0.1
+"""After so many seconds a record that nobody waits for is written, if nothing came that would have taken it along."""
+CRASH_POINTS = ("before_append", "before_write", "mid_write", "before_sync", "after_sync", "after_append")
+
+
+def read(path: Path) -> tuple[Record, ...]:
+    """All records of a journal, without lock or repair: for looking at a run, a running one too."""
+    try:
+        return scan(path.read_bytes()).records
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is written at once, and reaches the disk with one sync."""
+
+    entries: list[tuple[Record, bytes]]
+    writers: list[asyncio.Future[None]]
+    """Of those who go on when it is in the file."""
+    waiters: list[asyncio.Future[None]]
+    """Of those who go on when it is on disk."""
+    is_synced: bool
+    """Whether it has to reach the disk; a later batch takes the others along."""
+    loop: asyncio.AbstractEventLoop
+
+
+class Journal:
+    """The one writer of a run's journal. Use `Journal.open`, and `close` at the end."""
+
+    def __init__(
+        self, folder: Path, now: Callable[[], datetime], observers: Iterable[Observe], reach: Reach, redactor: Redactor
+    ) -> None:
+        self._folder = folder
+        self._redactor = redactor
+        self._now = now
+        self._observers = tuple(observers)
+        self._reach = reach
+        # A moment of patience: someone may be looking whether the run is running.
+        self._lock = FileLock(folder / "lock", timeout=0.3)
+        # One thread: batches reach the file in the order of handing over, whatever is cancelled meanwhile. An own one,
+        # because an executor's way there and back costs as much again as the sync itself.
+        self._batches: SimpleQueue[Batch | None] = SimpleQueue()
+        self._thread = Thread(target=self._write_batches, name="journal", daemon=True)
+        self._waiting: list[tuple[Record, bytes]] = []
+        self._is_writing = False
+        self._waiters: list[asyncio.Future[None]] = []
+        """One for each who goes on when what is in `_waiting` is on disk."""
+        self._writers: list[asyncio.Future[None]] = []
+        """One for each who goes on when it is in the file."""
+        self._has_lingered = False
+        """Whether what is in `_waiting` is to be written though nobody waits for it."""
+        self._lingering: asyncio.TimerHandle | None = None
+        self._failure: StorageError | None = None
+        self._seq = self._durable = 0
+        self._crc = GENESIS
+        self._file: BinaryIO | None = None
+        self.records: tuple[Record, ...] = ()
+        """What was there at opening, a repair included."""
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        now: Callable[[], datetime],
+        observers: Iterable[Observe] = (),
+        reach: Reach | None = None,
+        redactor: Redactor | None = None,
+    ) -> "Journal":
+        """Take the lock, scan, cut off a torn tail.
+
+        Args:
+            folder: The run's `.explorer` folder.
+            now: The clock for records' times (aware).
+            observers: Called with each record once it is durable, in order.
+            reach: Called with the name of each point of no return as it is reached; tests end the process there.
+            redactor: Knows the keys that must not be written.
+
+        Raises:
+            RunLockedError: Another process works on the run.
+            JournalDamagedError: Damage that cannot be repaired without guessing.
+            StorageError: The folder cannot be written.
+        """
+        restore_access(folder.parent)
+        journal = cls(folder, now, observers, reach or (lambda _point: None), redactor or Redactor())
+        journal._take_lock()
+        try:
+            journal._load()
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    def _take_lock(self) -> None:
+        try:
+            self._lock.acquire()
+        except Timeout as error:
+            holder = _holder(self._folder)
+            raise RunLockedError(
+                f"process {holder} is working on this run" if holder else "another process is working on this run",
+                hint=f"wait for it to end, or have it write up and stop: explorer stop {self._folder.parent.name}",
+            ) from error
+        except OSError as error:
+            raise StorageError(f"cannot write {self._folder}: {error.strerror}") from error
+
+    def _load(self) -> None:
+        path = self._folder / "journal.jsonl"
+        try:
+            (self._folder / "holder").write_text(str(os.getpid()))
+            self._file = path.open("ab", buffering=0)
+            found = scan(path.read_bytes())
+            if found.torn:
+                (self._folder / "journal.torn").write_bytes(found.torn)
+                self._file.truncate(found.good_bytes)
+            self.records = found.records
+            self._seq = self._durable = len(found.records)
+            self._crc = found.last_crc
+            if found.torn:
+                record, line = self._seal(Repaired(cut_bytes=len(found.torn)))
+                self._write_all([(record, line)])
+                self._sync()
+                self._durable = record.seq
+                self.records = (*found.records, record)
+            _sync_folder(self._folder)
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+    async def append(self, event: AnyEvent) -> Record:
+        """Put an event on disk and return its record, in which a mark stands in place of every key.
+
+        An event that is no barrier is only taken in: it is written with the next one, or a moment later by itself.
+        One that is to be written at once is in the file then, and reaches the disk with the next one.
+
+        Raises:
+            StorageError: The disk refused; this and all later appends fail, what was acknowledged is intact.
+        """
+        if self._failure is not None:
+            raise self._failure
+        self._reach("before_append")
+        entry = self._seal(event)
+        self._waiting.append(entry)
+        if not event.is_written_at_once:
+            loop = asyncio.get_running_loop()
+            self._lingering = self._lingering or loop.call_later(LINGER_S, self._linger_no_more)
+            return entry[0]
+        # A future of its own: a cancelled agent leaves a whole record behind, and takes no one else along.
+        waiter = asyncio.get_running_loop().create_future()
+        (self._waiters if event.is_barrier else self._writers).append(waiter)
+        self._hand_over()
+        await waiter
+        self._reach("after_append")
+        return entry[0]
+
+    def _linger_no_more(self) -> None:
+        self._lingering = None
+        self._has_lingered = bool(self._waiting)
+        self._hand_over()
+
+    def _seal(self, event: AnyEvent) -> tuple[Record, bytes]:
+        record = Record(v=JOURNAL_VERSION, seq=self._seq + 1, at=self._now(), event=event)
+        line, crc = encode(record, self._crc, self._durable)
+        if self._redactor.is_in(line):
+            clean = _EVENT.validate_json(self._redactor.clean(event.model_dump_json()))
+            record = record.model_copy(update={"event": clean})
+            line, crc = encode(record, self._crc, self._durable)
+        self._crc = crc
+        # Counted only now: an event that cannot be encoded leaves no gap.
+        self._seq = record.seq
+        return record, line
+
+    def _hand_over(self) -> None:
+        """Give everything that waits to the thread as one batch, if that is wanted and it is not writing one."""
+        is_synced = bool(self._waiters) or self._has_lingered
+        if self._is_writing or not (is_synced or self._writers):
+            return
+        if not self._thread.is_alive():
+            self._thread.start()
+        self._batches.put(Batch(self._waiting, self._writers, self._waiters, is_synced, asyncio.get_running_loop()))
+        self._waiting, self._writers, self._waiters, self._has_lingered = [], [], [], False
+        self._is_writing = True
+
+    def _write_batches(self) -> None:
+        """What the thread does, until it is handed None."""
+        while (batch := self._batches.get()) is not None:
+            error: OSError | None = OSError(0, "the writing thread ended")
+            try:
+                self._write_all(batch.entries)
+                if batch.is_synced:
+                    if batch.writers:
+                        batch.loop.call_soon_threadsafe(_release, batch.writers)
+                    self._sync()
+                error = None
+            except OSError as failed:
+                error = failed
+            finally:
+                # Also when something else went wrong, which ends the thread: nobody may wait for it then.
+                batch.loop.call_soon_threadsafe(self._written, batch, error)
+
+    def _written(self, batch: Batch, error: OSError | None) -> None:
+        self._is_writing = False
+        if error is not None:
+            self._fail(error, batch)
+            return
+        if batch.is_synced:
+            self._durable = batch.entries[-1][0].seq
+        _release(batch.writers)
+        _release(batch.waiters)
+        # After those who waited have gone on: what they append now shares the next batch.
+        batch.loop.call_soon(self._hand_over)
+        for record, _ in batch.entries:
+            for observe in self._observers:
+                observe(record)
+
+    def _fail(self, error: OSError, batch: Batch) -> None:
+        """Let this batch fail, the one that waits behind it, and all later appends."""
+        self._failure = StorageError(
+            f"the journal cannot be written ({error.strerror}); everything acknowledged so far is safe",
+            hint="free space or mend the disk, then: explorer resume " + self._folder.parent.name,
+        )
+        for waiter in (*batch.writers, *batch.waiters, *self._writers, *self._waiters):
+            if not waiter.done():
+                waiter.set_exception(self._failure)
+        self._waiting, self._writers, self._waiters = [], [], []
+
+    def _write_all(self, batch: list[tuple[Record, bytes]]) -> None:
+        content = memoryview(b"".join(line for _, line in batch))
+        half = len(content) // 2
+        self._reach("before_write")
+        self._write(content[:half])
+        self._reach("mid_write")
+        self._write(content[half:])
+
+    def _sync(self) -> None:
+        self._reach("before_sync")
+        assert self._file is not None
+        os.fdatasync(self._file.fileno())
+        self._reach("after_sync")
+
+    def _write(self, content: memoryview) -> None:
+        assert self._file is not None
+        while content:
+            content = content[self._file.write(content) :]
+
+    @property
+    def last_seq(self) -> int:
+        """Number of the last record that was taken in, whether or not anybody could wait until it was written."""
+        return self._seq
+
+    def finish_writing(self) -> None:
+        """Wait until what was handed over is on disk; nothing can be appended afterwards, and the lock is kept."""
+        if self._lingering is not None:
+            self._lingering.cancel()
+        for waiter in (*self._writers, *self._waiters):
+            waiter.cancel()
+        self._writers, self._waiters, self._has_lingered = [], [], False
+        if self._thread.is_alive():
+            self._batches.put(None)
+            self._thread.join()
+
+    def close(self) -> None:
+        """Finish what was handed over and give the lock back."""
+        self.finish_writing()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        if self._lock.is_locked:
+            restore_access(self._folder.parent)
+            with suppress(OSError):
+                (self._folder / "holder").unlink(missing_ok=True)
+            self._lock.release()
+
+
+def _release(waiters: Iterable[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+
+
+def _holder(folder: Path) -> str:
+    with suppress(OSError):
+        return (folder / "holder").read_text()
+    return ""
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the folder's own entries durable, so that a new journal survives a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,6 +1,0 @@
-"""The library of reports, which outlives runs: one markdown file a report, by day."""
-
-from explorer.library.page import Contribution, ReportFields
-from explorer.library.shelf import Library, NewReport, Shelved
-
-__all__ = ["Contribution", "Library", "NewReport", "ReportFields", "Shelved"]

@@ -1,0 +1,54 @@
+"""The adapter for Anthropic's Messages API, on the official SDK's transport, authentication and error mapping."""
+
+from explorer.llm.anthropic.reply import AnthropicReply
+from explorer.llm.anthropic.request import PROVIDER, REASONING, to_head, to_messages, to_rest
+from explorer.llm.bound_reasoning import BoundReasoning
+from explorer.llm.frozen_head import FrozenHeads
+from explorer.llm.options import ClientOptions, Place
+from explorer.llm.sdk_client import Sdk, SdkClient
+from explorer.schema.messages import Request, Turn
+
+DEFAULT_URL = "https://api.anthropic.com"
+
+
+class AnthropicClient(SdkClient):
+    """Asks Claude models.
+
+    The SDK's typed calls and its stream helper are not used: they walk the whole history at every turn, and the
+    helper repairs cut-off arguments and takes a stream without an end for a success.
+    """
+
+    def __init__(self, options: ClientOptions) -> None:
+        base_url = options.base_url or DEFAULT_URL
+        settings = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+        place = Place("Anthropic", base_url, *settings, options.key, options.network, is_default=not options.base_url)
+        super().__init__(options, place, _sdk(), "/v1/messages")
+        self._heads = FrozenHeads(to_head)
+        self._reasoning = BoundReasoning(PROVIDER)
+
+    async def generate(self, request: Request) -> Turn:
+        """Ask once and return the complete turn.
+
+        Raises:
+            ModelError: No turn came; nothing of the attempt may be used.
+        """
+        reply = AnthropicReply(self._place, self._meter(request))
+        bound = self._reasoning.before(request)
+        body = self._heads.body(request, to_messages(request, bound.kept), to_rest(request))
+        await self._exchange(body, reply)
+        turn = reply.turn(request.model)
+        if reply.has_true_reasoning and any(block.get("type") in REASONING for block in turn.blocks):
+            turn = turn.model_copy(update={"bound_to": bound.digest})
+        return self._priced(turn, request, PROVIDER)
+
+
+def _sdk() -> Sdk:
+    import anthropic  # noqa: PLC0415 - SDKs are slow to import
+
+    return Sdk(
+        anthropic.AsyncAnthropic,
+        anthropic.DefaultAioHttpClient,
+        anthropic.AsyncStream,
+        anthropic.APIStatusError,
+        anthropic.APIConnectionError,
+    )

@@ -1,0 +1,1 @@
+"""The adapters for OpenAI's two APIs and for compatible servers."""

@@ -1,0 +1,233 @@
+"""A streamed reply of Chat Completions, collected into a turn."""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from explorer.llm.bounds import ReplyMeter
+from explorer.llm.faults import model_error, refusal_of
+from explorer.llm.openai.calls import StreamedCalls, wire_call
+from explorer.llm.openai.dialect import REASONING_FIELD
+from explorer.llm.openai.request import PROVIDER
+from explorer.llm.openai.written_calls import find_written_calls
+from explorer.llm.options import Place
+from explorer.llm.projection import made_up_id
+from explorer.llm.sse import ServerEvent
+from explorer.llm.wire_json import as_count, as_object, as_objects, as_text, encode, mend_object, parse_payload
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.messages import JsonObject, StopKind, ToolCall, Turn, Usage
+
+STOPS: Mapping[str, StopKind] = {
+    "stop": StopKind.END,
+    "length": StopKind.MAX_TOKENS,
+    "tool_calls": StopKind.TOOL_USE,
+    "content_filter": StopKind.REFUSAL,
+    "function_call": StopKind.TOOL_USE,
+}
+"""Every stop the SDK knows; a test compares the two."""
+
+END_OF_STREAM = "[DONE]"
+SHORT = 20
+"""A longer event is not the end."""
+
+_NOT_KEPT = frozenset({"role", "tool_calls", "function_call"})
+"""Fields of a delta that are not simply joined."""
+
+
+class OpenAIReply:
+    """Collects one stream. What servers add to the standard (reasoning) is kept, and goes back with the message."""
+
+    def __init__(self, place: Place, known_tools: Collection[str], meter: ReplyMeter) -> None:
+        self._place = place
+        self._meter = meter
+        self._known_tools = known_tools
+        self._pieces: defaultdict[str, list[str]] = defaultdict(list)
+        self._extras: JsonObject = {}
+        self._lists: defaultdict[str, list[object]] = defaultdict(list)
+        self._calls = StreamedCalls(meter)
+        self._finish_reason = ""
+        self._usage: JsonObject = {}
+        self._is_complete = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether `[DONE]` has come after a finish reason."""
+        return self._is_complete
+
+    def take(self, event: ServerEvent) -> bool:
+        """Collect one event; chunks that add nothing are no content.
+
+        Raises:
+            ModelError: The chunk is broken, or is itself an error.
+        """
+        if len(event.data) < SHORT and event.data.strip() == END_OF_STREAM:
+            self._is_complete = bool(self._finish_reason)
+            return True
+        chunk = parse_payload(event.data)
+        if event.event == "error" or chunk.get("error"):
+            raise model_error(refusal_of(chunk), self._place)
+        return self.take_chunk(chunk)
+
+    def take_chunk(self, chunk: JsonObject) -> bool:
+        """Collect one chunk, or a whole completion from a server that does not stream."""
+        usage = as_object(chunk.get("usage"))
+        self._usage = usage or self._usage
+        choice = next(filter(_is_first, as_objects(chunk.get("choices"))), None)
+        is_content = self._take_choice(choice) if choice is not None else False
+        return is_content or bool(usage)
+
+    def turn(self, model: str) -> Turn:
+        """Make the turn.
+
+        Raises:
+            ModelError: The stream had no finish reason, or two of its calls have one id.
+        """
+        if not self._finish_reason:
+            message = f"{self._place} ended the stream before the reply was complete"
+            raise ModelError(ModelFault.TRANSPORT, message)
+        stop = STOPS.get(self._finish_reason, StopKind.UNKNOWN)
+        message, calls, is_written = self._message(stop)
+        refusal = as_text(message.get("refusal"))
+        words = (self._finish_reason, refusal, "call written as text" if is_written else "")
+        return Turn(
+            provider=PROVIDER,
+            model=model,
+            blocks=(message,),
+            text=as_text(message.get("content")),
+            calls=calls,
+            stop=StopKind.REFUSAL if refusal else _settled(stop, has_calls=bool(calls)),
+            stop_detail=": ".join(word for word in words if word),
+            usage=to_usage(self._usage),
+        )
+
+    def _take_choice(self, choice: JsonObject) -> bool:
+        reason = choice.get("finish_reason")
+        if reason:
+            self._finish_reason = as_text(reason) or self._finish_reason
+        delta = as_object(choice.get("delta")) or as_object(choice.get("message"))
+        return self._take_delta(delta) or bool(reason)
+
+    def _take_delta(self, delta: JsonObject) -> bool:
+        is_content = False
+        entries = as_objects(delta.get("tool_calls")) if "tool_calls" in delta else ()
+        for entry in entries:
+            self._calls.take(entry)
+        for field, value in delta.items():
+            if field in _NOT_KEPT or not value:
+                continue
+            is_content = True
+            if isinstance(value, str):
+                self._meter.keep_text(value if field in self._pieces else field + value)
+                self._pieces[field].append(value)
+                continue
+            self._meter.keep_json(field + encode(value).decode())
+            if field == "content":
+                self._take_parts(as_objects(value))
+            elif isinstance(value, list):
+                self._lists[field] += value
+            else:
+                self._extras[field] = value
+        return is_content or bool(entries)
+
+    def _take_parts(self, parts: Sequence[JsonObject]) -> None:
+        """Collect content that comes in parts: Mistral's reasoning models send words and thoughts so."""
+        for part in parts:
+            thoughts = as_objects(part.get("thinking"))
+            self._pieces["content"].append(as_text(part.get("text")))
+            self._pieces[REASONING_FIELD] += [as_text(thought.get("text")) for thought in thoughts]
+
+    def _message(self, stop: StopKind) -> tuple[JsonObject, tuple[ToolCall, ...], bool]:
+        """Join the pieces to one assistant message; say whether its calls were written as text."""
+        joined = {field: "".join(pieces) for field, pieces in self._pieces.items()}
+        texts = {field: text for field, text in joined.items() if text}
+        lists = {field: join_parts(parts) for field, parts in self._lists.items()}
+        message: JsonObject = {"role": "assistant", "content": None, **self._extras, **lists, **texts}
+        entries, calls = self._calls.finish(is_cut=stop is StopKind.MAX_TOKENS)
+        is_written = False
+        if not calls and stop in {StopKind.END, StopKind.TOOL_USE}:
+            entries, calls = _written(as_text(message["content"]), self._known_tools)
+            is_written = bool(calls)
+        if is_written:
+            message["content"] = None
+        if entries:
+            message["tool_calls"] = entries
+        return _mended(message, calls, is_written=is_written)
+
+
+def join_parts(parts: Sequence[Any]) -> list[Any]:
+    """Join the pieces in which a gateway streams one part of its reasoning: same index, same type.
+
+    Whoever sends them back in pieces is refused: the signature of the last one is over the whole text.
+    """
+    joined: list[Any] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if isinstance(part, dict) and isinstance(last, dict) and _is_one_part(as_object(last), as_object(part)):
+            joined[-1] = _joined(as_object(last), as_object(part))
+        else:
+            joined.append(part)
+    return joined
+
+
+def _is_one_part(last: JsonObject, part: JsonObject) -> bool:
+    has_index = isinstance(part.get("index"), int)
+    return has_index and (last.get("index"), last.get("type")) == (part["index"], part.get("type"))
+
+
+def _joined(last: JsonObject, part: JsonObject) -> JsonObject:
+    whole = dict(last)
+    for name, value in part.items():
+        if name in {"text", "summary", "data"} and isinstance(value, str):
+            whole[name] = as_text(last.get(name)) + value
+        elif value is not None:
+            whole[name] = value
+    return whole
+
+
+def to_usage(usage: JsonObject) -> Usage:
+    """Normalise: prompt tokens include cached ones already."""
+    prompt = as_object(usage.get("prompt_tokens_details"))
+    completion = as_object(usage.get("completion_tokens_details"))
+    return Usage(
+        input_tokens=as_count(usage.get("prompt_tokens")),
+        output_tokens=as_count(usage.get("completion_tokens")),
+        cache_read_tokens=as_count(prompt.get("cached_tokens")),
+        cache_write_tokens=as_count(prompt.get("cache_write_tokens")),
+        reasoning_tokens=as_count(completion.get("reasoning_tokens")),
+    )
+
+
+def _is_first(choice: JsonObject) -> bool:
+    """Whether a choice is the one that was asked for; others are never mixed with it."""
+    return choice.get("index") in {None, 0}
+
+
+def _settled(stop: StopKind, *, has_calls: bool) -> StopKind:
+    """Let the calls decide between "ended" and "asks for tools": many servers say `stop` for both."""
+    if stop in {StopKind.END, StopKind.TOOL_USE}:
+        return StopKind.TOOL_USE if has_calls else StopKind.END
+    return stop
+
+
+def _written(text: str, known_tools: Collection[str]) -> tuple[list[JsonObject], tuple[ToolCall, ...]]:
+    """Make real calls of calls that a model wrote as text, so that their results can answer them."""
+    calls = tuple(
+        ToolCall(id=made_up_id(number), name=written.name, arguments=written.arguments)
+        for number, written in enumerate(find_written_calls(text, known_tools), 1)
+    )
+    return [wire_call(call.id, call.name, json.dumps(call.arguments, ensure_ascii=False)) for call in calls], calls
+
+
+def _mended(
+    message: JsonObject, calls: tuple[ToolCall, ...], *, is_written: bool
+) -> tuple[JsonObject, tuple[ToolCall, ...], bool]:
+    """Mend half surrogate pairs in both views."""
+    return mend_object(message), tuple(_mended_call(call) for call in calls), is_written
+
+
+def _mended_call(call: ToolCall) -> ToolCall:
+    if call.arguments is None:
+        return call
+    arguments = mend_object(call.arguments)
+    return call if arguments is call.arguments else call.model_copy(update={"arguments": arguments, "at": ()})

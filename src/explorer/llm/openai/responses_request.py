@@ -1,0 +1,135 @@
+"""A request in the words of OpenAI's Responses API, with nothing stored at the vendor."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from explorer.llm.openai.request import MAX_CACHE_KEY_CHARS
+from explorer.llm.projection import arguments_text, is_own, projected_ids, projected_name
+from explorer.schema.messages import JsonObject, Request, Results, Turn, UserText
+
+PROVIDER = "openai-responses"
+
+MIN_OUTPUT_TOKENS = 16
+"""The API refuses a lower limit."""
+
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
+
+
+def to_head(request: Request) -> JsonObject:
+    """Write what stays the same for all requests of a role in a run: all but the history, the limit and the effort.
+
+    `strict` is off because it is on by default in this API, and demands schemas in which every field is required.
+    """
+    body: JsonObject = {"model": request.model, "stream": True, "store": False}
+    if request.run:
+        # Requests with one key are sent to the machine whose cache holds their beginning.
+        body["prompt_cache_key"] = f"{request.run}:{request.role}"[-MAX_CACHE_KEY_CHARS:]
+    if request.system.strip():
+        body["instructions"] = request.system
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+    body["input"] = []
+    return body
+
+
+def to_rest(request: Request, *, wants_reasoning: bool = True) -> JsonObject:
+    """Write what may differ each time.
+
+    Args:
+        request: What is asked.
+        wants_reasoning: Whether the encrypted reasoning is asked for; models without any refuse that.
+    """
+    rest: JsonObject = {"max_output_tokens": max(request.max_output_tokens, MIN_OUTPUT_TOKENS)}
+    if wants_reasoning:
+        rest["include"] = [ENCRYPTED_REASONING]
+    if request.effort:
+        rest["reasoning"] = {"effort": request.effort}
+    return rest
+
+
+def to_input(request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
+    """Write the history; it is only ever added to.
+
+    Args:
+        request: What is asked.
+        kept: Places in the history of turns whose reasoning is sent; that of all others is left out.
+    """
+    items: list[JsonObject] = []
+    ids: Mapping[str, str] = {}
+    for position, message in enumerate(request.history):
+        if isinstance(message, Turn):
+            own = is_own(message, PROVIDER, request.model)
+            ids = {} if own else projected_ids(position, message)
+            if own:
+                items.extend(_own_items(message.blocks, keeps_reasoning=position in kept))
+            else:
+                items.extend(_projected_items(message, ids))
+        elif isinstance(message, Results):
+            items.extend(_output(result.content, ids.get(result.id, result.id)) for result in message.results)
+        elif message.text.strip():
+            items.append(_said(message))
+    return items
+
+
+def _own_items(blocks: Sequence[JsonObject], *, keeps_reasoning: bool) -> Sequence[JsonObject]:
+    """Return a turn's items as the API sent them, or all of them without reasoning and ids.
+
+    The API refuses reasoning without the item that followed it, and an item without the reasoning that led to it. It
+    knows by their ids which belong together. So a turn goes back whole. Where one of its items cannot go back, no
+    reasoning of the turn does; and without ids nothing is left that could lack its pair.
+    """
+    is_free = keeps_reasoning or not any(is_reasoning(block) for block in blocks)
+    if is_free and all(_may_return(blocks, place) for place in range(len(blocks))):
+        return blocks
+    return [_bare(block) for block in blocks if not is_reasoning(block) and not _is_empty(block)]
+
+
+def _may_return(blocks: Sequence[JsonObject], place: int) -> bool:
+    """Whether an item is complete, and a piece of reasoning has behind it what it led to."""
+    block = blocks[place]
+    if block.get("status") not in {None, "completed"} or _is_empty(block):
+        return False
+    if not is_reasoning(block):
+        return True
+    return bool(block.get("encrypted_content")) and any(not is_reasoning(later) for later in blocks[place + 1 :])
+
+
+def _bare(block: JsonObject) -> JsonObject:
+    return {name: value for name, value in block.items() if name not in {"id", "status"}}
+
+
+def is_reasoning(block: JsonObject) -> bool:
+    """Whether an item holds a model's reasoning."""
+    return block.get("type") == "reasoning"
+
+
+def _is_empty(block: JsonObject) -> bool:
+    """Whether an item is a message that says nothing."""
+    if block.get("type") != "message":
+        return False
+    return not any(part.get("text") or part.get("refusal") for part in block.get("content") or ())
+
+
+def _said(said: UserText) -> JsonObject:
+    return {"role": "user", "content": said.text}
+
+
+def _output(content: str, call_id: str) -> JsonObject:
+    return {"type": "function_call_output", "call_id": call_id, "output": content}
+
+
+def _projected_items(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:
+    items: list[JsonObject] = [{"role": "assistant", "content": turn.text}] if turn.text.strip() else []
+    for call in turn.calls:
+        name = projected_name(call)
+        arguments = arguments_text(call)
+        items.append({"type": "function_call", "call_id": ids[call.id], "name": name, "arguments": arguments})
+    return items

@@ -1,1 +1,0 @@
-"""Sources on the network: guarded fetching, pages, search engines, Hacker News, Reddit."""

@@ -1,0 +1,199 @@
+"""Where each finding comes from: who wrote a file, in which call, what it cites, and what its writer had seen by then.
+
+All of it is read off the journal; `.explorer/files.jsonl` is a copy for people and programs, and can be made again.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from explorer.schema.errors import ToolError
+from explorer.schema.events import Record, ToolFinished, WrittenFile
+from explorer.schema.messages import Frozen, JsonObject
+from explorer.text.citations import cited_ids
+from explorer.workspace.workspace import Workspace, sha256
+
+FILES_INDEX = ".explorer/files.jsonl"
+DRAFT = ".explorer/draft.md"
+"""Where the writer's own report.md is, once the engine has numbered its citations."""
+ID = re.compile(r"\bS\d+\b")
+TEXTS = ("content", "new_string")
+"""Arguments that hold what a call wrote."""
+
+
+class Write(Frozen):
+    """One change of a file."""
+
+    agent: str
+    role: str
+    call: str
+    """The engine's key of the call."""
+    tool: str
+    seq: int
+    """Of the record that says it was done."""
+    at: datetime
+    bytes: int
+    """Of the file after it."""
+    sha256: str
+    cites: tuple[str, ...]
+    """Ids in what this call wrote."""
+
+
+class FileOrigin(Frozen):
+    """A file as it stands at the end, and how it came about."""
+
+    path: str
+    title: str
+    lines: int
+    bytes: int
+    sha256: str
+    writes: tuple[Write, ...]
+    """In order; the first made it."""
+    cites: tuple[str, ...]
+    """Ids cited in it, in order."""
+    found: tuple[str, ...]
+    """Of those: what a tool of one of its writers had brought before the write."""
+    read: tuple[str, ...]
+    """Of those: what its writers had met otherwise, in a task, in files, in what helpers said."""
+    unseen: tuple[str, ...]
+    """Of those: ids that nothing showed to any of its writers before."""
+
+
+@dataclass
+class _Agent:
+    """What an agent had been shown up to some record."""
+
+    role: str = ""
+    turns: int = 0
+    found: set[str] = field(default_factory=set[str])
+    read: set[str] = field(default_factory=set[str])
+
+
+@dataclass
+class _File:
+    """A file on its way to its last state."""
+
+    last: WrittenFile
+    writes: list[Write] = field(default_factory=list[Write])
+    found: set[str] = field(default_factory=set[str])
+    read: set[str] = field(default_factory=set[str])
+
+
+@dataclass
+class _Tracing:
+    """The fold behind `origins`."""
+
+    agents: dict[str, _Agent] = field(default_factory=dict[str, _Agent])
+    files: dict[str, _File] = field(default_factory=dict[str, _File])
+    arguments: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """Of the calls of each agent's latest turn, by the engine's key."""
+    stored: set[str] = field(default_factory=set[str])
+
+    def apply(self, record: Record) -> None:
+        event = record.event
+        if event.type == "source_recorded":
+            self.stored.add(event.source.id)
+            return
+        agent = self.agents.setdefault(event.agent, _Agent())
+        match event.type:
+            case "agent_started":
+                agent.role = event.role
+                agent.read |= self._ids_in(event.task)
+            case "agent_continued":
+                agent.read |= self._ids_in(event.task)
+            case "note" | "steered":
+                agent.read |= self._ids_in(event.text)
+            case "turn":
+                agent.turns += 1
+                for index, call in enumerate(event.turn.calls, 1):
+                    self.arguments[f"{event.agent}.t{agent.turns}.{index}"] = call.arguments or {}
+            case "tool_finished":
+                self._finish(event, agent, record)
+            case _:
+                pass
+
+    def _finish(self, event: ToolFinished, agent: _Agent, record: Record) -> None:
+        arguments = self.arguments.pop(event.call, {})
+        for written in event.files:
+            self._write(written, event, agent, (record, arguments))
+        for path in event.removed:
+            self.files.pop(path, None)
+        # Only now: what a call answers was not known when its file was written.
+        agent.found.update(event.sources)
+        agent.read |= self._ids_in(event.content)
+
+    def _write(
+        self, written: WrittenFile, event: ToolFinished, agent: _Agent, origin: tuple[Record, JsonObject]
+    ) -> None:
+        record, arguments = origin
+        file = self.files.setdefault(written.path, _File(written))
+        file.last = written
+        file.found |= agent.found
+        file.read |= agent.read
+        text = "\n".join(str(arguments.get(name, "")) for name in TEXTS)
+        file.writes.append(
+            Write(
+                agent=event.agent,
+                role=agent.role,
+                call=event.call,
+                tool=event.name,
+                seq=record.seq,
+                at=record.at,
+                bytes=written.bytes,
+                sha256=written.sha256,
+                cites=_once(cited_ids(text)),
+            )
+        )
+
+    def _ids_in(self, text: str) -> set[str]:
+        """Ids of sources that are there: a page can name whatever it likes."""
+        return self.stored.intersection(ID.findall(text)) if self.stored else set()
+
+
+def origins(records: Iterable[Record], workspace: Workspace) -> list[FileOrigin]:
+    """Each file that agents wrote, in the order of their first writes."""
+    tracing = _Tracing()
+    for record in records:
+        tracing.apply(record)
+    return [_origin(file, workspace) for file in tracing.files.values()]
+
+
+def write_files_index(records: Iterable[Record], workspace: Workspace) -> list[FileOrigin]:
+    """Write `.explorer/files.jsonl`, one file a line, and return what it says.
+
+    Raises:
+        StorageError: The disk refused.
+    """
+    found = origins(records, workspace)
+    workspace.write_own(FILES_INDEX, "".join(f"{origin.model_dump_json()}\n" for origin in found))
+    return found
+
+
+def _origin(file: _File, workspace: Workspace) -> FileOrigin:
+    text = _text_of(file.last, workspace)
+    # A file that was changed by other hands since: what its calls wrote is what is known of it.
+    cites = _once(cited_ids(text)) if text else _once(name for write in file.writes for name in write.cites)
+    return FileOrigin(
+        **file.last.model_dump(),
+        writes=tuple(file.writes),
+        cites=cites,
+        found=tuple(name for name in cites if name in file.found),
+        read=tuple(name for name in cites if name in file.read - file.found),
+        unseen=tuple(name for name in cites if name not in file.read | file.found),
+    )
+
+
+def _text_of(written: WrittenFile, workspace: Workspace) -> str:
+    for path in (written.path, DRAFT):
+        try:
+            text = workspace.read_text(path)
+        except ToolError:
+            continue
+        if sha256(text.encode("utf-8", "replace")) == written.sha256:
+            return text
+    return ""
+
+
+def _once(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

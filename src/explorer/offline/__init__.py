@@ -1,0 +1,1 @@
+"""A client without a language model: it plans by rule and writes by extraction."""

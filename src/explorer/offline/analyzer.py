@@ -1,0 +1,146 @@
+"""The rule-driven analyzer: ranks stories and finds themes, or finds the passages of files that meet a question."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from explorer.offline.desk import Ask, Desk, Script, Step, read_files
+from explorer.offline.notes import Note, Quote, gaps_in, quote, read_note, slug, write_note
+from explorer.offline.phrases import Phrases
+from explorer.offline.question import understand_task
+from explorer.offline.ranking import most_notable, theme_lines
+from explorer.offline.reading import Story, stories_in, story_entry
+from explorer.offline.searcher import folder_in
+from explorer.offline.text import is_quotable, names_in, rank_by_query, sentences_of, unwrapped, words_of
+
+CONTEXT_FILE = re.compile(r"^- (\S.*?) \(\d+ lines?, \d+ bytes?\)", re.MULTILINE)
+USER_FILE = re.compile(r"`([^`\n]+)` \[(S\d+)\]")
+MAX_CONTEXT_FILES = 40
+MAX_PASSAGES = 8
+HOP_PASSAGES = 4
+HOP_BASE = 3
+LINE_CUT = "[line cut at "
+
+
+def analyze(desk: Desk) -> Script:
+    """Do one task: passages of the user's files, or an analysis of the stories in other helpers' files."""
+    user_files = USER_FILE.findall(desk.task)
+    if user_files:
+        return (yield from _find_passages(desk, user_files))
+    texts = yield from read_files(desk, context_files(desk.task))
+    return (yield from _rank_stories(desk, texts))
+
+
+def context_files(task: str) -> list[str]:
+    """The paths of the files that a task hands over."""
+    return list(dict.fromkeys(CONTEXT_FILE.findall(task)))[:MAX_CONTEXT_FILES]
+
+
+def stories_of(texts: dict[str, str]) -> list[Story]:
+    """Every story that the files list, once."""
+    found: dict[int, Story] = {}
+    for text in texts.values():
+        for story in stories_in(text.splitlines()):
+            found.setdefault(story.id, story)
+    return list(found.values())
+
+
+def _rank_stories(desk: Desk, texts: dict[str, str]) -> Script:
+    wish = understand_task(desk.task)
+    phrases = Phrases(wish.language)
+    notes = [note for text in texts.values() if (note := read_note(text)) and note.story and note.has_text]
+    stories = most_notable(stories_of(texts))
+    gaps = list(dict.fromkeys(gap for text in texts.values() for gap in gaps_in(text)))
+    themes = theme_lines(stories, phrases, notes)
+    lines = [f"# {phrases('ranking')}", "", f"## {phrases('ranking')}", ""]
+    lines += [story_entry(number, story) for number, story in enumerate(stories[:20], 1)]
+    lines += ["", f"## {phrases('themes')}", "", *themes]
+    if gaps:
+        lines += ["", f"## {phrases('unknown')}", "", *(f"- {gap}" for gap in gaps)]
+    path = f"{folder_in(desk.task)}analysis.md"
+    content = "\n".join(lines) + "\n"
+    yield Step(calls=(Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),))
+    leading = "; ".join(f"{story.title} [{story.source}]" for story in stories[:5])
+    summary = f"{len(stories)} stories ranked in {path}, {len(themes)} themes. First: {leading or 'none'}."
+    return f"{summary}\nNot known: {'; '.join(gaps[:6])[:700]}" if gaps else summary
+
+
+@dataclass(frozen=True)
+class _Passage:
+    """A sentence of a file, under its nearest heading."""
+
+    path: str
+    source: str
+    heading: str
+    text: str
+
+
+def _find_passages(desk: Desk, user_files: Sequence[tuple[str, str]]) -> Script:
+    wish = understand_task(desk.task)
+    phrases = Phrases(wish.language)
+    sources = dict(user_files)
+    texts = yield from read_files(desk, list(sources))
+    passages = [passage for path, text in texts.items() for passage in _passages(path, sources[path], text)]
+    chosen = _choose(passages, wish.question)
+    gaps = [phrases("no_article", title=path, why="read_file") for path in sources if path not in texts]
+    gaps += [phrases("lines_cut", title=path) for path, text in texts.items() if LINE_CUT in text]
+    notes = _as_notes(chosen)
+    calls = tuple(
+        Ask(
+            "write_file",
+            {
+                "filepath": f"{folder_in(desk.task) or 'passages/'}{number:02d}-{slug(note.title) or 'file'}.md",
+                "content": write_note(note, phrases),
+                "mode": "overwrite",
+            },
+        )
+        for number, note in enumerate(notes, 1)
+    )
+    if calls:
+        yield Step(calls=calls)
+    first = f" Closest: “{chosen[0].text}” [{chosen[0].source}]" if chosen else ""
+    summary = (
+        f"{len(chosen)} passage{'' if len(chosen) == 1 else 's'} from {len(texts)} of {len(sources)} files.{first}"
+    )
+    return f"{summary}\nNot known: {'; '.join(gaps)[:700]}" if gaps else summary
+
+
+def _passages(path: str, source: str, text: str) -> list[_Passage]:
+    found: list[_Passage] = []
+    heading, lines = "", list[str]()
+    for line in [*text.splitlines(), "# "]:
+        if not line.startswith("#"):
+            lines.append(line)
+            continue
+        sentences = [sentence for sentence in sentences_of(unwrapped("\n".join(lines))) if is_quotable(sentence)]
+        found += [_Passage(path, source, heading, sentence) for sentence in sentences]
+        heading, lines = " ".join(line.strip("# ").split()), []
+    return found
+
+
+def _choose(passages: Sequence[_Passage], question: str) -> list[_Passage]:
+    """The passages that meet the question, then those that meet names found in the best of them: a second hop."""
+    texts = [f"{passage.heading} {passage.text}" for passage in passages]
+    first = [index for _, index in rank_by_query(texts, words_of(question))[:MAX_PASSAGES]]
+    names = {word for index in first[:HOP_BASE] for word in words_of(" ".join(names_in(texts[index])))}
+    new_names = names - set(words_of(question))
+    second = [index for _, index in rank_by_query(texts, new_names) if index not in first][:HOP_PASSAGES]
+    return [passages[index] for index in dict.fromkeys([*first, *second])]
+
+
+def _as_notes(chosen: Sequence[_Passage]) -> list[Note]:
+    """One note for each heading of each file, in the order of the best passage."""
+    groups: dict[tuple[str, str], list[Quote]] = {}
+    for passage in chosen:
+        made = quote(passage.text, passage.source)
+        if made is not None:
+            groups.setdefault((passage.path, passage.heading), []).append(made)
+    return [
+        Note(
+            title=(heading or path).replace("[", "(").replace("]", ")"),
+            source=quotes[0].source,
+            about=path,
+            passages=tuple(quotes),
+        )
+        for (path, heading), quotes in groups.items()
+    ]

@@ -1,0 +1,75 @@
+"""`offline`: an `LLMClient` without a language model. It plans by rule and writes by extraction.
+
+It drives the same engine as a model does (helpers, tools, files, a cited report), so a machine with nothing set up
+has something that works, and tests and examples run on it.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+
+from explorer.offline.analyzer import analyze
+from explorer.offline.desk import PROVIDER, Answer, Ask, Desk, Script, Step, play, split_history
+from explorer.offline.notetaker import take_notes
+from explorer.offline.orchestrator import lead
+from explorer.offline.searcher import search
+from explorer.offline.writer import write
+from explorer.schema.messages import JsonObject, Request, StopKind, ToolCall, Turn, Usage
+
+ROLES: dict[str, Callable[[Desk], Script]] = {"searcher": search, "analyzer": analyze, "writer": write}
+ORCHESTRATOR = "orchestrator"
+
+
+class OfflineClient:
+    """Answers a request by rule: the same request always gets the same turn, and nothing is remembered between two."""
+
+    async def generate(self, request: Request) -> Turn:
+        """The next turn."""
+        return next_turn(request)
+
+
+def next_turn(request: Request) -> Turn:
+    """The next turn, as a function of the request alone."""
+    task, exchanges = split_history(request.history)
+    desk = Desk(task, {tool.name: tool for tool in request.tools})
+    script = lead(desk) if request.role == ORCHESTRATOR else _task_by_task(ROLES.get(request.role, take_notes), desk)
+    step = play(script, desk, exchanges)
+    number = 1 + sum(1 for message in request.history if isinstance(message, Turn))
+    calls = tuple(
+        ToolCall(id=f"call_{number}_{place}", name=call.tool, arguments=_known_arguments(call, desk))
+        for place, call in enumerate(step.calls, 1)
+    )
+    return Turn(
+        provider=PROVIDER,
+        model=PROVIDER,
+        blocks=_blocks(step, calls),
+        text=step.text,
+        calls=calls,
+        stop=StopKind.TOOL_USE if calls else StopKind.END,
+        usage=Usage(),
+        cost_usd=0.0,
+    )
+
+
+def _task_by_task(role: Callable[[Desk], Script], desk: Desk) -> Generator[Step, Sequence[Answer], str]:
+    """A helper's life: a task, its summary, and whatever further task comes."""
+    while True:
+        summary = yield from role(desk)
+        yield Step(text=summary)
+        message = desk.take_messages()
+        while not message:
+            # Nothing new was asked: the summary stands.
+            yield Step(text=summary)
+            message = desk.take_messages()
+        desk.task, desk.is_hurried = message, False
+
+
+def _known_arguments(call: Ask, desk: Desk) -> JsonObject:
+    """The arguments that the tool takes here: tools refuse what they do not know."""
+    known = desk.tools[call.tool].parameters.get("properties")
+    if not isinstance(known, dict) or not known:
+        return call.arguments
+    return {name: value for name, value in call.arguments.items() if name in known}
+
+
+def _blocks(step: Step, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
+    words: list[JsonObject] = [{"type": "text", "text": step.text}] if step.text else []
+    return (*words, *({"type": "tool_call", "id": call.id, "name": call.name} for call in calls))

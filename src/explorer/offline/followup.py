@@ -1,0 +1,55 @@
+"""A follow-up on a finished run: a smaller second round over the files that are there."""
+
+import re
+from collections import Counter
+from collections.abc import Generator, Sequence
+
+from explorer.offline.desk import Answer, Ask, Desk, Step, read_files
+from explorer.offline.phrases import SAMPLE_LINE, language_of
+from explorer.offline.question import Wish
+from explorer.offline.reading import reply_in
+from explorer.offline.report import follow_up
+from explorer.offline.text import words_of
+from explorer.offline.writer import REPORT, write_report
+from explorer.text.sanitize import single_line
+
+LISTED_FILE = re.compile(r"^(\S.*?) \(\d+ lines?, \d+ bytes?\)$", re.MULTILINE)
+MATCH_LINE = re.compile(r"^(\S[^:\n]*\.md):\d+:", re.MULTILINE)
+MAX_FILES = 15
+MAX_WORDS = 8
+NO_CONTEXT = frozenset({REPORT, "question.txt"})
+
+
+def answer_follow_up(desk: Desk, message: str, wish: Wish, writer: str) -> Generator[Step, Sequence[Answer], str]:
+    """Find the files that fit, let the writer add a section to the report, and read it; returns the report."""
+    pattern = "|".join(re.escape(word) for word in words_of(message)[:MAX_WORDS]) or re.escape(
+        single_line(message)[:60]
+    )
+    found, listed = yield Step(
+        calls=(Ask("search_files", {"pattern": pattern, "glob": "*.md"}), Ask("list_files", {"glob": "*.md"}))
+    )
+    paths = _fitting(found, listed)
+    task = [
+        f"Add an answer to a follow-up at the end of `{REPORT}`.",
+        f"Follow-up: {single_line(message)}",
+        "",
+        f"Question: {single_line(wish.question)}",
+        f"Language of the report: {language_of(message) if message else wish.language}",
+        *([SAMPLE_LINE] if wish.is_sample else []),
+    ]
+    arguments = {"agent_type": "writer", "task_description": "\n".join(task), "context_files": paths}
+    if writer:
+        arguments["agent_id"] = writer
+    (answer,) = yield Step(calls=(Ask("call_agent", arguments),))
+    if answer.is_error or reply_in(answer.text).status == "failed":
+        yield write_report(follow_up(message, (), wish.language), mode="append")
+    texts = yield from read_files(desk, [REPORT])
+    return texts.get(REPORT, "")
+
+
+def _fitting(found: Answer, listed: Answer) -> list[str]:
+    """The run's notes: those with most matching lines first."""
+    matches = Counter(MATCH_LINE.findall(found.text)) if not found.is_error else Counter[str]()
+    paths = [] if listed.is_error else LISTED_FILE.findall(listed.text)
+    notes = [path for path in paths if path.endswith(".md") and path not in NO_CONTEXT and not path.startswith(".")]
+    return sorted(notes, key=lambda path: -matches[path])[:MAX_FILES]

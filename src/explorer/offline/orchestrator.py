@@ -1,0 +1,281 @@
+"""The rule-driven orchestrator: overview, closer looks side by side, analysis, report; then follow-ups."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from explorer.offline.analyzer import stories_of
+from explorer.offline.corpus import IN_FOLDER
+from explorer.offline.desk import Answer, Ask, Desk, Part, Script, Step, read_files
+from explorer.offline.followup import answer_follow_up
+from explorer.offline.notes import read_note, short_reason
+from explorer.offline.phrases import SAMPLE_LINE
+from explorer.offline.question import GENERAL_WORDS, Kind, Wish, understand
+from explorer.offline.ranking import about, most_notable
+from explorer.offline.reading import HelperReply, Story, reply_in, story_entry
+from explorer.offline.report import first_words, links_of
+from explorer.offline.text import words_of
+from explorer.offline.writer import FROM_FILES, REPORT, report_of, write_report
+from explorer.text.sanitize import single_line
+
+CITED = re.compile(r"\[S\d+")
+NOT_YET = "not finished yet"
+"""What a refusal begins with that is said only once."""
+SPARE_SHARE = 0.5
+"""Stories looked at beyond the number wanted, when that number is ours: many articles cannot be read."""
+FURTHER_SHARE = 2.0
+"""Stories of the second round, when the first brought little to read."""
+SEARCHERS = 3
+FEW_STORIES = 2
+MAX_GAPS = 8
+SEARCH_SPAN = "30d"
+MAX_CONTEXT = 30
+STORY_SUMMARY_LINKS = 10
+
+
+@dataclass
+class Plan:
+    """What the orchestrator has in hand; made anew at every request by playing the script."""
+
+    wish: Wish
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    """Files it has read."""
+    paths: list[str] = field(default_factory=list[str])
+    """Files its helpers wrote."""
+    gaps: list[str] = field(default_factory=list[str])
+    steers: list[str] = field(default_factory=list[str])
+    writer: str = ""
+    """The writer's id, for follow-ups."""
+    is_cut: bool = False
+    """The report had to be written before everything was done."""
+
+    def hear(self, desk: Desk) -> frozenset[str]:
+        """Note what the user said meanwhile; its words steer the choice of stories."""
+        said = desk.take_messages()
+        if said:
+            self.steers.append(single_line(said))
+        return frozenset(word for steer in self.steers for word in words_of(steer)) - GENERAL_WORDS
+
+
+def lead(desk: Desk) -> Script:
+    """Explore, have the report written, finish; then answer whatever is asked after that."""
+    plan = Plan(understand(desk.task))
+    yield from _explore(desk, plan)
+    while True:
+        if desk.goes_on and (plan.is_cut or not plan.paths):
+            # There is room again: what was cut short, or ended before anything was found, is done properly now.
+            plan = Plan(plan.wish, steers=plan.steers)
+            yield from _explore(desk, plan)
+        desk.goes_on = False
+        summary = yield from _finish(plan)
+        message = desk.take_messages()
+        if not message and not desk.goes_on:
+            yield Step(text=summary)
+            message = desk.take_messages()
+        if message:
+            desk.is_hurried = False
+            plan.texts[REPORT] = yield from answer_follow_up(desk, message, plan.wish, plan.writer)
+
+
+def _explore(desk: Desk, plan: Plan) -> Part:
+    """From the question to a report."""
+    if plan.wish.kind is Kind.FILES:
+        yield from _from_files(plan)
+        if plan.wish.has_folder and not desk.is_hurried:
+            yield from _from_folder(plan)
+    elif plan.wish.kind is Kind.FOLDER:
+        yield from _from_folder(plan)
+    elif plan.wish.kind is Kind.HACKER_NEWS:
+        yield from _from_hacker_news(desk, plan)
+    else:
+        yield from _from_web(plan)
+    yield from _report(desk, plan)
+
+
+def brief(wish: Wish, plan: Plan | None = None) -> list[str]:
+    """Lines that every helper's task ends with."""
+    lines = ["", f"Question: {single_line(wish.question)}", f"Language of the report: {wish.language}"]
+    if wish.is_sample:
+        lines.append(SAMPLE_LINE)
+    if plan is not None:
+        lines += [f"The user added: {steer}" for steer in plan.steers]
+        lines += [f"Gap: {single_line(gap)}" for gap in plan.gaps[:MAX_GAPS]]
+    return lines
+
+
+def call_helper(role: str, lines: Sequence[str], **more: object) -> Ask:
+    """A `call_agent` call."""
+    return Ask("call_agent", {"agent_type": role, "task_description": "\n".join(lines), **more})
+
+
+def _take(plan: Plan, answer: Answer) -> HelperReply:
+    """A helper's answer into the plan: its files, and what failed."""
+    reply = reply_in(answer.text)
+    plan.paths += [path for path in reply.paths if path not in plan.paths]
+    if answer.is_error and not reply.paths:
+        plan.gaps.append(short_reason(reply.summary or answer.text))
+    return reply
+
+
+def _from_hacker_news(desk: Desk, plan: Plan) -> Part:
+    wish = plan.wish
+    first = f"Read the list of {wish.story_list} stories on Hacker News and write an overview of it."
+    search = f"Also search Hacker News for “{wish.topic}” since {SEARCH_SPAN}." if wish.topic else ""
+    (answer,) = yield Step(calls=(call_helper("searcher", [first, search, *brief(wish)]),))
+    reply = _take(plan, answer)
+    plan.texts |= yield from read_files(desk, reply.paths)
+    stories = _choose(plan, plan.hear(desk))
+    if not stories or desk.is_hurried:
+        return
+    yield from _closer_looks(plan, stories)
+    steered = plan.hear(desk)
+    if steered and not desk.is_hurried:
+        more = [story for story in about(_listed(plan), steered) if story not in stories]
+        if more:
+            yield from _closer_looks(plan, most_notable(more)[:SEARCHERS])
+    if not desk.is_hurried:
+        yield from _read_closely(desk, plan)
+    if not desk.is_hurried and _is_thin(plan):
+        yield from _look_further(desk, plan, stories)
+    if len(stories) > FEW_STORIES and not desk.is_hurried:
+        yield from _analysis(desk, plan)
+
+
+def _listed(plan: Plan) -> list[Story]:
+    return stories_of(plan.texts)
+
+
+def _choose(plan: Plan, steered: frozenset[str]) -> list[Story]:
+    """The stories for a closer look: those about the topic, else the most notable; steers come first."""
+    wish, listed = plan.wish, _listed(plan)
+    if wish.topic:
+        listed = about(listed, wish.topic_words)
+    elif wish.story_list != "job":
+        listed = [story for story in listed if story.comments or story.points > 1] or listed
+    ranked = most_notable(listed)
+    wanted = [story for story in about(ranked, steered) if steered]
+    spare = 0 if wish.is_counted or wish.topic else int(wish.count * SPARE_SHARE)
+    return list(dict.fromkeys([*wanted, *ranked]))[: wish.count + spare]
+
+
+def _closer_looks(plan: Plan, stories: Sequence[Story]) -> Part:
+    """Up to three searchers at once, each with a slice of the stories."""
+    helpers = min(SEARCHERS, -(-len(stories) // FEW_STORIES))
+    calls: list[Ask] = []
+    for number in range(helpers):
+        part = stories[number::helpers]
+        entries = [story_entry(place, story) for place, story in enumerate(part, 1)]
+        task = ["Read the articles and comments of these Hacker News stories; write one file on each.", "", *entries]
+        calls.append(call_helper("searcher", [*task, *brief(plan.wish)], output_dir="stories"))
+    answers = yield Step(calls=tuple(calls))
+    for answer in answers:
+        _take(plan, answer)
+
+
+def _read_closely(desk: Desk, plan: Plan) -> Part:
+    """Read the files on the stories, to see whether there is enough to build on."""
+    new = [path for path in plan.paths if path not in plan.texts]
+    if new:
+        plan.texts |= yield from read_files(desk, new)
+
+
+def _is_thin(plan: Plan) -> bool:
+    """Whether the number of stories is ours and less than half of them gave anything to quote."""
+    notes = [note for text in plan.texts.values() if (note := read_note(text))]
+    told = sum(note.has_text for note in notes)
+    return not plan.wish.is_counted and not plan.wish.topic and 2 * told < plan.wish.count
+
+
+def _look_further(desk: Desk, plan: Plan, stories: Sequence[Story]) -> Part:
+    """A second round over the next stories of the list, when the first could not be read."""
+    known = {story.id for story in stories}
+    further = [story for story in most_notable(_listed(plan)) if story.id not in known]
+    if further:
+        yield from _closer_looks(plan, further[: int(plan.wish.count * FURTHER_SHARE)])
+        yield from _read_closely(desk, plan)
+
+
+def _analysis(desk: Desk, plan: Plan) -> Part:
+    task = "Rank the stories in these files and say which themes the list has."
+    call = call_helper("analyzer", [task, *brief(plan.wish)], context_files=plan.paths[:MAX_CONTEXT])
+    (answer,) = yield Step(calls=(call,))
+    reply = _take(plan, answer)
+    plan.texts |= yield from read_files(desk, reply.paths)
+
+
+def _from_web(plan: Plan) -> Part:
+    task = "Search the web for the answer to the question, and note what the best pages say."
+    (answer,) = yield Step(calls=(call_helper("searcher", [task, *brief(plan.wish)], output_dir="notes"),))
+    _take(plan, answer)
+
+
+def _from_folder(plan: Plan) -> Part:
+    task = f"{IN_FOLDER}, and note what the best documents say."
+    (answer,) = yield Step(calls=(call_helper("searcher", [task, *brief(plan.wish)], output_dir="notes"),))
+    _take(plan, answer)
+
+
+def _from_files(plan: Plan) -> Part:
+    named = ", ".join(f"`{path}` [{source}]" for path, source in plan.wish.files)
+    task = [f"Find the passages that meet the question in the user's files: {named}.", *brief(plan.wish)]
+    paths = [path for path, _ in plan.wish.files]
+    call = call_helper("analyzer", task, context_files=paths, output_dir="passages")
+    (answer,) = yield Step(calls=(call,))
+    _take(plan, answer)
+
+
+def _report(desk: Desk, plan: Plan) -> Part:
+    """By the writer; when there is no time or no writer, by the orchestrator itself."""
+    if not desk.is_hurried:
+        task = ["Write the report `report.md` from these files."]
+        if _is_about_own_files(plan):
+            task.append(FROM_FILES)
+        call = call_helper("writer", [*task, *brief(plan.wish, plan)], context_files=plan.paths[:MAX_CONTEXT])
+        (answer,) = yield Step(calls=(call,))
+        plan.writer = reply_in(answer.text).agent_id
+        written = yield from read_files(desk, [REPORT])
+        if REPORT in written:
+            plan.texts[REPORT] = written[REPORT]
+            return
+    plan.is_cut = desk.is_hurried
+    missing = [path for path in plan.paths if path not in plan.texts]
+    plan.texts |= (yield from read_files(desk, missing)) if missing else {}
+    texts = {path: text for path, text in plan.texts.items() if path in plan.paths}
+    content = report_of(plan.wish, texts, plan.gaps, from_files=_is_about_own_files(plan))
+    plan.texts[REPORT] = content
+    yield write_report(content)
+
+
+def _is_about_own_files(plan: Plan) -> bool:
+    return plan.wish.kind in {Kind.FILES, Kind.FOLDER}
+
+
+def _finish(plan: Plan) -> Script:
+    """Finish; a report that is refused for citing unknown sources is freed of them once."""
+    call = _finishing(plan)
+    (answer,) = yield Step(calls=(call,))
+    if answer.is_error and answer.text.startswith(NOT_YET):
+        # What stands there was taken from the sources word for word: there is nothing to mend by rule.
+        (answer,) = yield Step(calls=(call,))
+    unknown = re.findall(r"\bS\d+\b", answer.text) if answer.is_error else []
+    if unknown:
+        plan.texts[REPORT] = _without(plan.texts.get(REPORT, ""), unknown)
+        yield write_report(plan.texts[REPORT])
+        yield Step(calls=(call,))
+    return str(call.arguments["summary"])
+
+
+def _finishing(plan: Plan) -> Ask:
+    report = plan.texts.get(REPORT, "")
+    found = len([text for text in plan.texts.values() if read_note(text)])
+    summary = first_words(report) or f"The report is in {REPORT}; {found} notes were read."
+    links = links_of(report)[:STORY_SUMMARY_LINKS]
+    given = {"summary": summary, "interesting_links": links}
+    # A report made of extracts cites whatever it has.
+    return Ask("finish_exploration", given if CITED.search(report) else given | {"nothing_found": True})
+
+
+def _without(report: str, unknown: Sequence[str]) -> str:
+    for source in unknown:
+        report = re.sub(rf"\s?\[{source}\]", "", report)
+    return report

@@ -1,0 +1,191 @@
+"""What a question asks for, as far as patterns can tell."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from explorer.offline.phrases import SAMPLE_LINE, language_of
+from explorer.offline.text import words_of
+
+DEFAULT_STORIES = 6
+MAX_STORIES = 12
+TOPIC_STORIES = 4
+MAX_TOPIC_CHARS = 60
+FIRST_MESSAGE = re.compile(r"\AQuestion: (.*?)(?:\n\nRun (\S+), started ([^\n]*)|\Z)", re.DOTALL)
+TASK_QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
+FILES_LINE = re.compile(r"^Files from the user: (.+)$", re.MULTILINE)
+CORPUS_LINE = re.compile(r"^Corpus: .+ \(search_corpus\)$", re.MULTILINE)
+FILE_ENTRY = re.compile(r"([^,\s][^,]*?) \[(S\d+)\] \(\d+ lines?\)")
+SAYS_HACKER_NEWS = re.compile(r"hacker\s*news|\bhn\b|黑客新闻", re.IGNORECASE)
+HACKER_NEWS = re.compile(
+    r"hacker\s*news|\bhn\b|\bfront\s?page\b|\b(?:show|ask|tell) hn\b|\btop stories\b|黑客新闻|热帖"
+    r"|\b(?:today|today's|latest|this week's) (?:tech |technology )?(?:news|stories)\b|\b(?:tech )?news (?:of )?today\b"
+    r"|(?:今天|今日|最新)的?.{0,12}(?:新闻|热点|帖子)|科技新闻",
+    re.IGNORECASE,
+)
+NUMBER_WORDS = {
+    "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+    "twelve": 12, "一": 1, "两": 2, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10,
+}  # fmt: skip
+NUMBER = r"(\d{1,2}|" + "|".join(NUMBER_WORDS) + r")"
+STORY_NOUN = r"(?:stor(?:y|ies)|posts?|threads?|items?|submissions?|articles?|discussions?|things)"
+COUNTS = (
+    re.compile(rf"\b(?:top|first|best|hottest|biggest)\s+{NUMBER}\b", re.IGNORECASE),
+    re.compile(rf"\b{NUMBER}\s+(?:[\w-]+\s+){{0,3}}?{STORY_NOUN}\b", re.IGNORECASE),
+    re.compile(rf"(?:前|最\w{{0,4}}的?){NUMBER}\s*(?:条|个|篇|则|大)?"),
+    re.compile(rf"{NUMBER}\s*(?:条|个|篇|则)\S{{0,6}}(?:帖|新闻|故事|文章|热点)"),
+)
+LISTS = (
+    ("show", re.compile(r"\bshow hn\b", re.IGNORECASE)),
+    ("ask", re.compile(r"\bask hn\b", re.IGNORECASE)),
+    ("job", re.compile(r"\b(?:jobs?|hiring)\b|招聘", re.IGNORECASE)),
+    ("new", re.compile(r"\b(?:newest|brand[- ]new) (?:stories|posts|submissions)\b|最新提交", re.IGNORECASE)),
+    ("best", re.compile(r"\bbest stories\b", re.IGNORECASE)),
+)
+QUOTED = re.compile(r"[\"“「]([^\"”」]{2,60})[\"”」]")
+TOPIC_PATTERNS = (
+    re.compile(
+        r"\b(?:about|regarding|concerning|related to|mention(?:s|ing)?|discuss(?:es|ing)?|opinions? (?:on|of)"
+        r"|think(?:s|ing)? (?:about|of)|cover(?:s|ing)?)\s+"
+        r"(.+?)(?=\s+(?:on|in|at|from|over)\s+(?:hacker|hn\b|the)|[?.,;!\n]|$)",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(?:关于|有关|提到)(.{1,20}?)(?:的|在|？|\?|，|。|$)"),
+    re.compile(rf"\b(?:which|what|any|the|all)\s+([\w+#.-]+(?:\s[\w+#.-]+)?)\s+{STORY_NOUN}\b", re.IGNORECASE),
+    re.compile(
+        r"\banything\s+(?:new\s+)?(?:on|in|for)\s+(?!hacker|hn\b)(.+?)(?=\s+(?:on|at)\s|[?.,;!\n]|$)", re.IGNORECASE
+    ),
+)
+GENERAL_WORDS = frozenset(
+    words_of(
+        """hn hacker news story stories post posts thread threads item items article articles front page site list today
+        todays yesterday week day sample now current currently latest recent top best hot hottest biggest popular
+        trending
+        notable interesting important worth reading noteworthy significant happening new newest summary summarize
+        summarise report digest overview brief briefing discussion discussions discussed discuss discussing comment
+        comments people argue argued arguing arguments debate debated community users readers tech technology write find
+        tell show give explore look read explain list please anything something everything topic topics theme themes
+        main major points upvoted matter matters english chinese question each ask tell 今天 今日 新闻
+        热门 最新 值得 关注 帖子 讨论 评论 总结 报告 科技 黑客 有什 什么 哪些 大家 争论"""
+    )
+)
+FACT = re.compile(
+    r"\s*(?:why|whose?|when|where|how|which|is|are|did|does|do|was|were|has|have|what (?:is|are|was|were|did|does))\b",
+    re.IGNORECASE,
+)
+"""How a question begins that wants one thing, not a day."""
+WHOLE_DAY = re.compile(
+    r"\b(?:notable|noteworthy|important|interesting|happening|happened|trending|popular|hot|hottest|top|best|today|news"
+    r"|stories|posts|threads|discussions?|overview|digest|summar\w+)\b",
+    re.IGNORECASE,
+)
+URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
+
+
+class Kind(StrEnum):
+    """Where an answer is looked for."""
+
+    HACKER_NEWS = "hacker_news"
+    WEB = "web"
+    FILES = "files"
+    FOLDER = "folder"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A question, understood as far as patterns go."""
+
+    question: str
+    kind: Kind
+    language: str
+    is_sample: bool
+    story_list: str
+    """Which list: `top`, `ask`, ..."""
+    topic: str
+    """What the stories should be about; empty for any."""
+    count: int
+    is_counted: bool
+    """The question says how many."""
+    day: str
+    """When the run started, as the first message says it."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Paths of the user's files, with their source ids."""
+    has_folder: bool = False
+    """There is a folder of the user's to search."""
+
+    @property
+    def topic_words(self) -> frozenset[str]:
+        """The words of the topic that a title could share."""
+        return frozenset(words_of(self.topic)) - GENERAL_WORDS
+
+
+def understand(message: str) -> Wish:
+    """Read the orchestrator's first message."""
+    match = FIRST_MESSAGE.search(message)
+    question = (match[1] if match else message).strip()
+    tail = message[match.end(1) :] if match else ""
+    files_line = FILES_LINE.search(tail)
+    files = tuple((path, source) for path, source in FILE_ENTRY.findall(files_line[1])) if files_line else ()
+    is_sample = SAMPLE_LINE in tail
+    return _wish(question, tail, files, is_sample=is_sample, day=(match[3] or "") if match else "")
+
+
+def understand_task(task: str) -> Wish:
+    """Read a helper's task, by whomever it was written."""
+    match = TASK_QUESTION.search(task)
+    return _wish(match[1] if match else task, task, (), is_sample=SAMPLE_LINE in task, day="")
+
+
+def _wish(question: str, context: str, files: tuple[tuple[str, str], ...], *, is_sample: bool, day: str) -> Wish:
+    has_folder = bool(CORPUS_LINE.search(context))
+    kind = _kind(question, has_files=bool(files), has_folder=has_folder, is_sample=is_sample)
+    topic = topic_of(question) if kind is Kind.HACKER_NEWS else ""
+    counted = count_of(question)
+    return Wish(
+        question=question,
+        kind=kind,
+        language=language_of(context if "Language of the report:" in context else question),
+        is_sample=is_sample,
+        story_list=next((name for name, pattern in LISTS if pattern.search(question)), "top"),
+        topic=topic,
+        count=min(counted or (TOPIC_STORIES if topic else DEFAULT_STORIES), MAX_STORIES),
+        is_counted=counted > 0,
+        day=day,
+        files=files,
+        has_folder=has_folder,
+    )
+
+
+def _kind(question: str, *, has_files: bool, has_folder: bool, is_sample: bool) -> Kind:
+    """Files come first, then what the question names, then the user's folder."""
+    if has_files:
+        return Kind.FILES
+    if is_sample or SAYS_HACKER_NEWS.search(question):
+        return Kind.HACKER_NEWS
+    if has_folder:
+        return Kind.FOLDER
+    return Kind.HACKER_NEWS if HACKER_NEWS.search(question) else Kind.WEB
+
+
+def count_of(question: str) -> int:
+    """How many stories are asked for; 0 when it is not said."""
+    for pattern in COUNTS:
+        if match := pattern.search(question):
+            word = match[1].lower()
+            return max(1, int(word)) if word.isdigit() else NUMBER_WORDS[word]
+    return 0
+
+
+def topic_of(question: str) -> str:
+    """What the stories should be about; empty when the question is about the day as a whole."""
+    quoted = QUOTED.search(question)
+    candidates = [quoted[1]] if quoted else []
+    candidates += [match[1] for pattern in TOPIC_PATTERNS for match in pattern.finditer(question)]
+    if (fact := FACT.match(question)) and not WHOLE_DAY.search(question):
+        candidates.append(question[fact.end() :])
+    for candidate in candidates:
+        words = [word for word in re.findall(r"[\w+#.'-]+", candidate) if set(words_of(word)) - GENERAL_WORDS]
+        topic = " ".join(words)[:MAX_TOPIC_CHARS].strip(" .")
+        if topic and not topic.isdigit():
+            return topic
+    return ""

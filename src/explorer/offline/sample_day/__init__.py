@@ -1,0 +1,1 @@
+"""The bundled sample day: invented stories and articles, served without a network."""

@@ -1,0 +1,225 @@
+"""The rule-driven searcher: lists Hacker News, reads stories with their articles and comments, searches the web."""
+
+import re
+from collections.abc import Sequence
+
+from explorer.offline.corpus import IN_FOLDER, SEARCH, search_folder
+from explorer.offline.desk import Answer, Ask, Desk, Script, Step
+from explorer.offline.notes import Note, Quote, quote, short_reason, slug, write_note, write_overview
+from explorer.offline.phrases import Phrases
+from explorer.offline.question import URL, Kind, Wish, understand_task
+from explorer.offline.reading import Page, Remark, Story, Thread, harmless, page_in, read_fence, stories_in, thread_in
+from explorer.offline.text import TOO_ALIKE, best_sentences, is_quotable, opening, overlap, words_of
+from explorer.offline.web import keep_notes, read_pages, search_web
+
+LIST_LIMIT = 30
+COMMENTS = "get_comments"
+COMMENT_LIMIT = 40
+ARTICLE_SENTENCES = 3
+POST_SENTENCES = 2
+REMARK_CHARS = 220
+MIN_REPLY_CHARS = 40
+LIST_WORDS = re.compile(r"list of (top|new|best|ask|show|job) stories", re.IGNORECASE)
+SEARCH_WORDS = re.compile(r"search Hacker News for “([^”]+)”(?: since (\S+?))?[.,\s]")
+FOLDER = re.compile(r"^Write your files under `([^`]+)/`\.$", re.MULTILINE)
+DISAGREES = re.compile(
+    r"\bdisagree\b|\bnot (?:really|quite|true|the|what|an?|stable)\b|\bbut\b|\bhowever\b|\bon the other hand\b"
+    r"|\bwrong\b|\bwith respect\b|\bno[,.]|\bunless\b|\bactually\b|\bskeptical\b|不同意|但是|不过|并非|然而",
+    re.IGNORECASE,
+)
+
+
+def search(desk: Desk) -> Script:
+    """Do one task: look closely at the stories it lists, or list stories, or search the web."""
+    wish = understand_task(desk.task)
+    stories = stories_in(desk.task.splitlines())
+    if stories:
+        return (yield from _look_closely(desk, stories, wish))
+    if IN_FOLDER in desk.task:
+        return (yield from _in_folder_first(desk, wish))
+    urls = [url for url in URL.findall(desk.task) if "news.ycombinator.com/item" not in url]
+    if urls and wish.kind is not Kind.HACKER_NEWS:
+        return (yield from read_pages(wish, urls, folder_in(desk.task)))
+    if wish.kind is Kind.HACKER_NEWS or SEARCH_WORDS.search(desk.task) or LIST_WORDS.search(desk.task):
+        return (yield from _overview(desk, wish))
+    return (yield from _in_folder_first(desk, wish))
+
+
+def _in_folder_first(desk: Desk, wish: Wish) -> Script:
+    """What the user's own folder says, where there is one; the web where it says nothing."""
+    folder, phrases = folder_in(desk.task), Phrases(wish.language)
+    if SEARCH not in desk.tools:
+        return (yield from search_web(desk, wish, folder))
+    found = yield from search_folder(desk, wish)
+    if not found.notes and not desk.is_hurried:
+        return (yield from search_web(desk, wish, folder, [*found.gaps, phrases("folder_nothing")]))
+    return (yield from keep_notes(found.notes, found.gaps, folder, phrases))
+
+
+def folder_in(task: str) -> str:
+    """The folder a task tells its helper to write into, with a slash at its end; empty when none is told."""
+    match = FOLDER.search(task)
+    return f"{match[1]}/" if match else ""
+
+
+def _overview(desk: Desk, wish: Wish) -> Script:
+    phrases = Phrases(wish.language)
+    kind = match[1].lower() if (match := LIST_WORDS.search(desk.task)) else wish.story_list
+    searched = SEARCH_WORDS.search(desk.task)
+    words, since = (searched[1], searched[2] or "") if searched else (wish.topic, "")
+    calls = [Ask("get_hn_stories", {"story_type": kind, "limit": LIST_LIMIT})]
+    if words:
+        calls.append(Ask("search_hn", {"query": words} | ({"since": since} if since else {})))
+    answers = yield Step(calls=tuple(calls))
+    gaps: list[str] = []
+    found: dict[int, Story] = {}
+    for answer, key in zip(answers, ("list_failed", "search_failed"), strict=False):
+        if answer.is_error:
+            gaps.append(phrases(key, words=words, why=short_reason(answer.text)))
+        for story in stories_in(read_fence(answer.text)[1]):
+            found.setdefault(story.id, story)
+    path = f"{folder_in(desk.task)}overview.md"
+    title = f"Hacker News, {kind}" + (f", “{harmless(words)}”" if words else "")
+    content = write_overview(title, list(found.values()), gaps, phrases)
+    yield Step(calls=(Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),))
+    by_points = sorted(found.values(), key=lambda story: -story.points)
+    leading = "; ".join(f"{story.title} ({story.points} points, [{story.source}])" for story in by_points[:5])
+    summary = f"{len(found)} stories are listed in {path}. Highest by points: {leading or 'none'}."
+    return _with_gaps(summary, gaps)
+
+
+def _with_gaps(summary: str, gaps: Sequence[str]) -> str:
+    return f"{summary}\nNot known: {'; '.join(gaps[:6])[:700]}" if gaps else summary
+
+
+def _look_closely(desk: Desk, stories: Sequence[Story], wish: Wish) -> Script:
+    """Each story: its article and its thread side by side; then a file of its own, written while the next is read."""
+    phrases, folder = Phrases(wish.language), folder_in(desk.task)
+    notes: list[Note] = []
+    writing: tuple[Ask, ...] = ()
+    for story in stories:
+        if desk.is_hurried:
+            break
+        reading = _reading_calls(story)
+        answers = yield Step(calls=(*writing, *reading))
+        note = _note_on(
+            story, dict(zip((call.tool for call in reading), answers[len(writing) :], strict=True)), phrases
+        )
+        notes.append(note)
+        path = f"{folder}{'-'.join(part for part in (str(story.id), slug(story.title)) if part)}.md"
+        content = write_note(note, phrases)
+        writing = (Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),)
+    if writing:
+        yield Step(calls=writing)
+    read = [note.title for note in notes if note.has_text]
+    gaps = [gap for note in notes for gap in note.unknown]
+    if len(notes) < len(stories):
+        gaps.append(phrases("stopped"))
+    summary = f"{len(notes)} stories looked at; text to quote was found for {len(read)}: {'; '.join(read) or 'none'}."
+    return _with_gaps(summary[:1200], gaps)
+
+
+def _reading_calls(story: Story) -> tuple[Ask, ...]:
+    thread = Ask(COMMENTS, {"post_id": str(story.id), "platform": "hackernews", "limit": COMMENT_LIMIT})
+    return (Ask("read_webpage", {"url": story.url}), thread) if story.url else (thread,)
+
+
+def _note_on(story: Story, answers: dict[str, Answer], phrases: Phrases) -> Note:
+    article, gaps = _article(story, answers.get("read_webpage"), phrases)
+    thread, missing = _thread(story, answers.get(COMMENTS), phrases)
+    post: list[Quote] = []
+    discussion: list[Quote] = []
+    if thread is not None:
+        words = best_sentences(thread.text.removeprefix("Text of the story: "), story.title, POST_SENTENCES)
+        post = _unlike(article, _quotes(words, thread))
+        discussion = choose_remarks(thread)
+    return Note(
+        title=story.title,
+        story=story,
+        article=tuple(article),
+        post=tuple(post),
+        discussion=tuple(discussion),
+        unknown=(*gaps, *missing),
+    )
+
+
+def _article(story: Story, answer: Answer | None, phrases: Phrases) -> tuple[list[Quote], list[str]]:
+    if answer is None:
+        return [], []
+    page = None if answer.is_error else page_in(answer.text)
+    if page is None:
+        return [], [phrases("no_article", title=story.title, why=short_reason(answer.text))]
+    quotes = _quotes(best_sentences(page.text, story.title, ARTICLE_SENTENCES), page)
+    return quotes, page_gaps(page, story.title, phrases, has_quotes=bool(quotes))
+
+
+def page_gaps(page: Page, title: str, phrases: Phrases, *, has_quotes: bool) -> list[str]:
+    """What a reader should know about a page's completeness."""
+    gaps: list[str] = []
+    flags = ", ".join(flag for flag in page.flags.split(", ") if flag and flag != "sample")
+    if flags:
+        gaps.append(phrases("flagged", title=title, flags=flags))
+    if page.read_chars < page.all_chars:
+        gaps.append(phrases("part_read", title=title, read=page.read_chars, all=page.all_chars))
+    if not has_quotes:
+        gaps.append(phrases("no_quote", title=title))
+    return gaps
+
+
+def _thread(story: Story, answer: Answer | None, phrases: Phrases) -> tuple[Thread | None, list[str]]:
+    if answer is None:
+        return None, []
+    thread = None if answer.is_error else thread_in(answer.text)
+    if thread is None:
+        return None, [phrases("no_thread", title=story.title, why=short_reason(answer.text))]
+    if thread.total and not thread.remarks:
+        return thread, [phrases("no_comment_text", title=story.title, total=thread.total)]
+    return thread, []
+
+
+def _quotes(sentences: Sequence[str], origin: Page | Thread) -> list[Quote]:
+    return [made for sentence in sentences if (made := quote(sentence, origin.source))]
+
+
+def _unlike(known: Sequence[Quote], quotes: Sequence[Quote]) -> list[Quote]:
+    """The quotes that repeat none of the known ones: a post often repeats its article."""
+    bags = [set(words_of(one.text)) for one in known]
+    return [one for one in quotes if all(overlap(set(words_of(one.text)), bag) < TOO_ALIKE for bag in bags)]
+
+
+def choose_remarks(thread: Thread) -> list[Quote]:
+    """The best comment with the reply that contradicts it best, and the next best comment of another branch."""
+    scored = sorted(
+        ((_remark_score(thread, index), -index) for index in range(len(thread.remarks))),
+        reverse=True,
+    )
+    tops = [-index for score, index in scored if score > 0 and thread.remarks[-index].depth == 0]
+    if not tops:
+        tops = [-index for score, index in scored if score > 0]
+    chosen: list[Quote] = []
+    for top in tops[:2]:
+        chosen += _with_reply(thread, top)
+    return chosen[:3]
+
+
+def _with_reply(thread: Thread, index: int) -> list[Quote]:
+    remark = thread.remarks[index]
+    said = quote(opening(remark.text, REMARK_CHARS), thread.source, remark.author)
+    if said is None:
+        return []
+    others = [other for other in thread.remarks if other.parent == index and other.author != remark.author]
+    # Who contradicts comes first; then whoever says most.
+    others.sort(key=lambda other: (not DISAGREES.search(other.text), -min(len(other.text), 2 * REMARK_CHARS)))
+    answers = [quote(opening(other.text, REMARK_CHARS), thread.source, other.author, is_reply=True) for other in others]
+    return [said, *[answer for answer in answers if answer and len(answer.text) >= MIN_REPLY_CHARS][:1]]
+
+
+def _remark_score(thread: Thread, index: int) -> float:
+    """Substance: length up to a point, replies, rank, a number; nothing when it has no sentence to quote."""
+    remark: Remark = thread.remarks[index]
+    first = opening(remark.text, REMARK_CHARS)
+    if not first or not is_quotable(first[:320]):
+        return 0.0
+    replies = sum(1 for other in thread.remarks if other.parent == index)
+    substance = min(len(set(words_of(remark.text))), 50) / 50
+    return substance + 0.25 * min(replies, 3) + 0.6 / (1 + index / 4) + (0.15 if re.search(r"\d", first) else 0.0)

@@ -1,0 +1,129 @@
+"""The rule-driven searcher on the open web: search, read the best pages, keep the passages that meet the question."""
+
+from collections.abc import Sequence
+
+from explorer.offline.desk import Ask, Desk, Script, Step
+from explorer.offline.notes import Note, Quote, quote, short_reason, slug, write_note
+from explorer.offline.phrases import Phrases
+from explorer.offline.question import Wish
+from explorer.offline.reading import Hit, Page, Story, hits_in, page_in, read_fence, stories_in
+from explorer.offline.text import is_quotable, rank_by_query, sentences_of, words_of
+from explorer.text.sanitize import single_line
+
+MAX_RESULTS = 8
+MAX_PAGES = 4
+PAGE_PASSAGES = 3
+MAX_QUERY_WORDS = 12
+MAX_HN_HITS = 5
+
+
+def search_web(desk: Desk, wish: Wish, folder: str, gaps: Sequence[str] = ()) -> Script:
+    """Search the web for the question, then read the best results; `gaps` are what is known to be missing before."""
+    phrases, words = Phrases(wish.language), query_words(wish.question)
+    (answer,) = yield Step(calls=(Ask("web_search", {"query": words, "max_results": MAX_RESULTS}),))
+    hits = [] if answer.is_error else hits_in(answer.text)
+    if not hits:
+        why = short_reason(answer.text) if answer.is_error else phrases("nothing")
+        return (yield from _without_web(desk, wish, folder, [*gaps, phrases("web_failed", words=words, why=why)]))
+    if desk.is_hurried:
+        return (yield from _keep_hits(wish, folder, hits, gaps))
+    return (yield from read_pages(wish, [hit.url for hit in hits[:MAX_PAGES]], folder, hits, gaps))
+
+
+def query_words(question: str) -> str:
+    """A question as a search query: on one line, at most a dozen words."""
+    return " ".join(single_line(question).split()[: 2 * MAX_QUERY_WORDS])[:300]
+
+
+def read_pages(
+    wish: Wish, urls: Sequence[str], folder: str, hits: Sequence[Hit] = (), known_gaps: Sequence[str] = ()
+) -> Script:
+    """Read pages side by side, and write a note on each that says something about the question."""
+    phrases = Phrases(wish.language)
+    chosen = list(dict.fromkeys(urls))[:MAX_PAGES]
+    answers = yield Step(calls=tuple(Ask("read_webpage", {"url": url}) for url in chosen))
+    notes: list[Note] = []
+    gaps = [*known_gaps]
+    for url, answer in zip(chosen, answers, strict=True):
+        page = None if answer.is_error else page_in(answer.text)
+        if page is None:
+            gaps.append(phrases("no_article", title=url, why=short_reason(answer.text)))
+        else:
+            notes.append(_page_note(page, wish.question))
+    read = {url for url, answer in zip(chosen, answers, strict=True) if not answer.is_error}
+    notes += [note for hit in hits if hit.url not in read and (note := _hit_note(hit, wish.question))]
+    return (yield from keep_notes(notes, gaps, folder, phrases))
+
+
+def passages_about(text: str, question: str, source: str, count: int) -> tuple[Quote, ...]:
+    """The quotable sentences that share most with a question, best first."""
+    sentences = list(dict.fromkeys(sentence for sentence in sentences_of(text) if is_quotable(sentence)))
+    ranked = rank_by_query(sentences, words_of(question))
+    quotes = [quote(sentences[index], source) for _, index in ranked[: 2 * count]]
+    return tuple(one for one in quotes if one)[:count]
+
+
+def _page_note(page: Page, question: str) -> Note:
+    return Note(
+        title=page.title,
+        source=page.source,
+        about=page.about,
+        passages=passages_about(page.text, question, page.source, PAGE_PASSAGES),
+    )
+
+
+def _hit_note(hit: Hit, question: str) -> Note | None:
+    passages = passages_about(hit.snippet, question, hit.source, 1)
+    return Note(title=hit.title, source=hit.source, about=hit.url, passages=passages) if passages else None
+
+
+def _keep_hits(wish: Wish, folder: str, hits: Sequence[Hit], gaps: Sequence[str]) -> Script:
+    notes = [note for hit in hits if (note := _hit_note(hit, wish.question))]
+    phrases = Phrases(wish.language)
+    return (yield from keep_notes(notes, [*gaps, phrases("stopped")], folder, phrases))
+
+
+def _without_web(desk: Desk, wish: Wish, folder: str, gaps: list[str]) -> Script:
+    """What Hacker News has on the question, when the web cannot be searched; else an honest note."""
+    phrases = Phrases(wish.language)
+    notes: list[Note] = []
+    if "search_hn" in desk.tools and not desk.is_hurried:
+        keywords = " ".join(dict.fromkeys(words_of(wish.question)[:4]))
+        (answer,) = yield Step(calls=(Ask("search_hn", {"query": keywords or single_line(wish.question)[:80]}),))
+        if answer.is_error:
+            gaps.append(phrases("search_failed", words=keywords, why=short_reason(answer.text)))
+        else:
+            stories = stories_in(read_fence(answer.text)[1])
+            notes = [Note(title=story.title, story=story) for story in _fitting(stories, wish.question)]
+    return (yield from keep_notes(notes, gaps, folder, phrases))
+
+
+def _fitting(stories: Sequence[Story], question: str) -> list[Story]:
+    """Stories whose titles share at least half of the question's words, and two of them."""
+    wanted = set(words_of(question))
+    enough = min(len(wanted), max(2, (len(wanted) + 1) // 2))
+    return [story for story in stories if len(wanted & set(words_of(story.title))) >= enough][:MAX_HN_HITS]
+
+
+def keep_notes(notes: Sequence[Note], gaps: Sequence[str], folder: str, phrases: Phrases) -> Script:
+    """Write the notes, and what is not known into a file of its own."""
+    calls = [
+        Ask(
+            "write_file",
+            {
+                "filepath": f"{folder or 'notes/'}{number:02d}-{slug(note.title) or 'page'}.md",
+                "content": write_note(note, phrases),
+                "mode": "overwrite",
+            },
+        )
+        for number, note in enumerate(notes, 1)
+    ]
+    if gaps:
+        text = f"# {phrases('unknown')}\n\n## {phrases('unknown')}\n\n" + "\n".join(f"- {gap}" for gap in gaps) + "\n"
+        path = f"{folder or 'notes/'}not-known.md"
+        calls.append(Ask("write_file", {"filepath": path, "content": text, "mode": "overwrite"}))
+    if calls:
+        yield Step(calls=tuple(calls))
+    titles = "; ".join(f"{note.title} [{note.source or (note.story.source if note.story else '')}]" for note in notes)
+    summary = f"{len(notes)} notes were written: {titles or 'none'}."[:1400]
+    return f"{summary}\nNot known: {'; '.join(gaps)[:700]}" if gaps else summary

@@ -1,0 +1,254 @@
+"""One report of the library as text: a frontmatter, what was added when, and one list of references at the end.
+
+    ---
+    title: ...
+    run: [20260810-120000-..., 20260810-150000-...]
+    ---
+
+    # Title
+
+    <!-- call 20260810-120000-.../writer-1.t2.1 -->
+
+    What the first run found [1].
+
+    ## Update 2026-08-10 15:04 (run 20260810-150000-...)
+
+    <!-- call 20260810-150000-.../writer-1.t3.1 -->
+
+    What the second run added [2], and [1] again.
+
+    <!-- references -->
+
+    ## References
+
+    1. Title. example.com, 2026-08-09, https://example.com/x <!-- 20260810-120000-...:S3 -->
+
+The comments are the engine's: a call finds itself again after a crash, and a reference its stored text.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from explorer.reports.library.naming import MAX_LINE_CHARS
+from explorer.reports.report import SAMPLE_FLAG, reference, without_network
+from explorer.schema.errors import ToolError
+from explorer.schema.events import Source
+from explorer.text.citations import CITATION, HEADING_REFERENCES, cited_ids
+from explorer.text.frontmatter import fields_in, split_frontmatter, with_frontmatter, without_frontmatter
+from explorer.text.sanitize import single_line, visible
+from explorer.text.words import phrase_language
+
+OWN_COMMENT = re.compile(r"<!--(?=\s*(?:call|references)\b)", re.IGNORECASE)
+REFERENCES_MARK = "<!-- references -->"
+REFERENCE = re.compile(r"(?P<number>\d{1,5})\. (?P<words>.+)")
+HEADINGS = frozenset(f"## {heading}" for heading in HEADING_REFERENCES.values())
+UPDATE = re.compile(r"^## (?P<title>Update .+)\s*\Z", re.MULTILINE)
+
+
+class ReportFields(BaseModel):
+    """A report's frontmatter; fields of the reader's own are kept."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", coerce_numbers_to_str=True)
+
+    title: str = Field(min_length=1)
+    story_id: str = ""
+    url: str = ""
+    verdict: str = ""
+    created: str = ""
+    updated: str = ""
+    run: tuple[str, ...] = ()
+    """The runs that wrote in it, oldest first."""
+
+    @field_validator("title", "story_id", "url", "verdict", "created", "updated", mode="before")
+    @classmethod
+    def _said(cls, value: object) -> object:
+        if isinstance(value, date | datetime):
+            return value.isoformat()
+        return "" if value is None else value
+
+    @field_validator("run", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value or ()
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one call writes into a report."""
+
+    content: str
+    """Markdown; its `[S12]` are ids of the run."""
+    run: str
+    call: str = ""
+    """The engine's key of the call, by which it is recognised when it is made again; empty: made by hand."""
+    verdict: str = ""
+    sources: Mapping[str, Source] = field(default_factory=dict[str, Source])
+    """The run's."""
+
+    @property
+    def mark(self) -> str:
+        """What stands in the report for the call; empty when there is none."""
+        return f"<!-- call {self.run}/{self.call} -->" if self.call else ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report, taken apart."""
+
+    fields: ReportFields
+    body: str
+    references: Mapping[int, str]
+    """By number: the line's words."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Take a file's text apart.
+
+        Raises:
+            ValueError: It is no report of the library; says why.
+        """
+        text = text.replace("\r\n", "\n")
+        fields = fields_of(text)
+        body, _, tail = split_frontmatter(text).body.rpartition(REFERENCES_MARK)
+        if not body:
+            return cls(fields, tail.strip(), {})
+        references, others = _listed(tail)
+        return cls(fields, f"{body.strip()}\n\n{others}".strip(), references)
+
+    def text(self) -> str:
+        """Put it together."""
+        parts = [self.body.strip()]
+        if self.references:
+            heading = HEADING_REFERENCES[phrase_language(self.body)]
+            lines = "\n".join(f"{number}. {words}" for number, words in sorted(self.references.items()))
+            parts.append(f"{REFERENCES_MARK}\n\n## {heading}\n\n{lines}")
+        return with_frontmatter(self.fields.model_dump(mode="json"), "\n\n".join(parts) + "\n")
+
+    def update_of(self, mark: str) -> str:
+        """The heading of the update that a call made; empty when it made none."""
+        before, found, _ = self.body.partition(mark)
+        heading = UPDATE.search(before) if found else None
+        return heading["title"] if heading is not None else ""
+
+    def with_update(self, addition: Contribution, moment: datetime) -> tuple[Self, str]:
+        """The report with a dated section more, and that section's heading.
+
+        Raises:
+            ToolError: The section cites what is not there, or says only what the report says already.
+        """
+        text, references = numbered(addition, self.references)
+        if _squeezed(text) in _squeezed(self.body):
+            raise ToolError("the report says exactly this already; append only what is new, or nothing")
+        title = f"Update {moment:%Y-%m-%d %H:%M} (run {addition.run})"
+        section = "\n\n".join(part for part in (f"## {title}", addition.mark, text) if part)
+        runs = tuple(dict.fromkeys((*self.fields.run, addition.run)))
+        changes = {"updated": moment.isoformat(timespec="seconds"), "run": runs}
+        changes |= {"verdict": single_line(addition.verdict, MAX_LINE_CHARS)} if addition.verdict else {}
+        fields = self.fields.model_copy(update=changes)
+        return replace(self, fields=fields, body=f"{self.body}\n\n{section}", references=references), title
+
+
+def first_page(fields: ReportFields, content: Contribution) -> Page:
+    """A new report.
+
+    Raises:
+        ToolError: It cites what is not there.
+    """
+    text, references = numbered(content, {})
+    heading = "" if text.startswith("# ") else f"# {fields.title}"
+    return Page(fields, "\n\n".join(part for part in (heading, content.mark, text) if part), references)
+
+
+def fields_of(text: str) -> ReportFields:
+    """The frontmatter of a file.
+
+    Raises:
+        ValueError: It is no report of the library; says why.
+    """
+    head, _ = split_frontmatter(text)
+    if head is None:
+        raise ValueError("it has no frontmatter")
+    try:
+        return ReportFields.model_validate(fields_in(head))
+    except ValidationError as error:
+        raise ValueError(f"its frontmatter lacks a usable {_culprit(error)}") from error
+    except ValueError as error:
+        raise ValueError("its frontmatter is not readable YAML") from error
+
+
+def _culprit(error: ValidationError) -> str:
+    where = error.errors()[0]["loc"]
+    return str(where[0]) if where else "title"
+
+
+def _listed(tail: str) -> tuple[dict[int, str], str]:
+    """The references, and whatever else somebody wrote below them."""
+    references: dict[int, str] = {}
+    others: list[str] = []
+    for line in tail.strip().splitlines():
+        found = REFERENCE.fullmatch(line)
+        if found is not None and int(found["number"]) not in references:
+            references[int(found["number"])] = found["words"]
+        elif line not in HEADINGS:
+            others.append(line)
+    return references, "\n".join(others).strip()
+
+
+def numbered(content: Contribution, known: Mapping[int, str]) -> tuple[str, dict[int, str]]:
+    """A contribution with numbers for its ids, which mean nothing outside its run, and the references it then needs.
+
+    Args:
+        content: What is written.
+        known: The report's references so far; one that is there keeps its number.
+
+    Raises:
+        ToolError: There is nothing in it, or an id that no source of the run has.
+    """
+    words = visible(without_frontmatter(content.content.replace("\r\n", "\n"))).strip()
+    # A report of the library stands alone: there is no file beside it, and nothing is loaded from elsewhere.
+    body = without_network(words, lambda _path: False)
+    if not body:
+        raise ToolError("nothing was written: the content is empty")
+    cited = list(dict.fromkeys(cited_ids(body)))
+    dangling = [name for name in cited if name not in content.sources]
+    if dangling:
+        raise ToolError(
+            f"nothing was written: the text cites {', '.join(dangling)}, which no stored source of this run has; "
+            "correct or remove these citations (only ids that a tool showed exist)"
+        )
+    references = dict(known)
+    numbers = {name: _number(content.sources[name], content.run, references) for name in cited}
+
+    def replaced(found: "re.Match[str]") -> str:
+        if found["ids"] is None:
+            return found[0]
+        return "".join(f"[{numbers[name]}]" for name in re.findall(r"S\d+", found["ids"]))
+
+    return OWN_COMMENT.sub("&lt;!--", CITATION.sub(replaced, body)), references
+
+
+def _number(source: Source, run: str, references: dict[int, str]) -> int:
+    """The number of a source, put at the end of the references if it is not among them."""
+    words = reference(source).removesuffix(f" `{source.id}`")
+    if SAMPLE_FLAG in source.flags:
+        words += " (invented sample data)"
+    words = OWN_COMMENT.sub("&lt;!--", words)
+    for number, line in references.items():
+        if _without_comment(line) == words:
+            return number
+    number = max(references, default=0) + 1
+    references[number] = f"{words} <!-- {run}:{source.id} -->"
+    return number
+
+
+def _without_comment(line: str) -> str:
+    return re.sub(r" <!-- \S+ -->$", "", line)
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())

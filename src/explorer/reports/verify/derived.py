@@ -1,0 +1,229 @@
+"""Numbers that no source can have, because the writer counted or worked them out: told apart from false ones.
+
+Each rule is narrow: what it lets pass must be plain from the words of the sentence itself.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from fractions import Fraction
+
+from explorer.reports.verify.haystack import Haystack
+from explorer.reports.verify.quantities import Quantity
+from explorer.reports.verify.units import MEASURES
+
+OWN_COUNT = "a count of the writer's own"
+OF_READ = "a count of what was read"
+OF_TEXT = "a counter of the text"
+COUNTED = (OWN_COUNT, OF_READ, OF_TEXT)
+"""Found only where the source counts the same things; a number that happens to be there proves nothing."""
+FEW_COUNTED = 12
+MANY_LISTED = 500
+DISCOURSE = (
+    "commenters?|comments|replies|posters?|themes?|topics?|points|arguments?|counterarguments?|camps?|sides|groups|"
+    "examples?|reasons?|issues|things|threads?|stories|story|posts|articles?|sources?|reports?|findings?|questions?|ways|"
+    "factors?|categories|sections?|aspects?|views|viewpoints?|opinions?|critics|others|them|these|those|clusters?|"
+    "strands?|lessons?|takeaways?|claims?|concerns?|objections?|schools?|pages|results|hits|items|entries|headlines?|"
+    "submissions?|discussions?|positions?|perspectives?|observations?|facts?|kinds|types|pieces|accounts|readers"
+)
+COUNTS = re.compile(rf" (?:[A-Za-z-]+ ){{0,3}}?(?:{DISCOURSE})\b", re.IGNORECASE)
+COUNTS_HERE = re.compile(
+    r"(?:大|个|個|种|種|类|類|点|點|条|條|项|項|则|派|组|位|名|篇)?(?:主要|不同|核心|关键|重要)?(?:的)?"
+    r"(?:主题|主題|话题|观点|觀點|评论者|网友|评论|回复|原因|理由|方面|问题|問題|例子|阵营|派|故事|帖子|文章|来源|报道|结论|发现"
+    r"|要点|类别|部分|疑问|争议|用户|因素|教训|条目|结果|话|点|事)"
+)
+OF_A_LIST = re.compile(
+    r"(?:\b\d{1,3}|\b[a-z]+) (?:of|out of|from) (?:the |these |all )?(?:\d{1,3}|[a-z]+) (?:[a-z-]+ ){0,2}"
+    r"(?:stories|sources|posts|articles|threads|pages|results|hits|items|entries|submissions|headlines)\b"
+    r"|\b\d{1,3} (?:further |other |more |remaining )*"
+    r"(?:stories|sources|posts|articles|threads|pages|results|hits|entries)"
+    r" (?:of|on|in) the (?:list|search|front page)\b",
+    re.IGNORECASE,
+)
+OF_A_CHINESE_LIST = re.compile(
+    r"\d{1,3} ?(?:篇|条|个|则|项)(?:故事|文章|帖子|来源|结果|条目)?(?:中|里|之中)(?:的|有)? ?\d{0,3}"
+    r"|另有 ?\d{1,3} ?(?:篇|条|个|则|项)"
+)
+RANK_BEFORE = re.compile(
+    r"(?:\b(?:top|rank(?:ed|s|ing)?(?: at)?|no\.?|nr\.?|place|position|part|step|point|item|section|reason"
+    r"|front[- ]page)"
+    r"|#|№|第|排名(?:第)?|前) ?$",
+    re.IGNORECASE,
+)
+ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
+DECADE = re.compile(r"s\b")
+COUNTER = re.compile(r"\(\d{1,2}\)")
+COUNTER_BEHIND = re.compile(r"\)\s")
+AGE = re.compile(
+    r" ?(?:old\b|ago\b|after (?:posting|it was posted|publication|submission|going up)|since (?:posting|it was posted)"
+    r"|前|后|之前|以前)",
+    re.IGNORECASE,
+)
+AGE_BEFORE = re.compile(
+    r"\b(?:after|within|in|for)(?: (?:the|its))?(?: (?:first|past|last))?(?: (?:about|roughly|around|some))? ?[~≈]?$",
+    re.IGNORECASE,
+)
+HOUR_NS = MEASURES["hour"].size
+POSTS = frozenset(["story", "comments", "post", "comment", "poll", "job", "thread"])
+THREADS = frozenset(["comments", "thread"])
+SLACK_H = Fraction(1, 10)
+RATE_SHARE = Fraction(3, 100)
+TIED = Fraction(1, 2)
+PAIR = 2
+
+
+def own_count(one: Quantity, text: str) -> str:
+    """Why a number is the writer's own counting; empty when that is not plain."""
+    value = max(one.values)
+    before, behind = text[max(0, one.start - 24) : one.start], text[one.end : one.end + 60]
+    if COUNTER.fullmatch(text[max(0, one.start - 1) : one.end + 1]) or _is_counter(one, text):
+        return OF_TEXT
+    if ORDINAL.match(behind) or (DECADE.match(behind) and value >= FEW_COUNTED):
+        return "an ordinal"
+    if value <= MANY_LISTED and RANK_BEFORE.search(before):
+        return "a place in a list"
+    if value <= MANY_LISTED and any(
+        found.start() <= one.start and one.end <= found.end() for found in _listed(text, one.start)
+    ):
+        return OF_READ
+    is_bare = not one.unit or (one.is_word and MEASURES.get(one.unit, MEASURES["s"]).of in {"points", "comments"})
+    if value > FEW_COUNTED or value.denominator != 1 or not is_bare:
+        return ""
+    rest = text[one.end - (len(one.unit) if one.unit and one.is_word else 0) :][:60]
+    is_counted = COUNTS.match(" " + rest.lstrip(" -")) or COUNTS_HERE.match(rest.lstrip())
+    return OWN_COUNT if is_counted else ""
+
+
+def _is_counter(one: Quantity, text: str) -> bool:
+    """Whether it stands as `2)`, which no bracket opens."""
+    before = text[: one.start]
+    return COUNTER_BEHIND.match(text, one.end) is not None and before.count("(") == before.count(")")
+
+
+def _listed(text: str, start: int) -> list["re.Match[str]"]:
+    part = max(0, start - 40)
+    found = [pattern.finditer(text, part, start + 80) for pattern in (OF_A_LIST, OF_A_CHINESE_LIST)]
+    return [one for matches in found for one in matches]
+
+
+def worked_out(one: Quantity, beside: Sequence[Quantity], clocks: Sequence[str] = ()) -> str:
+    """How a number follows from exactly two others of its sentence that are in the source; empty when it does not.
+
+    With more than two, something would fit by chance.
+    """
+    if len(clocks) == PAIR and _minutes_between(*clocks) == _minutes(one):
+        return f"worked out from {clocks[0]} and {clocks[1]}"
+    if len(beside) != PAIR or beside[0].unit.split("|")[0] != beside[1].unit.split("|")[0]:
+        return ""
+    first, second = (max(quantity.values) for quantity in beside)
+    is_so = bool(first and second) and _follows(one, first, second, beside[0].unit)
+    return f"worked out from {beside[0].text} and {beside[1].text}" if is_so else ""
+
+
+def _follows(one: Quantity, first: Fraction, second: Fraction, unit: str) -> bool:
+    """Whether a number is the sum, the difference, the change or the ratio of two."""
+    value = max(one.values)
+    is_ratio = MEASURES.get(one.unit, MEASURES["s"]).of == "times"
+    if one.unit == "%" and any(_equals(value, known, one) for known in (_change(first, second), first / second * 100)):
+        return True
+    if is_ratio and _equals(value, max(first, second) / min(first, second), one):
+        return True
+    is_same = one.unit == unit or (unit == "%" and one.unit in {"pp", "points", "point"})
+    # The difference of two percentages is told in points, and is no percentage.
+    return is_same and (one.unit != "%") and value in {first + second, abs(first - second)}
+
+
+def _change(first: Fraction, second: Fraction) -> Fraction:
+    return abs(second - first) / first * 100
+
+
+def _minutes(one: Quantity) -> Fraction | None:
+    measure = MEASURES.get(one.unit)
+    is_time = measure is not None and measure.of == "time"
+    return hours(one) * 60 if is_time else None
+
+
+def _minutes_between(begin: str, end: str) -> Fraction | None:
+    parts = [clock.split(":") for clock in (begin, end)]
+    first, second = (int(hour) * 60 + int(minute) for hour, minute in parts)
+    return Fraction((second - first) % (24 * 60))
+
+
+def _equals(value: Fraction, known: Fraction, one: Quantity) -> bool:
+    """Equal as far as it is written out."""
+    written = one.text.split(".")[1] if "." in one.text else ""
+    places = len("".join(c for c in written if c.isdigit()))
+    return abs(value - known) <= TIED / 10**places
+
+
+def is_rate(one: Quantity) -> bool:
+    """Whether it is a number of points an hour."""
+    return one.per == "hour" and (not one.unit or MEASURES.get(one.unit, MEASURES["s"]).of == "points")
+
+
+def is_age(one: Quantity, text: str) -> bool:
+    """Whether it says how old a post was."""
+    is_told = AGE.match(text, one.end) or AGE_BEFORE.search(text[max(0, one.start - 40) : one.start])
+    return MEASURES.get(one.unit, MEASURES["bit"]).of == "time" and bool(is_told)
+
+
+def post_facts(one: Quantity, hay: Haystack, around: Sequence[Quantity], text: str) -> tuple[bool, str] | None:
+    """Whether points an hour or an age fit what is known of a post, and how; None when it is neither, or no post.
+
+    Both were told when the post was read and are not in its text: they are points and time of posting, worked out.
+    """
+    if hay.source.kind not in POSTS or not (is_rate(one) or is_age(one, text)):
+        return None
+    if hay.source.kind in THREADS and not is_rate(one) and not AGE.match(text, one.end):
+        return None  # commenters speak of hours of their own
+    ages = [hours(other) for other in around if is_age(other, text)]
+    rates = [other for other in around if is_rate(other)]
+    if ages and rates:
+        return _rate_fits(rates[0], ages[0], hay)
+    known_h = age_when_read(hay)
+    if known_h is None:
+        return True, "worked out when the post was read"
+    if is_age(one, text):
+        is_possible = hours(one) <= known_h * (1 + RATE_SHARE) + SLACK_H
+        return (
+            is_possible,
+            "the age when the post was read" if is_possible else f"it was {float(known_h):.1f} hours old",
+        )
+    needed = [points / max(one.values) for points in _points(hay) if max(one.values)]
+    is_possible = not needed or min(needed) <= max(known_h, Fraction(1)) * (1 + RATE_SHARE) + SLACK_H
+    return is_possible, "worked out from points and age" if is_possible else "its points and age give another rate"
+
+
+def _rate_fits(rate: Quantity, age_h: Fraction, hay: Haystack) -> tuple[bool, str]:
+    points = _points(hay)
+    least, most = max(age_h - SLACK_H, Fraction(1)), max(age_h + SLACK_H, Fraction(1))
+    value = max(rate.values)
+    fits = not points or any(one / most * (1 - RATE_SHARE) <= value <= one / least * (1 + RATE_SHARE) for one in points)
+    if fits:
+        return True, "worked out from points and age"
+    return (
+        False,
+        f"{int(points[0])} points in {float(age_h):.1f} hours are {float(points[0] / max(age_h, 1)):.1f} an hour",
+    )
+
+
+def _points(hay: Haystack) -> list[Fraction]:
+    """The points of a post, as the first lines of its text tell them."""
+    known = [one for one in hay.quantities if MEASURES.get(one.unit, MEASURES["s"]).of == "points" and not one.is_word]
+    return [max(one.values) for one in known[:1]]
+
+
+def age_when_read(hay: Haystack) -> Fraction | None:
+    """Hours between posting and reading; None when the source does not tell."""
+    try:
+        posted = datetime.fromisoformat(hay.source.published)
+    except ValueError:
+        return None
+    if posted.tzinfo is None:
+        return None
+    return Fraction(int((hay.source.retrieved - posted).total_seconds()), 3600)
+
+
+def hours(one: Quantity) -> Fraction:
+    """An age in hours."""
+    return max(one.values) * MEASURES[one.unit].size / HOUR_NS

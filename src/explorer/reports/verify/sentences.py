@@ -1,0 +1,268 @@
+"""A report taken apart: blocks of markdown, sentences in them, and which sources each cites."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from explorer.reports.verify.notice import without_notice
+from explorer.reports.verify.quotes import QUOTED
+from explorer.text.citations import CITATION
+from explorer.text.frontmatter import without_frontmatter
+
+FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
+HEADING = re.compile(r"^ {0,3}(#{1,6})(?:\s+(.*?))?\s*#*\s*$")
+UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{2,})\s*$")
+RULE = re.compile(r"^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$")
+ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)、]|[（(]\d{1,2}[)）]|[一二三四五六七八九十]+、)\s+")
+NUMBERED_ITEM = re.compile(r"^\s*(?:\*\*)?(?:\d{1,3}[.)、]|[（(]\d{1,2}[)）]|#\d{1,3}\b[.:]?)(?:\*\*)?\s*")
+ROW = re.compile(r"^\s*\|.*\|\s*$")
+ROW_RULE = re.compile(r"^[\s|:]*-[\s|:-]*$")
+QUOTE_LINE = re.compile(r"^ {0,3}>\s?")
+DEFINITION = re.compile(r"^ {0,3}\[[^\]\n]{1,80}\]:\s")
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+REFERENCES = re.compile(
+    r"(?:\d+\.?\s*)?(?:references?|sources?|bibliography|works cited|citations|footnotes"
+    r"|参考来源|参考文献|参考资料|引用来源|来源|引用)\s*:?",
+    re.IGNORECASE,
+)
+MARK = re.compile("\ue000([S\\d,]*)\ue001")
+"""A citation while sentences are sought: private characters, which a report has no other use for."""
+NO_END = re.compile(
+    r"(?:^|[\s(\[“\"'])(?:e\.g|i\.e|cf|vs|etc|al|approx|ca|no|nos|fig|figs|p|pp|vol|ch|sec|eq|mr|mrs|ms|dr|prof|st|sr|jr"
+    r"|inc|ltd|co|corp|gov|sen|rep|gen|dept|est|min|max|avg|u\.s|u\.k|u\.n|e\.u|a\.m|p\.m|ph\.d|d\.c"
+    r"|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec|[a-z]|(?:[a-z]\.)+[a-z])$",
+    re.IGNORECASE,
+)
+END = re.compile(r"[.!?]+|[。！？]+|…+|\.{3}")
+CLOSERS = "\"'”\u2019»」』）)]*_`"
+CITED_CLAUSE = re.compile("\ue001\\s*[;；]")
+"""A clause that ends with a citation: what comes behind it is another clause."""
+AT_END = re.compile("^[^\ue000]*(?:\ue000[S\\d,]*\ue001[\\s.。]*)+$")
+"""Of a blockquote whose only citations stand at its end: they are for all of it."""
+NEXT_CITATION = re.compile("[ \\t\\n]*\ue000[S\\d,]*\ue001[.,;。，；]?")
+GOES_ON = re.compile(r"[ \t]+[a-z]")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A paragraph, a list item, a table row or a blockquote."""
+
+    kind: str
+    """`text`, `item`, `row` or `quote`."""
+    line: int
+    text: str
+    """Its lines, with citations as `MARK`."""
+
+    @cached_property
+    def breaks(self) -> list[int]:
+        """Where its lines end: looked up for each sentence, counted once."""
+        return [place for place, letter in enumerate(self.text) if letter == "\n"]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence with the ids it cites."""
+
+    text: str
+    """Without its citations."""
+    shown: str
+    """With them, on one line."""
+    line: int
+    ids: tuple[str, ...]
+    kind: str
+    tail: int
+    """Where, in `text`, the part begins that stands behind a cited clause and cites nothing; its length for none."""
+
+
+def sentences(draft: str) -> Iterator[Sentence]:
+    """All sentences of a report; those of code, headings and lists of references are passed over."""
+    before: Sentence | None = None
+    for block in _blocks(draft):
+        found = [one for one in _split(block) if re.search(r"\w", one.text)]
+        if block.kind == "quote" and found and not any(one.ids for one in found):
+            found = _introduced(found, before)
+        yield from found
+        before = found[-1] if found else before
+
+
+def _introduced(found: list[Sentence], before: Sentence | None) -> list[Sentence]:
+    """A blockquote without a citation has those of the line that announces it."""
+    is_announced = before is not None and before.ids and before.text.rstrip(" *_").endswith((":", "："))
+    return [replace(one, ids=before.ids) for one in found] if is_announced and before is not None else found
+
+
+def _blocks(draft: str) -> Iterator[Block]:
+    """The blocks that can hold claims."""
+    gathered: list[str] = []
+    kind, first = "", 0
+    for number, line in enumerate(_lines(draft), 1):
+        own = _kind_of(line)
+        goes_on = own == kind == "quote" or (own == "text" and kind in {"text", "item", "quote"})
+        if gathered and not goes_on:
+            yield Block(kind, first, "\n".join(gathered))
+            gathered = []
+        if not own:
+            kind = ""
+            continue
+        if not gathered:
+            kind, first = own, number
+        gathered.append(_bare(line, own))
+    if gathered:
+        yield Block(kind, first, "\n".join(gathered))
+
+
+def _kind_of(line: str) -> str:
+    """What a line is a part of; empty for what separates."""
+    if not line.strip() or RULE.match(line) or DEFINITION.match(line) or ROW_RULE.match(line):
+        return ""
+    if ROW.match(line):
+        return "row"
+    if QUOTE_LINE.match(line):
+        return "quote"
+    return "item" if ITEM.match(line) else "text"
+
+
+def _bare(line: str, kind: str) -> str:
+    """A line without the marks of its block."""
+    if kind == "quote":
+        line = QUOTE_LINE.sub("", line)
+    if kind in {"item", "quote"}:
+        line = ITEM.sub("", line)
+    return NUMBERED_ITEM.sub("", line) if kind in {"item", "text"} and NUMBERED_ITEM.match(line) else line
+
+
+def _lines(draft: str) -> list[str]:
+    """The draft's lines, empty where nothing is claimed: frontmatter, code, headings, references."""
+    clean = re.sub("[\ue000\ue001]", "", draft).replace("\r\n", "\n").replace("\r", "\n")
+    body = without_frontmatter(clean)
+    head = clean[: len(clean) - len(body)] if clean.endswith(body) else ""
+    # Only a report that the engine wrote has a frontmatter; a notice is its own, and claims nothing.
+    body = without_notice(body) if head else body
+    text = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), "\n" * head.count("\n") + body)
+    return _without_references(_marked(_without_code(text)).split("\n"))
+
+
+def _without_code(text: str) -> str:
+    kept: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        found = FENCE.match(line)
+        if not fence:
+            fence = found[1] if found else ""
+            kept.append("" if found else line)
+        else:
+            kept.append("")
+            is_end = found is not None and found[1].startswith(fence) and not line.strip(" `~")
+            fence = "" if is_end else fence
+    return "\n".join(kept)
+
+
+def _marked(text: str) -> str:
+    """Citations as `MARK`; code within a line cites nothing and stays."""
+
+    def marked(found: "re.Match[str]") -> str:
+        if found["ids"] is None:
+            return found[0]
+        return f"\ue000{','.join(re.findall(r'S[0-9]+', found['ids']))}\ue001"
+
+    return CITATION.sub(marked, text)
+
+
+def _without_references(lines: list[str]) -> list[str]:
+    """Without headings, and without what stands below one that announces references."""
+    kept: list[str] = []
+    skipped = 0
+    for place, line in enumerate(lines):
+        heading = HEADING.match(line)
+        following = lines[place + 1] if place + 1 < len(lines) else ""
+        is_underlined = bool(line.strip()) and UNDERLINE.match(following) and not UNDERLINE.match(line)
+        level = len(heading[1]) if heading else 2 if is_underlined and _kind_of(line) == "text" else 0
+        title = (heading[2] or "") if heading else line
+        if level:
+            is_list = REFERENCES.fullmatch(re.sub(r"[*_]", "", title).strip()) is not None
+            skipped = level if is_list else 0 if not skipped or level <= skipped else skipped
+        kept.append("" if level or skipped or UNDERLINE.match(line) else line)
+    return kept
+
+
+def _split(block: Block) -> Iterator[Sentence]:
+    """The sentences of a block: a table's row is one, and so is a blockquote with its citation at the end."""
+    text = block.text
+    if block.kind == "row" or (block.kind == "quote" and AT_END.search(text)):
+        yield _sentence(block, 0, len(text))
+        return
+    start = 0
+    for end in _ends(text):
+        if text[start:end].strip():
+            yield _sentence(block, start, end)
+        start = end
+    if text[start:].strip():
+        yield _sentence(block, start, len(text))
+
+
+def _sentence(block: Block, start: int, end: int) -> Sentence:
+    raw = block.text[start:end]
+    led = len(raw) - len(raw.lstrip())
+    ids = [one for mark in MARK.finditer(raw) for one in mark[1].split(",") if one]
+    last = max((found.end() for found in CITED_CLAUSE.finditer(raw)), default=0)
+    has_tail = last > 0 and MARK.search(raw, last) is None
+    text = MARK.sub(" ", raw)
+    if block.kind == "row":
+        text = _without_rank(text)
+    tail = len(MARK.sub(" ", raw[:last])) if has_tail else len(text)
+    shown = MARK.sub(lambda found: f"[{found[1].replace(',', ', ')}]", raw)
+    line = block.line + bisect_left(block.breaks, start + led)
+    return Sentence(text, " ".join(shown.split()), line, tuple(dict.fromkeys(ids)), block.kind, tail)
+
+
+def _without_rank(row: str) -> str:
+    """A row without the counter in its first cell."""
+    return re.sub(r"^(\s*\|)\s*(?:\*\*)?#?\d{1,3}[.)]?(?:\*\*)?\s*(?=\|)", r"\1 ", row)
+
+
+def _ends(text: str) -> Iterator[int]:
+    """Where sentences end, their citations included."""
+    inside = [found.span() for found in QUOTED.finditer(text)]
+    starts = [start for start, _ in inside]
+    start = 0
+    for found in END.finditer(text):
+        if found.start() < start or _is_within(found, inside[: bisect_left(starts, found.start())][-1:]):
+            continue
+        end = _behind(text, found.end())
+        if end - start > 1 and _ends_here(text, found, end):
+            end = _with_citations(text, end)
+            yield end
+            start = end
+
+
+def _is_within(found: "re.Match[str]", inside: list[tuple[int, int]]) -> bool:
+    """Whether an end stands inside a quote; the quote's own last one counts."""
+    return any(start < found.start() and found.end() < end - 1 for start, end in inside)
+
+
+def _behind(text: str, end: int) -> int:
+    while end < len(text) and text[end] in CLOSERS:
+        end += 1
+    return end
+
+
+def _ends_here(text: str, found: "re.Match[str]", end: int) -> bool:
+    if found[0][0] in "。！？":
+        return True
+    if end < len(text) and not text[end].isspace() and text[end] != "\ue000":
+        return False
+    follows = MARK.sub("", text[end : end + 400]).lstrip(" \n*_\"'“\u2018(")[:1]
+    if follows.islower() and follows.isascii():
+        return False
+    return not (found[0] == "." and follows and NO_END.search(text[max(0, found.start() - 12) : found.start()]))
+
+
+def _with_citations(text: str, end: int) -> int:
+    """Citations behind the end of a sentence are its own, unless they begin the next: `[S3] says ...`."""
+    place = end
+    while found := NEXT_CITATION.match(text, place):
+        place = found.end()
+    begins = GOES_ON.match(text, place)
+    return end if place > end and begins and text[end : end + 1].isspace() else place

@@ -1,0 +1,301 @@
+"""Runs as things to carry and to throw away: pack one into a file, unpack one from a file, remove one.
+
+A file from elsewhere is outside text like any other: nothing in it is trusted with a path, a size, or the address
+of a service that keys are sent to.
+"""
+
+import gzip
+import io
+import os
+import re
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from pydantic import ValidationError
+
+from explorer.journal.fold import Fold
+from explorer.journal.records import Record, encode_all, scan
+from explorer.journal.runs import is_running, journal_path
+from explorer.schema.errors import ConfigError, StorageError
+from explorer.schema.events import RunStarted
+from explorer.schema.settings import Settings
+from explorer.workspace.deep_folders import remove_tree, walk
+
+ENGINE_FOLDER = ".explorer"
+LEFT_OUT = ("lock", "holder", "inbox")
+"""Of the engine's folder: what belongs to a process at work, and not to the run."""
+NOT_CARRIED = ("services", "roles_dir", "reports_dir", "corpus")
+"""Settings by which a resumed run goes to places of another's choice."""
+RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]{1,120}")
+MAX_PATH_CHARS = 500
+HEADER_BYTES = 4_096
+"""Room a file's headers may take in an archive."""
+HOW_TO_PACK = "make such a file with: explorer runs export RUN"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much a file may unpack to."""
+
+    files: int = 20_000
+    bytes: int = 512 * 1024**2
+
+
+BOUNDS = Bounds()
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The plain files of a run's folder that belong to the run, sorted; links and devices are none."""
+    left_out = {f"{ENGINE_FOLDER}/{name}" for name in LEFT_OUT}
+    entries = walk(folder, lambda path: path not in left_out)
+    found = (Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False))
+    return sorted(path for path in found if path.relative_to(folder).as_posix() not in left_out)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files of a run."""
+    return sum(path.lstat().st_size for path in files_of(folder))
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What a run was written into a file as."""
+
+    files: int
+    left_out: int
+    """Files whose paths are too long or unprintable; `unpacked` would refuse the whole file for one of them."""
+
+
+def pack(folder: Path, target: Path) -> Packed:
+    """Write a run into a tar.gz file, whole or not at all; the same run always gives the same bytes.
+
+    Raises:
+        ConfigError: The run is running.
+        StorageError: The disk refused.
+    """
+    _refuse_running(folder, "packed")
+    named = {f"{folder.name}/{path.relative_to(folder).as_posix()}": path for path in files_of(folder)}
+    kept = {name: path for name, path in named.items() if _is_plain(name)}
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with (
+            beside.open("wb") as raw,
+            gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            for name, path in kept.items():
+                _add(archive, path, name)
+        beside.replace(target)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise StorageError(f"{target} could not be written: {error.strerror or error}") from error
+    return Packed(len(kept), len(named) - len(kept))
+
+
+def _is_plain(name: str) -> bool:
+    return name.isprintable() and "\\" not in name and len(name) <= MAX_PATH_CHARS
+
+
+def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.mtime, entry.mode = status.st_size, int(status.st_mtime), 0o644
+        archive.addfile(entry, file)
+
+
+@contextmanager
+def unpacked(source: Path, workspace: Path, bounds: Bounds = BOUNDS) -> Generator[Path]:
+    """The run in a file, checked, in a folder beside the other runs; what is not moved out is gone afterwards.
+
+    Raises:
+        ConfigError: The file is no run's, or holds what none does: a link, a device, a path that leads out, too much.
+        JournalDamagedError: Its journal is damaged.
+        StorageError: The disk refused.
+    """
+    try:
+        workspace.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=".import-", dir=workspace))
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write in {workspace}: {error.strerror}", hint="choose another folder: --workspace DIR"
+        ) from error
+    try:
+        folder = _extract(source, staging, bounds)
+        _check_journal(folder)
+        yield folder
+    finally:
+        with suppress(OSError):
+            remove_tree(staging)
+
+
+def move_in(folder: Path, workspace: Path) -> Path:
+    """Give an unpacked run its place among the others.
+
+    Raises:
+        ConfigError: A run of this id is there.
+        StorageError: The disk refused.
+    """
+    target = workspace / folder.name
+    if os.path.lexists(target):
+        raise ConfigError(f"run {folder.name} is there already", hint="take it in under a new id: --as-new")
+    try:
+        folder.rename(target)
+    except OSError as error:
+        raise StorageError(f"cannot write {target}: {error.strerror}") from error
+    return target
+
+
+def remove(folder: Path) -> None:
+    """Remove a run; it is out of every list before its first file goes.
+
+    Raises:
+        ConfigError: It is running.
+        StorageError: The disk refused.
+    """
+    _refuse_running(folder, "removed")
+    try:
+        if folder.is_symlink():
+            folder.unlink()
+            return
+        aside = Path(tempfile.mkdtemp(prefix=".removed-", dir=folder.parent))
+        folder.rename(aside / folder.name)
+        remove_tree(aside)
+    except OSError as error:
+        raise StorageError(f"{folder} could not be removed: {error.strerror}") from error
+
+
+def _refuse_running(folder: Path, done: str) -> None:
+    if is_running(folder):
+        raise ConfigError(
+            f"run {folder.name} is running and cannot be {done}", hint=f"stop it first: explorer stop {folder.name}"
+        )
+
+
+class _Counted(io.RawIOBase):
+    """Counts what a stream unpacks to, so that a small file cannot become a huge one, headers included."""
+
+    def __init__(self, inner: gzip.GzipFile, limit: int) -> None:
+        self._inner = inner
+        self._left = limit
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._inner.read(size)
+        self._left -= len(content)
+        if self._left < 0:
+            raise _too_much()
+        return content
+
+
+def _too_much() -> ConfigError:
+    return ConfigError("the file unpacks to more than a run may have", hint=HOW_TO_PACK)
+
+
+def _extract(source: Path, staging: Path, bounds: Bounds) -> Path:
+    """Unpack into an empty folder of our own; returns the run's folder in it."""
+    limit = bounds.bytes + bounds.files * HEADER_BYTES
+    try:
+        with (
+            gzip.open(source) as packed,
+            tarfile.open(fileobj=_Counted(packed, limit), mode="r|", errorlevel=2) as archive,  # type: ignore[arg-type] # it reads, and is asked for nothing else
+        ):
+            names = _extract_all(archive, staging, bounds)
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no file {source}", hint="check the path") from error
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
+        raise ConfigError(f"{source} is not a packed run: {error}", hint=HOW_TO_PACK) from error
+    if len(names) != 1:
+        raise ConfigError(f"{source} is not a packed run: it holds {len(names)} folders", hint=HOW_TO_PACK)
+    return staging / names.pop()
+
+
+def _extract_all(archive: tarfile.TarFile, staging: Path, bounds: Bounds) -> set[str]:
+    """Returns the names of the topmost folders."""
+    names: set[str] = set()
+    left_files, left_bytes = bounds.files, bounds.bytes
+    for entry in archive:
+        if entry.isdir():
+            continue
+        parts = _safe_parts(entry)
+        left_files, left_bytes = left_files - 1, left_bytes - entry.size
+        if left_files < 0 or left_bytes < 0:
+            raise _too_much()
+        names.add(parts[0])
+        if parts[1] == ENGINE_FOLDER and parts[2:3] and parts[2] in LEFT_OUT:
+            continue
+        content = archive.extractfile(entry)
+        assert content is not None
+        _write(staging.joinpath(*parts), content)
+    return names
+
+
+def _safe_parts(entry: tarfile.TarInfo) -> tuple[str, ...]:
+    """The folders and the name of a plain file; everything else is refused."""
+    shown = ascii(entry.name[:80])
+    if entry.type not in {tarfile.REGTYPE, tarfile.AREGTYPE} or entry.issparse():
+        raise ConfigError(f"the file holds {shown}, which is no plain file", hint=HOW_TO_PACK)
+    parts = PurePosixPath(entry.name).parts
+    if not _is_plain(entry.name) or entry.name.startswith("/") or ".." in parts or len(parts) < 2:  # noqa: PLR2004 - a run and a file
+        raise ConfigError(f"the file holds {shown}, which is no path inside a run", hint=HOW_TO_PACK)
+    if RUN_ID.fullmatch(parts[0]) is None:
+        raise ConfigError(f"the file holds {shown}, whose folder is no run's id", hint=HOW_TO_PACK)
+    return parts
+
+
+def _write(path: Path, content: IO[bytes]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        target = path.open("xb")
+    except OSError as error:
+        # A name twice, or once as a file and once as a folder: no run has that. A full disk is told as one.
+        raise StorageError(f"{path.name} could not be unpacked: {error.strerror}") from error
+    with target:
+        while piece := content.read(1024 * 1024):
+            _write_piece(target, piece)
+
+
+def _write_piece(target: IO[bytes], piece: bytes) -> None:
+    try:
+        target.write(piece)
+    except OSError as error:
+        raise StorageError(f"the run could not be unpacked: {error.strerror}", hint="make room") from error
+
+
+def _check_journal(folder: Path) -> None:
+    """The journal is sound and this run's, and names no address of another's choice.
+
+    A resumed run goes on with the services it was started with, and keys go there. So a carried one gets the
+    importer's own instead; every other record stays as it was.
+    """
+    path = journal_path(folder)
+    if not path.is_file():
+        raise ConfigError("the file holds no run: there is no journal in it", hint=HOW_TO_PACK)
+    found = scan(path.read_bytes())
+    started = found.records[0].event if found.records else None
+    fold = Fold.of(record.event for record in found.records)
+    if not isinstance(started, RunStarted) or fold.started is None or fold.started.run_id != folder.name:
+        raise ConfigError(f"the file's journal is not that of run {folder.name}", hint=HOW_TO_PACK)
+    carried = _without_places(started)
+    if carried != started:
+        first = found.records[0]
+        records = [Record(v=first.v, seq=first.seq, at=first.at, event=carried), *found.records[1:]]
+        path.write_bytes(encode_all(records) + found.torn)
+
+
+def _without_places(started: RunStarted) -> RunStarted:
+    own = Settings().public()
+    settings = {**started.settings, **{name: own[name] for name in NOT_CARRIED if name in started.settings}}
+    try:
+        Settings.model_validate(settings)
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise ConfigError(
+            f"the run's settings are not understood here: `{place}`", hint="update explorer: pip install -U explorer"
+        ) from error
+    return started.model_copy(update={"settings": settings})

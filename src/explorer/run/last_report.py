@@ -1,0 +1,131 @@
+"""The report of a run that is cut off: whatever ends a session, the engine writes down what there is."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from loguru import logger
+
+from explorer.journal.fold import Fold
+from explorer.journal.runs import is_running, read_records
+from explorer.run.conclusion import Wanted, conclude, report_path
+from explorer.run.unfinished import way_on
+from explorer.schema.errors import ExplorerError, StorageError
+from explorer.schema.events import AnyEvent, PathMoved
+from explorer.text.frontmatter import with_frontmatter
+from explorer.text.sanitize import single_line
+from explorer.workspace.access import restore_access
+from explorer.workspace.run_paths import REPORT
+from explorer.workspace.workspace import Workspace
+
+MAX_REASON_CHARS = 400
+CANCELLED = "the run was cancelled"
+INTERRUPTED = "interrupted by the user"
+ENDED_WITHOUT = "its process ended before the run did"
+"""Of a run whose process was killed: nothing else is known."""
+
+
+@dataclass(frozen=True)
+class ReportGuard:
+    """Leaves a report when what is inside ends by an error or a cancellation; the error goes on."""
+
+    current: Callable[[], Fold]
+    """The run's state by all that is on disk, for which it may wait; called only after an error."""
+    workspace: Workspace
+    language: str = ""
+    """Of the report's fixed words; empty for that of the question."""
+    stopped_by: Callable[[], str] = str
+    """Why the run is cancelled, if it is; empty when that is not known."""
+
+    def __enter__(self) -> Self:
+        """Nothing is done yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write the report, if there was an error."""
+        if error is not None:
+            leave_report(self.current(), self.workspace, reason_of(error, self.stopped_by()), self.language)
+
+
+def leave_report(fold: Fold, workspace: Workspace, reason: str, language: str = "") -> None:
+    """Write the engine's report of a run that ends early; what keeps it from being written is logged.
+
+    A run that ended before, and was asked nothing since, keeps the report it has.
+    """
+    restore_access(workspace.folder)
+    if fold.started is None or (fold.finished is not None and report_path(workspace.folder) is not None):
+        return
+    is_written = False
+    try:
+        conclude(fold, workspace, None, reason, Wanted(language))
+        is_written = True
+    except (ExplorerError, OSError) as error:
+        logger.warning("the whole report could not be written: {}", error)
+    finally:
+        if not is_written:
+            _write_shortest(fold, workspace, reason)
+
+
+def _write_shortest(fold: Fold, workspace: Workspace, reason: str) -> None:
+    """Write the least that a reader has to know, where what was found cannot be gathered."""
+    run_id = workspace.folder.name
+    words = f"This run ended early: {reason}.\n\nTo go on from here:\n\n    {way_on(fold, run_id, reason)}\n"
+    fields: dict[str, object] = {"run_id": run_id, "status": "partial", "reason": reason}
+    try:
+        workspace.write_own(REPORT, with_frontmatter(fields, words))
+    except (ExplorerError, OSError) as error:
+        logger.warning("no report could be written: {}", error)
+
+
+def reason_of(error: BaseException, stopped_by: str = "") -> str:
+    """Why a run ended, in one line: who stopped it, or the error."""
+    error = _first(error)
+    if isinstance(error, asyncio.CancelledError):
+        return stopped_by or CANCELLED
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, ExplorerError):
+        return error.message
+    words = single_line(f"{type(error).__name__}: {error}")
+    return f"internal error: {words[:MAX_REASON_CHARS]}"
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first error of nested groups."""
+    found: BaseException = error
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+async def record_moved(fold: Fold, workspace: Workspace, record: Callable[[AnyEvent], Awaitable[None]]) -> None:
+    """Put on record what was moved out of the report's way."""
+    for place in workspace.set_aside:
+        if place not in fold.moved:
+            await record(PathMoved(path=REPORT, to=place))
+
+
+def report_of_unfinished(folder: Path) -> None:
+    """Leave the report of a run whose process was killed, unless it has one that the engine wrote.
+
+    A run that a process works on is left alone, and so is one whose journal cannot be read.
+    """
+    if is_running(folder):
+        return
+    restore_access(folder)
+    try:
+        fold = Fold.of(record.event for record in read_records(folder))
+    except StorageError:
+        return
+    if fold.finished is not None and report_path(folder) is not None:
+        return
+    workspace = Workspace(folder)
+    written = fold.files.get(REPORT)
+    is_draft = written is not None and workspace.digest(REPORT) == written.sha256
+    if is_draft or report_path(folder) is None:
+        leave_report(fold, workspace, ENDED_WITHOUT)

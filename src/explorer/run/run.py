@@ -1,0 +1,325 @@
+"""The place where parts are joined: start a run, resume it, follow it up.
+
+Starting is resuming an empty journal: `start` makes the folder, and both go through `_live`.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from explorer import __version__
+from explorer.agents.budget import Budget
+from explorer.documents.corpus.inputs import InputFile, parsed_texts, read_inputs
+from explorer.journal.fold import Fold
+from explorer.journal.journal import Journal, Observe
+from explorer.journal.runs import free_run_id, read_records
+from explorer.llm.models import AUTO, OFFLINE
+from explorer.llm.open_clients import Patience
+from explorer.observe.run_log import RunLog, log_closed, log_opened, log_written
+from explorer.run.conclusion import Conclusion, report_path
+from explorer.run.equipment import Equipment, open_equipment, reserve_for_report
+from explorer.run.handed_over import FurtherLink, HelperResult, further_links, helper_results
+from explorer.run.last_report import ReportGuard
+from explorer.run.life import INPUTS, Life
+from explorer.run.session_record import SessionReasons, session_configured
+from explorer.run.since_run import changes_path
+from explorer.schema.errors import ConfigError
+from explorer.schema.events import AnyEvent, RunStarted, Status
+from explorer.schema.messages import Estimate, Frozen, LLMClient, Usage, mend_text
+from explorer.schema.settings import Settings
+from explorer.schema.tool import Tool
+from explorer.text.redaction import Redactor
+from explorer.workspace.workspace import Workspace
+
+MAX_QUESTION_CHARS = 200_000
+
+
+class RunResult(Frozen):
+    """How a life of a run ended."""
+
+    run_id: str
+    folder: Path
+    status: Status
+    reason: str
+    """Why it is not complete; empty when it is."""
+    report: Path | None
+    report_text: str
+    usage: Usage
+    cost_usd: float | None
+    """None when any turn's price is not known."""
+    estimated: Estimate = Estimate()
+    """What of usage and cost is estimated."""
+    steps: int
+    agents: int
+    sources: int
+    citations: int
+    """Cited sentences of the report; of the answer, where there is one."""
+    seconds: float
+    verdicts: dict[str, int] = Field(default_factory=dict[str, int])
+    """The cited sentences by verdict; the parts sum to `citations`."""
+    uncited: int = 0
+    """Sentences with a quote or a figure and no citation; not counted in `citations`."""
+    answer: str = ""
+    """The words that answer a follow-up, with their references; empty when the report is the answer."""
+    words: str = ""
+    """What the model said instead of a report, where it wrote none."""
+    further_links: tuple[FurtherLink, ...] = ()
+    """Stored sources that the orchestrator recommends, best first."""
+    helpers: tuple[HelperResult, ...] = ()
+    """What each helper did, in the order in which they were started."""
+    changes: Path | None = None
+    """What changed since the earlier run, when one was named."""
+
+
+class StopSignal:
+    """Handed to a run, so that someone outside can ask it to write up and stop."""
+
+    def __init__(self) -> None:
+        self._budget: Budget | None = None
+        self._reason = ""
+        self.cut = ""
+        """Why the run is stopped at once, by the cancellation of its task; empty when it is not."""
+
+    def wind_down(self, reason: str) -> None:
+        """Helpers are cut off, and the report is written within half a minute, from what there is."""
+        self._reason = reason
+        if self._budget is not None:
+            self._budget.stop(reason)
+
+    def stop_at_once(self, reason: str) -> None:
+        """Say why the run's task is about to be cancelled: agents still at work are to continue when it is resumed."""
+        self.cut = reason
+        self.withdraw()
+
+    def withdraw(self) -> None:
+        """Take `wind_down` back."""
+        if self._budget is not None:
+            self._budget.withdraw(self._reason)
+        self._reason = ""
+
+    def attach(self, budget: Budget) -> None:
+        """Connect to the run's budget; a signal given before counts."""
+        self._budget = budget
+        if self._reason:
+            budget.stop(self._reason)
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What an embedding program may hand in."""
+
+    tools: Sequence[Tool] = ()
+    """Further tools that roles may name."""
+    client: LLMClient | None = None
+    """Answers for every role, instead of the models chosen by the settings."""
+    observe: Observe | None = None
+    """Called with each record once it is on disk, in order."""
+    stop: StopSignal = field(default_factory=StopSignal)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    clock: Callable[[], float] = time.monotonic
+    patience: Patience | None = None
+    """With the models chosen by the settings: timeouts, and the clock of the waits between attempts."""
+    progress: Callable[[str], None] = lambda _words: None
+    """Told how far a long preparation is, such as indexing the user's folder."""
+    run_id: str = ""
+    """Of a new run; made from time and question when empty."""
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """Files a new run's question is about, by name, besides those of the settings' paths."""
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By a setting's name (`limits.max_cost_usd`, `role_models.writer`), where it was set; for the session's record."""
+    reach: Callable[[str], None] | None = None
+    """Called at each of the journal's points of no return, by name; tests end the process there."""
+
+
+async def start(question: str, settings: Settings, extras: Extras | None = None) -> RunResult:
+    """Turn a question into a run and take it to its end.
+
+    Raises:
+        ConfigError: The question, a setting or a role cannot be used; nothing was started.
+        ModelError: The provider is down or refuses; the run can be resumed.
+        StorageError: The disk refused; what was acknowledged is safe.
+    """
+    extras = extras or Extras()
+    question = checked_question(question)
+    inputs = read_inputs(settings.files, extras.files)
+    run_id = extras.run_id or free_run_id(settings.workspace, question, extras.now())
+    async with open_equipment(settings, extras.tools, extras.client, extras.patience, extras.progress) as equipment:
+        texts = await parsed_texts(inputs, equipment.outside.parser)
+        folder = _make_folder(settings.workspace, run_id)
+        _keep_inputs(folder, inputs, texts)
+        asked = RunStarted(run_id=run_id, question=question, engine=__version__, settings=settings.public())
+        return await _live(folder, equipment, extras, asked, SessionReasons(settings, extras.origins))
+
+
+async def resume(folder: Path, settings: Settings, message: str = "", extras: Extras | None = None) -> RunResult:
+    """Go on with an unfinished run, or ask a finished one something further.
+
+    What the run was started with holds, but for what is set explicitly now.
+
+    Raises:
+        ConfigError: The run is complete and there is no message.
+        NotFoundError: The folder holds no run.
+        RunLockedError: Another process works on it.
+    """
+    fold = Fold.of(record.event for record in read_records(folder))
+    if fold.started is None:
+        raise ConfigError(f"run {folder.name} was never started", hint='ask again: explorer "your question"')
+    if fold.finished is not None and fold.finished.status is Status.COMPLETE and not message.strip():
+        raise ConfigError(
+            f"run {folder.name} is complete", hint=f'ask it something further: explorer resume {folder.name} "..."'
+        )
+    extras = extras or Extras()
+    resumed = as_started(settings, fold)
+    async with open_equipment(resumed, extras.tools, extras.client, extras.patience, extras.progress) as equipment:
+        return await _live(folder, equipment, extras, message.strip(), SessionReasons(settings, extras.origins))
+
+
+def as_started(now: Settings, fold: Fold) -> Settings:
+    """The settings of a resumed run: as recorded at its start, but for what is set explicitly now.
+
+    Models stay the ones each role had in the session before, efforts the ones it was loaded with, unless others are
+    asked for. The stand-in for a model stays only where it was asked for: a run that had none goes on with the first
+    model there is.
+    """
+    assert fold.started is not None
+    recorded = Settings.model_validate(fold.started.settings)
+    explicit = _explicit(now)
+    limits = recorded.limits.model_copy(
+        update={name: getattr(now.limits, name) for name in now.limits.model_fields_set}
+    )
+    services = recorded.services.model_copy(
+        update={name: getattr(now.services, name) for name in now.services.model_fields_set}
+    )
+    loaded = {} if explicit.get("model", "auto") != "auto" else _pinned(recorded, fold)
+    role_models = {**recorded.role_models, **loaded, **now.role_models}
+    efforts = {role: head.effort for role, head in fold.heads.items() if head.effort}
+    kept = {
+        "limits": limits,
+        "services": services,
+        "role_models": role_models,
+        "secrets": now.secrets,
+        "network": now.network,
+    }
+    if "effort" not in explicit:
+        kept["effort"] = {**recorded.effort, **efforts}
+    return recorded.model_copy(update={**explicit, **kept})
+
+
+def _pinned(recorded: Settings, fold: Fold) -> dict[str, str]:
+    """The models that roles keep."""
+    models = {role: fold.model_of(role) for role in fold.heads}
+    if recorded.model not in {"", AUTO}:
+        return models
+    return {role: model for role, model in models.items() if model != OFFLINE}
+
+
+def _explicit(settings: BaseModel) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in settings.model_fields_set}
+
+
+def checked_question(question: str) -> str:
+    """The question, unless it is empty or too long."""
+    if not question.strip():
+        raise ConfigError("the question is empty", hint='explorer "what is notable on Hacker News today"')
+    if len(question) > MAX_QUESTION_CHARS:
+        raise ConfigError(
+            f"the question has {len(question)} characters; the limit is {MAX_QUESTION_CHARS}",
+            hint='put long text into a file: explorer --file notes.txt "your question about it"',
+        )
+    return mend_text(question.strip())
+
+
+def _keep_inputs(folder: Path, inputs: Iterable[InputFile], texts: Mapping[str, str]) -> None:
+    """The user's files into `inputs/`: texts, and beside the text of HTML and PDF the file as it was given."""
+    for name, text in texts.items():
+        Workspace(folder).write_own(f"{INPUTS}/{name}", text)
+    for one in inputs:
+        if one.is_parsed:
+            (folder / INPUTS / one.name).write_bytes(one.body)
+
+
+def _make_folder(workspace: Path, run_id: str) -> Path:
+    folder = workspace / run_id
+    try:
+        (folder / ".explorer").mkdir(parents=True)
+    except FileExistsError as error:
+        raise ConfigError(f"{folder} is there already", hint=f"explorer resume {run_id}") from error
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write in {workspace}: {error.strerror}", hint="choose another folder: --workspace DIR"
+        ) from error
+    return folder.resolve()
+
+
+async def _live(
+    folder: Path, equipment: Equipment, extras: Extras, asked: RunStarted | str, reasons: SessionReasons
+) -> RunResult:
+    """One life of a run: from opening the journal to its end, however it ends."""
+    started = extras.clock()
+    settings = equipment.settings
+    observers = [RunLog().observe, *([extras.observe] if extras.observe else [])]
+    redactor = Redactor(settings.secret_texts())
+    workspace = Workspace(folder)
+    journal = Journal.open(folder / ".explorer", extras.now, observers, extras.reach, redactor)
+    log_opened(folder.name, journal.records)
+    try:
+        fold = Fold.of(record.event for record in journal.records)
+
+        records = list(journal.records)
+
+        async def record(event: AnyEvent) -> None:
+            kept = await journal.append(event)
+            records.append(kept)
+            fold.apply(kept.event)
+
+        if isinstance(asked, RunStarted):
+            await record(asked)
+        await record(session_configured(equipment, fold, reasons))
+        budget = Budget(settings.limits, extras.clock, reserve_for_report(settings, equipment.roles, equipment.choice))
+        extras.stop.attach(budget)
+        life = Life(workspace, settings, extras.now, extras.clock, fold, record, records)
+
+        def current() -> Fold:
+            # Who is cancelled while its record is written does not see that it was: such a run may have ended.
+            journal.finish_writing()
+            return fold if journal.last_seq == len(records) else Fold.of(one.event for one in read_records(folder))
+
+        with ReportGuard(current, workspace, settings.language, lambda: extras.stop.cut):
+            conclusion = await life.lead(equipment, budget, "" if isinstance(asked, RunStarted) else asked)
+        log_written(report_path(folder), len(conclusion.verification.claims))
+    finally:
+        journal.close()
+        log_closed(folder.name)
+    seconds = round(extras.clock() - started, 3)
+    return _result_of(folder, fold, conclusion, seconds, changes_path(folder, fold) if settings.since_run else None)
+
+
+def _result_of(folder: Path, fold: Fold, conclusion: Conclusion, seconds: float, changes: Path | None) -> RunResult:
+    return RunResult(
+        run_id=folder.name,
+        folder=folder,
+        status=conclusion.status,
+        reason=conclusion.reason,
+        report=report_path(folder),
+        report_text=conclusion.report,
+        usage=fold.usage,
+        cost_usd=fold.cost_usd,
+        estimated=fold.estimated,
+        steps=fold.steps,
+        agents=len(fold.agents),
+        sources=len(fold.sources),
+        citations=len(conclusion.verification.claims),
+        verdicts=conclusion.verification.verdicts,
+        uncited=len(conclusion.verification.uncited),
+        answer=conclusion.answer,
+        words=conclusion.words,
+        seconds=seconds,
+        further_links=further_links(fold),
+        helpers=helper_results(fold),
+        changes=changes,
+    )

@@ -1,0 +1,1 @@
+"""The frozen vocabulary: messages, events, tools, settings, errors. No I/O, no vendor."""

@@ -1,0 +1,253 @@
+"""A tool: what a model may call. One class, or one decorated function; nothing here knows the engine."""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from copy import deepcopy
+from enum import StrEnum
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+
+from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
+from explorer.schema.events import NO_EFFECT, FileChange, Lookup
+from explorer.schema.messages import JsonObject, ToolSchema, mend_text
+
+CURRENT_CALL: ContextVar[str] = ContextVar("CURRENT_CALL", default="")
+"""The engine's key of the call being executed, for tools that must recognise their call after a restart."""
+
+FORESEEN: ContextVar[FileChange | None] = ContextVar("FORESEEN", default=None)
+"""The change that is on record for the call being executed, for `checked` tools; None outside of the engine."""
+
+INTERRUPTED = "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you go on."
+
+UNTOLD = frozenset({"title", "minimum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "format"})
+"""Words of a schema that no model is told: a fault against them is answered with what would be right."""
+NAMED = frozenset({"properties", "$defs"})
+"""Words of a schema that hold schemas by name."""
+LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+NESTED = frozenset({"items", "additionalProperties"})
+
+
+class Effect(StrEnum):
+    """What a call does to the world, which decides what a resumed run does with a call cut in the middle."""
+
+    PURE = NO_EFFECT
+    """Nothing: run it again."""
+    CHECKED = "checked"
+    """Changes one file: compare the file with what was foreseen, then know."""
+    REPEATABLE = "repeatable"
+    """Changes something outside the run, and knows its `CURRENT_CALL` there: run it again, nothing is done twice."""
+    CHILD = "child"
+    """Starts a helper: go on with that helper."""
+    JOB = "job"
+    """Runs a command: never twice."""
+    EXTERNAL = "external"
+    """Unknown: never twice."""
+
+
+class ToolResult(BaseModel):
+    """What a tool gives back."""
+
+    success: bool
+    content: str = ""
+    """What the model reads on success."""
+    error: str | None = None
+    """What the model reads on failure."""
+    metadata: dict[str, Any] = {}
+    """For programs, never shown to a model.
+
+    The engine reads `files` (WrittenFile), `removed` (paths) and `sources` (ids). All else has to be JSON and is
+    recorded as the `data` of the call's `tool_finished`.
+    """
+
+    @field_validator("content", "error", mode="before")
+    @classmethod
+    def _mended(cls, value: object) -> object:
+        return mend_text(value) if isinstance(value, str) else value
+
+    @property
+    def text(self) -> str:
+        """What the model reads."""
+        if self.success:
+            return self.content
+        return self.error or "The tool failed without saying why."
+
+
+class Arguments(BaseModel):
+    """Base of every tool's arguments: unknown ones are refused, so that a wrong name is told, not dropped."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Tool(ABC):
+    """What a model may call.
+
+    Subclasses set the class variables and write `execute`. The description and the fields' descriptions are
+    what the model reads.
+    """
+
+    name: ClassVar[str]
+    description: str
+    arguments: ClassVar[type[Arguments]]
+    effect: ClassVar[Effect] = Effect.PURE
+    timeout_s: ClassVar[float | None] = 120.0
+    """Seconds a call may take; None for tools that bound themselves."""
+    is_parallel: ClassVar[bool] = True
+    """Whether calls of one turn may run beside each other; a serial call is a barrier."""
+    ends_agent: ClassVar[bool] = False
+    """Whether a successful call is the last thing its agent does."""
+    is_lookup: ClassVar[bool] = False
+    """Whether it asks an outside service or the user's folder for evidence: what such calls bring decides how a run
+    without sources ends."""
+    pages_itself: ClassVar[bool] = False
+    """Whether it reads what is stored, part by part: a result too long for a conversation is cut, not stored again."""
+
+    @abstractmethod
+    async def execute(self, **arguments: Any) -> ToolResult:
+        """Do it. Raise `ToolError` with words for the model when it cannot be done as asked."""
+
+    async def recall(self, change: FileChange) -> ToolResult:
+        """For `checked` tools: the result of an `execute` that a crash cut off after its change was made."""
+        return ToolResult(success=True, content=f"Wrote {change.path}.")
+
+    async def interrupted(self) -> ToolResult:
+        """For tools whose calls are never repeated: the result of an `execute` that a crash cut off."""
+        return ToolResult(success=False, error=INTERRUPTED)
+
+    async def foresee(self, **arguments: Any) -> FileChange | None:  # noqa: ARG002
+        """For `checked` tools: the change `execute` is about to make, without making it."""
+        return None
+
+    @cached_property
+    def parameters(self) -> JsonObject:
+        """JSON Schema of the arguments as a model is told them: what is right, not all that is refused."""
+        return deepcopy(_told_of(self.arguments))
+
+    def schema(self) -> ToolSchema:
+        """What a model is told."""
+        return ToolSchema(name=self.name, description=self.description, parameters=self.parameters)
+
+    def to_anthropic(self) -> JsonObject:
+        """The form of Anthropic's Messages API."""
+        return {"name": self.name, "description": self.description, "input_schema": self.parameters}
+
+    def to_openai(self) -> JsonObject:
+        """The form of OpenAI's Chat Completions API."""
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": function}
+
+
+def lookup_of(tool: Tool, result: ToolResult, error: ToolError | None) -> Lookup:
+    """What a call brought as a lookup.
+
+    Args:
+        tool: The tool that was called.
+        result: What it gave back.
+        error: Why it could not be done as asked; None when it raised no `ToolError`.
+    """
+    if not tool.is_lookup or isinstance(error, RefusedCallError):
+        return Lookup.NONE
+    if isinstance(error, NoSuchThingError):
+        return Lookup.EMPTY
+    if not result.success:
+        return Lookup.FAILED
+    return Lookup.FOUND if result.metadata.get("sources") else Lookup.EMPTY
+
+
+@lru_cache(maxsize=256)
+def _told_of(arguments: type[BaseModel]) -> JsonObject:
+    """The schema that a model is told of arguments; made once, because every role and every run asks for it again."""
+    schema = _told(arguments.model_json_schema())
+    schema.pop("description", None)
+    schema.setdefault("properties", {})
+    return schema
+
+
+def _told(schema: JsonObject) -> JsonObject:
+    """A schema without what no model needs: it is sent with every request, and the arguments are checked here.
+
+    What stands beside `default`, `enum` or `const` is a value and stays as it is, whatever its keys are called.
+    """
+    kept = {key: value for key, value in _chosen(schema).items() if key not in UNTOLD}
+    for key, value in kept.items():
+        if key in NAMED:
+            kept[key] = {name: _told(part) for name, part in value.items()}
+        elif key in LISTED:
+            kept[key] = [_told(part) for part in value]
+        elif key in NESTED and isinstance(value, dict):
+            kept[key] = _told(value)  # pyright: ignore[reportUnknownArgumentType]
+    if not kept.get("default", True):
+        del kept["default"]
+    if isinstance(kept.get("additionalProperties"), bool):
+        del kept["additionalProperties"]
+    return kept
+
+
+def _chosen(schema: JsonObject) -> JsonObject:
+    """A field whose null says what leaving it out says, without the null."""
+    forms: list[JsonObject] = [form for form in schema.get("anyOf", ()) if form != {"type": "null"}]
+    if not forms or schema.get("default", "") is not None:
+        return schema
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    return {**forms[0], **rest} if len(forms) == 1 else {"anyOf": forms, **rest}
+
+
+def tool(
+    function: Callable[..., Awaitable[ToolResult | str]] | None = None,
+    *,
+    name: str = "",
+    effect: Effect = Effect.PURE,
+    timeout_s: float | None = 120.0,
+) -> Any:  # noqa: ANN401 - a decorator with and without brackets
+    """Make a `Tool` of an async function.
+
+    The docstring is the description; parameters become the arguments, described with
+    `Annotated[str, Field(description="...")]`. A returned string is a success.
+    """
+
+    def make(function: Callable[..., Awaitable[ToolResult | str]]) -> Tool:
+        return _FunctionTool.of(function, name=name, effect=effect, timeout_s=timeout_s)
+
+    return make(function) if function is not None else make
+
+
+class _FunctionTool(Tool):
+    """A tool made of a function."""
+
+    function: ClassVar[Callable[..., Awaitable[ToolResult | str]]]
+
+    async def execute(self, **arguments: Any) -> ToolResult:
+        answer = await type(self).function(**arguments)
+        return answer if isinstance(answer, ToolResult) else ToolResult(success=True, content=answer)
+
+    @staticmethod
+    def of(
+        function: Callable[..., Awaitable[ToolResult | str]],
+        *,
+        name: str,
+        effect: Effect,
+        timeout_s: float | None,
+    ) -> Tool:
+        hints = get_type_hints(function, include_extras=True)
+        fields: dict[str, Any] = {}
+        for parameter in inspect.signature(function).parameters.values():
+            default = Field() if parameter.default is inspect.Parameter.empty else parameter.default
+            fields[parameter.name] = (hints.get(parameter.name, str), default)
+        label = name or getattr(function, "__name__", "tool")
+        made = type(
+            label,
+            (_FunctionTool,),
+            {
+                "__doc__": function.__doc__,
+                "name": label,
+                "description": inspect.cleandoc(function.__doc__ or label),
+                "arguments": create_model(f"{label}_arguments", __base__=Arguments, **fields),
+                "effect": effect,
+                "timeout_s": timeout_s,
+                "function": staticmethod(function),
+            },
+        )
+        return made()

@@ -1,0 +1,1 @@
+"""The network as sources: pages, search engines, Hacker News, Reddit, Lobsters."""

@@ -1,0 +1,118 @@
+"""Hacker News through its two public APIs: Firebase (rank order, fresh numbers) and Algolia (whole trees, search).
+
+Each stands in for the other where it can: Firebase gives a thread item by item when Algolia is down, Algolia gives
+it whole when Firebase is.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, tzinfo
+from urllib.parse import quote
+
+from pydantic import TypeAdapter
+
+from explorer.schema.errors import NoSuchThingError, ToolError
+from explorer.sources.hackernews.items import AlgoliaUser, FirebaseUser, HnUser, Story
+from explorer.sources.hackernews.search import DayOfStories, HnFound, HnQuery, day_of_stories, search
+from explorer.sources.hackernews.services import HnServices, ServiceDownError
+from explorer.sources.hackernews.threads import BATCH, HnThreads, Thread
+from explorer.sources.http.fetch import Web
+from explorer.sources.threads import Part
+
+LISTS = TypeAdapter[list[int] | None](list[int] | None)
+USER = TypeAdapter[FirebaseUser | None](FirebaseUser | None)
+DAYS_AT_ONCE = 4
+"""Whole days are large answers: few are asked for at a time."""
+
+
+@dataclass(frozen=True)
+class StoryList:
+    """A ranked list, as far as it was asked for."""
+
+    stories: tuple[Story, ...]
+    total: int
+    """Ids in the whole list."""
+
+
+class HackerNews:
+    """A reader of Hacker News; `api_url` is Firebase's form, `search_url` Algolia's."""
+
+    def __init__(self, web: Web, api_url: str, search_url: str) -> None:
+        self._services = HnServices(web, api_url, search_url)
+        self._threads = HnThreads(self._services)
+
+    async def stories(self, kind: str, limit: int) -> StoryList:
+        """The first live stories of a list (`top`, `new`, `best`, `ask`, `show`, `job`), in rank order.
+
+        Raises:
+            ToolError: The API gave no list, or none of its items.
+        """
+        ids = await self._services.firebase(LISTS, f"{kind}stories")
+        if ids is None:
+            raise ToolError(f"Hacker News has no list of {kind} stories just now. Use search_hn instead.")
+        found: list[Story] = []
+        start = 0
+        while len(found) < limit and start < len(ids):
+            batch = ids[start : start + max(limit - len(found), BATCH)]
+            start += len(batch)
+            items = await self._services.items(batch)
+            found += [item.story() for item in items.values() if item.is_live_story]
+        return StoryList(tuple(found[:limit]), len(ids))
+
+    async def stories_of_days(
+        self, kind: str, days: Sequence[date], zone: tzinfo, limit: int
+    ) -> tuple[DayOfStories, ...]:
+        """The stories submitted on each of some days of the asker's, at most `limit` a day, by points.
+
+        Raises:
+            ToolError: The search does not answer.
+        """
+        gate = asyncio.Semaphore(DAYS_AT_ONCE)
+
+        async def one(day: date) -> DayOfStories | ToolError:
+            async with gate:
+                try:
+                    return await day_of_stories(self._services, kind, day, zone, limit)
+                except ToolError as error:
+                    return error
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(day)) for day in days]
+        found = [task.result() for task in tasks]
+        if failures := [answer for answer in found if isinstance(answer, ToolError)]:
+            raise failures[0]
+        return tuple(answer for answer in found if isinstance(answer, DayOfStories))
+
+    async def thread(self, item_id: int, part: Part) -> Thread:
+        """A story's thread, or what stands under one comment, as far as asked for.
+
+        Raises:
+            ToolError: There is no such item, or no service answers.
+        """
+        return await self._threads.read(item_id, part)
+
+    async def search(self, query: HnQuery) -> HnFound:
+        """Search; a query without hits is tried again with fewer and fewer words.
+
+        Raises:
+            ToolError: The search does not answer.
+        """
+        return await search(self._services, query)
+
+    async def user(self, name: str) -> HnUser:
+        """A user's public profile.
+
+        Raises:
+            ToolError: There is no such user, or no service answers.
+        """
+        try:
+            found = await self._services.firebase(USER, f"user/{quote(name, safe='')}")
+        except ToolError as failure:
+            try:
+                return (await self._services.algolia(AlgoliaUser, f"users/{quote(name, safe='')}")).user()
+            except ToolError as error:
+                raise ServiceDownError(f"{failure.message} {error.message}") from error
+        if found is None:
+            raise NoSuchThingError(f"Hacker News has no user {name!r}; upper and lower case matter in names.")
+        return found.user()

@@ -1,0 +1,253 @@
+"""Stories and comments of Hacker News, as values of ours, and the foreign records they are read from."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+from explorer.sources.hackernews.text import plain_text
+from explorer.sources.http.foreign import Foreign, Ids, listed
+from explorer.sources.moments import Seconds
+from explorer.sources.threads import DEAD, DELETED, Comment
+
+ITEM_URL = "https://news.ycombinator.com/item?id={}"
+STORY_TYPES = frozenset({"story", "job", "poll"})
+USER_URL = "https://news.ycombinator.com/user?id={}"
+DEAD_TEXTS = frozenset({"[dead]", "[flagged]"})
+
+
+@dataclass(frozen=True)
+class Story:
+    """A submission: story, job or poll."""
+
+    id: int
+    title: str
+    url: str = ""
+    """Empty for a story that is its own text."""
+    author: str = ""
+    points: int | None = None
+    comments: int | None = None
+    time: int | None = None
+    """Unix seconds."""
+    text: str = ""
+    kind: str = "story"
+    kids: tuple[int, ...] = ()
+    """Direct comments in rank order."""
+    options: tuple[str, ...] = ()
+    """A poll's, with their points."""
+    state: str = ""
+    """`deleted`, `dead`, or empty for a live one."""
+
+    @property
+    def item_url(self) -> str:
+        """Its page on Hacker News."""
+        return ITEM_URL.format(self.id)
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """One hit of a search: a story, or a comment with the story it is on."""
+
+    story: Story
+    comment: str = ""
+    """The comment's text; empty when the hit is a story."""
+
+
+class FirebaseItem(Foreign):
+    """An item of the Firebase API; only `id` is guaranteed."""
+
+    id: int
+    type: str | None = None
+    by: str | None = None
+    time: Seconds = None
+    text: str | None = None
+    dead: bool | None = None
+    deleted: bool | None = None
+    parent: int | None = None
+    kids: Ids = ()
+    parts: Ids = ()
+    url: str | None = None
+    score: int | None = None
+    title: str | None = None
+    descendants: int | None = None
+
+    @property
+    def is_live_story(self) -> bool:
+        """Whether it belongs into a list of stories."""
+        return self.type in STORY_TYPES and not self.dead and not self.deleted
+
+    def story(self, options: Sequence[str] = ()) -> Story:
+        """As a story of ours."""
+        return Story(
+            id=self.id,
+            title=html.unescape(self.title or "").strip() or "(no title)",
+            url=(self.url or "").strip(),
+            author=self.by or "",
+            points=self.score,
+            comments=self.descendants,
+            time=self.time,
+            text=plain_text(self.text or ""),
+            kind=self.type or "story",
+            kids=self.kids,
+            options=tuple(options),
+            state=self._state(""),
+        )
+
+    def comment(self, replies: Sequence[Comment] = ()) -> Comment:
+        """As a comment of ours."""
+        text = plain_text(self.text or "")
+        state = self._state(text)
+        return Comment(
+            id=str(self.id),
+            author=self.by or "",
+            time=self.time,
+            text="" if state else text,
+            state=state,
+            replies=tuple(replies),
+            more=max(len(self.kids) - len(replies), 0),
+        )
+
+    def _state(self, text: str) -> str:
+        return DELETED if self.deleted else DEAD if self.dead or text in DEAD_TEXTS else ""
+
+
+class AlgoliaItem(Foreign):
+    """A node of Algolia's `items/<id>`: a whole tree in one answer."""
+
+    id: int
+    type: str | None = None
+    author: str | None = None
+    created_at_i: Seconds = None
+    title: str | None = None
+    url: str | None = None
+    text: str | None = None
+    points: int | None = None
+    parent_id: int | None = None
+    story_id: int | None = None
+    children: Annotated[tuple["AlgoliaItem", ...], BeforeValidator(listed)] = ()
+    options: Annotated[tuple["AlgoliaItem", ...], BeforeValidator(listed)] = ()
+
+    def story(self) -> Story:
+        """As a story of ours; the number of comments is not in the answer."""
+        options = [f"{plain_text(o.text or '')} ({_number(o.points)} points)" for o in self.options]
+        return Story(
+            id=self.id,
+            title=html.unescape(self.title or "").strip() or "(no title)",
+            url=(self.url or "").strip(),
+            author=self.author or "",
+            points=self.points,
+            time=self.created_at_i,
+            text=plain_text(self.text or ""),
+            kind=self.type or "story",
+            options=tuple(options),
+        )
+
+    def replies(self) -> tuple[Comment, ...]:
+        """Its comments as a tree of ours, in the order given (by id, the oldest first)."""
+        return tuple(child.comment() for child in self.children if child.type in {None, "comment"})
+
+    def comment(self) -> Comment:
+        """As a comment of ours, replies included; removed ones come without author and text."""
+        text = plain_text(self.text or "")
+        state = DEAD if text in DEAD_TEXTS else "" if text or self.author else DELETED
+        return Comment(
+            id=str(self.id),
+            author=self.author or "",
+            time=self.created_at_i,
+            text="" if state else text,
+            state=state,
+            replies=self.replies(),
+        )
+
+
+class AlgoliaHit(Foreign):
+    """A hit of Algolia's search."""
+
+    objectID: int  # noqa: N815 - the vendor's name
+    title: str | None = None
+    url: str | None = None
+    author: str | None = None
+    points: int | None = None
+    num_comments: int | None = None
+    created_at_i: Seconds = None
+    story_text: str | None = None
+    comment_text: str | None = None
+    story_title: str | None = None
+    children: Ids = ()
+
+    def hit(self) -> SearchHit:
+        """As a hit of ours."""
+        comment = plain_text(self.comment_text or "")
+        title = html.unescape(self.title or "").strip()
+        if comment:
+            title = f"Comment on: {html.unescape(self.story_title or '').strip() or 'an unnamed story'}"
+        story = Story(
+            id=self.objectID,
+            title=title or "(no title)",
+            url="" if comment else (self.url or "").strip(),
+            author=self.author or "",
+            points=self.points,
+            comments=self.num_comments,
+            time=self.created_at_i,
+            text=comment or plain_text(self.story_text or ""),
+            kind="comment" if comment else "story",
+            kids=self.children,
+        )
+        return SearchHit(story, comment)
+
+
+class AlgoliaAnswer(Foreign):
+    """The envelope of a search."""
+
+    hits: Annotated[tuple[AlgoliaHit, ...], BeforeValidator(listed)] = ()
+    nbHits: int | None = None  # noqa: N815 - the vendor's name
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class HnUser:
+    """A user's public profile."""
+
+    name: str
+    karma: int | None = None
+    created: int | None = None
+    """Unix seconds."""
+    about: str = ""
+    submitted: int | None = None
+    """Stories, comments and poll options of all times; None when the service that answered does not tell."""
+
+    @property
+    def url(self) -> str:
+        """The profile's page."""
+        return USER_URL.format(self.name)
+
+
+class FirebaseUser(Foreign):
+    """A user of the Firebase API."""
+
+    id: str
+    karma: int | None = None
+    created: Seconds = None
+    about: str | None = None
+    submitted: Ids = ()
+
+    def user(self) -> HnUser:
+        """As a user of ours."""
+        return HnUser(self.id, self.karma, self.created, plain_text(self.about or ""), len(self.submitted))
+
+
+class AlgoliaUser(Foreign):
+    """A user of the search service."""
+
+    username: str
+    karma: int | None = None
+    about: str | None = None
+
+    def user(self) -> HnUser:
+        """As a user of ours."""
+        return HnUser(self.username, self.karma, None, plain_text(self.about or ""))

@@ -1,0 +1,66 @@
+"""Stories of Hacker News as entries of a list, and as the sources they are stored as."""
+
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from explorer.sources.hackernews.items import SearchHit, Story
+from explorer.sources.moments import moment
+from explorer.sources.thread_text import number
+from explorer.text.sanitize import single_line
+from explorer.workspace.evidence import SourceDraft
+
+VIA = "hackernews"
+COMMENT_PREVIEW_CHARS = 500
+
+
+def hn_entry(place: int, source_id: str, hit: SearchHit, now: datetime) -> str:
+    """Two lines for a story; a third with the text for a comment."""
+    story = hit.story
+    site = _site(story.url)
+    title = f"{place}. [{source_id}] {single_line(story.title)}" + (f" ({site})" if site else "")
+    age_h = None if story.time is None else max(now.timestamp() - story.time, 0.0) / 3600
+    facts = [
+        f"id {story.id}",
+        f"{number(story.points)} points",
+        f"{number(story.comments)} comments",
+        f"{velocity(story.points, age_h)} points/h",
+        f"{'?' if age_h is None else f'{age_h:.1f}'} h old",
+        f"by {single_line(story.author) or '?'}",
+        moment(story.time) or "?",
+        single_line(story.url) or "text",
+    ]
+    lines = [title, "   " + " | ".join(facts)]
+    if hit.comment:
+        text = single_line(hit.comment)
+        lines.append("   " + (text if len(text) <= COMMENT_PREVIEW_CHARS else text[:COMMENT_PREVIEW_CHARS] + " ..."))
+    return "\n".join(lines)
+
+
+def velocity(points: int | None, age_h: float | None) -> str:
+    """Points an hour, in the first hour as if it were over; `?` where either is not known."""
+    return "?" if points is None or age_h is None else f"{points / max(age_h, 1.0):.1f}"
+
+
+def hn_draft(story: Story) -> SourceDraft:
+    """All that is known of a story, as a source."""
+    facts = (
+        f"{number(story.points)} points, {number(story.comments)} comments, by {story.author or '?'},"
+        f" {moment(story.time) or '?'}"
+    )
+    parts = [story.title, story.url, facts, *([f"\n{story.text}"] if story.text else [])]
+    return SourceDraft(
+        url=story.item_url,
+        title=story.title,
+        kind=story.kind if story.kind == "comment" else "story",
+        via=VIA,
+        author=story.author,
+        published=moment(story.time),
+        text="\n".join(part for part in parts if part),
+    )
+
+
+def _site(url: str) -> str:
+    try:
+        return single_line(urlsplit(url).netloc.removeprefix("www."))
+    except ValueError:  # what a story gives as its address is shown, even if it is none
+        return ""

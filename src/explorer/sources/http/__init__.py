@@ -1,0 +1,1 @@
+"""Fetching over HTTP: guarded, bounded, polite, and cached."""

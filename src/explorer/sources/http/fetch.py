@@ -1,0 +1,299 @@
+"""Fetching from the web: guarded, bounded in bytes and seconds, polite, and each URL only once at a time.
+
+Redirects are followed by hand, so that every hop passes the guard and the manners of its host. Whatever goes wrong
+becomes a `ToolError` that tells the model what happened; an answer with an error status is an answer, and the caller
+judges it.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from types import TracebackType
+from typing import Self
+
+import httpx2
+
+from explorer.network.guard import Guard
+from explorer.schema.errors import ToolError
+from explorer.sources.http.answer import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
+from explorer.sources.http.cache import ResponseCache
+from explorer.sources.http.caller import Caller
+from explorer.sources.http.disk_cache import CacheKey, DiskCache
+from explorer.sources.http.fetch_log import logged, logged_failure
+from explorer.sources.http.headers import keep_s, retry_after_s
+from explorer.sources.http.politeness import Politeness
+from explorer.sources.http.robots import Robots, TooManyRedirectsError
+from explorer.sources.http.transport import GuardedTransport
+
+__all__ = ["API_LIMITS", "PAGE_LIMITS", "FetchLimits", "Fetched", "Habits", "Web"]
+
+MAX_REDIRECTS = 5
+MAX_RETRY_AFTER_S = 5.0
+FIRST_WAIT_S = 0.5
+IO_TIMEOUT_S = 15.0
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+RETRYABLE = frozenset({429, 500, 502, 503, 504})
+DECODABLE = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How a web treats its hosts, and what it keeps beyond its own life."""
+
+    politeness: Politeness | None = None
+    """None: the usual one over the real network, and none where something stands in for the network."""
+    disk: DiskCache | None = None
+    """None: answers are remembered in memory only."""
+    caller: Caller = field(default_factory=Caller)
+    """Who asks, and over which network."""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What is to be fetched."""
+
+    url: httpx2.URL
+    accept: str
+    limits: FetchLimits
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def headers_for(self, url: httpx2.URL) -> dict[str, str]:
+        """Those of the caller go to the origin they were meant for, and nowhere else."""
+        is_meant = (url.scheme, url.netloc) == (self.url.scheme, self.url.netloc)
+        return {"Accept": self.accept, **(self.headers if is_meant else {})}
+
+
+_Key = tuple[str, str, tuple[tuple[str, str], ...]]
+
+
+class Web:
+    """The one door to the network for pages and public APIs; opened once a run.
+
+    `transport` replaces the network (nothing is resolved then, but URLs are still judged as written); `pause`
+    waits between attempts.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        *,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        habits: Habits | None = None,
+    ) -> None:
+        self.guard = guard
+        self._habits = habits or Habits()
+        self._client = httpx2.AsyncClient(
+            transport=transport or GuardedTransport(guard, outbound=self._habits.caller.network),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx2.Timeout(IO_TIMEOUT_S, pool=None),
+            headers={"User-Agent": self._habits.caller.user_agent, "Accept-Encoding": "gzip, deflate"},
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        )
+        self._pause = pause
+        self._clock = clock
+        usual = None if transport else Politeness(clock=clock, pause=pause)
+        self._politeness = self._habits.politeness or usual
+        self._robots = Robots(lambda url, limits: self.get(url, limits=limits), clock)
+        self._cache = ResponseCache[Fetched](clock)
+        self._failures: dict[_Key, tuple[float, ToolError]] = {}
+        self._locks: dict[_Key, asyncio.Lock] = {}
+        self._gates: dict[tuple[str, int], asyncio.Semaphore] = {}
+
+    async def __aenter__(self) -> Self:
+        """Open."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close all connections."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def get(
+        self,
+        url: str,
+        *,
+        accept: str = "*/*",
+        limits: FetchLimits = PAGE_LIMITS,
+        headers: Mapping[str, str] | None = None,
+    ) -> Fetched:
+        """Fetch a URL, or give the answer fetched a short while ago.
+
+        Callers who ask for a URL that is being fetched wait for that answer, and share its failure. `headers`, such
+        as a key, are sent to the URL's own origin only, and an answer to them is not kept on disk.
+
+        Raises:
+            ToolError: No answer came: refused by the guard or by the site's robots.txt, not reachable, too slow,
+                too many redirects, damaged.
+        """
+        order = _Order(self.guard.check_url(url.strip()).copy_with(fragment=None), accept, limits, headers or {})
+        key = (str(order.url), accept, tuple(sorted(order.headers.items())))
+        asked = self._clock()
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            kept = self._cache.get(key)
+            if kept and kept.serves(limits):
+                return logged(kept)
+            failed_at, failure = self._failures.get(key, (-1.0, None))
+            if failure and failed_at >= asked:
+                raise type(failure)(failure.message, hint=failure.hint) from failure
+            try:
+                fetched = await self._brought(order)
+            except ToolError as error:
+                self._failures[key] = (self._clock(), logged_failure(order.url.host, error))
+                raise
+            if not fetched.problem:
+                self._cache.put(key, replace(fetched, from_cache=True), size=len(fetched.body))
+            return logged(fetched)
+
+    async def _brought(self, order: _Order) -> Fetched:
+        """From the workspace's cache, else from the network."""
+        disk = self._habits.disk
+        if disk is None or order.headers:
+            return await self._persistently(order)
+        key = CacheKey(str(order.url), order.accept, self._is_opened(order.url))
+        if kept := await disk.get(key, order.limits):
+            return kept
+        if order.limits.is_service:  # many and small: two processes that ask the same do no harm
+            return await self._kept(disk, key, order)
+        async with disk.alone(key):
+            return await disk.get(key, order.limits) or await self._kept(disk, key, order)
+
+    async def _kept(self, disk: DiskCache, key: CacheKey, order: _Order) -> Fetched:
+        """From the network, and into the cache, unless it led from a public host to one opened by the user."""
+        fetched = await self._persistently(order)
+        if not fetched.problem and self._is_opened(httpx2.URL(fetched.url)) == key.is_opened:
+            await disk.put(key, fetched)
+        return fetched
+
+    async def _persistently(self, order: _Order) -> Fetched:
+        """Try, and try again where that can help."""
+        url, limits = order.url, order.limits
+        allowance = _Allowance(limits.seconds)
+        for attempt in range(limits.retries + 1):
+            is_last = attempt == limits.retries
+            try:
+                fetched = await self._following(order, allowance)
+            except httpx2.TransportError as error:
+                if is_last:
+                    raise _unreachable(url, error) from error
+                wait = None
+            except TimeoutError as error:
+                raise ToolError(
+                    f"{url} did not answer completely within {limits.seconds:g} s. Use another source."
+                ) from error
+            except httpx2.RequestError as error:
+                raise ToolError(f"{url} sent a damaged answer ({error}). Use another source.") from error
+            else:
+                wait = fetched.retry_after_s
+                is_hopeless = wait is not None and wait > MAX_RETRY_AFTER_S
+                if is_last or is_hopeless or fetched.status not in RETRYABLE:
+                    return fetched
+            await self._pause(_wait(attempt) if wait is None else wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _following(self, order: _Order, allowance: "_Allowance") -> Fetched:
+        """One attempt, redirects followed."""
+        target = order.url
+        for _ in range(MAX_REDIRECTS + 1):
+            async with await self._turn(target, order.limits), allowance.spending():
+                answer = await self._once(target, order)
+            if isinstance(answer, Fetched):
+                return answer
+            target = self.guard.check_url(answer)
+        raise TooManyRedirectsError(f"{order.url} redirects more than {MAX_REDIRECTS} times. Use another source.")
+
+    async def _once(self, url: httpx2.URL, order: _Order) -> Fetched | str:
+        """One request: the answer, or where it redirects to."""
+        async with self._client.stream("GET", url, headers=order.headers_for(url)) as response:
+            location = response.headers.get("location", "")
+            if response.status_code in REDIRECTS and location:
+                return _joined(url, location)
+            encoding = response.headers.get("content-encoding", "").strip().lower()
+            if encoding not in DECODABLE:
+                raise ToolError(f"{url} answered in an encoding that is not read ({encoding[:50]}).")
+            body, is_truncated = await _read(response, order.limits.body_bytes)
+            return Fetched(
+                url=str(url),
+                status=response.status_code,
+                content_type=response.headers.get("content-type", ""),
+                body=body,
+                is_truncated=is_truncated,
+                retry_after_s=retry_after_s(response.headers.get("retry-after", "")),
+                fetched_at=self._habits.now(),
+                keep_s=keep_s(response.headers.get("cache-control", ""), order.limits),
+            )
+
+    async def _turn(self, url: httpx2.URL, limits: FetchLimits) -> AbstractAsyncContextManager[object]:
+        """The wait for this host: with manners for the public's pages, with a gate alone for all else."""
+        politeness = self._politeness
+        if politeness is None or limits.is_service:
+            return self._gate(url, limits)
+        if self._is_opened(url) and not politeness.spares_all_hosts:
+            return self._gate(url, limits)
+        return politeness.turn(url.host, await self._robots.delay_s(url))
+
+    def _gate(self, url: httpx2.URL, limits: FetchLimits) -> asyncio.Semaphore:
+        key = (url.netloc.decode("ascii"), limits.in_flight)
+        return self._gates.setdefault(key, asyncio.Semaphore(limits.in_flight))
+
+    def _is_opened(self, url: httpx2.URL) -> bool:
+        return self.guard.is_allowed_host(url.host)
+
+
+class _Allowance:
+    """The seconds of work left to one fetch."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left_s = seconds
+
+    @asynccontextmanager
+    async def spending(self) -> AsyncGenerator[None]:
+        """Count the seconds inside; raise TimeoutError when they are used up."""
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(max(self._left_s, 0.0)):
+                yield
+        finally:
+            self._left_s -= time.monotonic() - started
+
+
+async def _read(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
+    """The decompressed body up to a limit; it arrives in pieces of at most 1 MiB, also out of a gzip bomb."""
+    body = bytearray()
+    async with aclosing(response.aiter_bytes()) as parts:
+        async for part in parts:
+            body += part
+            if len(body) > limit:
+                return bytes(body[:limit]), True
+    return bytes(body), False
+
+
+def _joined(url: httpx2.URL, location: str) -> str:
+    try:
+        return str(url.join(location))
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise ToolError(f"{url} redirects to something that is no URL. Use another source.") from error
+
+
+def _wait(attempt: int) -> float:
+    """Full jitter: many callers that failed together must not come back together."""
+    return random.uniform(0, FIRST_WAIT_S * 2**attempt)  # noqa: S311 - not a secret
+
+
+def _unreachable(url: httpx2.URL, error: httpx2.TransportError) -> ToolError:
+    words = "no answer in time" if isinstance(error, httpx2.TimeoutException) else "the connection failed"
+    detail = f" ({error})" if str(error) else f" ({type(error).__name__})"
+    return ToolError(f"Could not reach {url}: {words}{detail}. Try another source, or this one later.")

@@ -1,0 +1,130 @@
+"""robots.txt: what a site lets programs read, after RFC 9309, asked once a day and origin."""
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import httpx2
+
+from explorer.network.guard import NoSuchSiteError, UrlRefusedError
+from explorer.schema.errors import ToolError
+from explorer.sources.http.answer import DAY_S, Fetched, FetchLimits
+from explorer.sources.http.caller import PRODUCT
+
+ROBOTS_PATH = "/robots.txt"
+ROBOTS_LIMITS = FetchLimits(seconds=10.0, body_bytes=512_000, in_flight=4, retries=1, is_service=True)
+"""RFC 9309 asks for 500 kB at least; what stands beyond is not read."""
+KEPT_S = DAY_S
+UNREACHABLE_KEPT_S = 900.0
+"""A site whose robots.txt could not be read is left alone so long, then asked again."""
+MAX_ORIGINS = 5_000
+AGENT_LINE = re.compile(r"^[ \t]*user[- ]?agent[ \t]*[: \t][ \t]*([^#\n]*).*$", re.IGNORECASE | re.MULTILINE)
+
+
+class RobotsError(ToolError):
+    """A page that its site does not want to be read by programs."""
+
+
+class TooManyRedirectsError(ToolError):
+    """A chain of redirects that does not end."""
+
+
+@dataclass(frozen=True)
+class Manners:
+    """What one origin asks for."""
+
+    may_read: Callable[[str], bool]
+    delay_s: float
+    """Between two pages, as its robots.txt says; 0 when it does not."""
+    until: float
+    """On our clock; later it is asked anew."""
+    problem: str = ""
+    """Why its robots.txt could not be read."""
+
+
+class Robots:
+    """The verdicts of all origins of a run; `fetch` brings a robots.txt through the same guarded door as a page."""
+
+    def __init__(
+        self, fetch: Callable[[str, FetchLimits], Awaitable[Fetched]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._fetch = fetch
+        self._clock = clock
+        self._known: dict[str, Manners] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def delay_s(self, url: httpx2.URL) -> float:
+        """The pause to keep between pages of this URL's origin, if the URL may be read at all.
+
+        Raises:
+            RobotsError: Its robots.txt forbids the page, or could not be read, which forbids all.
+            ToolError: The site cannot be reached, or must not be.
+        """
+        if url.path == ROBOTS_PATH:
+            return 0.0
+        manners = await self._manners(url)
+        if manners.problem:
+            raise RobotsError(
+                f"Not fetched: {url}: robots.txt of {url.host} could not be read ({manners.problem}), and until it can "
+                "be, nothing there is to be read by programs (RFC 9309); use another source."
+            )
+        if not manners.may_read(str(url)):
+            raise RobotsError(f"Not fetched: {url}: robots.txt of {url.host} forbids it; use another source.")
+        return manners.delay_s
+
+    async def _manners(self, url: httpx2.URL) -> Manners:
+        origin = str(url.copy_with(path=ROBOTS_PATH, query=None, fragment=None))
+        async with self._locks.setdefault(origin, asyncio.Lock()):
+            known = self._known.get(origin)
+            if known is None or self._clock() >= known.until:
+                known = await self._asked(origin)
+                if len(self._known) >= MAX_ORIGINS:
+                    self._known.clear()
+                self._known[origin] = known
+            return known
+
+    async def _asked(self, address: str) -> Manners:
+        """Ask an origin: refusing to show its robots.txt (4xx) allows everything, failing to show it forbids it."""
+        try:
+            fetched = await self._fetch(address, ROBOTS_LIMITS)
+        except (UrlRefusedError, NoSuchSiteError):
+            raise
+        except TooManyRedirectsError:
+            return self._allowing()
+        except ToolError as error:
+            return self._forbidding(error.message)
+        if fetched.status >= httpx2.codes.INTERNAL_SERVER_ERROR:
+            return self._forbidding(fetched.problem)
+        if fetched.problem:
+            return self._allowing()
+        return await asyncio.to_thread(self._parsed, fetched)
+
+    def _parsed(self, fetched: Fetched) -> Manners:
+        from protego import Protego  # noqa: PLC0415 - needed by the few runs that read pages directly
+
+        lines = fetched.body.decode("utf-8-sig", "replace").splitlines()
+        text = "\n".join(lines[:-1] if fetched.is_truncated else lines)
+        rules = Protego.parse(AGENT_LINE.sub(_said_to_us, text))
+        return Manners(
+            may_read=lambda url: rules.can_fetch(url, PRODUCT),
+            delay_s=rules.crawl_delay(PRODUCT) or 0.0,
+            until=self._clock() + KEPT_S,
+        )
+
+    def _allowing(self) -> Manners:
+        return Manners(lambda _url: True, 0.0, self._clock() + KEPT_S)
+
+    def _forbidding(self, problem: str) -> Manners:
+        return Manners(lambda _url: False, 0.0, self._clock() + UNREACHABLE_KEPT_S, problem.rstrip(". "))
+
+
+def _said_to_us(line: "re.Match[str]") -> str:
+    """The line as it is when it means us or all, else one that means nobody.
+
+    The parser keeps every rule once for each agent of its group: a file of many agents and many rules, half a
+    megabyte of both, would keep it busy for hours.
+    """
+    name = line[1].strip().replace("*", "").lower()
+    return line[0] if PRODUCT.startswith(name) else "User-agent: nobody"

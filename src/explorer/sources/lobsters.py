@@ -1,0 +1,149 @@
+"""Threads of Lobsters, through the JSON form that each of its stories has."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator
+
+from explorer.documents.parsing.markdown import markdown_of
+from explorer.schema.errors import ToolError
+from explorer.sources.http.fetch import API_LIMITS, Web
+from explorer.sources.http.foreign import Foreign, listed, parse
+from explorer.sources.page import Page
+from explorer.sources.thread_text import comment_lines, hanging
+from explorer.sources.threads import DELETED, REMOVED, Comment, Part, page_of, walk
+from explorer.text.sanitize import single_line
+
+HOST = "lobste.rs"
+VIA = "lobsters"
+URL = f"https://{HOST}"
+STORY_PATH = re.compile(r"/s/([a-z0-9]{1,12})(?:/[^/]*)?(?:\.json)?/?", re.IGNORECASE)
+SHOWN = Part(limit=200, depth=12)
+MAX_LEVEL = 60
+WHAT = "Lobsters"
+
+
+def _name(value: object) -> object:
+    """A user: today a name, formerly an object with one."""
+    return value.get("username") if isinstance(value, dict) else value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - foreign, judged by the field's type
+
+
+User = Annotated[str | None, BeforeValidator(_name)]
+
+
+class _Comment(Foreign):
+    short_id: str
+    created_at: str | None = None
+    is_deleted: bool | None = None
+    is_moderated: bool | None = None
+    score: int | None = None
+    comment: str | None = None
+    comment_plain: str | None = None
+    depth: int | None = None
+    indent_level: int | None = None
+    commenting_user: User = None
+
+    @property
+    def level(self) -> int:
+        """From 0; older answers count from 1, under another name."""
+        level = self.depth if self.depth is not None else (self.indent_level or 1) - 1
+        return min(max(level, 0), MAX_LEVEL)
+
+    def ours(self, replies: Sequence[Comment]) -> Comment:
+        """As a comment of ours."""
+        state = DELETED if self.is_deleted else REMOVED if self.is_moderated else ""
+        return Comment(
+            id=self.short_id,
+            author=self.commenting_user or "",
+            time=_seconds(self.created_at),
+            text="" if state else (self.comment_plain or markdown_of(self.comment or "")).strip(),
+            state=state,
+            points=self.score,
+            replies=tuple(replies),
+        )
+
+
+class _Story(Foreign):
+    short_id: str
+    title: str
+    url: str | None = None
+    created_at: str | None = None
+    score: int | None = None
+    comment_count: int | None = None
+    description: str | None = None
+    description_plain: str | None = None
+    submitter_user: User = None
+    tags: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
+    comments: Annotated[tuple[_Comment, ...], BeforeValidator(listed)] = ()
+
+
+class Lobsters:
+    """Reads `lobste.rs/s/...`; `url` is where the service is."""
+
+    def __init__(self, web: Web, url: str = URL) -> None:
+        self._web = web
+        self._url = url.rstrip("/")
+
+    async def read(self, url: str) -> Page | None:
+        """The thread of a story; None for the site's other pages.
+
+        Raises:
+            ToolError: There is no such story, or the site does not answer.
+        """
+        found = STORY_PATH.fullmatch(urlsplit(url).path)
+        if not found:
+            return None
+        address = f"{self._url}/s/{found[1].lower()}.json"
+        fetched = await self._web.get(address, accept="application/json", limits=API_LIMITS)
+        if fetched.problem:
+            raise ToolError(f"{WHAT} does not give {url}: {fetched.problem}. Use another source.")
+        return _page(parse(_Story, fetched.body, WHAT))
+
+
+def _page(story: _Story) -> Page:
+    comments, _ = _tree(story.comments, 0, 0)
+    shown = page_of(comments, [comment.id for comment in comments], SHOWN)
+    text = (story.description_plain or markdown_of(story.description or "")).strip()
+    address = f"{URL}/s/{story.short_id}"
+    title = single_line(story.title) or "(no title)"
+    points = "" if story.score is None else f"{story.score} points, "
+    lines = [
+        title,
+        story.url or address,
+        "",
+        f"{points}{story.comment_count or len(story.comments)} comments; tags: {', '.join(story.tags) or 'none'}",
+        *([f"Text of the story: {hanging(text, '  ')}"] if text else []),
+        *comment_lines(shown.comments),
+    ]
+    is_cut = shown.next_offset is not None or any(comment.more for _, comment in walk(shown.comments))
+    return Page(
+        url=address,
+        title=title,
+        text="\n".join(lines),
+        via=VIA,
+        author=story.submitter_user or "",
+        published=story.created_at or "",
+        kind="comments",
+        flags=("truncated",) if is_cut else (),
+    )
+
+
+def _tree(flat: Sequence[_Comment], start: int, level: int) -> tuple[list[Comment], int]:
+    """A tree out of a list in reading order, each with its level; also where the level ends."""
+    comments: list[Comment] = []
+    place = start
+    while place < len(flat) and flat[place].level >= level:
+        one = flat[place]
+        replies, place = _tree(flat, place + 1, level + 1)
+        comments.append(one.ours(replies))
+    return comments, place
+
+
+def _seconds(text: str | None) -> int | None:
+    try:
+        return int(datetime.fromisoformat(text or "").timestamp())
+    except (ValueError, OverflowError):
+        return None

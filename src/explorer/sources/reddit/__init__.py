@@ -1,0 +1,1 @@
+"""Reddit, through its API, an archive, or its feeds."""

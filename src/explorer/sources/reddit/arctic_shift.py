@@ -1,0 +1,213 @@
+"""Reddit through Arctic Shift, a public archive: no key, whole threads, all years, but never quite fresh."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar, cast
+from urllib.parse import urlencode
+
+from explorer.schema.errors import ToolError
+from explorer.sources.http.answer import Fetched, FetchLimits
+from explorer.sources.http.fetch import Web
+from explorer.sources.reddit.forest import Forest
+from explorer.sources.reddit.items import Post, Thing, post_of, posts_in, things_in
+from explorer.sources.reddit.names import EVERYWHERE, PostName
+from explorer.sources.reddit.routes import (
+    SECONDS,
+    PostsQuery,
+    RedditPosts,
+    RedditRefusedError,
+    RedditThread,
+    RouteClosedError,
+    total_of,
+)
+from explorer.sources.threads import Comment, Part
+
+ARCHIVE = "https://arctic-shift.photon-reddit.com"
+LIMITS = FetchLimits(seconds=25.0, body_bytes=32_000_000, in_flight=2, retries=1, is_service=True, keep_s=300.0)
+PAGE = 100
+PAGES = 3
+"""Asked for where the highest are wanted: the archive lists by time only."""
+ALL_COMMENTS = 9_999
+FRESH_S = 36 * 3_600
+"""Until then the archive holds a post's first score and count, 1 and 0, which say nothing."""
+NARROW_S = 90 * 86_400
+"""How far back a search looks at its second try, when the first took the archive too long."""
+RETRY_S = 1.0
+NOT_FRESH = (
+    "In the archive, scores and counts are those of about 36 hours after posting; of newer posts they are unknown (?)."
+)
+TIMEOUTS = ("timed out", "timeout", "slow down")
+ERROR_BYTES = 2_000
+
+T = TypeVar("T")
+
+
+class ArcticShift:
+    """The archive as a route; `url` stands in for the public one, `now` is what ages are measured against."""
+
+    via = "reddit-archive"
+    label = "the archive (scores not fresh)"
+    lack = NOT_FRESH
+
+    def __init__(
+        self,
+        web: Web,
+        url: str,
+        now: Callable[[], datetime],
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._web = web
+        self._url = url.rstrip("/") or ARCHIVE
+        self._now = now
+        self._pause = pause
+
+    async def posts(self, query: PostsQuery) -> RedditPosts:
+        """The newest posts, or of the newest those with most points.
+
+        Raises:
+            RouteClosedError: The archive does not answer, cannot do this, or has nothing of the subreddit.
+        """
+        if query.subreddit.lower() == EVERYWHERE or "+" in query.subreddit:
+            raise RouteClosedError("it lists and searches one subreddit at a time")
+        is_ranked = query.sort in {"top", "controversial"}
+        found = await self._found(query, PAGES if is_ranked else 1)
+        if not found and not query.words:
+            raise RouteClosedError(f"it has no posts of r/{query.subreddit}" + (" of that time" if query.time else ""))
+        posts = [self._post(thing) for thing in found]
+        if is_ranked:
+            posts.sort(key=lambda post: -(post.points or 0))
+            note = f"The archive lists by time only: these have most points among the newest {len(found)} it has."
+        else:
+            note = (
+                "" if query.sort == "new" else "The archive lists by time only: these are the newest, not the hot ones."
+            )
+        return RedditPosts(tuple(posts[: query.limit]), note)
+
+    async def thread(self, name: PostName, part: Part) -> RedditThread:
+        """A post and a part of its comments, the most points first.
+
+        Raises:
+            RouteClosedError: The archive does not answer, or does not have the post.
+            RedditRefusedError: It has the post, but not the comment asked for.
+        """
+        parameters: dict[str, str | int] = {"link_id": f"t3_{name.post}", "limit": ALL_COMMENTS}
+        if name.comment:
+            parameters["parent_id"] = f"t1_{name.comment}"
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(self._post_or_failure(name.post))
+            below = group.create_task(self._things_or_failure("comments/tree", parameters))
+            above = group.create_task(self._root_or_failure(name.comment))
+        post, things, root = first.result(), below.result(), above.result()
+        for failure in (post, things, root):
+            if isinstance(failure, ToolError):
+                raise failure
+        assert isinstance(post, Post)
+        forest = Forest(is_escaped=True, is_ranked=False)
+        forest.add([self._settled(thing) for thing in cast("list[Thing]", things) if thing.id != name.comment])
+        base = name.comment or name.post
+        page, known = forest.page(base, part), forest.total(base)
+        if isinstance(root, Comment):
+            return RedditThread(post, (replace(root, replies=page.comments),), known, page.next_offset, root.id)
+        return RedditThread(post, page.comments, total_of(post, known), page.next_offset)
+
+    async def _found(self, query: PostsQuery, pages: int) -> list[Thing]:
+        parameters: dict[str, str | int] = {"subreddit": query.subreddit, "limit": PAGE, "sort": "desc"}
+        if query.words:
+            parameters["query"] = query.words
+        if seconds := SECONDS.get(query.time):
+            parameters["after"] = int(self._now().timestamp()) - seconds
+        found: dict[str, Thing] = {}
+        for _ in range(pages):
+            page = await self._page_of_posts(parameters)
+            found |= {thing.id: thing for thing in page}
+            oldest = page[-1].created_utc if page else None
+            if len(page) < PAGE or oldest is None:
+                break
+            parameters["before"] = oldest
+        return list(found.values())
+
+    async def _page_of_posts(self, parameters: Mapping[str, str | int]) -> list[Thing]:
+        """One page; a search that took too long is tried once more over less time."""
+        try:
+            return await self._posts("posts/search", parameters)
+        except _TooSlowError:
+            since = max(int(parameters.get("after", 0)), int(self._now().timestamp()) - NARROW_S)
+            await self._pause(RETRY_S)
+            return await self._posts("posts/search", {**parameters, "after": since})
+
+    async def _posts(self, path: str, parameters: Mapping[str, str | int]) -> list[Thing]:
+        things = _read(posts_in, await self._body(path, parameters))
+        if things is None:
+            raise RouteClosedError("it sent something that cannot be read")
+        return things
+
+    async def _post_or_failure(self, post_id: str) -> Post | ToolError:
+        try:
+            found = await self._posts("posts/ids", {"ids": post_id})
+        except RouteClosedError as error:
+            return error
+        return self._post(found[0]) if found else RouteClosedError(f"it has no post {post_id}")
+
+    async def _root_or_failure(self, comment_id: str) -> Comment | ToolError | None:
+        """The comment asked for."""
+        if not comment_id:
+            return None
+        try:
+            body = await self._body("comments/ids", {"ids": comment_id})
+        except RouteClosedError as error:
+            return error
+        forest = Forest(is_escaped=True)
+        read = _read(posts_in, body) or []
+        forest.add([self._settled(thing.model_copy(update={"kind": "t1"})) for thing in read])
+        return forest.comment(comment_id) or RedditRefusedError("the archive has no such comment under the post")
+
+    async def _things_or_failure(self, path: str, parameters: Mapping[str, str | int]) -> list[Thing] | ToolError:
+        try:
+            return _read(things_in, await self._body(path, parameters))
+        except RouteClosedError as error:
+            return error
+
+    def _post(self, thing: Thing) -> Post:
+        """A post, its numbers unknown as long as the archive's are the first ones."""
+        return post_of(self._settled(thing), is_escaped=True)
+
+    def _settled(self, thing: Thing) -> Thing:
+        if thing.created_utc is not None and self._now().timestamp() - thing.created_utc >= FRESH_S:
+            return thing
+        return thing.model_copy(update={"score": None, "num_comments": None})
+
+    async def _body(self, path: str, parameters: Mapping[str, str | int]) -> bytes:
+        url = f"{self._url}/api/{path}?{urlencode(parameters)}"
+        try:
+            fetched = await self._web.get(url, accept="application/json", limits=LIMITS)
+        except ToolError as error:
+            raise RouteClosedError(f"it is not available: {error.message}") from error
+        if _is_too_slow(fetched):
+            raise _TooSlowError("it took too long")
+        if fetched.problem:
+            raise RouteClosedError(f"it is not available: {fetched.problem}", for_s=fetched.retry_after_s or 0.0)
+        return fetched.body
+
+
+class _TooSlowError(RouteClosedError):
+    """The archive gave up on a query."""
+
+
+def _is_too_slow(fetched: Fetched) -> bool:
+    """Whether it says that it took too long; its other words are not repeated."""
+    try:
+        whole: object = json.loads(fetched.body) if len(fetched.body) <= ERROR_BYTES else None
+    except (ValueError, RecursionError):
+        return False
+    said = str(cast("dict[str, object]", whole).get("error", "")) if isinstance(whole, dict) else ""
+    return any(word in said.lower() for word in TIMEOUTS)
+
+
+def _read(read: Callable[[bytes], T], body: bytes) -> T:
+    try:
+        return read(body)
+    except (ValueError, RecursionError) as error:
+        raise RouteClosedError("it sent something that cannot be read") from error

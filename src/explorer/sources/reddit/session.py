@@ -1,0 +1,248 @@
+"""Asking Reddit's API: a token of the user's own app, its limits kept, every refusal told in words of ours.
+
+The token goes to one host and nowhere else: redirects are not followed. Neither it nor the app's secret ever stands
+in an error, and an answer's own words are not repeated, since they end up where a model reads instructions.
+"""
+
+import asyncio
+import base64
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from urllib.parse import urlencode
+
+import httpx2
+from pydantic import ValidationError
+
+from explorer.network.guard import Guard
+from explorer.schema.errors import ToolError
+from explorer.sources.http.caller import Caller
+from explorer.sources.http.foreign import Foreign
+from explorer.sources.http.headers import retry_after_s
+from explorer.sources.http.transport import GuardedTransport
+from explorer.sources.reddit.answer import Answer, judged, number_in, token_problem
+from explorer.sources.reddit.routes import RouteClosedError
+
+TOKEN_HOST = "https://www.reddit.com"  # noqa: S105 - an address
+API_HOST = "https://oauth.reddit.com"
+TOKEN_PATH = "/api/v1/access_token"  # noqa: S105 - the same
+INSTALLED_GRANT = {
+    "grant_type": "https://oauth.reddit.com/grants/installed_client",
+    "device_id": "DO_NOT_TRACK_THIS_DEVICE",
+}
+SECONDS = 20.0
+MOST_BYTES = 16_000_000
+LONGEST_WAIT_S = 10.0
+"""For a turn, when the limit is used up; a longer wait closes the route for that time."""
+TOKEN_MARGIN_S = 60.0
+SERVER_WAIT_S = 1.0
+IN_FLIGHT = 2
+REFUSED_S = 600.0
+"""Credentials that were refused are not tried again sooner."""
+
+
+@dataclass(frozen=True)
+class App:
+    """The user's own app at Reddit; an empty secret is that of an installed one."""
+
+    identity: str
+    secret: str = ""
+
+    @property
+    def grant(self) -> Mapping[str, str]:
+        """What a token is asked with."""
+        return {"grant_type": "client_credentials"} if self.secret else INSTALLED_GRANT
+
+    @property
+    def basic(self) -> str:
+        """The header that names it."""
+        return "Basic " + base64.b64encode(f"{self.identity}:{self.secret}".encode()).decode("ascii")
+
+
+@dataclass(frozen=True)
+class Access:
+    """What leads to Reddit; `url` stands in for all its hosts and the archive's."""
+
+    url: str = ""
+    identity: str = ""
+    """Of the user's own app; empty: none."""
+    secret: str = ""
+    caller: Caller = field(default_factory=Caller)
+
+    @property
+    def app(self) -> App | None:
+        """The user's own app, if there is one."""
+        return App(self.identity, self.secret) if self.identity else None
+
+
+class _Token(Foreign):
+    access_token: str
+    expires_in: float = 3_600.0
+
+
+class RedditSession:
+    """Connections to Reddit's API, opened with the first request; without an app it asks without a token.
+
+    `pause` and `clock` are for waiting.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        access: Access,
+        *,
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._guard = guard
+        self._caller = access.caller
+        self._app = access.app
+        self._token_host = access.url.rstrip("/") or TOKEN_HOST
+        self._host = access.url.rstrip("/") or API_HOST
+        self._pause = pause
+        self._clock = clock
+        self._client: httpx2.AsyncClient | None = None
+        self._gate = asyncio.Semaphore(IN_FLIGHT)
+        self._token = ""
+        self._token_until = 0.0
+        self._token_lock = asyncio.Lock()
+        self._free_at = 0.0
+
+    async def aclose(self) -> None:
+        """Close all connections; harmless when there are none."""
+        if self._client:
+            await self._client.aclose()
+            self._client = None
+
+    async def get(self, path: str, parameters: Mapping[str, str | int]) -> bytes:
+        """The JSON body at a path.
+
+        Raises:
+            RouteClosedError: The API cannot be used just now.
+            RedditRefusedError: It can, and refuses this.
+        """
+        return await self._asked("GET", f"{path}?{urlencode({**parameters, 'raw_json': 1})}")
+
+    async def post(self, path: str, form: Mapping[str, str]) -> bytes:
+        """The JSON body to a form.
+
+        Raises:
+            RouteClosedError: The API cannot be used just now.
+            RedditRefusedError: It can, and refuses this.
+        """
+        return await self._asked("POST", path, {**form, "raw_json": "1"})
+
+    async def _asked(self, method: str, path: str, form: Mapping[str, str] | None = None) -> bytes:
+        """Ask, once more with a new token or after a short wait, and judge the answer."""
+        has_new_token = has_waited = False
+        while True:
+            await self._turn()
+            token = await self._valid_token() if self._app else ""
+            answer = await self._once(method, f"{self._host}{path}", f"bearer {token}" if token else "", form)
+            self._heed(answer)
+            if answer.status == HTTPStatus.UNAUTHORIZED and token and not has_new_token:
+                has_new_token = True
+                self._forget(token)
+            elif answer.status == HTTPStatus.TOO_MANY_REQUESTS and not has_waited:
+                has_waited = True
+            elif answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not has_waited:
+                has_waited = True
+                await self._pause(SERVER_WAIT_S)
+            else:
+                return judged(answer)
+
+    async def _turn(self) -> None:
+        """Wait until the limit allows another request."""
+        wait_s = self._free_at - self._clock()
+        if wait_s > LONGEST_WAIT_S:
+            raise RouteClosedError(f"its limit is used up for {wait_s:.0f} s", for_s=wait_s)
+        if wait_s > 0:
+            await self._pause(wait_s)
+
+    def _heed(self, answer: Answer) -> None:
+        """Keep what an answer says of the limit."""
+        reset_s = number_in(answer.headers.get("x-ratelimit-reset", ""))
+        left = number_in(answer.headers.get("x-ratelimit-remaining", ""))
+        if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
+            wait_s = retry_after_s(answer.headers.get("retry-after", "")) or reset_s or LONGEST_WAIT_S / 2
+            self._free_at = self._clock() + wait_s
+        elif reset_s and left is not None and left < 1.0:
+            self._free_at = self._clock() + reset_s
+
+    async def _valid_token(self) -> str:
+        async with self._token_lock:
+            if not self._token or self._clock() >= self._token_until:
+                await self._new_token()
+            return self._token
+
+    def _forget(self, token: str) -> None:
+        if self._token == token:
+            self._token = ""
+
+    async def _new_token(self) -> None:
+        assert self._app
+        answer = await self._once("POST", f"{self._token_host}{TOKEN_PATH}", self._app.basic, self._app.grant)
+        if answer.status != HTTPStatus.OK:
+            raise RouteClosedError(token_problem(answer.status), for_s=REFUSED_S)
+        try:
+            token = _Token.model_validate_json(answer.body)
+        except ValidationError as error:
+            # A refusal can come with status 200: {"error": "invalid_grant"}.
+            raise RouteClosedError("it gave no token for the credentials", for_s=REFUSED_S) from error
+        if not token.access_token.isascii() or not token.access_token.isprintable():
+            raise RouteClosedError("it gave a token that is none", for_s=REFUSED_S)
+        self._token = token.access_token
+        self._token_until = self._clock() + max(token.expires_in - TOKEN_MARGIN_S, TOKEN_MARGIN_S)
+
+    async def _once(self, method: str, url: str, authorization: str, form: Mapping[str, str] | None) -> Answer:
+        headers = {"Authorization": authorization} if authorization else {}
+        try:
+            async with self._gate, asyncio.timeout(SECONDS):
+                request = self._opened(url).build_request(method, url, headers=headers, data=form)
+                return await self._answer(request)
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            raise RouteClosedError(f"it did not answer within {SECONDS:g} s") from error
+        except httpx2.RequestError as error:
+            # The library's words may repeat what was sent; those about a proxy are ours.
+            why = str(error) if isinstance(error, httpx2.ProxyError) else type(error).__name__
+            raise RouteClosedError(f"it cannot be reached ({why})") from error
+        except RouteClosedError:
+            raise
+        except ToolError as error:  # of the guard: there is no such host, or it must not be asked
+            raise RouteClosedError(f"it cannot be reached: {error.message}") from error
+
+    async def _answer(self, request: httpx2.Request) -> Answer:
+        assert self._client
+        response = await self._client.send(request, stream=True)
+        try:
+            body = bytearray()
+            async with aclosing(response.aiter_bytes()) as parts:
+                async for part in parts:
+                    body += part
+                    if len(body) > MOST_BYTES:
+                        raise RouteClosedError(f"it sent more than {MOST_BYTES} bytes")
+        finally:
+            await response.aclose()
+        return Answer(response.status_code, response.headers, bytes(body))
+
+    def _opened(self, url: str) -> httpx2.AsyncClient:
+        self._guard.check_url(url)
+        if self._client is None:
+            # To load the certificates takes long, and plain HTTP has no use for them.
+            is_plain = self._host.startswith("http:") and not self._caller.network.http_proxy
+            without = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else None
+            self._client = httpx2.AsyncClient(
+                transport=GuardedTransport(self._guard, without, outbound=self._caller.network),
+                trust_env=False,
+                follow_redirects=False,
+                timeout=httpx2.Timeout(SECONDS, pool=None),
+                headers={
+                    "User-Agent": self._caller.reddit_user_agent,
+                    "Accept": "application/json",
+                    "Accept-Encoding": "gzip, deflate",
+                },
+            )
+        return self._client

@@ -1,0 +1,1 @@
+"""Web search: one port, and an engine behind it in each module."""

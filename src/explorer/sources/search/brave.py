@@ -1,0 +1,121 @@
+"""Brave's search API behind the port: a key, one call at a time."""
+
+import html
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from explorer.sources.http.service_call import CallError, CallRules, RefusedError, ServiceCall, parsed
+from explorer.sources.search.filters import Window, answered, iso_date, window, with_sites
+from explorer.sources.search.search import WebAnswer, WebHit, WebQuery, failure
+
+PATH = "/res/v1/web/search"
+MAX_RESULTS = 20
+RULES = CallRules(in_flight=1, is_billed=True)
+"""Small plans allow one request a second, so they are sent one after another."""
+FRESHNESS: dict[Window, str] = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
+KEY_REFUSED = "did not accept its key (BRAVE_API_KEY)"
+UNPROCESSABLE = 422
+MARK_UP = re.compile(r"</?[a-z][^>]{0,100}>", re.IGNORECASE)
+
+
+class BraveResult(BaseModel):
+    """One result as Brave gives it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    title: str | None = None
+    url: str = ""
+    description: str | None = None
+    age: str | None = None
+    page_age: str | None = None
+    extra_snippets: list[str] | None = None
+
+
+class BraveResults(BaseModel):
+    """The web's part of an answer."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    results: list[BraveResult] = []
+
+
+class BraveAnswer(BaseModel):
+    """The body of a search; `web` is missing when nothing is found."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    web: BraveResults | None = None
+
+
+class BraveSearch:
+    """Brave by REST."""
+
+    name = "brave"
+
+    def __init__(
+        self,
+        key: str,
+        url: str,
+        *,
+        rules: CallRules = RULES,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._now = now
+        headers = {"X-Subscription-Token": key}
+        self._call = ServiceCall(url, headers, secret=key, rules=rules)
+
+    async def __aenter__(self) -> Self:
+        """Open; nothing is sent before the first search."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._call.aclose()
+
+    async def search(self, query: WebQuery) -> WebAnswer:
+        """Search; sites are asked for in the query, and days in Brave's coarse windows.
+
+        Raises:
+            SearchFailedError: No answer came.
+        """
+        parameters = {
+            "q": with_sites(query),
+            "count": str(min(query.max_results, MAX_RESULTS)),
+            "text_decorations": "false",
+        }
+        if reach := window(query.since, self._now()):
+            parameters["freshness"] = FRESHNESS[reach]
+        try:
+            answer = parsed(BraveAnswer, await self._call.get(PATH, parameters))
+        except CallError as error:
+            # Of the key is said with the status of a query that is not accepted.
+            is_key = isinstance(error, RefusedError) and "TOKEN" in str(error.fields).upper()
+            raise failure(
+                self.name, error, {401: KEY_REFUSED, **({UNPROCESSABLE: KEY_REFUSED} if is_key else {})}
+            ) from error
+        results = answer.web.results if answer.web else []
+        return answered(query, self.name, [self._hit(rank, result) for rank, result in enumerate(results, start=1)])
+
+    def _hit(self, rank: int, result: BraveResult) -> WebHit:
+        passages = [result.description or "", *(result.extra_snippets or [])]
+        return WebHit(
+            title=_plain(result.title or result.url),
+            url=result.url,
+            snippet="\n".join(plain for passage in passages if (plain := _plain(passage))),
+            engine=self.name,
+            rank=rank,
+            published=iso_date(result.page_age or result.age or "", self._now()),
+        )
+
+
+def _plain(text: str) -> str:
+    """Without the marks around found words and without entities, on one line."""
+    return " ".join(html.unescape(MARK_UP.sub("", text)).split())

@@ -1,0 +1,137 @@
+"""Public search engines' pages, read by the package `ddgs`: no key, best effort.
+
+It brings an HTTP client of its own, which imitates browsers and goes round our guard. It is only given words, and
+contacts the engines named here and no address out of a result.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Protocol, Self
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from explorer.network.outbound import authorities_file
+from explorer.schema.network import Network
+from explorer.sources.search.filters import Window, answered, window, with_sites
+from explorer.sources.search.search import LONG_REST_S, SHORT_REST_S, SearchFailedError, WebAnswer, WebHit, WebQuery
+from explorer.text.sanitize import single_line
+
+ENGINES = ("duckduckgo", "brave", "mojeek", "startpage", "yahoo")
+"""Without the encyclopedias, which the package would put first."""
+ADDRESS = "https://html.duckduckgo.com/html/"
+"""Of the first engine; what NO_PROXY says of it holds for all."""
+IGNORE_DATES = frozenset({"mojeek"})
+TIMELIMIT: dict[Window, str] = {"day": "d", "week": "w", "month": "m", "year": "y"}
+REQUEST_S = 8
+SEARCH_S = 45.0
+NOTHING = "No results found"
+
+
+class DdgsResult(BaseModel):
+    """One result as the package gives it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    title: str = ""
+    href: str = ""
+    body: str = ""
+
+
+RESULTS: TypeAdapter[list[DdgsResult]] = TypeAdapter(list[DdgsResult])
+
+
+class TextSearch(Protocol):
+    """What we use of `ddgs.DDGS`."""
+
+    def text(self, query: str, *, timelimit: str | None, max_results: int, backend: str) -> Sequence[object]:
+        """Search, blocking."""
+        ...
+
+
+class DdgsSearch:
+    """The package `ddgs`; `make` stands in for its class."""
+
+    name = "ddgs"
+
+    def __init__(
+        self,
+        *,
+        make: Callable[[], TextSearch] | None = None,
+        network: Network | None = None,
+        seconds: float = SEARCH_S,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._make = make
+        self._network = network or Network()
+        self._seconds = seconds
+        self._now = now
+
+    async def __aenter__(self) -> Self:
+        """Open; nothing is sent before the first search."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close."""
+
+    async def aclose(self) -> None:
+        """Close nothing: connections live as long as one search."""
+
+    async def search(self, query: WebQuery) -> WebAnswer:
+        """Search in a thread; its results tell no dates.
+
+        Raises:
+            SearchFailedError: No answer came.
+        """
+        try:
+            async with asyncio.timeout(self._seconds):
+                found = await asyncio.to_thread(self._found, query)
+        except TimeoutError as error:
+            raise SearchFailedError(self.name, f"did not answer within {self._seconds:g} s") from error
+        hits = [
+            WebHit(title=result.title or result.href, url=result.href, snippet=result.body, engine=self.name, rank=rank)
+            for rank, result in enumerate(found, start=1)
+        ]
+        return answered(query, self.name, hits)
+
+    def _found(self, query: WebQuery) -> list[DdgsResult]:
+        from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException  # noqa: PLC0415 - an extra
+
+        reach = window(query.since, self._now())
+        engines = [name for name in ENGINES if not (query.since and name in IGNORE_DATES)]
+        try:
+            with authorities_file(self._network) as authorities:
+                package = self._make() if self._make else _installed(self._network, authorities)
+                answer = package.text(
+                    with_sites(query),
+                    timelimit=TIMELIMIT[reach] if reach else None,
+                    max_results=query.max_results,
+                    backend=",".join(engines),
+                )
+            return RESULTS.validate_python(answer)
+        except RatelimitException as error:
+            raise SearchFailedError(self.name, "is over its rate limit", rest_s=LONG_REST_S) from error
+        except TimeoutException as error:
+            raise SearchFailedError(self.name, "did not answer in time") from error
+        except DDGSException as error:
+            if NOTHING in str(error):
+                return []
+            words = single_line(str(error), 200)
+            raise SearchFailedError(
+                self.name, "got nothing from its engines", said=words, rest_s=SHORT_REST_S
+            ) from error
+        except ValidationError as error:
+            raise SearchFailedError(self.name, "sent something unexpected") from error
+
+
+def _installed(network: Network, authorities: str | None) -> TextSearch:
+    """Make the package's class; it has one proxy for all its engines.
+
+    Args:
+        network: Names the proxy.
+        authorities: A file of certificates in place of the system's.
+    """
+    from ddgs import DDGS  # noqa: PLC0415 # pyright: ignore[reportUnknownVariableType] - an extra; half typed
+
+    proxy = network.proxy_for(ADDRESS)
+    return DDGS(proxy=proxy and proxy.url.get_secret_value(), timeout=REQUEST_S, verify=authorities or True)

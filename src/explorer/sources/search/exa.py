@@ -1,0 +1,108 @@
+"""Exa's search API behind the port: a key, and the text of the pages found."""
+
+from datetime import UTC, datetime
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from explorer.schema.messages import JsonObject
+from explorer.sources.http.service_call import CallError, CallRules, ServiceCall, parsed
+from explorer.sources.search.filters import answered, iso_date
+from explorer.sources.search.search import PAGE_TEXT_CHARS, WebAnswer, WebHit, WebQuery, failure, page_text
+from explorer.text.sanitize import single_line
+
+RULES = CallRules(seconds=30.0, body_bytes=32_000_000, is_billed=True)
+"""It sends the pages' text, and bills each answered search: text and highlights of up to 10 results are included."""
+SNIPPET_CHARS = 1_000
+PASSAGE_CHARS = {"basic": 1_000, "advanced": 3_000}
+REFUSALS = {401: "did not accept its key (EXA_API_KEY)"}
+
+
+class ExaResult(BaseModel):
+    """One result as Exa gives it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    title: str | None = None
+    url: str = ""
+    publishedDate: str | None = None  # noqa: N815 - the wire's name
+    author: str | None = None
+    score: float | None = None
+    text: str | None = None
+    highlights: list[str] | None = None
+
+
+class ExaAnswer(BaseModel):
+    """The body of a search."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    results: list[ExaResult] = []
+
+
+class ExaSearch:
+    """Exa by REST."""
+
+    name = "exa"
+
+    def __init__(self, key: str, url: str, *, rules: CallRules = RULES) -> None:
+        self._call = ServiceCall(url, {"x-api-key": key}, secret=key, rules=rules)
+
+    async def __aenter__(self) -> Self:
+        """Open; nothing is sent before the first search."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._call.aclose()
+
+    async def search(self, query: WebQuery) -> WebAnswer:
+        """Search; Exa filters sites and days itself.
+
+        Raises:
+            SearchFailedError: No answer came.
+        """
+        try:
+            answer = parsed(ExaAnswer, await self._call.post("/search", _payload(query)))
+        except CallError as error:
+            raise failure(self.name, error, REFUSALS) from error
+        hits = [self._hit(rank, result) for rank, result in enumerate(answer.results, start=1)]
+        return answered(query, self.name, hits, dates_by_engine=True)
+
+    def _hit(self, rank: int, result: ExaResult) -> WebHit:
+        text, flags = page_text(result.text)
+        # Exa cuts where it is told to, and does not say whether it did.
+        is_cut = len(result.text or "") >= PAGE_TEXT_CHARS
+        return WebHit(
+            title=single_line(result.title or result.url),
+            url=result.url,
+            snippet="\n".join(result.highlights or []).strip() or text[:SNIPPET_CHARS],
+            engine=self.name,
+            rank=rank,
+            published=iso_date(result.publishedDate or "", datetime.now(UTC)),
+            score=result.score,
+            author=single_line(result.author or ""),
+            text=text,
+            flags=("truncated",) if is_cut else flags,
+        )
+
+
+def _payload(query: WebQuery) -> JsonObject:
+    """The fields of Exa's interface; wanted sites decide, unwanted ones below them are left out of the answer."""
+    payload: JsonObject = {
+        "query": query.words,
+        "type": "auto",
+        "numResults": query.max_results,
+        "includeDomains": list(query.include_domains),
+        "excludeDomains": [] if query.include_domains else list(query.exclude_domains),
+        "startPublishedDate": f"{query.since}T00:00:00.000Z" if query.since else "",
+        "contents": {
+            "text": {"maxCharacters": PAGE_TEXT_CHARS},
+            "highlights": {"query": query.words, "maxCharacters": PASSAGE_CHARS[query.depth]},
+        },
+    }
+    return {name: value for name, value in payload.items() if value}

@@ -1,0 +1,108 @@
+"""A SearXNG of the user's own behind the port: no key, many engines at once."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from explorer.sources.http.service_call import CallError, CallRules, ServiceCall, parsed
+from explorer.sources.search.filters import answered, iso_date, window, with_sites
+from explorer.sources.search.search import SearchFailedError, WebAnswer, WebHit, WebQuery, failure
+from explorer.text.sanitize import single_line
+
+REFUSALS = {
+    403: "has its JSON format switched off: list json under search.formats in its settings.yml",
+    404: "is not found at its address: check EXPLORER_SEARXNG_URL",
+    429: "refuses by its limiter: allow this machine in its limiter.toml, or set server.limiter to false",
+}
+RULES = CallRules()
+MAX_ENGINES_NAMED = 6
+NOT_A_NAME = re.compile(r"[^\w .:/-]")
+
+
+class SearxngResult(BaseModel):
+    """One result as SearXNG gives it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    title: str | None = None
+    url: str | None = None
+    content: str | None = None
+    score: float | None = None
+    publishedDate: str | None = None  # noqa: N815 - the wire's name
+
+
+class SearxngAnswer(BaseModel):
+    """The body of a search."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    results: list[SearxngResult] = []
+    unresponsive_engines: list[list[JsonValue]] = []
+    """Pairs of an engine's name and why it did not answer."""
+
+
+class SearxngSearch:
+    """SearXNG's JSON interface."""
+
+    name = "searxng"
+
+    def __init__(
+        self, url: str, *, rules: CallRules = RULES, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._call = ServiceCall(url.rstrip("/").removesuffix("/search"), {}, rules=rules)
+        self._now = now
+
+    async def __aenter__(self) -> Self:
+        """Open; nothing is sent before the first search."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._call.aclose()
+
+    async def search(self, query: WebQuery) -> WebAnswer:
+        """Search; sites are asked for in the query, and days in SearXNG's coarse windows.
+
+        Raises:
+            SearchFailedError: No answer came, or none of its engines gave one.
+        """
+        parameters = {"q": with_sites(query), "format": "json", "pageno": "1"}
+        if reach := window(query.since, self._now()):
+            parameters["time_range"] = reach
+        try:
+            answer = parsed(SearxngAnswer, await self._call.get("/search", parameters))
+        except CallError as error:
+            raise failure(self.name, error, REFUSALS) from error
+        silent = _named(answer.unresponsive_engines)
+        if silent and not answer.results:
+            raise SearchFailedError(self.name, f"got nothing from its engines: {silent}")
+        hits = [self._hit(rank, result) for rank, result in enumerate(answer.results, start=1)]
+        found = answered(query, self.name, hits)
+        return replace(found, notes=(*found.notes, f"Engines that did not answer: {silent}.")) if silent else found
+
+    def _hit(self, rank: int, result: SearxngResult) -> WebHit:
+        url = result.url or ""
+        return WebHit(
+            title=single_line(result.title or url),
+            url=url,
+            snippet=(result.content or "").strip(),
+            engine=self.name,
+            rank=rank,
+            published=iso_date(result.publishedDate or "", self._now()),
+            score=result.score,
+        )
+
+
+def _named(pairs: Sequence[Sequence[JsonValue]]) -> str:
+    """The engines and their reasons, in a form that cannot be more than names."""
+    words = [[NOT_A_NAME.sub("", str(part))[:40].strip() for part in pair[:2]] for pair in pairs if pair]
+    named = [f"{name} ({why[0]})" if why and why[0] else name for name, *why in words[:MAX_ENGINES_NAMED]]
+    return ", ".join(named) + (" and others" if len(words) > MAX_ENGINES_NAMED else "")

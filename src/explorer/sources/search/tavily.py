@@ -1,0 +1,127 @@
+"""Tavily behind the port, with a key or keyless."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from explorer.schema.messages import JsonObject
+from explorer.sources.http.service_call import TOO_MANY, CallError, CallRules, RefusedError
+from explorer.sources.search.filters import answered, iso_date
+from explorer.sources.search.search import (
+    LONG_REST_S,
+    SearchFailedError,
+    WebAnswer,
+    WebHit,
+    WebQuery,
+    failure,
+    page_text,
+)
+from explorer.sources.search.tavily_session import TavilyAnswer, TavilySession
+from explorer.text.sanitize import single_line
+
+RULES = CallRules(seconds=40.0, body_bytes=32_000_000, is_billed=True)
+"""It reads the pages it finds while we wait, and sends their text."""
+REFUSALS = {
+    401: "did not accept its key (TAVILY_API_KEY)",
+    432: "is over its plan's limit",
+    433: "is over its pay-as-you-go limit",
+}
+
+
+class KeylessProblem(BaseModel):
+    """What a keyless refusal has in its `error`, beside its message."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    window: str | None = None
+    retry_after_seconds: float | None = None
+
+
+class TavilySearch:
+    """Tavily through its SDK; without a key in its keyless mode, which has a cap of its own."""
+
+    def __init__(self, key: str, url: str, *, rules: CallRules = RULES) -> None:
+        self._key = key
+        self._url = url.rstrip("/")
+        self._rules = rules
+        self._session: TavilySession | None = None
+
+    @property
+    def name(self) -> str:
+        """`tavily`, or `tavily-keyless`, so that results tell how they were come by."""
+        return "tavily" if self._key else "tavily-keyless"
+
+    async def __aenter__(self) -> Self:
+        """Open; nothing is sent before the first search."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._session:
+            await self._session.aclose()
+            self._session = None
+
+    async def search(self, query: WebQuery) -> WebAnswer:
+        """Search, with the text of the pages found.
+
+        Raises:
+            SearchFailedError: No answer came.
+        """
+        try:
+            if self._session is None:
+                self._session = TavilySession(self._key, self._url, self._rules)
+            answer = await self._session.ask(query.words, _parameters(query))
+        except CallError as error:
+            raise self._failed(error) from error
+        return answered(query, self.name, self._hits(answer), dates_by_engine=True)
+
+    def _hits(self, answer: TavilyAnswer) -> list[WebHit]:
+        now = datetime.now(UTC)
+        hits: list[WebHit] = []
+        for rank, result in enumerate(answer.results, start=1):
+            text, flags = page_text(result.raw_content)
+            hit = WebHit(
+                title=single_line(result.title or result.url),
+                url=result.url,
+                snippet=(result.content or "").strip(),
+                engine=self.name,
+                rank=rank,
+                published=iso_date(result.published_date or "", now),
+                score=result.score,
+            )
+            hits.append(replace(hit, text=text, flags=flags))
+        return hits
+
+    def _failed(self, error: CallError) -> SearchFailedError:
+        if self._key or not isinstance(error, RefusedError) or error.status != TOO_MANY:
+            return failure(self.name, error, REFUSALS)
+        try:
+            problem = KeylessProblem.model_validate(error.fields.get("error"))
+        except ValidationError:
+            problem = KeylessProblem()
+        window = f" ({problem.window} window)" if problem.window else ""
+        wait = error.retry_after_s if problem.retry_after_seconds is None else problem.retry_after_seconds
+        again = f"; it opens again in {wait:g} s" if wait else ""
+        rest = LONG_REST_S if wait is None else wait
+        clause = f"is over its keyless cap{window}{again}"
+        hint = "set TAVILY_API_KEY (a free key has 1,000 credits a month)"
+        return SearchFailedError(self.name, clause, said=error.said, rest_s=rest, hint=hint)
+
+
+def _parameters(query: WebQuery) -> JsonObject:
+    """The fields of Tavily's own interface; absent ones are left to its defaults."""
+    parameters: JsonObject = {
+        "search_depth": "advanced" if query.depth == "advanced" else "basic",
+        "max_results": query.max_results,
+        "include_raw_content": "markdown",
+        "include_domains": list(query.include_domains),
+        "exclude_domains": list(query.exclude_domains),
+        "start_date": query.since,
+    }
+    return {name: value for name, value in parameters.items() if value}

@@ -1,0 +1,1 @@
+"""A run's files, and the store of its sources."""

@@ -1,0 +1,297 @@
+"""A run's folder, and the only way to it: every path is opened beneath the folder, descriptor by descriptor.
+
+No `..`, no absolute path, no link, mount, device or pipe gets a caller out of, or the engine stuck in, the folder,
+also when someone exchanges folders and links meanwhile. Agents may read `.explorer/`, the engine's own folder, but
+never write it.
+"""
+
+import asyncio
+import errno
+import fnmatch
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from explorer.schema.errors import StorageError, ToolError
+from explorer.schema.events import FileChange, WrittenFile
+from explorer.workspace.access import restore_access
+from explorer.workspace.beneath import Opening, best_opening, reason, replace
+from explorer.workspace.file_content import (
+    HEAD_BYTES,
+    MAX_SCANNED_BYTES,
+    Passage,
+    describe,
+    head_of,
+    kind_of,
+    lines_in,
+    no_text,
+    passage,
+    sha256,
+)
+from explorer.workspace.quota import Held, Quota, RoomLeft
+from explorer.workspace.run_paths import (
+    ENGINE_FOLDER,
+    REPORT,
+    clean,
+    is_path,
+    parts_of,
+    refuse_engine_folder,
+    refuse_report_folder,
+)
+from explorer.workspace.run_tree import RunTree
+
+MAX_FILE_BYTES = 8 * 1024 * 1024
+"""Of one file, read or written whole."""
+MAX_LISTED = 2_000
+MAX_COUNTED_BYTES = 256 * 1024 * 1024
+"""Of one listing: gone through to count lines."""
+AGENTS_OWN = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ELOOP, errno.EXDEV}
+)
+"""Errors that say how the folder is laid out, which is the agents' doing, and nothing about the disk."""
+CLOSED = frozenset({errno.EACCES, errno.EPERM})
+"""The same, in a folder that agents made."""
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """A file of the run, for listings."""
+
+    path: str
+    bytes: int
+    lines: int
+    """0 for what is no text, and for what is too big to be counted."""
+
+
+class Workspace:
+    """One run's folder. `opening` is the way to reach files in it; without one, the best this machine has."""
+
+    def __init__(self, folder: Path, opening: Opening | None = None, quota: Quota | None = None) -> None:
+        self.folder = folder
+        self._tree = RunTree(folder, opening or best_opening())
+        self._quota = quota or Quota()
+        self._room = RoomLeft(self._quota, self._held)
+        self._locks: dict[str, asyncio.Lock] = {}
+        self.set_aside: list[str] = []
+        """Where things were moved that stood in the report's way."""
+
+    def lock(self, path: str) -> asyncio.Lock:
+        """The lock to hold while reading and then writing a file, so that no edit is lost."""
+        key = clean(path)
+        return self._locks.setdefault(key.casefold() if self._is_case_blind() else key, asyncio.Lock())
+
+    def _is_case_blind(self) -> bool:
+        """Whether `A` and `a` are one file here: the engine's folder tells, which every run has."""
+        with suppress(OSError):
+            return (self.folder / ENGINE_FOLDER).samefile(self.folder / ENGINE_FOLDER.upper())
+        return False
+
+    def read_bytes(self, path: str) -> bytes:
+        """A file's content.
+
+        Raises:
+            ToolError: It does not exist, is not a plain file of this folder, or is too big.
+        """
+        with self._tree.opened(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+            size = os.fstat(descriptor).st_size
+            content = b"" if size > MAX_FILE_BYTES else file.read(MAX_FILE_BYTES + 1)
+        if max(size, len(content)) > MAX_FILE_BYTES:
+            raise ToolError(f"{path} has {size} bytes; the limit is {MAX_FILE_BYTES} for a file as a whole")
+        return content
+
+    def read_text(self, path: str) -> str:
+        """A text file's content; a binary file is refused."""
+        content = self.read_bytes(path)
+        kind = kind_of(content[:HEAD_BYTES])
+        if kind:
+            raise ToolError(no_text(path, kind, len(content)))
+        return content.decode("utf-8", "replace")
+
+    def read_lines(self, path: str, first: int, last: int) -> Passage:
+        """Some lines of a text file of any size; of a very big one, only those near its beginning.
+
+        Raises:
+            ToolError: As `read_text`, and when the lines lie further in than is looked.
+        """
+        with self._tree.opened(path) as descriptor:
+            size = os.fstat(descriptor).st_size
+            kind = kind_of(head_of(descriptor))
+            if kind:
+                raise ToolError(no_text(path, kind, size))
+            found = passage(descriptor, first, last)
+        if not found.is_whole and first > found.total:
+            raise ToolError(
+                f"{path} has {size} bytes; only the {found.total} lines within its first {MAX_SCANNED_BYTES} bytes can "
+                "be read here; for what is further in, have a command cut out a part"
+            )
+        return found
+
+    def digest(self, path: str) -> str:
+        """sha256 of a file, empty when there is none: what `FileChange` compares."""
+        try:
+            return sha256(self.read_bytes(path))
+        except ToolError:
+            return ""
+
+    def write_text(self, path: str, text: str) -> WrittenFile:
+        """Replace a file's content for an agent: a reader sees the old or the new one, never a half.
+
+        Raises:
+            ToolError: The path is not the agent's to write, the content is too big, or the folder is full.
+        """
+        refuse_engine_folder(path)
+        refuse_report_folder(path)
+        text = _readable(text)
+        self._admit(path, len(text.encode("utf-8", "replace")))
+        return self.write_own(path, text)
+
+    def _admit(self, path: str, size: int) -> None:
+        """Refuse what no name betrays as the engine's folder, and what there is no room for."""
+        if self._tree.is_engines(path):
+            raise ToolError(f"{path} is in the engine's own folder {ENGINE_FOLDER}/; write somewhere else")
+        if clean(path) != REPORT:
+            old = self._tree.status(path)
+            self._room.take(path, 0 if old else 1, size - (_room_of(old) if old else 0))
+
+    def write_own(self, path: str, text: str) -> WrittenFile:
+        """The same for the engine itself, which may write `.explorer/`.
+
+        Raises:
+            StorageError: The disk refused.
+        """
+        content = text.encode("utf-8", "replace")
+        if len(content) > MAX_FILE_BYTES:
+            raise ToolError(f"{path} would have {len(content)} bytes; the limit is {MAX_FILE_BYTES}: split it")
+        if clean(path) == REPORT:
+            self.clear_report_path()
+        try:
+            self._replace(path, content)
+        except OSError as error:
+            if error.errno in AGENTS_OWN or (error.errno in CLOSED and _is_in_agents_folder(path)):
+                raise ToolError(f"{path} could not be written: {reason(error)}; list_files, then try again") from error
+            raise StorageError(
+                f"{path} could not be written: {error.strerror}; what stood there is unchanged"
+            ) from error
+        return describe(path, text)
+
+    def _replace(self, path: str, content: bytes) -> None:
+        """Write a file, once more if the folder was closed to its owner."""
+        try:
+            with self._tree.opened_parent(path, create=True) as (parent, name):
+                replace(parent, name, content)
+        except PermissionError:
+            if not restore_access(self.folder):
+                raise
+            with self._tree.opened_parent(path, create=True) as (parent, name):
+                replace(parent, name, content)
+
+    def clear_report_path(self) -> None:
+        """Move aside what stands at `report.md` and can be no report: a folder, a link, a device, a binary file.
+
+        Its new name is added to `set_aside`.
+
+        Raises:
+            StorageError: The disk refused.
+        """
+        status = self._tree.status(REPORT)
+        if status is None or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and not self._is_binary(REPORT)):
+            return
+        try:
+            restore_access(self.folder)
+            self.set_aside.append(self._tree.move_aside(REPORT))
+        except OSError as error:
+            raise StorageError(f"{REPORT} could not be moved aside: {error.strerror}") from error
+
+    def _is_binary(self, path: str) -> bool:
+        try:
+            with self._tree.opened(path) as descriptor:
+                return bool(kind_of(head_of(descriptor)))
+        except ToolError:
+            return False
+
+    def remove(self, path: str) -> None:
+        """Remove a plain file, if it is there."""
+        if self.exists(path):
+            with self._tree.opened_parent(path) as (parent, name):
+                os.unlink(name, dir_fd=parent)
+                os.fsync(parent)
+
+    def sweep(self) -> None:
+        """Remove what writes left that a crash cut off: nobody reads it, and agents would see it in listings."""
+        self._tree.sweep()
+
+    def foresee(self, path: str, text: str) -> FileChange:
+        """The change that writing `text` would make."""
+        refuse_engine_folder(path)
+        refuse_report_folder(path)
+        after = sha256(_readable(text).encode("utf-8", "replace"))
+        return FileChange(path=clean(path), before=self.digest(path), after=after)
+
+    def exists(self, path: str) -> bool:
+        """Whether a plain file is there."""
+        status = self._tree.status(path)
+        return status is not None and stat.S_ISREG(status.st_mode)
+
+    def files(self, path: str = "", pattern: str = "") -> list[FileInfo]:
+        """The plain files beneath `path`, sorted; without the engine's own unless asked for by path.
+
+        Raises:
+            ToolError: `path` is not a folder of this run.
+        """
+        left = MAX_COUNTED_BYTES
+        found: list[FileInfo] = []
+        for name, status in islice(self._plain_files(path, pattern), MAX_LISTED):
+            lines = 0
+            if status.st_size <= min(left, MAX_SCANNED_BYTES):
+                left -= status.st_size
+                with suppress(ToolError), self._tree.opened(name) as descriptor:
+                    lines = lines_in(descriptor)
+            found.append(FileInfo(name, status.st_size, lines))
+        return found
+
+    def sizes(self, pattern: str = "") -> dict[str, int]:
+        """Bytes of each of all files, by path, without a look into them."""
+        return {name: status.st_size for name, status in islice(self._plain_files("", pattern), MAX_LISTED)}
+
+    def _plain_files(self, path: str, pattern: str) -> Iterator[tuple[str, os.stat_result]]:
+        root = "" if path.strip() in {"", ".", "./", "/"} else clean(path)
+        if root:
+            try:
+                with self._tree.opened_parent(f"{root}/x"):
+                    pass
+            except ToolError as error:
+                raise ToolError(f"there is no folder {root}; list_files without a path shows all files") from error
+        for name, status in self._tree.walk(root):
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not is_path(name):
+                continue
+            if not pattern or fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name.split("/")[-1], pattern):
+                yield name, status
+
+    def _held(self) -> Held:
+        files = size = 0
+        for _, status in self._tree.walk():
+            files += 1
+            size += _room_of(status)
+            if files > self._quota.files or size > self._quota.bytes:
+                break
+        return Held(files, size)
+
+
+def _is_in_agents_folder(path: str) -> bool:
+    """Whether a file is in a folder that agents made, whose mode is theirs too."""
+    first, *rest = parts_of(path)
+    return bool(rest) and first != ENGINE_FOLDER
+
+
+def _readable(text: str) -> str:
+    """Without NUL, which would make a text file a binary one that nobody can read back."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _room_of(status: os.stat_result) -> int:
+    """Bytes a file really takes, holes left out; 0 for what is no file."""
+    return min(status.st_size, status.st_blocks * 512) if stat.S_ISREG(status.st_mode) else 0

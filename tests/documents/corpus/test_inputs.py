@@ -1,0 +1,66 @@
+"""Files given with a question: PDF and HTML become text that agents read, and one source each."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from documents.corpus.stage import CountingParser, pdf
+from explorer.documents.corpus.inputs import input_drafts, parsed_texts, read_inputs
+from explorer.schema.errors import ConfigError
+
+
+async def test_a_pdf_is_text_beside_its_original(tmp_path: Path) -> None:
+    """A PDF's text gets a file of its own, whose source names the PDF; plain texts stay as they are."""
+    (tmp_path / "tide.pdf").write_bytes(pdf("The tide rose by 3.4 metres.", title="On tides"))
+    (tmp_path / "notes.md").write_text("# Notes\n\n  as they are  \n")
+    inputs = read_inputs([tmp_path / "tide.pdf", tmp_path / "notes.md"])
+    texts = await parsed_texts(inputs, CountingParser())
+    assert texts["notes.md"] == "# Notes\n\n  as they are  \n"
+    assert yaml.safe_load(texts["tide.pdf.md"].split("---\n")[1])["original"] == "tide.pdf"
+    files = {f"inputs/{name}": text for name, text in texts.items()}
+    drafts = input_drafts(["inputs/notes.md", "inputs/tide.pdf", "inputs/tide.pdf.md"], files.__getitem__)
+    assert list(drafts) == ["inputs/notes.md", "inputs/tide.pdf.md"]
+    tide = drafts["inputs/tide.pdf.md"]
+    assert (tide.url, tide.title) == ("file:inputs/tide.pdf", "On tides")
+    assert tide.text.strip() == "[page 1]\nThe tide rose by 3.4 metres."
+    assert (drafts["inputs/notes.md"].url, drafts["inputs/notes.md"].text) == (
+        "file:inputs/notes.md",
+        texts["notes.md"],
+    )
+
+
+async def test_names_never_meet(tmp_path: Path) -> None:
+    """Files of one name, and a text that is called like a parsed one, all keep their content."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.html").write_text(
+            f"<html><body><p>{'Words of ' + folder + '. '} </p></body></html>" * 9
+        )
+    (tmp_path / "a.html.md").write_text("mine")
+    given = [tmp_path / "a.html.md", tmp_path / "one" / "a.html", tmp_path / "two" / "a.html"]
+    inputs = read_inputs(given)
+    assert [one.name for one in inputs] == ["a.html.md", "2-a.html", "3-a.html"]
+    texts = await parsed_texts(inputs, CountingParser())
+    assert list(texts) == ["a.html.md", "2-a.html.md", "3-a.html.md"]
+    assert "Words of two." in texts["3-a.html.md"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("image.png", b"\x89PNG\r\n\0\0\0", "neither text nor HTML nor PDF"),
+        ("broken.pdf", b"%PDF-1.4 nothing", "broken.pdf cannot be used: the PDF is damaged"),
+    ],
+)
+async def test_what_cannot_be_read_is_refused_at_the_start(
+    name: str, content: bytes, words: str, tmp_path: Path
+) -> None:
+    """A file without text ends the command before anything is paid for, with the way out."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=words) as caught:
+        await parsed_texts(read_inputs([path]), CountingParser())
+    assert "convert it" in caught.value.hint
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_inputs([tmp_path / "missing.txt"])

@@ -1,0 +1,47 @@
+"""What the rule-driven client does with a folder, apart from whole runs."""
+
+from explorer.offline.client import next_turn
+from explorer.offline.question import Kind, understand
+from explorer.offline.text import sentences_of, unwrapped
+from explorer.schema.messages import UserText
+from offline import simulated
+
+FIRST = "Question: {}\n\nRun 20260314-180000-x, started 2026-03-14 18:00 UTC.{}"
+LINE = "\nCorpus: notes, 4 documents (search_corpus)"
+
+
+def test_the_tool_alone_is_enough() -> None:
+    """A searcher that has the tool searches the folder first; one that has not searches the web, whatever the task."""
+    task = UserText(text="Search the web for the answer to the question.\n\nQuestion: What do the ropes cost?")
+    tools = ("search_corpus", "read_document", "web_search", "write_file")
+    calls = next_turn(simulated.request("searcher", [task], tools)).calls
+    assert [(call.name, call.arguments) for call in calls] == [
+        ("search_corpus", {"query": "What do the ropes cost?", "max_results": 8})
+    ]
+    calls = next_turn(simulated.request("searcher", [task], tools[2:])).calls
+    assert [call.name for call in calls] == ["web_search"]
+
+
+def test_the_line_decides_where_an_answer_is_looked_for() -> None:
+    """With a folder, only a question that names Hacker News goes there."""
+    assert understand(FIRST.format("What do the ropes cost?", LINE)).kind is Kind.FOLDER
+    assert understand(FIRST.format("What is the latest news today?", LINE)).kind is Kind.FOLDER
+    assert understand(FIRST.format("What is the latest news today?", "")).kind is Kind.HACKER_NEWS
+    assert understand(FIRST.format("What is on Hacker News?", LINE)).kind is Kind.HACKER_NEWS
+    assert understand(FIRST.format("What do the ropes cost?", "\nCorpus: notes: no index")).kind is Kind.WEB
+
+
+def test_wrapped_lines_become_sentences() -> None:
+    """Lines broken at a width, as a PDF has them, give whole sentences; headings, lists and tables stay apart."""
+    text = (
+        "Introduction\nThe ropes of the harbour were measured by hand\nand by eye at high tide.\n"
+        "- a first point that is long enough to be broken\n  and goes on\n- second\n| a | b |\n"
+        "数据库的维护成本在五月下降了百分之六十一，这是\n两年来的最低值。"
+    )
+    assert sentences_of(unwrapped(text)) == [
+        "Introduction",
+        "The ropes of the harbour were measured by hand and by eye at high tide.",
+        "a first point that is long enough to be broken and goes on",
+        "second",
+        "数据库的维护成本在五月下降了百分之六十一，这是两年来的最低值。",
+    ]

@@ -1,0 +1,165 @@
+"""However a number, a date or a text is written, it is itself; and nothing makes the check fail or take for ever."""
+
+import time
+from datetime import date
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from explorer.reports.verify.check import check
+from explorer.reports.verify.claims import Verdict
+from explorer.reports.verify.dates import Day, dates
+from explorer.reports.verify.numerals import chinese_value, values_of, word_value
+from explorer.reports.verify.plain import plain, spaced
+from explorer.reports.verify.quantities import quantities
+from reports.verify.shelf import source
+
+FEW = settings(max_examples=25, deadline=None)
+CHINESE = "零一二三四五六七八九"
+
+
+def _verdict(claim: str, text: str, **facts: str) -> str:
+    (found,) = check(f"{claim} [S1].", {"S1": source("S1", text, **facts)}, {"S1": text}.get).claims
+    return str(found.verdict)
+
+
+@FEW
+@given(st.text(max_size=200))
+def test_plain_text_stays_as_it_is(text: str) -> None:
+    """What is sought in is the same, however often it is brought to its form."""
+    assert spaced(plain(plain(text))) == spaced(plain(plain(plain(text))))
+
+
+@FEW
+@given(st.integers(1, 10**12))
+def test_a_number_equals_itself_in_every_form(number: int) -> None:
+    """Separators of thousands, scale words and Chinese scales change nothing."""
+    forms = [f"{number:,}", f"{number:_}", f"{number:,}".replace(",", "\u202f"), f"{number:,}".replace(",", "'")]
+    forms += [f"{number / 10**6:.6f} million", f"{number / 10**8:.8f}亿", f"{number / 10**4:.4f} 万"]
+    for form in forms:
+        (found,) = quantities(plain(f"it had {form} things"))
+        assert found.values[0] == number, form
+        assert _verdict(f"It had {number} things", f"There were {form} things in it.") == "supported"
+
+
+@FEW
+@given(st.integers(0, 9_999_999), st.integers(1, 3))
+def test_another_number_is_not_found(number: int, change: int) -> None:
+    """A number that differs in one figure is not taken for the same."""
+    digits = list(str(number + 1_000_000))
+    digits[-change] = str((int(digits[-change]) + 1) % 10)
+    assert _verdict(f"It had {''.join(digits)} things", f"There were {number + 1_000_000:,} things.") == "not_found"
+
+
+@FEW
+@given(st.dates(date(1990, 1, 1), date(2099, 12, 31)))
+def test_a_date_equals_itself_in_every_form(day: date) -> None:
+    """English and Chinese, long and short, with the month as a word or a number."""
+    forms = [
+        day.isoformat(),
+        f"{day:%B} {day.day}, {day.year}",
+        f"{day.day} {day:%B} {day.year}",
+        f"{day:%b} {day.day}, {day.year}",
+        f"{day.year}年{day.month}月{day.day}日",
+        f"{day.year} 年 {day.month} 月 {day.day} 日",
+        f"{day:%Y/%m/%d}",
+    ]
+    for form in forms:
+        assert [one.day for one in dates(plain(f"on {form} it began"))] == [Day(day.year, day.month, day.day)], form
+        assert _verdict(f"It began on {form}", f"It began on {day.isoformat()}.") == "supported"
+    later = date.fromordinal(day.toordinal() + 1)
+    assert _verdict(f"It began on {forms[2]}", f"It began on {later.isoformat()}.") == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("二十四", 24), ("十一", 11), ("一百零五", 105), ("两千三百", 2300), ("一百二十万", 1_200_000),
+        ("十五亿", 1_500_000_000), ("一万两千", 12_000), ("三万亿", 3 * 10**12), ("二〇二六", 2026),
+    ],
+)  # fmt: skip
+def test_chinese_numbers(written: str, value: int) -> None:
+    """Numbers in characters have their value."""
+    assert chinese_value(written) == value
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("twelve", 12), ("twenty-four", 24), ("two hundred and five", 205), ("three thousand", 3000),
+        ("half a million", 500_000), ("a dozen", 12), ("two hundred thousand", 200_000),
+    ],
+)  # fmt: skip
+def test_english_numbers(written: str, value: int) -> None:
+    """Numbers in words have their value."""
+    assert word_value(written) == value
+
+
+@pytest.mark.parametrize(
+    ("written", "values"),
+    [
+        ("1,234", ["1234"]), ("12,5", ["12.5"]), ("1.234.567,89", ["1234567.89"]), ("3.12.4", []),
+        ("1,50,000", ["150000"]), ("0.5", ["0.5"]), ("1e6", ["1000000"]), ("1.234.567", ["1234567"]),
+    ],
+)  # fmt: skip
+def test_separators(written: str, values: list[str]) -> None:
+    """Points and commas are read as people of different countries write them; a version is no number."""
+    assert values_of(written) == tuple(Fraction(value) for value in values)
+
+
+@FEW
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_no_text_makes_it_fail(draft: str, text: str) -> None:
+    """Whatever stands in a report or in a source, there is an answer, with one of the four verdicts each."""
+    verification = check(f"{draft}\n{text} [S1] {draft} [S2]", {"S1": source("S1", text)}, {"S1": text}.get)
+    assert all(claim.verdict in Verdict for claim in verification.claims)
+
+
+PIECES = "“”\"'[]()*_`#>|-:;,.!?。！？…«»「」$€%123456789 \nab S1[S1][S2]万亿年月日两十vx/\\"
+
+
+@FEW
+@given(st.text(alphabet=PIECES, max_size=400))
+@example("万_1S")
+def test_no_marks_make_it_fail(text: str) -> None:
+    """Neither do the very characters that it looks for, in any order."""
+    check(text + " [S1]", {"S1": source("S1", text)}, {"S1": text}.get)
+
+
+HARD = {
+    "figures": "1" * 100_000,
+    "points": "1." * 25_000,
+    "commas": "123," * 12_000,
+    "quotes": "“a 'b \"c " * 4_000,
+    "links": ("[x](" + "a" * 2000) * 40,
+    "brackets": "[" * 50_000,
+    "numerals": "十二万三千四百五十六亿" * 4_000,
+    "spaces": " " * 100_000,
+    "halves": "1" * 100_000 + "½",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HARD)
+def test_time_grows_with_length_only(name: str) -> None:
+    """Texts made to hurt a pattern are read in the time of any text of their length, as source and as report."""
+    began = time.process_time()
+    text = HARD[name]
+    check("It cost 12,345 dollars, “as nobody ever wrote it down” [S1].", {"S1": source("S1", text)}, {"S1": text}.get)
+    check(text + " 5 [S1]", {"S1": source("S1", "x")}, {"S1": "x"}.get)
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.slow
+def test_a_megabyte_is_read_at_once() -> None:
+    """A source of a megabyte of prose with many figures takes seconds, and the time is that of its length."""
+    prose = "The dam of 1,234 metres was built on 3 May 2024 for $1.5 billion, said v2.3 of GPT-4o with 45 boards. "
+    spent: list[float] = []
+    for times in (1_250, 10_000):
+        text = prose * times
+        began = time.process_time()
+        assert _verdict("It cost $1.5 billion in 2024", text) == "supported"
+        spent.append(time.process_time() - began)
+    assert spent[1] < 20 * max(spent[0], 0.1)
