@@ -70,13 +70,13 @@ async def measure(contestant: str, name: str, wire: str, url: str) -> JsonObject
         await played(contestant, scenario_named("fan-out-1"), wire, url, folder / "first")
         forget(url)
         cpu, wall = time.process_time(), time.perf_counter()
-        told = await played(contestant, scenario_named(name), wire, url, folder / "second")
+        shown = await played(contestant, scenario_named(name), wire, url, folder / "second")
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    lead_cpu = told.pop("lead_cpu")
+    lead_cpu = shown.pop("lead_cpu")
     return {
-        **told,
+        **shown,
         "cpu_s": round(cpu, 4),
-        "cpu_ms_a_turn": round(1000 * cpu / told["turns"], 3),
+        "cpu_ms_a_turn": round(1000 * cpu / shown["turns"], 3),
         "wall_s": round(wall, 3),
         "peak_mb": round(peak_mb(), 1),
         **growth(lead_cpu),

@@ -16,19 +16,19 @@ from scenarios import HELPER, LEAD, Scenario, prose, tool_text
 from wires import ANTHROPIC, OPENAI
 
 from explorer.agents.budget import Budget
-from explorer.agents.prompts import built_in_roles
-from explorer.agents.team import Model
-from explorer.journal.fold import Fold
+from explorer.agents.roles import built_in_roles
+from explorer.agents.subagents import Model
 from explorer.journal.journal import Journal
+from explorer.journal.run_state import RunState
 from explorer.llm.retry import OnFailure, WaitLimits
-from explorer.run.equipment import Equipment, open_equipment
-from explorer.run.life import Life
-from explorer.run.run import Extras, start
+from explorer.run.resources import RunResources, open_resources
+from explorer.run.run import RunHooks, start
+from explorer.run.session import RunSession
 from explorer.schema.events import (
     JOURNAL_VERSION,
     ORCHESTRATOR,
     AnyEvent,
-    Record,
+    JournalRecord,
     RoleLoaded,
     RunStarted,
     Status,
@@ -112,7 +112,7 @@ class Watch:
     failed: int = 0
     """Calls without success."""
 
-    def see(self, record: Record) -> None:
+    def see(self, record: JournalRecord) -> None:
         """Take one record in."""
         event = record.event
         if isinstance(event, TurnTaken):
@@ -191,7 +191,7 @@ async def play(scenario: Scenario, wire: str, url: str, folder: Path, variant: V
     settings = settings_for(scenario, wire, url, folder)
     question = scenario.opening(LEAD, 0)
     if variant is Variant.WHOLE:
-        result = await start(question, settings, Extras(tools=TOOLS, observe=watch.see, run_id=RUN))
+        result = await start(question, settings, RunHooks(tools=TOOLS, observe=watch.see, run_id=RUN))
         assert result.status is Status.COMPLETE, f"the run ended {result.status}: {result.reason}"
         status = result.status
     else:
@@ -207,7 +207,7 @@ async def play(scenario: Scenario, wire: str, url: str, folder: Path, variant: V
     }
 
 
-class WholeHistory(Equipment):
+class WholeHistory(RunResources):
     """Equipment whose models need everything they were told."""
 
     def model_of(self, role: str, on_failure: OnFailure, waits: WaitLimits) -> Model:
@@ -215,14 +215,16 @@ class WholeHistory(Equipment):
         return replace(super().model_of(role, on_failure, waits), window_tokens=None)
 
 
-async def _lived(question: str, settings: Settings, observe: Callable[[Record], None], variant: Variant) -> Status:
+async def _lived(
+    question: str, settings: Settings, observe: Callable[[JournalRecord], None], variant: Variant
+) -> Status:
     """A life of a run put together by hand, as `explorer.run.run` does it, with one part left out."""
     folder = settings.workspace / RUN
     (folder / ".explorer").mkdir(parents=True)
     (folder / "inputs").mkdir()
     for one in settings.files:
         (folder / "inputs" / one.name).write_bytes(one.read_bytes())
-    fold, records = Fold(), list[Record]()
+    run_state, records = RunState(), list[JournalRecord]()
     has_journal = variant is not Variant.NO_JOURNAL
     journal = Journal.open(folder / ".explorer", _now, [observe]) if has_journal else None
 
@@ -230,17 +232,17 @@ async def _lived(question: str, settings: Settings, observe: Callable[[Record], 
         if journal is not None:
             kept = await journal.append(event)
         else:
-            kept = Record(v=JOURNAL_VERSION, seq=len(records) + 1, at=_now(), event=event)
+            kept = JournalRecord(v=JOURNAL_VERSION, seq=len(records) + 1, at=_now(), event=event)
             observe(kept)
             await asyncio.sleep(0)
         records.append(kept)
-        fold.apply(kept.event)
+        run_state.apply(kept.event)
 
-    async with open_equipment(settings, TOOLS) as opened:
-        equipment = WholeHistory(**vars(opened)) if variant is Variant.NO_COMPACTION else opened
+    async with open_resources(settings, TOOLS) as opened:
+        resources = WholeHistory(**vars(opened)) if variant is Variant.NO_COMPACTION else opened
         await record(RunStarted(run_id=RUN, question=question, engine="bench", settings=settings.public()))
-        life = Life(Workspace(folder), settings, _now, time.monotonic, fold, record, records)
-        conclusion = await life.lead(equipment, Budget(settings.limits, time.monotonic), "")
+        life = RunSession(Workspace(folder), settings, _now, time.monotonic, run_state, record, records)
+        conclusion = await life.work(resources, Budget(settings.limits, time.monotonic), "")
     if journal is not None:
         journal.close()
     return conclusion.status

@@ -49,8 +49,8 @@ def body_of(wire: str, system: str, tools: list[JsonObject], messages: list[Any]
     body: JsonObject = {"model": MODEL, "max_tokens": MAX_TOKENS, "stream": True, "tools": tools}
     if wire == ANTHROPIC:
         return compact({**body, "system": [{"type": "text", "text": system}], "messages": messages})
-    said = [{"role": "system", "content": system}, *messages]
-    return compact({**body, "stream_options": {"include_usage": True}, "messages": said})
+    output = [{"role": "system", "content": system}, *messages]
+    return compact({**body, "stream_options": {"include_usage": True}, "messages": output})
 
 
 class PlainSDK(Asker):

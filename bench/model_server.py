@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, head: bytes, body: bytes) -> None:
         if head.startswith(b"get"):
-            self._tell(head.split(b" ", 2)[1])
+            self._print_result(head.split(b" ", 2)[1])
             return
         if self._counted_in != self._counts.since:
             self._counted_in = self._counts.since
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
         else:
             self._write(ready)
 
-    def _tell(self, path: bytes) -> None:
+    def _print_result(self, path: bytes) -> None:
         if path == b"/reset":
             self._counts.forget()
         found = self._counts.stats() if path == b"/stats" else b'{"data":[{"id":"bench"}]}'

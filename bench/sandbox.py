@@ -16,10 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from explorer.sandbox.attest import attest
-from explorer.sandbox.choosing import candidates, python_folders
-from explorer.sandbox.confinement import Confinement, Place
-from explorer.sandbox.running import Shell
+from explorer.sandbox.confinement import Confinement, SandboxSpec
+from explorer.sandbox.selection import candidates, python_folders
+from explorer.sandbox.self_test import attest
+from explorer.sandbox.shell import Shell
 from explorer.sandbox.unconfined import Unconfined
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
@@ -30,7 +30,7 @@ async def overhead(confinement: Confinement, runs: int) -> list[float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / ".explorer").mkdir()
-        shell = Shell(confinement, Place(folder, readable=python_folders()))
+        shell = Shell(confinement, SandboxSpec(folder, readable=python_folders()))
         taken: list[float] = []
         for _ in range(runs):
             began = time.perf_counter()

@@ -15,8 +15,8 @@ from pathlib import Path
 from scenarios import JsonObject, prose
 from wires import ANTHROPIC, OPENAI
 
-from explorer.journal.records import encode_all
-from explorer.run.run import Extras, resume
+from explorer.journal.codec import encode_all
+from explorer.run.run import RunHooks, resume
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import (
     JOURNAL_VERSION,
@@ -24,7 +24,7 @@ from explorer.schema.events import (
     AgentFinished,
     AgentStarted,
     AnyEvent,
-    Record,
+    JournalRecord,
     RoleLoaded,
     RunStarted,
     Status,
@@ -86,11 +86,11 @@ class FirstRequest:
         raise ModelError(ModelFault.CREDENTIALS, f"{request.agent} was asked")
 
 
-def journal_of(count: int, settings: Settings) -> list[Record]:
+def journal_of(count: int, settings: Settings) -> list[JournalRecord]:
     """A run that was cut off while its orchestrator was about to ask again."""
     now = datetime.now(UTC)
     return [
-        Record(v=JOURNAL_VERSION, seq=seq, at=now, event=event)
+        JournalRecord(v=JOURNAL_VERSION, seq=seq, at=now, event=event)
         for seq, event in enumerate(_events(count, settings.public()), 1)
     ]
 
@@ -130,8 +130,8 @@ def _helper(number: int) -> list[AnyEvent]:
         ]
     ended = AgentFinished(agent=agent, status=Status.COMPLETE, reason="answered", summary=prose(number, 400))
     content = json.dumps({"agent_id": agent, "summary": ended.summary})
-    told = ToolFinished(agent=ORCHESTRATOR, call=parent, name="call_agent", success=True, content=content)
-    return [*events, _turn(agent), ended, told]
+    shown = ToolFinished(agent=ORCHESTRATOR, call=parent, name="call_agent", success=True, content=content)
+    return [*events, _turn(agent), ended, shown]
 
 
 def _turn(agent: str, *calls: ToolCall) -> TurnTaken:
@@ -162,7 +162,7 @@ def main() -> None:
         client = FirstRequest()
         began = time.process_time()
         try:
-            asyncio.run(resume(folder, settings, extras=Extras(client=client)))
+            asyncio.run(resume(folder, settings, hooks=RunHooks(client=client)))
         except ModelError:
             assert client.cpu is not None
             cpu = round(client.cpu - began, 3)

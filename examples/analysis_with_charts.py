@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from explorer.llm.scripted import Script, ScriptedClient, says
-from explorer.run.run import Extras, start
-from explorer.schema.events import Record, ToolFinished
+from explorer.run.run import RunHooks, start
+from explorer.schema.events import JournalRecord, ToolFinished
 from explorer.schema.messages import Turn
 from explorer.schema.settings import Settings
 
@@ -61,7 +61,7 @@ SCRIPT: dict[str, Sequence[Turn] | Script] = {
 }
 
 
-def follow(record: Record) -> None:
+def follow(record: JournalRecord) -> None:
     """Print what the shell answered and what it put into the index of findings."""
     event = record.event
     if isinstance(event, ToolFinished) and event.name == "execute_shell":
@@ -75,7 +75,7 @@ async def explore(place: Path) -> None:
     table = place / "harvest.csv"
     table.write_text(HARVEST, encoding="utf-8")
     settings = Settings(workspace=place / "workspace", files=(table,))
-    result = await start("How was the harvest?", settings, Extras(client=ScriptedClient(SCRIPT), observe=follow))
+    result = await start("How was the harvest?", settings, RunHooks(client=ScriptedClient(SCRIPT), observe=follow))
     print(f"\n{result.report_text}")
     is_drawn = (result.folder / "scratch" / "harvest.svg").is_file()
     print(f"{result.status}; the chart is {'there' if is_drawn else 'not there: see explorer doctor'}")

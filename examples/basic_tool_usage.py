@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from explorer.agents.calls import Toolbox
+from explorer.agents.tool_calls import Toolbox
 from explorer.schema.errors import ToolError
 from explorer.schema.messages import ToolCall
 from explorer.schema.tool import Tool, tool

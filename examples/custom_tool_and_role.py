@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from explorer.llm.scripted import Script, ScriptedClient, says
-from explorer.run.run import Extras, start
+from explorer.run.run import RunHooks, start
 from explorer.schema.messages import Results, Turn
 from explorer.schema.settings import Settings
 from explorer.schema.tool import tool
@@ -72,7 +72,7 @@ async def explore(place: Path) -> None:
     (roles / "gardener.md").write_text(ROLE, encoding="utf-8")
     client = ScriptedClient(SCRIPT)
     settings = Settings(workspace=place / "workspace", roles_dir=roles)
-    result = await start("What can be harvested?", settings, Extras(tools=(look_at_bed,), client=client))
+    result = await start("What can be harvested?", settings, RunHooks(tools=(look_at_bed,), client=client))
 
     # What the orchestrator got back: a summary and an index of files, made from what was really written.
     last = client.requests[-1].history

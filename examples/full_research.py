@@ -10,15 +10,15 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from explorer.run.run import Extras, RunResult, start
-from explorer.schema.events import AgentFinished, AgentStarted, Record
+from explorer.run.run import RunHooks, RunResult, start
+from explorer.schema.events import AgentFinished, AgentStarted, JournalRecord
 from explorer.schema.settings import Limits, Settings
 
 QUESTION = "What was notable on Hacker News on the sample day, and what did people argue about?"
 HEAD_LINES = 30
 
 
-def follow(record: Record) -> None:
+def follow(record: JournalRecord) -> None:
     """Print what happens while it happens; each record is on disk already when it arrives here."""
     match record.event:
         case AgentStarted(agent=agent, task=task):
@@ -38,7 +38,7 @@ async def explore(workspace: Path) -> RunResult:
         # Every ending leaves a report, also one that a limit brought about.
         limits=Limits(max_steps=100, max_time_s=120),
     )
-    return await start(QUESTION, settings, Extras(observe=follow))
+    return await start(QUESTION, settings, RunHooks(observe=follow))
 
 
 def main() -> None:

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 
-from explorer.agents.agent import AgentRoom, Head, run_agent
 from explorer.agents.budget import Budget
-from explorer.agents.calls import CallRoom, Toolbox
-from explorer.agents.pacing import Ending
-from explorer.journal.history import AgentState
+from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
+from explorer.agents.policies import Ending
+from explorer.agents.tool_calls import Toolbox, ToolCallContext
+from explorer.journal.agent_state import AgentState
 from explorer.journal.journal import Journal
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
 from explorer.llm.scripted import ScriptedClient, says
 from explorer.schema.errors import ToolError
 from explorer.schema.events import AgentStarted, AnyEvent, Status
@@ -66,21 +66,21 @@ async def explore(folder: Path) -> None:
     async def advise(_state: AgentState) -> None:
         """In a run: notes about the budget, and compaction. Here nothing is to be said."""
 
-    room = AgentRoom(
-        head=Head(model="script", system="You keep the stock.", tools=tuple(tool.schema() for tool in tools)),
+    context = AgentContext(
+        prefix=PromptPrefix(model="script", system="You keep the stock.", tools=tuple(tool.schema() for tool in tools)),
         client=ScriptedClient({"clerk": SCRIPT}),
-        calls=CallRoom(Toolbox(tools), record, spill, workspace.digest),
+        calls=ToolCallContext(Toolbox(tools), record, spill, workspace.digest),
         account=lambda: budget.root,
-        without_room=lambda _state, limit: Ending(Status.PARTIAL, f"{limit} limit", ""),
+        on_exhausted=lambda _state, limit: Ending(Status.PARTIAL, f"{limit} limit", ""),
         worst_cost=lambda _input_tokens, _output_tokens: 0.0,
         max_output_tokens=4_000,
         clock=monotonic,
-        advise=advise,
+        before_request=advise,
     )
     budget = Budget(Limits(max_steps=10), monotonic)
     try:
         await record(AgentStarted(agent="clerk-1", role="clerk", task="How many ropes and tents?", max_steps=10))
-        finished = await run_agent(state, room)
+        finished = await run_agent(state, context)
     finally:
         journal.close()
     for line in read_records(folder):

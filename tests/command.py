@@ -57,8 +57,8 @@ def done_here(
     run: Callable[[], int], cwd: Path, settings: Mapping[str, str], stdin: str = ""
 ) -> "subprocess.CompletedProcess[str]":
     """What a program does in this process, told as if it had been one of its own."""
-    told, error, given = (io.BytesIO(text) for text in (b"", b"", stdin.encode()))
-    out, err = (io.TextIOWrapper(file, "utf-8", write_through=True) for file in (told, error))
+    shown, error, given = (io.BytesIO(text) for text in (b"", b"", stdin.encode()))
+    out, err = (io.TextIOWrapper(file, "utf-8", write_through=True) for file in (shown, error))
     variables, before = environment(cwd, settings), dict(os.environ)
     hook, usual_stdin = sys.excepthook, sys.stdin
     os.environ.clear()
@@ -71,7 +71,7 @@ def done_here(
         os.environ.clear()
         os.environ.update(before)
         sys.excepthook, sys.stdin = hook, usual_stdin
-    return subprocess.CompletedProcess([], code, told.getvalue().decode(), error.getvalue().decode())
+    return subprocess.CompletedProcess([], code, shown.getvalue().decode(), error.getvalue().decode())
 
 
 def begin(*words: str, cwd: Path, settings: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from explorer.agents.agent import AgentRoom, Head
 from explorer.agents.budget import Budget
-from explorer.agents.calls import CallRoom, Gate, Toolbox
-from explorer.agents.pacing import Ending, refuse_repetition
-from explorer.journal.fold import Fold
-from explorer.journal.history import AgentState
+from explorer.agents.loop import AgentContext, PromptPrefix
+from explorer.agents.policies import Ending, refuse_repetition
+from explorer.agents.tool_calls import Authorize, Toolbox, ToolCallContext
+from explorer.journal.agent_state import AgentState
+from explorer.journal.run_state import RunState
 from explorer.llm.scripted import says
 from explorer.schema.events import (
     AgentContinued,
@@ -205,19 +205,19 @@ class Recorder:
     def __init__(self, events: Iterable[AnyEvent] = (), look: Callable[[], None] = lambda: None) -> None:
         """Take what is on record, and who looks on right before and right after each further event."""
         self.events = list(events)
-        self.fold = Fold.of(self.events)
+        self.run_state = RunState.of(self.events)
         self.look = look
 
     async def record(self, event: AnyEvent) -> None:
         """Keep an event and fold it in."""
         self.look()
         self.events.append(event)
-        self.fold.apply(event)
+        self.run_state.apply(event)
         self.look()
 
     def state(self, agent: str = "searcher-1") -> AgentState:
         """An agent, as its events left it."""
-        return self.fold.agents[agent]
+        return self.run_state.agents[agent]
 
     def of_type(self, kind: type[Any]) -> list[Any]:
         """All events of a type."""
@@ -233,7 +233,9 @@ def started(task: str = "look", max_steps: int = 25) -> AgentStarted:
     return AgentStarted(agent="searcher-1", role="searcher", task=task, max_steps=max_steps)
 
 
-def call_room(recorder: Recorder, tools: Sequence[Tool], workspace: Workspace, gate: Gate | None = None) -> CallRoom:
+def call_room(
+    recorder: Recorder, tools: Sequence[Tool], workspace: Workspace, gate: Authorize | None = None
+) -> ToolCallContext:
     """A room for calls over a real folder; the gate refuses repetition, as a team's does."""
 
     async def spill(key: str, text: str) -> str:
@@ -241,34 +243,34 @@ def call_room(recorder: Recorder, tools: Sequence[Tool], workspace: Workspace, g
         workspace.write_own(path, text)
         return path
 
-    return CallRoom(
+    return ToolCallContext(
         toolbox=Toolbox(tools),
         record=recorder.record,
         spill=spill,
         digest=workspace.digest,
-        gate=gate or (lambda agent, call: refuse_repetition(recorder.state(agent), call)),
+        authorize=gate or (lambda agent, call: refuse_repetition(recorder.state(agent), call)),
     )
 
 
 def agent_room(
     client: LLMClient, recorder: Recorder, tools: Sequence[Tool], workspace: Workspace, limits: Limits | None = None
-) -> AgentRoom:
+) -> AgentContext:
     """A room for one agent that pays for itself."""
     budget = Budget(limits or Limits(), lambda: 0.0)
 
     async def advise(_state: AgentState) -> None:
         return None
 
-    return AgentRoom(
-        head=Head(model="m", system="Search.", tools=tuple(tool.schema() for tool in tools)),
+    return AgentContext(
+        prefix=PromptPrefix(model="m", system="Search.", tools=tuple(tool.schema() for tool in tools)),
         client=client,
         calls=call_room(recorder, tools, workspace),
         account=lambda: budget.exploration,
-        without_room=lambda _state, limit: Ending(Status.PARTIAL, f"{limit} limit", ""),
+        on_exhausted=lambda _state, limit: Ending(Status.PARTIAL, f"{limit} limit", ""),
         worst_cost=lambda _input, _output: 0.0,
         max_output_tokens=4_096,
         clock=lambda: 0.0,
-        advise=advise,
+        before_request=advise,
     )
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from explorer.journal.fold import Fold
 from explorer.journal.journal import Journal
+from explorer.journal.run_state import RunState
 from explorer.llm.scripted import says
-from explorer.run.conclusion import Wanted, conclude
+from explorer.run.finish import ReportOptions, finish_run
 from explorer.schema.events import (
     AgentFinished,
     AgentStarted,
@@ -20,7 +20,7 @@ from explorer.schema.events import (
     TurnTaken,
 )
 from explorer.schema.settings import Settings
-from explorer.workspace.evidence import Evidence, SourceDraft
+from explorer.workspace.source_store import SourceDraft, SourceStore
 from explorer.workspace.workspace import Workspace
 
 
@@ -38,11 +38,11 @@ async def make_run(
     (folder / ".explorer").mkdir(parents=True)
     at = datetime.strptime(run_id[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
     journal = Journal.open(folder / ".explorer", lambda: at)
-    fold, room = Fold(), Workspace(folder)
+    run_state, room = RunState(), Workspace(folder)
 
     async def record(event: AnyEvent) -> None:
         await journal.append(event)
-        fold.apply(event)
+        run_state.apply(event)
 
     async def write(path: str, text: str) -> None:
         room.write_own(path, text)
@@ -53,7 +53,7 @@ async def make_run(
     lead = "orchestrator"
     await record(RunStarted(run_id=run_id, question=question, engine="0", settings=Settings().public()))
     await record(AgentStarted(agent=lead, role=lead, task=question, max_steps=9))
-    sources = await Evidence(record, write, lambda: at, (), read).store(drafts)
+    sources = await SourceStore(record, write, lambda: at, (), read).store(drafts)
     arguments = {"filepath": "report.md", "content": report}
     await record(TurnTaken(agent=lead, turn=says("", ("search", {}), ("write_file", arguments)), seconds=1.0))
     shown = tuple(source.id for source in sources)
@@ -70,7 +70,7 @@ async def make_run(
     )
     ended = AgentFinished(agent=lead, status=Status.COMPLETE, reason="answered", summary="Done.")
     await record(ended)
-    conclude(fold, room, ended, "", Wanted("en"))
+    finish_run(run_state, room, ended, "", ReportOptions("en"))
     await record(RunFinished(status=ended.status, reason=""))
     journal.close()
     return folder

@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from explorer.journal.runs import read_records
-from explorer.schema.events import Record
+from explorer.journal.listing import read_records
+from explorer.schema.events import JournalRecord
 from model_servers import Asked, Reply
 
 ROLES = {
@@ -96,7 +96,7 @@ def _write(asked: Asked) -> Reply:
     return Reply(text="The report says that May was good [S1].\nNot known: the cause.")
 
 
-def records_of(folder: Path) -> list[Record]:
+def records_of(folder: Path) -> list[JournalRecord]:
     """All records of a run."""
     return list(read_records(folder))
 

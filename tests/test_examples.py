@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from command import done_here, environment
-from explorer.sandbox.choosing import candidates
+from explorer.sandbox.selection import candidates
 
 Run = Callable[[str], str]
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -55,50 +55,50 @@ def _run(way: Callable[[Path, Path], "subprocess.CompletedProcess[str]"], folder
 
 def test_basic_tool_usage(run: Run) -> None:
     """A decorated function becomes a tool with both vendors' forms, and wrong arguments are explained."""
-    said = run("basic_tool_usage.py")
-    assert '"input_schema": {' in said
-    assert '"type": "function"' in said
-    assert "Called directly: 120 -> 168: +40.0%" in said
-    assert "no argument `afterwards` (did you mean `after`?)" in said
+    output = run("basic_tool_usage.py")
+    assert '"input_schema": {' in output
+    assert '"type": "function"' in output
+    assert "Called directly: 120 -> 168: +40.0%" in output
+    assert "no argument `afterwards` (did you mean `after`?)" in output
 
 
 def test_file_tools_usage(run: Run) -> None:
     """The file tools write, edit, page and find, and every way out of the folder is refused."""
-    said = run("file_tools_usage.py")
-    assert "Wrote topics/lanterns.md (3 lines, 44 bytes)." in said
-    assert "     3\tThe small one weighs 95 g [S1]." in said
-    assert said.count("refused: ") == 4
-    assert "root:" not in said
+    output = run("file_tools_usage.py")
+    assert "Wrote topics/lanterns.md (3 lines, 44 bytes)." in output
+    assert "     3\tThe small one weighs 95 g [S1]." in output
+    assert output.count("refused: ") == 4
+    assert "root:" not in output
 
 
 def test_simple_agent(run: Run) -> None:
     """One agent asks two tools at once, hears of a mistake, writes a file and answers."""
-    said = run("simple_agent.py")
-    assert said.count("tool_started") == said.count("tool_finished") == 3
-    assert "complete: There are 3 ropes and no tents" in said
-    assert "files: stock.md; turns: 3" in said
+    output = run("simple_agent.py")
+    assert output.count("tool_started") == output.count("tool_finished") == 3
+    assert "complete: There are 3 ropes and no tents" in output
+    assert "files: stock.md; turns: 3" in output
 
 
 @pytest.mark.slow
 def test_full_research(tmp_path: Path) -> None:
     """The main job, offline on the sample day, ends with a cited report made by several agents."""
-    said = _run(_by_process, tmp_path, "full_research.py")
-    assert re.search(r"\d+  orchestrator begins: ", said)
-    assert re.search(r"\d+  searcher-1 ends: complete", said)
-    assert "question: What was notable" in said
-    assert "\ncomplete in " in said
-    counts = re.search(r"(\d+) steps of (\d+) agents, (\d+) sources, (\d+) citations, cost \$0\.00", said)
+    output = _run(_by_process, tmp_path, "full_research.py")
+    assert re.search(r"\d+  orchestrator begins: ", output)
+    assert re.search(r"\d+  searcher-1 ends: complete", output)
+    assert "question: What was notable" in output
+    assert "\ncomplete in " in output
+    counts = re.search(r"(\d+) steps of (\d+) agents, (\d+) sources, (\d+) citations, cost \$0\.00", output)
     assert counts is not None
     assert all(int(number) > 1 for number in counts.groups())
-    assert "report.md" in said.splitlines()[-1]
+    assert "report.md" in output.splitlines()[-1]
 
 
 def test_custom_tool_and_role(run: Run) -> None:
     """The orchestrator calls a helper that a user's file describes, and that helper calls the user's own tool."""
-    said = run("custom_tool_and_role.py")
-    assert '"agent_id": "gardener-1", "status": "complete"' in said
-    assert '"path": "garden/beds.md"' in said
-    assert "partial: 2 agents, 7 steps" in said
+    output = run("custom_tool_and_role.py")
+    assert '"agent_id": "gardener-1", "status": "complete"' in output
+    assert '"path": "garden/beds.md"' in output
+    assert "partial: 2 agents, 7 steps" in output
 
 
 @pytest.mark.slow
@@ -106,12 +106,12 @@ def test_analysis_with_charts(tmp_path: Path) -> None:
     """A helper computes and draws in the sandbox, the chart gets into the index, and the report shows it."""
     if not candidates():
         pytest.skip("this machine has no sandbox")
-    said = _run(_by_process, tmp_path, "analysis_with_charts.py")
-    assert "84 kilos in all, most in July" in said
-    assert "In the index: scratch/harvest.svg, an SVG image: Kilos by month" in said
-    assert "the table has 31 for it [1]." in said
-    assert "![Kilos by month](scratch/harvest.svg)" in said
-    assert "complete; the chart is there" in said
+    output = _run(_by_process, tmp_path, "analysis_with_charts.py")
+    assert "84 kilos in all, most in July" in output
+    assert "In the index: scratch/harvest.svg, an SVG image: Kilos by month" in output
+    assert "the table has 31 for it [1]." in output
+    assert "![Kilos by month](scratch/harvest.svg)" in output
+    assert "complete; the chart is there" in output
 
 
 def test_every_example_is_tested() -> None:

@@ -19,7 +19,7 @@ import grimp
 import pytest
 
 from explorer import tools as tools_package
-from explorer.agents.prompts import PromptLoader, built_in_roles, load_role
+from explorer.agents.roles import PromptLoader, built_in_roles, load_role
 from explorer.cli.settings.table import MODEL_VARIABLE, TABLE
 from explorer.schema.events import ORCHESTRATOR
 from explorer.schema.model_options import Tier
@@ -107,6 +107,23 @@ def test_every_test_says_what_holds() -> None:
     assert silent == []
 
 
+def _public_classes() -> Iterator[tuple[str, str]]:
+    """Every public class at the top of a module, with its module."""
+    for path in SOURCES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name, _name(path)
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    """No two modules define public classes of one name."""
+    places: dict[str, list[str]] = {}
+    for name, module in _public_classes():
+        places.setdefault(name, []).append(module)
+    assert len(places) > 300
+    assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}
+
+
 def _caught(handler: ast.ExceptHandler) -> str:
     return ast.unparse(handler.type) if handler.type is not None else "everything"
 
@@ -118,7 +135,7 @@ def _handlers() -> Iterator[tuple[Path, ast.ExceptHandler]]:
 def test_only_a_tool_is_guarded_against_everything() -> None:
     """`except Exception` stands once, around a tool; what catches still more raises it again."""
     broad = [_name(path) for path, handler in _handlers() if _caught(handler) in {"Exception", "everything"}]
-    assert broad == ["src/explorer/agents/calls.py"]
+    assert broad == ["src/explorer/agents/tool_calls.py"]
     kept = [
         f"{_name(path)}:{handler.lineno}"
         for path, handler in _handlers()
@@ -219,7 +236,7 @@ VIOLATIONS = {
         "workspace/quota.py",
         "from explorer.schema import settings",
     ),
-    "the core knows no vendor": ("agents/agent.py", "import httpx2"),
+    "the core knows no vendor": ("agents/loop.py", "import httpx2"),
     "tools do not know each other": ("tools/files.py", "from explorer.tools import web"),
     "the vendors' adapters do not know each other": ("llm/openai/chat.py", "from explorer.offline import client"),
 }
@@ -243,9 +260,9 @@ def _copy(folder: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", folder)
 
 
-def _section(said: str, contract: str) -> str:
+def _section(output: str, contract: str) -> str:
     """What the linter explains about one broken contract."""
-    return re.split(r"\n\S[^\n]*\n-+\n", said.split(f"\n{contract}\n-", 1)[1])[0]
+    return re.split(r"\n\S[^\n]*\n-+\n", output.split(f"\n{contract}\n-", 1)[1])[0]
 
 
 @pytest.mark.slow
@@ -253,29 +270,29 @@ def test_each_import_contract_bites(tmp_path: Path) -> None:
     """A copy of the package keeps all contracts; with one forbidden import for each, each is broken by that one."""
     assert set(VIOLATIONS) == _contracts()
     _copy(tmp_path)
-    said = _lint(tmp_path)
-    assert [contract for contract in VIOLATIONS if f"{contract} KEPT" not in said] == []
-    assert "exit 0" in said
+    output = _lint(tmp_path)
+    assert [contract for contract in VIOLATIONS if f"{contract} KEPT" not in output] == []
+    assert "exit 0" in output
     for module, violation in VIOLATIONS.values():
         path = tmp_path / "explorer" / module
         path.write_text(f"{path.read_text(encoding='utf-8')}\n{violation}\n", encoding="utf-8")
-    said = _lint(tmp_path)
-    assert "exit 1" in said
+    output = _lint(tmp_path)
+    assert "exit 1" in output
     for contract, (module, violation) in VIOLATIONS.items():
-        assert f"{contract} BROKEN" in said
+        assert f"{contract} BROKEN" in output
         importer = f"explorer.{module.removesuffix('.py').replace('/', '.')}"
         words = violation.split()
         imported = f"{words[1]}.{words[3]}" if words[0] == "from" else words[1]
-        assert f"{importer} -> {imported}" in _section(said, contract)
+        assert f"{importer} -> {imported}" in _section(output, contract)
 
 
 def test_a_module_without_a_layer_is_noticed(tmp_path: Path) -> None:
     """The layers are exhaustive: a new module has to be given its place."""
     _copy(tmp_path)
     (tmp_path / "explorer" / "stray.py").write_text('"""Nobody said where this belongs."""\n', encoding="utf-8")
-    said = _lint(tmp_path)
-    assert "explorer.stray" in said
-    assert "exit 1" in said
+    output = _lint(tmp_path)
+    assert "explorer.stray" in output
+    assert "exit 1" in output
 
 
 def _bare_environment(home: Path) -> dict[str, str]:

@@ -156,8 +156,8 @@ def test_ci_finds_the_pythons_of_this_machine() -> None:
     assert min(versions) >= (3, 11)
     assert platform.python_version() in found
     for version, python in found.items():
-        said = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout
-        assert said == f"Python {version}\n"
+        output = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout
+        assert output == f"Python {version}\n"
 
 
 @pytest.mark.slow

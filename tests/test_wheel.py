@@ -80,7 +80,7 @@ def test_the_installed_demo_needs_nothing_around_it(installed: Path, tmp_path: P
 @pytest.mark.slow
 def test_the_installed_package_is_not_the_checkout(installed: Path, tmp_path: Path) -> None:
     """The fresh environment imports its own copy, and its roles lie inside it."""
-    program = "from explorer.agents.prompts import built_in_roles; print(built_in_roles())"
+    program = "from explorer.agents.roles import built_in_roles; print(built_in_roles())"
     environment = {"HOME": str(tmp_path), "PATH": os.defpath}
     done = subprocess.run(
         [installed / "python", "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True

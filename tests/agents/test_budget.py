@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine_stage import started
-from explorer.agents.budget import Account, Amount, Budget, Hold
-from explorer.agents.pacing import budget_note
+from explorer.agents.budget import Account, Amount, Budget, Reservation
+from explorer.agents.policies import budget_note
 from explorer.agents.reply_length import MIN_OUTPUT_TOKENS, reply_lengths
 from explorer.agents.report_reserve import report_reserve
-from explorer.journal.history import AgentState
+from explorer.journal.agent_state import AgentState
 from explorer.schema.settings import Limits
 from thoroughness import examples
 
@@ -44,7 +44,7 @@ def dear(input_tokens: int, output_tokens: int) -> float:
 
 def fits(account: Account) -> bool:
     """Whether used and held together stay within every limit, up to what floats lose."""
-    total = account.used + account.held
+    total = account.used + account.reserved
     return (
         (account.max_steps is None or total.steps <= account.max_steps)
         and (account.max_tokens is None or total.tokens <= account.max_tokens)
@@ -68,62 +68,62 @@ def test_many_at_once_never_pass_a_limit(
 ) -> None:
     """However requests overlap, and whichever account pays: used and held together stay within every limit."""
     budget = Budget(given_limits, Clock())
-    open_holds: list[tuple[Account, Hold]] = []
+    open_holds: list[tuple[Account, Reservation]] = []
     for input_tokens, output_tokens, used_share, settle_index, is_report in wishes:
         account = budget.root if is_report else budget.exploration
-        hold = account.hold(input_tokens, output_tokens, price(per_token))
-        if isinstance(hold, Hold):
-            assert MIN_OUTPUT_TOKENS <= hold.max_output_tokens <= output_tokens
-            open_holds.append((account, hold))
+        reservation = account.try_reserve(input_tokens, output_tokens, price(per_token))
+        if isinstance(reservation, Reservation):
+            assert MIN_OUTPUT_TOKENS <= reservation.max_output_tokens <= output_tokens
+            open_holds.append((account, reservation))
         assert fits(budget.root)
         assert fits(budget.exploration)
         if open_holds and settle_index % 3 == 0:
             owner, settled = open_holds.pop(settle_index % len(open_holds))
             used = Amount(1, int(settled.amount.tokens * used_share), settled.amount.cost_usd * used_share)
-            owner.settle(settled, used)
-    for owner, hold in open_holds:
-        owner.settle(hold, Amount(steps=1))
+            owner.commit(settled, used)
+    for owner, reservation in open_holds:
+        owner.commit(reservation, Amount(steps=1))
     assert fits(budget.root)
-    assert budget.root.held.steps == budget.exploration.held.steps == 0
-    assert budget.root.held.tokens == budget.exploration.held.tokens == 0
-    assert abs(budget.root.held.cost_usd) < 1e-9
+    assert budget.root.reserved.steps == budget.exploration.reserved.steps == 0
+    assert budget.root.reserved.tokens == budget.exploration.reserved.tokens == 0
+    assert abs(budget.root.reserved.cost_usd) < 1e-9
 
 
 def test_checking_without_reserving_overshoots() -> None:
     """The control: sixteen agents that only look before they ask take sixteen of nine."""
     account = Account("run", max_steps=9)
-    allowed = sum(not account.lacking(Amount(steps=1)) for _ in range(16))
+    allowed = sum(not account.exceeded_limit(Amount(steps=1)) for _ in range(16))
     assert allowed == 16
-    reserved = [account.hold(0, 1_024, free) for _ in range(16)]
-    assert sum(isinstance(hold, Hold) for hold in reserved) == 9
+    reserved = [account.try_reserve(0, 1_024, free) for _ in range(16)]
+    assert sum(isinstance(reservation, Reservation) for reservation in reserved) == 9
     assert reserved[9:] == ["steps"] * 7
 
 
 def test_a_reply_is_shortened_until_it_fits() -> None:
     """By quarters and thirds, but never too short to be of use; the limit that lacks room is named."""
     account = Account("run", max_tokens=10_000)
-    hold = account.hold(4_000, 16_000, free)
-    assert isinstance(hold, Hold)
-    assert (hold.max_output_tokens, account.held.tokens) == (6_000, 10_000)
-    assert account.hold(0, 16_000, free) == "tokens"
+    reservation = account.try_reserve(4_000, 16_000, free)
+    assert isinstance(reservation, Reservation)
+    assert (reservation.max_output_tokens, account.reserved.tokens) == (6_000, 10_000)
+    assert account.try_reserve(0, 16_000, free) == "tokens"
     dear = Account("run", max_cost_usd=0.10)
-    hold = dear.hold(1_000, 16_000, price(10e-6))
-    assert isinstance(hold, Hold)
-    assert (hold.max_output_tokens, dear.held.cost_usd) == (8_000, pytest.approx(0.09))
-    assert dear.hold(1_000, 16_000, price(10e-6)) == "cost"
-    assert Account("run", max_steps=0).hold(0, 1_024, free) == "steps"
+    reservation = dear.try_reserve(1_000, 16_000, price(10e-6))
+    assert isinstance(reservation, Reservation)
+    assert (reservation.max_output_tokens, dear.reserved.cost_usd) == (8_000, pytest.approx(0.09))
+    assert dear.try_reserve(1_000, 16_000, price(10e-6)) == "cost"
+    assert Account("run", max_steps=0).try_reserve(0, 1_024, free) == "steps"
 
 
 def test_settling_books_what_was_used_all_the_way_up() -> None:
     """What a reply did not use is free again, for siblings too."""
     root = Account("run", max_tokens=10_000)
     child = Account("exploration", root, max_tokens=9_000)
-    hold = child.hold(1_000, 8_000, free)
-    assert isinstance(hold, Hold)
-    assert child.hold(0, 1_024, free) == "tokens"
-    child.settle(hold, Amount(1, 1_200, 0.5))
-    assert (root.used, child.used, root.held) == (Amount(1, 1_200, 0.5), Amount(1, 1_200, 0.5), Amount())
-    assert isinstance(child.hold(0, 7_800, free), Hold)
+    reservation = child.try_reserve(1_000, 8_000, free)
+    assert isinstance(reservation, Reservation)
+    assert child.try_reserve(0, 1_024, free) == "tokens"
+    child.commit(reservation, Amount(1, 1_200, 0.5))
+    assert (root.used, child.used, root.reserved) == (Amount(1, 1_200, 0.5), Amount(1, 1_200, 0.5), Amount())
+    assert isinstance(child.try_reserve(0, 7_800, free), Reservation)
 
 
 @pytest.mark.parametrize("max_steps", range(1, 70))
@@ -131,11 +131,11 @@ def test_steps_are_held_back_for_the_report(max_steps: int) -> None:
     """However few there are, the exploration gets one; and from three on, two are the report's alone."""
     budget = Budget(Limits(max_steps=max_steps), Clock())
     explored = 0
-    while isinstance(budget.exploration.hold(0, 1_024, free), Hold):
+    while isinstance(budget.exploration.try_reserve(0, 1_024, free), Reservation):
         explored += 1
     assert explored >= 1
     left = 0
-    while isinstance(budget.root.hold(0, 1_024, free), Hold):
+    while isinstance(budget.root.try_reserve(0, 1_024, free), Reservation):
         left += 1
     assert explored + left == max_steps
     assert left >= min(2, max_steps - 1)
@@ -150,8 +150,8 @@ def test_what_a_report_can_cost_is_held_back(max_usd: float, explored_usd: float
     budget = Budget(Limits(max_tokens=1_000_000, max_cost_usd=max_usd), Clock(), reserve)
     assert budget.exploration.max_cost_usd == pytest.approx(explored_usd)
     assert budget.exploration.max_tokens == 1_000_000 - reserve.tokens
-    assert budget.exploration.lacking(Amount(1, 960_000)) == "tokens"
-    assert budget.root.lacking(Amount(1, 960_000)) == ""
+    assert budget.exploration.exceeded_limit(Amount(1, 960_000)) == "tokens"
+    assert budget.root.exceeded_limit(Amount(1, 960_000)) == ""
 
 
 def test_without_prices_a_twentieth_is_held_back() -> None:
@@ -174,10 +174,10 @@ def test_the_lengths_of_replies_fall_to_the_shortest_of_use(wished: int) -> None
 def test_an_earlier_life_is_booked() -> None:
     """A resumed run goes on with the room that is left; used up is used up."""
     budget = Budget(Limits(max_steps=10, max_tokens=50_000), Clock())
-    budget.exploration.book(Amount(6, 40_000, 0.3))
+    budget.exploration.record_usage(Amount(6, 40_000, 0.3))
     assert budget.share_used() == pytest.approx(40_000 / 47_500)
-    assert budget.exploration.lacking(Amount(steps=3)) == "steps"
-    assert budget.exploration.lacking(Amount(steps=2)) == ""
+    assert budget.exploration.exceeded_limit(Amount(steps=3)) == "steps"
+    assert budget.exploration.exceeded_limit(Amount(steps=2)) == ""
     assert budget.root.used == Amount(6, 40_000, 0.3)
 
 
@@ -185,7 +185,7 @@ def test_without_limits_there_is_always_room() -> None:
     """No limit, no share, no end."""
     budget = Budget(Limits(max_steps=None, max_time_s=None), Clock())
     for _ in range(100):
-        assert isinstance(budget.exploration.hold(10**9, 10**6, price(1.0)), Hold)
+        assert isinstance(budget.exploration.try_reserve(10**9, 10**6, price(1.0)), Reservation)
     assert (budget.share_used(), budget.seconds_left, budget.winding_down) == (0.0, None, "")
 
 

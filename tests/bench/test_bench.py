@@ -95,9 +95,9 @@ def test_prefix_share_sees_a_change_in_the_past() -> None:
         found: float = recording.shares(recorded)["prefix_share"]
         return found
 
-    said = "a" * 1_000
-    assert share(said, said, said) == 1.0
-    assert share(said, "b" + said) < 0.1
+    output = "a" * 1_000
+    assert share(output, output, output) == 1.0
+    assert share(output, "b" + output) < 0.1
 
 
 def run_bench(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":

@@ -22,7 +22,7 @@ from explorer.schema.events import (
     AgentFinished,
     AgentStarted,
     AnyEvent,
-    Record,
+    JournalRecord,
     RoleLoaded,
     RunFinished,
     RunStarted,
@@ -79,8 +79,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
             capsys.readouterr()
             answer = quick_answer(arguments)
             code = run_tokens(list(arguments)) if answer is None else 0
-        told = capsys.readouterr()
-        return Process([*arguments], code, told.out if answer is None else answer, told.err)
+        shown = capsys.readouterr()
+        return Process([*arguments], code, shown.out if answer is None else answer, shown.err)
 
     return run
 
@@ -168,12 +168,13 @@ def held_run(hold: Hold, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 @pytest.fixture
-def numbered() -> Callable[[Sequence[AnyEvent]], list[Record]]:
+def numbered() -> Callable[[Sequence[AnyEvent]], list[JournalRecord]]:
     """Make records of events, one second apart."""
 
-    def number(events: Sequence[AnyEvent]) -> list[Record]:
+    def number(events: Sequence[AnyEvent]) -> list[JournalRecord]:
         return [
-            Record(v=1, seq=seq, at=NOON + timedelta(seconds=seq), event=event) for seq, event in enumerate(events, 1)
+            JournalRecord(v=1, seq=seq, at=NOON + timedelta(seconds=seq), event=event)
+            for seq, event in enumerate(events, 1)
         ]
 
     return number
@@ -188,7 +189,7 @@ def turn(agent: str, *calls: ToolCall, cost_usd: float | None = 0.01) -> TurnTak
 
 
 @pytest.fixture
-def small_run(numbered: Callable[[Sequence[AnyEvent]], list[Record]]) -> list[Record]:
+def small_run(numbered: Callable[[Sequence[AnyEvent]], list[JournalRecord]]) -> list[JournalRecord]:
     """A run of an orchestrator and two helpers; the titles and addresses are hostile."""
     ask = ToolCall(id="a", name="call_agent", arguments={"agent_type": "searcher", "task_description": "look"})
     comments = ToolCall(id="b", name="get_hn_comments", arguments={"story_id": 123})
@@ -234,7 +235,7 @@ def small_run(numbered: Callable[[Sequence[AnyEvent]], list[Record]]) -> list[Re
 
 
 @pytest.fixture
-def finished_run(small_run: list[Record]) -> list[Record]:
+def finished_run(small_run: list[JournalRecord]) -> list[JournalRecord]:
     """The same, to its end."""
     end = RunFinished(status=Status.COMPLETE, reason="")
-    return [*small_run, Record(v=1, seq=len(small_run) + 1, at=NOON + timedelta(minutes=2), event=end)]
+    return [*small_run, JournalRecord(v=1, seq=len(small_run) + 1, at=NOON + timedelta(minutes=2), event=end)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from explorer.journal.inbox import Inbox, OrderKind
+from explorer.journal.control import ControlKind, Inbox
 from model_servers import Asked, Reply
 from team_script import only_run, role_of
 
@@ -104,7 +104,7 @@ def _hang_up(_folder: Path) -> None:
 
 def _stop(folder: Path) -> None:
     run = only_run(folder / "workspace")
-    Inbox(run / ".explorer").leave(OrderKind.STOP, "stopped by the user", time.time_ns)
+    Inbox(run / ".explorer").leave(ControlKind.STOP, "stopped by the user", time.time_ns)
 
 
 LATE = [wrote(SHORT), FINISH]

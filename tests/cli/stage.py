@@ -68,5 +68,5 @@ def end_of(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
     with process:
         assert process.stdout is not None
         assert process.stderr is not None
-        told, error = process.stdout.read(), process.stderr.read()
-    return process.returncode, told, error
+        shown, error = process.stdout.read(), process.stderr.read()
+    return process.returncode, shown, error

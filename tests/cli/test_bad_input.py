@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli.stage import SCRIPT, Explorer
-from explorer.journal.journal import CRASH_POINTS
-from explorer.journal.runs import read_records
+from explorer.journal.journal import CHECKPOINTS
+from explorer.journal.listing import read_records
 from model_servers import OpenAIServer, Reply
 from team_script import only_run
 
@@ -96,9 +96,9 @@ def test_a_journal_that_is_damaged(typed: Explorer, kept_run: Path) -> None:
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join([*lines[:6], *lines[7:]]))
     before = journal.read_bytes()
-    said = told(typed("resume", "latest", "And then?"), 1)
-    assert "record 7" in said[0]
-    assert "explorer doctor" in said[1]
+    output = told(typed("resume", "latest", "And then?"), 1)
+    assert "record 7" in output[0]
+    assert "explorer doctor" in output[1]
     assert journal.read_bytes() == before
 
 
@@ -189,5 +189,5 @@ def test_a_point_that_is_none_is_refused(typed: Explorer, tmp_path: Path) -> Non
     refused = typed("demo", EXPLORER_CRASH="on_tuesday:1")
     assert refused.returncode == 2
     assert "EXPLORER_CRASH=on_tuesday:1" in refused.stderr
-    assert all(point in refused.stderr for point in CRASH_POINTS)
+    assert all(point in refused.stderr for point in CHECKPOINTS)
     assert not (tmp_path / "workspace").exists()

@@ -11,8 +11,8 @@ import pytest
 from pydantic import BaseModel
 
 from explorer.cli.settings.configuration import NO_FLAGS, Flags, read_configuration, user_file
+from explorer.cli.settings.load import flags_of
 from explorer.cli.settings.options import RunOptions
-from explorer.cli.settings.reading import flags_of
 from explorer.cli.settings.table import TABLE
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Settings

@@ -10,10 +10,10 @@ import pytest
 
 from cli.conftest import NOON, turn
 from cli.stage import Process
-from explorer.cli.screens.figures import cached, percent, short_time
+from explorer.cli.screens.number_format import cached, percent, short_time
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table, spending_facts
-from explorer.observe.spending.tally import Spending, spending_of
-from explorer.schema.events import AgentStarted, AnyEvent, Record, RunForked, RunStarted, TurnTaken
+from explorer.observe.costs.totals import Spending, spending_of
+from explorer.schema.events import AgentStarted, AnyEvent, JournalRecord, RunForked, RunStarted, TurnTaken
 from explorer.schema.messages import Usage
 
 Show = Callable[..., Process]
@@ -39,7 +39,7 @@ def spent(*turns: AnyEvent) -> Spending:
         *turns,
     ]
     return spending_of(
-        [Record(v=1, seq=n, at=NOON + timedelta(seconds=n), event=event) for n, event in enumerate(events, 1)]
+        [JournalRecord(v=1, seq=n, at=NOON + timedelta(seconds=n), event=event) for n, event in enumerate(events, 1)]
     )
 
 
@@ -53,9 +53,9 @@ def rows(spending: Spending) -> dict[str, str]:
 
 def test_the_cache_is_told_with_what_it_saved() -> None:
     """Its share of the input and the money; where it only cost so far, that; where no price is known, that."""
-    told = rows(spent(CACHED))
-    assert told["tokens"] == "1.2M in (83 % from the cache), 45.0k out"
-    assert re.fullmatch(r"\$\d+\.\d\d by caching", told["saved"])
+    shown = rows(spent(CACHED))
+    assert shown["tokens"] == "1.2M in (83 % from the cache), 45.0k out"
+    assert re.fullmatch(r"\$\d+\.\d\d by caching", shown["saved"])
     filled = rows(spent(used(input_tokens=100_000, cache_write_tokens=100_000)))
     assert filled["tokens"] == "100.0k in, 0 out"
     assert filled["saved"].startswith("nothing yet: filling the cache cost $0.0")
@@ -67,8 +67,8 @@ def test_the_cache_is_told_with_what_it_saved() -> None:
 
 def test_a_fork_tells_what_the_other_run_paid() -> None:
     """So that nobody adds it up twice."""
-    told = spent(turn("orchestrator"), RunForked(run_id="y", of="20260810-120000-x-1234", shared=3))
-    assert rows(told)["paid"] == "$0.0100, 1.0k tokens of it by 20260810-120000-x-1234"
+    shown = spent(turn("orchestrator"), RunForked(run_id="y", of="20260810-120000-x-1234", shared=3))
+    assert rows(shown)["paid"] == "$0.0100, 1.0k tokens of it by 20260810-120000-x-1234"
 
 
 @pytest.mark.parametrize("columns", [24, 40, 60, 80])

@@ -10,15 +10,15 @@ import yaml
 
 from cli.conftest import STORY
 from cli.stage import Process
-from explorer.journal.fold import Fold
-from explorer.journal.runs import list_runs, read_records
-from explorer.reports.comparing.comparison import Comparison
+from explorer.journal.listing import list_runs, read_records
+from explorer.journal.run_state import RunState
+from explorer.reports.compare.comparison import Comparison
 from explorer.run.run import RunResult, start
-from explorer.run.since_run import changes_path, write_changes
+from explorer.run.since import changes_path, write_changes
 from explorer.schema.errors import NotFoundError
 from explorer.schema.events import AgentStarted, RunStarted, Status
 from explorer.schema.settings import Settings
-from explorer.workspace.evidence import stored_text
+from explorer.workspace.source_store import stored_text
 from made_runs import A, B, two_runs
 
 Explorer = Callable[..., Process]
@@ -46,10 +46,10 @@ def test_two_runs_that_differ_are_told_with_exit_code_1(here: Explorer) -> None:
 def test_json_has_everything_for_programs(here: Explorer) -> None:
     """Both texts of each claim, and the ids of each source in both runs."""
     done = here("diff", A, B, "--output-format", "json")
-    told = json.loads(done.stdout)
+    shown = json.loads(done.stdout)
     assert done.returncode == 1
-    assert told.pop("differs") is True
-    found = Comparison.model_validate(told)
+    assert shown.pop("differs") is True
+    found = Comparison.model_validate(shown)
     assert (found.first.run_id, found.second.run_id, found.second.status) == (A, B, "complete")
     assert len(found.changed_claims) == 4
     assert found.changed_sources[2].after == "S6"
@@ -154,19 +154,19 @@ def test_the_changes_are_told_at_the_end(here: Explorer, tmp_path: Path) -> None
     (second,) = (run.folder for run in list_runs(tmp_path / "workspace") if run.run_id != first.run_id)
     assert f"  changes   {second / 'changes.md'}\n" in done.stderr
     assert "differs: 12 → 21" in (second / "changes.md").read_text()
-    told = json.loads(here("--since-run", first.run_id, "--output-format", "json", *asked).stdout)
-    assert Path(told["changes"]).name == "changes.md"
+    shown = json.loads(here("--since-run", first.run_id, "--output-format", "json", *asked).stdout)
+    assert Path(shown["changes"]).name == "changes.md"
 
 
 def test_an_earlier_run_that_is_gone_by_the_end_costs_no_report(kept_run: Path) -> None:
     """There is nothing to compare with any more, and no page that says so wrongly; an agent's own file stays."""
-    fold = Fold.of(record.event for record in read_records(kept_run))
-    assert write_changes(kept_run, "20200101-000000-none-0000", fold, None, "complete") == ""
-    assert changes_path(kept_run, fold) is None
+    run_state = RunState.of(record.event for record in read_records(kept_run))
+    assert write_changes(kept_run, "20200101-000000-none-0000", run_state, None, "complete") == ""
+    assert changes_path(kept_run, run_state) is None
     copy = kept_run.with_name("20990101-000000-copy-0000")
     shutil.copytree(kept_run, copy)
-    fold.files["changes.md"] = fold.files["report.md"]
-    assert write_changes(kept_run, copy.name, fold, None, "complete") == ".explorer/changes.md"
+    run_state.files["changes.md"] = run_state.files["report.md"]
+    assert write_changes(kept_run, copy.name, run_state, None, "complete") == ".explorer/changes.md"
     assert not (kept_run / "changes.md").exists()
 
 

@@ -75,9 +75,9 @@ def _timeless(text: str) -> str:
     return re.sub(r"\d{8}-\d{6}-[a-z0-9-]+-[0-9a-f]{4}", "RUN", text)
 
 
-def _first_line(situation: Situation, told: dict[str, Any], stderr: str) -> str:
-    is_answer = situation.follow_up and told["answer"]
-    text = told["answer"] if is_answer else without_frontmatter(told["report_text"])
+def _first_line(situation: Situation, message: dict[str, Any], stderr: str) -> str:
+    is_answer = situation.follow_up and message["answer"]
+    text = message["answer"] if is_answer else without_frontmatter(message["report_text"])
     lines = [line.strip() for line in [*text.splitlines(), *stderr.splitlines()] if line.strip()]
     return lines[0]
 
@@ -115,13 +115,13 @@ def _end(situation: Situation, here: Here, folder: Path) -> Seen:
             assert done.returncode == 0, done.stderr
             done = here("resume", "latest", situation.follow_up, *common, **variables)
     verified = here("verify", "--output-format", "json")
-    told = json.loads(done.stdout)
-    _check_figures(told, folder, verified)
+    message = json.loads(done.stdout)
+    _check_figures(message, folder, verified)
     in_words = json.loads(verified.stdout)["answer"] if verified.stdout and situation.follow_up else None
-    assert (in_words is not None) == bool(situation.follow_up and told["answer"])
+    assert (in_words is not None) == bool(situation.follow_up and message["answer"])
     if in_words is not None:
-        assert in_words["counts"] == {"total": told["citations"], **told["verdicts"]}
-    return Seen(situation, done.returncode, told, verified.returncode, _first_line(situation, told, done.stderr))
+        assert in_words["counts"] == {"total": message["citations"], **message["verdicts"]}
+    return Seen(situation, done.returncode, message, verified.returncode, _first_line(situation, message, done.stderr))
 
 
 def _kill(words: list[str], server: OpenAIServer, folder: Path, variables: dict[str, str]) -> None:
@@ -133,18 +133,18 @@ def _kill(words: list[str], server: OpenAIServer, folder: Path, variables: dict[
         process.kill()
 
 
-def _check_figures(told: dict[str, Any], folder: Path, verified: Process) -> None:
+def _check_figures(message: dict[str, Any], folder: Path, verified: Process) -> None:
     """The counts of the JSON sum up, and are those of the frontmatter and of `verify`."""
-    assert sum(told["verdicts"].values()) == told["citations"]
-    if told["report"] is None:
+    assert sum(message["verdicts"].values()) == message["citations"]
+    if message["report"] is None:
         return
     fields = yaml.safe_load((only_run(folder / "workspace") / "report.md").read_text().split("---\n")[1])
     counts = json.loads(verified.stdout)["counts"]
     assert fields["citations"] == counts
     assert counts["total"] == sum(number for name, number in counts.items() if name != "total")
-    if not told["answer"] and told["report_text"]:
-        assert (fields["status"], fields.get("reason", "")) == (told["status"], told["reason"])
-        assert (told["citations"], told["uncited"]) == (counts["total"], fields["uncited"])
+    if not message["answer"] and message["report_text"]:
+        assert (fields["status"], fields.get("reason", "")) == (message["status"], message["reason"])
+        assert (message["citations"], message["uncited"]) == (counts["total"], fields["uncited"])
 
 
 @pytest.fixture
@@ -167,12 +167,12 @@ def test_all_endings_are_distinct_and_true(seen: Callable[[Situation], Seen], re
     """The table of docs/endings.md is what happens, and no two rows look alike."""
     endings = [seen(situation) for situation in SITUATIONS]
     for ending in endings:
-        told = ending.told
-        assert told["exit_code"] == ending.exit_code, ending.situation.name
-        assert (told["status"] == "complete") == (ending.exit_code == 0) == (told["reason"] == "")
-        if told["status"] in EXIT_CODES and not told["reason"].startswith("time limit"):
-            assert EXIT_CODES[told["status"]] == ending.exit_code
-        if told["status"] == "complete":
+        message = ending.told
+        assert message["exit_code"] == ending.exit_code, ending.situation.name
+        assert (message["status"] == "complete") == (ending.exit_code == 0) == (message["reason"] == "")
+        if message["status"] in EXIT_CODES and not message["reason"].startswith("time limit"):
+            assert EXIT_CODES[message["status"]] == ending.exit_code
+        if message["status"] == "complete":
             assert ending.verified == 0, ending.situation.name
     looks = [(ending.told["status"], ending.exit_code, ending.first) for ending in endings]
     assert len(endings) >= 30

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Explorer
-from explorer.journal.records import encode_all
-from explorer.journal.runs import read_records
-from explorer.schema.events import AgentFinished, Record, RunForked
+from explorer.journal.codec import encode_all
+from explorer.journal.listing import read_records
+from explorer.schema.events import AgentFinished, JournalRecord, RunForked
 
 
 def record_of_first_end(folder: Path) -> int:
@@ -31,9 +31,9 @@ def test_a_fork_goes_on_from_a_record_and_leaves_the_first_alone(
     at = record_of_first_end(kept_run)
     done = typed("fork", "latest", "--at", str(at), "--output-format", "json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    shown = json.loads(done.stdout)
     new = other_run(kept_run)
-    assert (told["status"], told["run_id"]) == ("complete", new.name)
+    assert (shown["status"], shown["run_id"]) == ("complete", new.name)
     assert f"forked {kept_run.name} at record {at}: {new.name}" in done.stderr
     records = read_records(new)
     assert records[:at] == read_records(kept_run)[:at]
@@ -68,13 +68,15 @@ def test_a_changed_file_is_made_anew(kept_run: Path, here: Explorer) -> None:
     """From the arguments of its write, which the journal has; programs are told the same."""
     changed = (kept_run / "overview.md").read_text() + "changed"
     (kept_run / "overview.md").write_text(changed)
-    told = json.loads(here("fork", "latest", "--no-run", "--output-format", "json").stdout)
-    assert (told["forked_from"], told["lost"]) == (kept_run.name, [])
-    assert told["at"] == len(read_records(kept_run))
-    assert (Path(told["folder"]) / "overview.md").read_text() + "changed" == changed
+    shown = json.loads(here("fork", "latest", "--no-run", "--output-format", "json").stdout)
+    assert (shown["forked_from"], shown["lost"]) == (kept_run.name, [])
+    assert shown["at"] == len(read_records(kept_run))
+    assert (Path(shown["folder"]) / "overview.md").read_text() + "changed" == changed
 
 
-def test_a_file_that_cannot_be_brought_back_is_named(small_run: list[Record], here: Explorer, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_brought_back_is_named(
+    small_run: list[JournalRecord], here: Explorer, tmp_path: Path
+) -> None:
     """Some other tool wrote it, and it is not what it was."""
     folder = tmp_path / "workspace" / "20260810-120000-x-1234"
     (folder / ".explorer").mkdir(parents=True)

@@ -10,7 +10,7 @@ import pytest
 from cyclopts import App
 
 from cli.stage import Process
-from explorer.cli.commands.grep_command import MAX_REPEATS, SECONDS_A_FILE, _compiled, _search, grep
+from explorer.cli.commands.grep import MAX_REPEATS, SECONDS_A_FILE, _compiled, _search, grep
 from explorer.schema.errors import ConfigError, NotFoundError
 from reports.library.stage import FIRST, SECOND, past_run, stored
 
@@ -34,8 +34,8 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     def run(*words: str) -> Process:
         capsys.readouterr()
         code = app(["grep", *words])
-        told = capsys.readouterr()
-        return Process([*words], code or 0, told.out, told.err)
+        shown = capsys.readouterr()
+        return Process([*words], code or 0, shown.out, shown.err)
 
     return run
 

@@ -114,8 +114,8 @@ def test_help_is_instant(tmp_path: Path) -> None:
     [
         ([["--help"]], SDKS | {"pydantic", "cyclopts", "rich", "explorer.run.run", "httpx2"}),
         pytest.param([["rnus"]], SDKS | {"explorer.run.run", "httpx2"}, marks=pytest.mark.slow),
-        ([["runs"], ["config", "show"], ["runs", "gc", "--dry-run"]], SDKS | {"explorer.observe.telemetry"}),
-        pytest.param([["tools"], ["agents"]], SDKS | {"explorer.observe.telemetry"}, marks=pytest.mark.slow),
+        ([["runs"], ["config", "show"], ["runs", "gc", "--dry-run"]], SDKS | {"explorer.observe.tracing"}),
+        pytest.param([["tools"], ["agents"]], SDKS | {"explorer.observe.tracing"}, marks=pytest.mark.slow),
     ],
 )
 def test_what_is_not_needed_is_not_imported(tmp_path: Path, commands: list[list[str]], strangers: set[str]) -> None:

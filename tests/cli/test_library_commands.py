@@ -9,7 +9,7 @@ import pytest
 from cyclopts import App
 
 from cli.stage import Process
-from explorer.cli.commands.library_commands import list_reports, show_report
+from explorer.cli.commands.library import list_reports, show_report
 from explorer.reports.library import NewReport
 from explorer.schema.errors import NotFoundError
 from reports.library.stage import FIRST, NOON, SECOND, begun, library, said
@@ -36,8 +36,8 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     def run(*words: str) -> Process:
         capsys.readouterr()
         code = app([*words])
-        told = capsys.readouterr()
-        return Process([*words], code or 0, told.out, told.err)
+        shown = capsys.readouterr()
+        return Process([*words], code or 0, shown.out, shown.err)
 
     return run
 

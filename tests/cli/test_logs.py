@@ -10,7 +10,7 @@ from loguru import logger
 
 from command import explorer, explorer_here
 from explorer.sources.search.chain import SearchChain
-from explorer.sources.search.search import SearchFailedError, WebAnswer, WebQuery
+from explorer.sources.search.port import SearchFailedError, WebAnswer, WebQuery
 from sources.loopback import Answer, open_plain_web, serving
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -111,9 +111,9 @@ async def test_what_went_worse_is_a_warning() -> None:
             del query
             return WebAnswer("answering", ())
 
-    told: list[str] = []
+    shown: list[str] = []
     logger.enable("explorer")
-    sink = logger.add(lambda message: told.append(str(message).strip()), format="{level} {message}", level="INFO")
+    sink = logger.add(lambda message: shown.append(str(message).strip()), format="{level} {message}", level="INFO")
     try:
         with serving({"/secret-path": Answer(b"no", 403)}) as site:
             async with open_plain_web() as web:
@@ -122,7 +122,7 @@ async def test_what_went_worse_is_a_warning() -> None:
     finally:
         logger.remove(sink)
         logger.disable("explorer")
-    assert told == [
+    assert shown == [
         "WARNING source fetched: 127.0.0.1 status 403, 2 bytes",
         "WARNING web search failed: failing is over its limit",
         "INFO web search: answering gave 0 results",

@@ -11,7 +11,7 @@ import pytest
 
 from cli.stage import SCRIPT, Explorer, clean_environment
 from explorer.cli.piped_input import NOTHING, piped_files
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
 from team_script import cited_references, only_run
 
 ROPES = "Stock of the boathouse.\n\nThe ropes cost 12 euros each. The lanterns weigh 90 g.\n"
@@ -84,17 +84,17 @@ def test_a_question_on_stdin_is_no_file(here: Explorer) -> None:
 
 def test_a_pipe_that_stays_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is taken and that is said; what comes in time is taken, and a pipe that was closed holds nothing."""
-    said: list[str] = []
+    output: list[str] = []
     read_end, write_end = os.pipe()
     with open(read_end, encoding="utf-8") as stdin:  # noqa: PTH123 - a descriptor
         monkeypatch.setattr(sys, "stdin", stdin)
         with open(write_end, "wb", buffering=0) as writing:  # noqa: PTH123 - a descriptor
-            assert piped_files(said.append, wait_s=0.01) == {}
-            assert said == [NOTHING]
+            assert piped_files(output.append, wait_s=0.01) == {}
+            assert output == [NOTHING]
             writing.write(ROPES.encode())
-        assert piped_files(said.append, wait_s=30) == {"stdin.txt": ROPES.encode()}
-        assert piped_files(said.append, wait_s=30) == {}
-    assert said == [NOTHING]
+        assert piped_files(output.append, wait_s=30) == {"stdin.txt": ROPES.encode()}
+        assert piped_files(output.append, wait_s=30) == {}
+    assert output == [NOTHING]
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from cli.stage import SCRIPT, Explorer, Hold, end_of
 from command import done_here
 from explorer.cli.app import run_tokens
 from explorer.cli.question import QUESTION_CHARS
-from explorer.cli.screens.output import Outcome
+from explorer.cli.screens.output import CommandResult
 from explorer.run.run import MAX_QUESTION_CHARS
 
 
@@ -51,9 +51,9 @@ def test_a_demo_run_can_be_made_listed_shown_told_and_continued(
     assert here("report").stdout == done.stdout
 
     again = here("-c", "What did people argue about most?", "--model", "offline", "--output-format", "json")
-    told = json.loads(again.stdout)
-    assert told["run_id"] == run_id
-    assert told["agents"] >= listed["agents"]
+    shown_text = json.loads(again.stdout)
+    assert shown_text["run_id"] == run_id
+    assert shown_text["agents"] >= listed["agents"]
     assert len(json.loads(here("runs", "--output-format", "json").stdout)) == 1
 
 
@@ -64,7 +64,7 @@ def test_stream_json_is_every_record_and_then_the_result(here: Explorer) -> None
     assert lines[0]["type"] == "run_started"
     assert lines[-2]["type"] == "run_finished"
     assert [line["seq"] for line in lines[:-1]] == list(range(1, len(lines)))
-    assert set(lines[-1]) == {"type", *vars(Outcome("x", 0))}
+    assert set(lines[-1]) == {"type", *vars(CommandResult("x", 0))}
     assert (lines[-1]["type"], lines[-1]["status"], lines[-1]["exit_code"]) == ("result", "complete", done.returncode)
 
 
@@ -72,10 +72,10 @@ def test_json_is_one_object_and_quiet_is_silent(here: Explorer, kept_run: Path) 
     """Nothing on stderr, one line on stdout."""
     done = here("resume", kept_run.name, "And who disagreed?", "--output-format", "json", "-q")
     assert done.stderr == ""
-    told = json.loads(done.stdout)
-    assert Path(told["report"]).name == "report.md"
-    assert told["report_text"].startswith("---\n")
-    assert told["tokens"]["total"] >= 0
+    shown_text = json.loads(done.stdout)
+    assert Path(shown_text["report"]).name == "report.md"
+    assert shown_text["report_text"].startswith("---\n")
+    assert shown_text["tokens"]["total"] >= 0
 
 
 def demo_by_process(inner: int, folder: Path, environment: dict[str, str]) -> int:
@@ -142,10 +142,10 @@ def read_to_end(terminal: int) -> str:
 def test_verbose_turns_the_log_on_and_a_limit_ends_early_with_a_report(explorer: Explorer) -> None:
     """A run of few steps is partial: exit code 3, and a report all the same."""
     done = explorer("demo", "--max-steps", "3", "--output-format", "json", "-vv")
-    told = json.loads(done.stdout)
-    assert (told["status"], told["exit_code"], done.returncode) == ("partial", 3, 3)
-    assert told["reason"]
-    assert Path(told["report"]).name == "report.md"
+    shown_text = json.loads(done.stdout)
+    assert (shown_text["status"], shown_text["exit_code"], done.returncode) == ("partial", 3, 3)
+    assert shown_text["reason"]
+    assert Path(shown_text["report"]).name == "report.md"
 
 
 @pytest.mark.parametrize("arguments", [(), ("",), ("  ",), ("--", ""), ("-",)])
@@ -202,10 +202,10 @@ def test_errors_are_one_line_and_a_way_out(here: Explorer, arguments: tuple[str,
     assert words in done.stderr
     if "xml" in arguments:
         return
-    told = json.loads(here(*arguments, "--output-format", "json").stdout or "{}")
-    if told:
-        assert (told["exit_code"], told["status"]) == (code, "error")
-        assert told["error"]["message"]
+    shown_text = json.loads(here(*arguments, "--output-format", "json").stdout or "{}")
+    if shown_text:
+        assert (shown_text["exit_code"], shown_text["status"]) == (code, "error")
+        assert shown_text["error"]["message"]
 
 
 @pytest.mark.slow
@@ -267,10 +267,10 @@ def test_a_run_that_is_stopped_says_how_to_go_on(
             assert any("stopping" in line for line in held_run.stderr)
     if code == 3:
         hold.let_go.set()
-    ended, told, error = end_of(held_run)
+    ended, shown_text, error = end_of(held_run)
     assert ended == code
-    assert ("reason: interrupted by the user" in told) == (code == 3)
-    assert (told == "") == (code != 3)
+    assert ("reason: interrupted by the user" in shown_text) == (code == 3)
+    assert (shown_text == "") == (code != 3)
     match = re.search(r"explorer resume (\S+)", error)
     assert match is not None, error
     folder = tmp_path / "workspace" / match[1]

@@ -21,24 +21,24 @@ def on_terminal(markdown: str, folder: Path) -> str:
             return 0
 
         done_here(show, folder, {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "100"})
-    said = io.BytesIO()
+    output = io.BytesIO()
     try:
         while piece := os.read(ours, 4096):
-            said.write(piece)
+            output.write(piece)
     except OSError:  # how a terminal says that its last writer is gone
         pass
     os.close(ours)
-    return said.getvalue().decode().replace("\r\n", "\n")
+    return output.getvalue().decode().replace("\r\n", "\n")
 
 
 def test_an_image_is_told_in_words(tmp_path: Path) -> None:
     """A terminal shows no image: it says what it shows and where it is, wherever it stands, and keeps the text."""
-    said = on_terminal(
+    output = on_terminal(
         "---\nstatus: complete\n---\n\n# Day\n\n![Points per hour](analysis/points.png)\n\n"
         "Beside it ![](a%20b.svg) stands.\n\n| What | Chart |\n|---|---|\n| x | ![T](t.png) |\n",
         tmp_path,
     )
-    assert "[image: Points per hour, analysis/points.png]" in said
-    assert "Beside it [image: a b.svg] stands." in said
-    assert "[image: T, t.png]" in said
-    assert "status" not in said
+    assert "[image: Points per hour, analysis/points.png]" in output
+    assert "Beside it [image: a b.svg] stands." in output
+    assert "[image: T, t.png]" in output
+    assert "status" not in output

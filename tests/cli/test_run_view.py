@@ -7,16 +7,16 @@ from datetime import timedelta
 import pytest
 from rich.console import Console
 
-from explorer.cli.screens.figures import counted, duration, money, tokens
+from explorer.cli.screens.activity import outcome
 from explorer.cli.screens.live import drawing
-from explorer.cli.screens.plain import one_line, plain
+from explorer.cli.screens.number_format import counted, duration, money, tokens
 from explorer.cli.screens.run_view import RunView
+from explorer.cli.screens.sanitize import one_line, plain
 from explorer.cli.screens.screen import Lines, line_of
-from explorer.cli.screens.wording import outcome
-from explorer.schema.events import Record, ToolFinished
+from explorer.schema.events import JournalRecord, ToolFinished
 
 
-def seen(records: list[Record]) -> RunView:
+def seen(records: list[JournalRecord]) -> RunView:
     """The state after records."""
     view = RunView()
     for record in records:
@@ -24,7 +24,7 @@ def seen(records: list[Record]) -> RunView:
     return view
 
 
-def drawn(records: list[Record], width: int, *, height: int = 30, encoding: str = "utf-8") -> str:
+def drawn(records: list[JournalRecord], width: int, *, height: int = 30, encoding: str = "utf-8") -> str:
     """The live view as text."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, errors="replace")
@@ -34,7 +34,7 @@ def drawn(records: list[Record], width: int, *, height: int = 30, encoding: str 
     return raw.getvalue().decode(encoding)
 
 
-def test_figures_are_sums_over_all_agents(small_run: list[Record]) -> None:
+def test_figures_are_sums_over_all_agents(small_run: list[JournalRecord]) -> None:
     """Steps, tokens and agents add up; one unknown price makes the cost unknown."""
     view = seen(small_run)
     assert (view.steps, view.usage.total_tokens, len(view.agents)) == (3, 3000, 3)
@@ -42,7 +42,7 @@ def test_figures_are_sums_over_all_agents(small_run: list[Record]) -> None:
     assert view.agents["searcher-1"].cost_usd == pytest.approx(0.01)
 
 
-def test_each_agent_tells_what_it_does(small_run: list[Record]) -> None:
+def test_each_agent_tells_what_it_does(small_run: list[JournalRecord]) -> None:
     """The orchestrator waits, one helper reads a page, the other has ended early."""
     agents = seen(small_run).agents
     assert agents["orchestrator"].doing == "waiting for 2 helpers"
@@ -50,25 +50,25 @@ def test_each_agent_tells_what_it_does(small_run: list[Record]) -> None:
     assert (agents["searcher-2"].status, agents["searcher-2"].reason) == ("partial", "step limit")
 
 
-def test_records_seen_twice_count_once(small_run: list[Record]) -> None:
+def test_records_seen_twice_count_once(small_run: list[JournalRecord]) -> None:
     """A resumed run may tell its past again."""
     assert seen([*small_run, *small_run]) == seen(small_run)
 
 
-def test_the_end_of_the_run_is_known(finished_run: list[Record]) -> None:
+def test_the_end_of_the_run_is_known(finished_run: list[JournalRecord]) -> None:
     """Its status is that of the last record."""
     assert seen(finished_run).status == "complete"
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 200])
-def test_no_line_is_wider_than_the_terminal(small_run: list[Record], width: int) -> None:
+def test_no_line_is_wider_than_the_terminal(small_run: list[JournalRecord], width: int) -> None:
     """Every line is cut, none wraps."""
     lines = drawn(small_run, width).splitlines()
     assert max(len(line) for line in lines) <= width
     assert len(lines) == 8
 
 
-def test_outside_text_cannot_steer_the_terminal(small_run: list[Record]) -> None:
+def test_outside_text_cannot_steer_the_terminal(small_run: list[JournalRecord]) -> None:
     """Titles and addresses lose control sequences, and are never read as markup."""
     text = drawn(small_run, 100)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
@@ -76,7 +76,7 @@ def test_outside_text_cannot_steer_the_terminal(small_run: list[Record]) -> None
     assert "owned" not in text
 
 
-def test_a_crowd_of_agents_fits_the_screen(small_run: list[Record]) -> None:
+def test_a_crowd_of_agents_fits_the_screen(small_run: list[JournalRecord]) -> None:
     """Those at work are shown; the rest is counted."""
     crowd = list(small_run)
     start = next(record for record in small_run if record.seq == 6)
@@ -89,12 +89,12 @@ def test_a_crowd_of_agents_fits_the_screen(small_run: list[Record]) -> None:
     assert "more" in text
 
 
-def test_a_terminal_without_unicode_gets_ascii(small_run: list[Record]) -> None:
+def test_a_terminal_without_unicode_gets_ascii(small_run: list[JournalRecord]) -> None:
     """The tree is drawn with characters it has."""
     assert "* searcher-1" in drawn(small_run, 80, encoding="ascii").replace("|-", "").replace("`-", "")
 
 
-def test_lines_tell_calls_with_their_outcome(small_run: list[Record]) -> None:
+def test_lines_tell_calls_with_their_outcome(small_run: list[JournalRecord]) -> None:
     """One line per event that matters: time, agent, call, what it brought; nothing hostile in it."""
     written: list[str] = []
     screen, view = Lines(written.append), RunView()
@@ -107,7 +107,7 @@ def test_lines_tell_calls_with_their_outcome(small_run: list[Record]) -> None:
     assert "\x1b" not in "".join(written)
 
 
-def test_events_without_news_have_no_line(small_run: list[Record]) -> None:
+def test_events_without_news_have_no_line(small_run: list[JournalRecord]) -> None:
     """A source or a started tool is not worth a line."""
     view = RunView()
     silent = [r for r in small_run if r.event.type in {"source_recorded", "tool_started", "turn", "role_loaded"}]

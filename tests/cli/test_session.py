@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from explorer.cli.screens.closing import Closing
-from explorer.cli.screens.output import Outcome, emit, exit_code
+from explorer.cli.screens.output import CommandResult, emit, exit_code
+from explorer.cli.screens.run_summary import SummaryPrinter
 from explorer.cli.screens.screen import Quiet
-from explorer.cli.session import Ending, Session
+from explorer.cli.session import Session, SessionEnd
 from explorer.cli.settings.options import OutputFormat, RunOptions
-from explorer.run.run import Extras, RunResult
+from explorer.run.run import RunHooks, RunResult
 from explorer.schema.errors import ModelError, ModelFault, RunLockedError, StorageError
-from explorer.schema.events import Record, Status
+from explorer.schema.events import JournalRecord, Status
 from explorer.schema.messages import Usage
 
 RUN = "20260810-120000-x-1234"
@@ -57,14 +57,14 @@ class Noting(Quiet):
         self.heard.set()
 
 
-async def test_records_reach_the_view_and_the_tap(small_run: list[Record]) -> None:
+async def test_records_reach_the_view_and_the_tap(small_run: list[JournalRecord]) -> None:
     """The view is the state at the end; a tap sees each record once, in order."""
-    taken: list[Record] = []
+    taken: list[JournalRecord] = []
 
-    async def work(extras: Extras) -> RunResult:
-        assert extras.observe is not None
+    async def work(hooks: RunHooks) -> RunResult:
+        assert hooks.observe is not None
         for record in small_run:
-            extras.observe(record)
+            hooks.observe(record)
         return result()
 
     ending = await Session(Quiet(), taken.append).drive(work)
@@ -75,7 +75,7 @@ async def test_records_reach_the_view_and_the_tap(small_run: list[Record]) -> No
 async def test_an_error_of_the_run_is_an_ending() -> None:
     """It comes out as it was raised, not wrapped in a group."""
 
-    async def work(_: Extras) -> RunResult:
+    async def work(_: RunHooks) -> RunResult:
         raise ModelError(ModelFault.TRANSPORT, "no route")
 
     ending = await Session(Quiet()).drive(work)
@@ -87,7 +87,7 @@ async def test_the_first_interrupt_winds_down_and_the_second_stops() -> None:
     """The run is asked to write up; when it is asked again it is cancelled, and the exit code is 130."""
     screen = Noting()
 
-    async def work(_: Extras) -> RunResult:
+    async def work(_: RunHooks) -> RunResult:
         os.kill(os.getpid(), signal.SIGINT)
         await screen.heard.wait()
         os.kill(os.getpid(), signal.SIGINT)
@@ -96,15 +96,15 @@ async def test_the_first_interrupt_winds_down_and_the_second_stops() -> None:
 
     ending = await Session(screen).drive(work)
     assert ending.interrupted == 130
-    (said,) = screen.said
-    assert said.startswith("stopping: helpers are cut off, the report comes within 30 s; press Ctrl-C again")
+    (stated,) = screen.said
+    assert stated.startswith("stopping: helpers are cut off, the report comes within 30 s; press Ctrl-C again")
 
 
 async def test_a_run_that_winds_down_after_an_interrupt_ends_by_itself() -> None:
     """One Ctrl-C leaves a report."""
     screen = Noting()
 
-    async def work(_: Extras) -> RunResult:
+    async def work(_: RunHooks) -> RunResult:
         os.kill(os.getpid(), signal.SIGINT)
         await screen.heard.wait()
         return result(Status.PARTIAL, "interrupted by the user")
@@ -124,7 +124,7 @@ async def test_a_termination_stops_at_once(number: signal.Signals, code: int, re
     hanging: list[int] = []
     session.last_resort = hanging.append
 
-    async def work(_: Extras) -> RunResult:
+    async def work(_: RunHooks) -> RunResult:
         os.kill(os.getpid(), number)
         await asyncio.Event().wait()
         return result()
@@ -149,16 +149,16 @@ def test_a_status_has_its_exit_code(status: str, reason: str, code: int) -> None
     assert exit_code(status, reason) == code
 
 
-def endings() -> list[tuple[Ending, str, int]]:
+def endings() -> list[tuple[SessionEnd, str, int]]:
     """Every way a run can end, with its status and exit code."""
     view = Session(Quiet()).view
     view.run_id = RUN
     return [
-        (Ending(view, result=result()), "complete", 0),
-        (Ending(view, result=result(Status.PARTIAL, "money limit")), "partial", 3),
-        (Ending(view, result=result(Status.FAILED, "no report")), "failed", 1),
-        (Ending(view, error=ModelError(ModelFault.TRANSPORT, "no route", hint="wait")), "error", 6),
-        (Ending(view, interrupted=130), "interrupted", 130),
+        (SessionEnd(view, result=result()), "complete", 0),
+        (SessionEnd(view, result=result(Status.PARTIAL, "money limit")), "partial", 3),
+        (SessionEnd(view, result=result(Status.FAILED, "no report")), "failed", 1),
+        (SessionEnd(view, error=ModelError(ModelFault.TRANSPORT, "no route", hint="wait")), "error", 6),
+        (SessionEnd(view, interrupted=130), "interrupted", 130),
     ]
 
 
@@ -169,35 +169,39 @@ def test_every_ending_has_the_same_json_shape(
 ) -> None:
     """The same fields whatever happened; the exit code is told and returned."""
     ending, status, code = endings()[case]
-    returned = Closing(RunOptions(output_format=output_format), Path("workspace")).tell(ending)
-    told = json.loads(capsys.readouterr().out)
-    assert (told["status"], told["exit_code"], returned) == (status, code, code)
-    assert told["run_id"] == RUN
-    expected = {field.name for field in fields(Outcome)} | ({"type"} if output_format == "stream-json" else set[str]())
-    assert set(told) == expected
-    assert set(told["tokens"]) == set(asdict(Outcome("x", 0))["tokens"])
+    returned = SummaryPrinter(RunOptions(output_format=output_format), Path("workspace")).print_end(ending)
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["status"], shown["exit_code"], returned) == (status, code, code)
+    assert shown["run_id"] == RUN
+    expected = {field.name for field in fields(CommandResult)} | (
+        {"type"} if output_format == "stream-json" else set[str]()
+    )
+    assert set(shown) == expected
+    assert set(shown["tokens"]) == set(asdict(CommandResult("x", 0))["tokens"])
 
 
 def test_a_run_that_broke_off_tells_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     """Error, hint, and the resume command with the workspace that was given."""
     ending = endings()[3][0]
-    Closing(RunOptions(workspace="my runs"), Path("my runs")).tell(ending)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "explorer: no route\n  → wait\n" in told.err
-    assert f"explorer resume {RUN} --workspace 'my runs'" in told.err
+    SummaryPrinter(RunOptions(workspace="my runs"), Path("my runs")).print_end(ending)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "explorer: no route\n  → wait\n" in shown.err
+    assert f"explorer resume {RUN} --workspace 'my runs'" in shown.err
 
 
 def test_a_run_that_is_busy_or_complete_is_not_said_to_be_resumable(capsys: pytest.CaptureFixture[str]) -> None:
     """The same command would be refused again; the error's own hint stands alone."""
     view = endings()[3][0].view
-    Closing(RunOptions(), Path("workspace")).tell(Ending(view, error=RunLockedError("busy", hint="wait")))
+    SummaryPrinter(RunOptions(), Path("workspace")).print_end(
+        SessionEnd(view, error=RunLockedError("busy", hint="wait"))
+    )
     assert capsys.readouterr().err == "explorer: busy\n  → wait\n"
 
 
 def test_a_stopped_run_tells_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is lost, and the command says so."""
-    Closing(RunOptions(), Path("workspace")).tell(endings()[4][0])
+    SummaryPrinter(RunOptions(), Path("workspace")).print_end(endings()[4][0])
     assert f"go on: explorer resume {RUN}" in capsys.readouterr().err
 
 
@@ -206,10 +210,10 @@ def test_the_account_stands_on_stderr_and_the_report_on_stdout(
 ) -> None:
     """A pipe gets the markdown as it is; people get figures and the way on; `-o` gets a copy."""
     copy = tmp_path / "copy.md"
-    Closing(RunOptions(output=str(copy)), Path("workspace")).tell(endings()[0][0])
-    told = capsys.readouterr()
-    assert told.out == "---\nstatus: x\n---\n# Report\n"
-    assert copy.read_text() == told.out
+    SummaryPrinter(RunOptions(output=str(copy)), Path("workspace")).print_end(endings()[0][0])
+    shown = capsys.readouterr()
+    assert shown.out == "---\nstatus: x\n---\n# Report\n"
+    assert copy.read_text() == shown.out
     assert [path.name for path in tmp_path.iterdir()] == ["copy.md"]
     for words in (
         "complete: workspace",
@@ -218,12 +222,12 @@ def test_the_account_stands_on_stderr_and_the_report_on_stdout(
         "4 sources, 5 cited sentences (4 supported, 1 unchecked), 2 uncited",
         f"explorer resume {RUN} ",
     ):
-        assert words in told.err
+        assert words in shown.err
 
 
 def test_quiet_says_nothing_of_success(capsys: pytest.CaptureFixture[str]) -> None:
     """Only the result is left."""
-    Closing(RunOptions(quiet=True), Path("workspace")).tell(endings()[0][0])
+    SummaryPrinter(RunOptions(quiet=True), Path("workspace")).print_end(endings()[0][0])
     assert capsys.readouterr().err == ""
 
 
@@ -231,12 +235,12 @@ def test_a_copy_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     """It is told, not dropped."""
     target = tmp_path / "gone" / "copy.md"
     with pytest.raises(StorageError, match="could not be copied"):
-        Closing(RunOptions(output=str(target)), Path("workspace")).tell(endings()[0][0])
+        SummaryPrinter(RunOptions(output=str(target)), Path("workspace")).print_end(endings()[0][0])
 
 
 def test_text_with_lone_surrogates_can_be_told(capsys: pytest.CaptureFixture[str]) -> None:
     """JSON stays JSON."""
-    ending = Ending(Session(Quiet()).view, error=StorageError("\ud800"))
-    Closing(RunOptions(output_format="json"), Path("workspace")).tell(ending)
+    ending = SessionEnd(Session(Quiet()).view, error=StorageError("\ud800"))
+    SummaryPrinter(RunOptions(output_format="json"), Path("workspace")).print_end(ending)
     assert json.loads(capsys.readouterr().out)["error"]["type"] == "StorageError"
     emit("")

@@ -17,11 +17,11 @@ from explorer.cli.screens.live import LiveView
 from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.screen import Lines
 from explorer.cli.screens.session_lines import models_words, session_lines
-from explorer.journal.fold import Fold
-from explorer.journal.records import encode_all
-from explorer.journal.runs import read_records
+from explorer.journal.codec import encode_all
+from explorer.journal.listing import read_records
+from explorer.journal.run_state import RunState
 from explorer.run.run import as_started
-from explorer.schema.events import LimitInUse, ModelInUse, Record, RunStarted, SessionConfigured
+from explorer.schema.events import JournalRecord, LimitInUse, ModelInUse, RunStarted, SessionConfigured
 from explorer.schema.settings import Limits, Settings
 from model_servers import AnthropicServer, Asked, OpenAIServer, Reply
 from team_script import NOTES, only_run, team
@@ -60,12 +60,12 @@ def test_the_first_lines_name_models_search_shell_and_limits(here: Explorer, tmp
     (recorded,) = sessions_of(only_run(tmp_path / "workspace"))
     assert recorded.limits["max_cost_usd"] == LimitInUse(value=5.0, origin="default")
     assert recorded.limits["max_steps"] == LimitInUse(value=90, origin="environment EXPLORER_MAX_STEPS")
-    told = json.loads(done.stdout)["session"]
-    assert told == recorded.model_dump(mode="json", exclude={"type", "agent"})
-    assert told["shell_why"] == "there is no shell, because --no-shell was given"
+    message = json.loads(done.stdout)["session"]
+    assert message == recorded.model_dump(mode="json", exclude={"type", "agent"})
+    assert message["shell_why"] == "there is no shell, because --no-shell was given"
     page = here("show", "latest").stdout
     assert "Latest session\n  orchestrator" in page
-    assert json.loads(here("show", "latest", "--output-format", "json").stdout)["session"] == told
+    assert json.loads(here("show", "latest", "--output-format", "json").stdout)["session"] == message
 
 
 def test_a_limit_too_small_for_a_report_is_named_first(here: Explorer) -> None:
@@ -73,9 +73,9 @@ def test_a_limit_too_small_for_a_report_is_named_first(here: Explorer) -> None:
     with OpenAIServer(lambda _asked: Reply(calls=[("finish_exploration", {"summary": "."})])) as server:
         words = ("--model", "openai:model-a", "--max-cost", "0.1", "--max-steps", "2", "--no-shell", "q q")
         done = here(*words, OPENAI_BASE_URL=server.url, EXPLORER_PRICE="1/5")
-        said = " ".join(done.stderr.split())
-        assert "max $0.1000 holds back $0.0500 for the report, which can take $0.1375 with these models:" in said
-        assert "--max-cost 0.28 is enough for a whole one" in said
+        output = " ".join(done.stderr.split())
+        assert "max $0.1000 holds back $0.0500 for the report, which can take $0.1375 with these models:" in output
+        assert "--max-cost 0.28 is enough for a whole one" in output
         assert "enough for" not in here(*words, OPENAI_BASE_URL=server.url, EXPLORER_PRICE="0.1/0.5").stderr
 
 
@@ -89,8 +89,8 @@ def test_the_service_that_learns_every_pages_address_is_named(here: Explorer) ->
     ):
         done = here(*words, **variables)
         outcome = json.loads(done.stdout)
-        told, shown = outcome["session"], here("show", outcome["run_id"]).stdout
-        assert (told.get("reader", ""), told.get("reader_why", "")) == (host, why)
+        message, shown = outcome["session"], here("show", outcome["run_id"]).stdout
+        assert (message.get("reader", ""), message.get("reader_why", "")) == (host, why)
         assert (f"pages read through {host}," in " ".join(done.stderr.split())) == bool(host)
         assert bool(re.search(rf"^  reader +{host} +{why}$", shown, re.MULTILINE)) == bool(host)
         assert "me:pw" not in done.stderr + done.stdout
@@ -108,13 +108,13 @@ def silent_log() -> Iterator[None]:
 def test_without_any_model_the_lines_say_what_was_looked_for(typed: Explorer) -> None:
     """Each name and port, and that what answers now is no language model; also in the log."""
     done = typed("--max-steps", "2", "-v", TODAY, **NO_SOURCES)
-    said = " ".join(done.stderr.split())
-    assert "model offline for all roles: no ANTHROPIC_API_KEY, OPENAI_API_KEY, " in said
-    assert "OPENAI_BASE_URL is set, and no local server answers at port 11434, 1234, 8080" in said
-    assert "offline mode is not a language model" in said
-    assert "no cost limit, 2 steps (--max-steps)" in said
-    assert "model of orchestrator: offline (no ANTHROPIC_API_KEY" in said
-    assert "limits: max_steps 2 (flag --max-steps)" in said
+    output = " ".join(done.stderr.split())
+    assert "model offline for all roles: no ANTHROPIC_API_KEY, OPENAI_API_KEY, " in output
+    assert "OPENAI_BASE_URL is set, and no local server answers at port 11434, 1234, 8080" in output
+    assert "offline mode is not a language model" in output
+    assert "no cost limit, 2 steps (--max-steps)" in output
+    assert "model of orchestrator: offline (no ANTHROPIC_API_KEY" in output
+    assert "limits: max_steps 2 (flag --max-steps)" in output
 
 
 def test_an_effort_stands_beside_its_model() -> None:
@@ -151,16 +151,16 @@ def test_a_run_that_began_offline_goes_on_with_a_model(here: Explorer, tmp_path:
         variables = {"OPENAI_BASE_URL": server.url, **NO_SOURCES}
         done = here("resume", "latest", "--max-steps", "6", "Look again.", **variables)
         assert server.requests, done.stderr
-    said = " ".join(done.stderr.split())
-    assert said.startswith("model openai:model-a for all roles: the first model of OPENAI_BASE_URL")
-    assert "this run began offline, without a language model; it continues with the model above" in said
+    output = " ".join(done.stderr.split())
+    assert output.startswith("model openai:model-a for all roles: the first model of OPENAI_BASE_URL")
+    assert "this run began offline, without a language model; it continues with the model above" in output
     before, now = sessions_of(only_run(tmp_path / "workspace"))
     assert before.models["orchestrator"].model == "offline"
     assert now.models["orchestrator"] == ModelInUse(
         model="openai:model-a", why="the first model of OPENAI_BASE_URL", before="offline"
     )
-    fold = Fold.of(record.event for record in read_records(only_run(tmp_path / "workspace")))
-    assert fold.answered_by == {"offline", "openai:model-a"}
+    run_state = RunState.of(record.event for record in read_records(only_run(tmp_path / "workspace")))
+    assert run_state.answered_by == {"offline", "openai:model-a"}
 
 
 def test_a_run_that_was_asked_to_be_offline_stays_so(here: Explorer, tmp_path: Path) -> None:
@@ -171,8 +171,8 @@ def test_a_run_that_was_asked_to_be_offline_stays_so(here: Explorer, tmp_path: P
         done = here(*words, ANTHROPIC_BASE_URL=server.url, ANTHROPIC_API_KEY="k")
     assert done.returncode == 3, done.stderr
     assert "model offline for all roles: as the run was started" in done.stderr
-    fold = Fold.of(record.event for record in read_records(only_run(tmp_path / "workspace")))
-    named = as_started(Settings(model="anthropic:claude-opus-5-5"), fold)
+    run_state = RunState.of(record.event for record in read_records(only_run(tmp_path / "workspace")))
+    named = as_started(Settings(model="anthropic:claude-opus-5-5"), run_state)
     assert (named.model, named.role_models) == ("anthropic:claude-opus-5-5", {})
 
 
@@ -185,7 +185,7 @@ def test_a_run_keeps_the_models_of_its_latest_session() -> None:
     session = SessionConfigured(
         models={"searcher": model}, search=(), search_why="", shell="", shell_why="", limits=limits
     )
-    resumed = as_started(Settings(), Fold.of([started, *events, session]))
+    resumed = as_started(Settings(), RunState.of([started, *events, session]))
     assert resumed.role_models == {"orchestrator": "scripted:m", "searcher": "openai:another"}
 
 
@@ -205,7 +205,7 @@ def test_the_cost_limit_that_nobody_set_ends_a_run_and_names_the_way_on(here: Ex
         assert f"explorer resume {folder.name} --max-cost 10.00" in done.stderr
         assert "cost limit" in done.stderr
         assert "--max-cost 10.00" in (folder / "report.md").read_text()
-        paid = Fold.of(record.event for record in read_records(folder)).known_cost_usd
+        paid = RunState.of(record.event for record in read_records(folder)).known_cost_usd
         assert 2 < paid <= 5
         asked = len(server.requests)
         here("resume", folder.name, ANTHROPIC_BASE_URL=server.url)
@@ -217,17 +217,17 @@ def test_the_cost_limit_that_nobody_set_ends_a_run_and_names_the_way_on(here: Ex
         LimitInUse(value=5.0, origin="default"),
         LimitInUse(value=10.0, origin="flag --max-cost"),
     ]
-    assert 5 < Fold.of(record.event for record in read_records(folder)).known_cost_usd <= 10
+    assert 5 < RunState.of(record.event for record in read_records(folder)).known_cost_usd <= 10
 
 
 def test_a_run_of_an_older_version_keeps_its_limits() -> None:
     """Its record says that money had no limit, and none is made up later; a new run's record leaves it open."""
     old = RunStarted(run_id="r", question="q", engine="0", settings={"limits": {"max_cost_usd": None, "max_tokens": 9}})
-    kept = as_started(Settings(), Fold.of([old])).limits
+    kept = as_started(Settings(), RunState.of([old])).limits
     assert {"max_cost_usd", "max_tokens"} <= kept.model_fields_set
     assert (kept.max_cost_usd, kept.max_tokens) == (None, 9)
     new = RunStarted(run_id="r", question="q", engine="0", settings=Settings(limits=Limits(max_steps=3)).public())
-    left_open = as_started(Settings(), Fold.of([new])).limits
+    left_open = as_started(Settings(), RunState.of([new])).limits
     assert left_open.model_fields_set.isdisjoint({"max_cost_usd", "max_tokens"})
     assert left_open.max_steps == 3
 
@@ -238,10 +238,10 @@ def session() -> SessionConfigured:
     return next(event for event in one_of_each() if isinstance(event, SessionConfigured))
 
 
-def numbered(*events: RunStarted | SessionConfigured) -> list[Record]:
+def numbered(*events: RunStarted | SessionConfigured) -> list[JournalRecord]:
     """Records of events at noon."""
     noon = datetime(2026, 8, 10, 12, 0, tzinfo=UTC)
-    return [Record(v=1, seq=seq, at=noon, event=event) for seq, event in enumerate(events, 1)]
+    return [JournalRecord(v=1, seq=seq, at=noon, event=event) for seq, event in enumerate(events, 1)]
 
 
 def test_lines_and_the_live_view_show_them_first(session: SessionConfigured) -> None:

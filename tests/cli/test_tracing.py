@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Process
-from explorer.cli.screens.choosing import tap_for
 from explorer.cli.screens.screen import Lines, Quiet
+from explorer.cli.screens.screen_choice import tap_for
 from explorer.cli.session import Session
 from explorer.cli.settings.options import RunOptions
 from explorer.cli.tracing import REFUSED, read_headers, traced, traces_url
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
 from explorer.schema.settings import Secrets, Services, Settings
 from otlp_reader import read_spans
 from sources.loopback import Answer, serving
@@ -56,10 +56,10 @@ def test_without_a_collector_a_session_stays_as_it_is() -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1:4317", "grpc://collector:4317", "http://", "http://[::1"])
 def test_an_address_for_another_protocol_is_told_and_refuses_nothing(address: str) -> None:
     """The variable may be there for other programs."""
-    told: list[str] = []
-    session = Session(Lines(told.append))
+    shown: list[str] = []
+    session = Session(Lines(shown.append))
     assert traced(session, Settings(services=Services(otlp_endpoint=address))) is session
-    assert told == [REFUSED]
+    assert shown == [REFUSED]
 
 
 def test_the_address_is_completed_as_the_specification_says() -> None:

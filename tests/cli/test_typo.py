@@ -92,5 +92,5 @@ def test_the_process_refuses_with_a_hint_and_exit_code_2(explorer: Explorer) -> 
 def test_the_refusal_has_the_one_json_shape(here: Explorer) -> None:
     """Programs read the same fields as for every other ending."""
     done = here("rnus", "--output-format", "json")
-    told = json.loads(done.stdout)
-    assert (told["status"], told["exit_code"], told["error"]["type"]) == ("error", 2, "ConfigError")
+    shown = json.loads(done.stdout)
+    assert (shown["status"], shown["exit_code"], shown["error"]["type"]) == ("error", 2, "ConfigError")

@@ -204,7 +204,7 @@ def test_a_slip_is_refused(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said", "hint"),
+    ("words", "output", "hint"),
     [
         (("confg", "show"), "`confg` looks like", "did you mean `explorer config`?"),
         (("grpe", "x"), "`grpe` looks like", "did you mean `explorer grep`?"),
@@ -215,12 +215,12 @@ def test_a_slip_is_refused(line: str) -> None:
         (("runs", "lst"), "", "see: explorer runs --help"),
     ],
 )
-def test_the_process_refuses_and_pays_nothing(typed: Explorer, words: tuple[str, ...], said: str, hint: str) -> None:
+def test_the_process_refuses_and_pays_nothing(typed: Explorer, words: tuple[str, ...], output: str, hint: str) -> None:
     """Exit code 2, with the closest command or with the word that there is none."""
     with AnthropicServer([]) as server:
         done = typed(*words, ANTHROPIC_BASE_URL=server.url)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert said in done.stderr
+    assert output in done.stderr
     assert hint in done.stderr
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from lives import Place, fingerprint, stage_of
 from scenarios import Scenario
 
-from explorer.journal.fold import Fold
+from explorer.journal.run_state import RunState
 from explorer.schema.events import (
     AgentFinished,
     AnyEvent,
     Compacted,
-    Record,
+    JournalRecord,
     RequestSent,
     SessionConfigured,
     ToolFinished,
@@ -48,7 +48,7 @@ class Undisturbed:
 class Before:
     """What there was before a life."""
 
-    records: tuple[Record, ...]
+    records: tuple[JournalRecord, ...]
     requests: int
 
     @classmethod
@@ -72,9 +72,9 @@ def after_life(place: Place, before: Before, exit_code: int, expected: str) -> I
     allowed = {COMPLETE, EXIT_CODES[expected]} if expected else {COMPLETE}
     if exit_code not in allowed:
         yield f"ending: the life ended with {exit_code}, not {sorted(allowed)}"
-    said = [line for line in place.notes("stderr") if line.strip()]
-    if said:
-        yield f"ending: the life said {said[-1]!r}"
+    output = [line for line in place.notes("stderr") if line.strip()]
+    if output:
+        yield f"ending: the life said {output[-1]!r}"
     records = place.records()
     if records[: len(before.records)] != before.records:
         yield "journal: what was there before the life has changed"
@@ -126,7 +126,7 @@ def of_complete(place: Place, scenario: Scenario, whole: Undisturbed) -> Iterato
     """Breaches of a run that may be cut off in its follow-up: what the journal calls complete has its report."""
     events = [record.event for record in place.records()]
     report = place.run / "report.md"
-    if Fold.of(events).finished is None:
+    if RunState.of(events).finished is None:
         return
     if not report.is_file() or report.read_text() != with_paid(whole.reports[stage_of(events, scenario)], events):
         yield "report: not that of the complete run"
@@ -136,8 +136,8 @@ def unrecorded(place: Place, before: Before) -> Counter[str]:
     """By agent: requests of the life since `before` that no record tells of, and that are made again."""
     asked = Counter(line.split()[0] for line in place.notes("requests")[before.requests :])
     fresh = [record.event for record in place.records()[len(before.records) :]]
-    told = Counter(event.agent for event in fresh if isinstance(event, TurnTaken | Compacted))
-    return asked - told
+    shown = Counter(event.agent for event in fresh if isinstance(event, TurnTaken | Compacted))
+    return asked - shown
 
 
 def at_the_end(place: Place, scenario: Scenario, whole: Undisturbed) -> Iterator[str]:
@@ -151,7 +151,7 @@ def at_the_end(place: Place, scenario: Scenario, whole: Undisturbed) -> Iterator
     if others:
         yield f"calls: not those of an undisturbed run: {sorted(others)}"
     ends = Counter(event.agent for event in events if isinstance(event, AgentFinished))
-    yield from (f"agents: {agent} has no end" for agent in Fold.of(events).agents if agent not in ends)
+    yield from (f"agents: {agent} has no end" for agent in RunState.of(events).agents if agent not in ends)
     yield from (f"effects: {call} posted {n} times" for call, n in Counter(place.notes("posted")).items() if n > 1)
     strange = Counter(place.notes("requests")).keys() - whole.requests.keys()
     if strange and scenario.is_word_for_word:

@@ -24,11 +24,11 @@ from explorer.cli.screens.screen import Quiet
 from explorer.cli.session import Session
 from explorer.journal import journal
 from explorer.journal.crash_points import crash_at
-from explorer.journal.fold import Fold
-from explorer.journal.runs import journal_path
+from explorer.journal.listing import journal_path
+from explorer.journal.run_state import RunState
 from explorer.llm.scripted import ScriptedClient
-from explorer.run.run import Extras, RunResult, resume, start
-from explorer.schema.events import AgentContinued, AnyEvent, Record, Status
+from explorer.run.run import RunHooks, RunResult, resume, start
+from explorer.schema.events import AgentContinued, AnyEvent, JournalRecord, Status
 from explorer.schema.messages import Request, Turn
 from explorer.schema.settings import Settings
 from explorer.schema.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
@@ -55,7 +55,7 @@ class Place:
         """The run's folder."""
         return self.home / "workspace" / RUN_ID
 
-    def records(self) -> tuple[Record, ...]:
+    def records(self) -> tuple[JournalRecord, ...]:
         """All of the journal, as another process would read it."""
         path = journal_path(self.run)
         return journal.read(path) if path.is_file() else ()
@@ -97,13 +97,13 @@ class Step:
 def next_step(place: Place, scenario: Scenario) -> Step | None:
     """As a user would go on; None when the run has answered everything."""
     events = [record.event for record in place.records()]
-    fold = Fold.of(events)
-    if fold.started is None:
+    run_state = RunState.of(events)
+    if run_state.started is None:
         # Nothing was acknowledged, so there is nothing to resume: the question is asked again.
         shutil.rmtree(place.run, ignore_errors=True)
         return Step(0, begins=True)
     stage = stage_of(events, scenario)
-    if fold.finished is None:
+    if run_state.finished is None:
         return Step(stage, begins=False)
     return Step(1, begins=False, message=scenario.message) if scenario.message and stage == 0 else None
 
@@ -158,7 +158,7 @@ async def _a_moment() -> None:
         await asyncio.sleep(0)
 
 
-def fingerprint(record: Record) -> str:
+def fingerprint(record: JournalRecord) -> str:
     """A record in one line, with its event's type at the end."""
     return f"{record.seq} {hashlib.sha256(record.model_dump_json().encode()).hexdigest()} {record.event.type}"
 
@@ -206,8 +206,8 @@ def in_child(place: Place, work: Callable[[], Awaitable[int]]) -> int:
 def _be_the_child(place: Place, work: Callable[[], Awaitable[int]]) -> None:
     code = 70
     try:
-        said = os.open(place.home / "stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        os.dup2(said, 2)
+        output = os.open(place.home / "stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(output, 2)
         signal.alarm(MAX_LIFE_S)
         code = asyncio.run(_awaited(work))
     except BaseException:  # noqa: BLE001 - whatever it is, it must not come out into the parent's code
@@ -227,12 +227,12 @@ async def _live(place: Place, scenario: Scenario, step: Step, crash: str, stand_
     session.catch_up(place.records())
     try:
         if stand_in:
-            extras = _extras(Extras(), place, scenario, watch)
-            asked = Asked(_settings(place, scenario), extras, step.begins, step.message or QUESTION)
+            hooks = _extras(RunHooks(), place, scenario, watch)
+            asked = Asked(_settings(place, scenario), hooks, step.begins, step.message or QUESTION)
             return EXIT_CODES[await live_with(JOURNALS[stand_in], asked)]
 
-        async def work(extras: Extras) -> RunResult:
-            ours = _extras(extras, place, scenario, watch)
+        async def work(hooks: RunHooks) -> RunResult:
+            ours = _extras(hooks, place, scenario, watch)
             settings = _settings(place, scenario)
             if step.begins:
                 return await start(QUESTION, settings, ours)
@@ -255,23 +255,23 @@ def _settings(place: Place, scenario: Scenario) -> Settings:
     return Settings(workspace=place.home / "workspace", roles_dir=place.roles, files=files, is_sample=True)
 
 
-def _extras(extras: Extras, place: Place, scenario: Scenario, watch: Watch) -> Extras:
+def _extras(hooks: RunHooks, place: Place, scenario: Scenario, watch: Watch) -> RunHooks:
     """A clock that stands still, the scripted model, and eyes on everything."""
 
-    def observe(record: Record) -> None:
+    def observe(record: JournalRecord) -> None:
         place.note("acknowledged", fingerprint(record))
-        if extras.observe is not None:
-            extras.observe(record)
+        if hooks.observe is not None:
+            hooks.observe(record)
 
     return replace(
-        extras,
+        hooks,
         tools=[PostTool(place)],
         client=NotedModel(scenario, place),
         observe=observe,
         now=lambda: NOON,
         clock=lambda: 0.0,
         run_id=RUN_ID,
-        reach=watch.reach(),
+        on_checkpoint=watch.reach(),
     )
 
 

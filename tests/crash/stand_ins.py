@@ -4,12 +4,12 @@ import asyncio
 from dataclasses import dataclass
 
 from explorer.agents.budget import Budget
-from explorer.journal.fold import Fold
 from explorer.journal.journal import Journal
-from explorer.run.equipment import open_equipment
-from explorer.run.life import INPUTS, Life
-from explorer.run.run import Extras
-from explorer.schema.events import AnyEvent, Record, RunStarted, Status
+from explorer.journal.run_state import RunState
+from explorer.run.resources import open_resources
+from explorer.run.run import RunHooks
+from explorer.run.session import INPUTS, RunSession
+from explorer.schema.events import AnyEvent, JournalRecord, RunStarted, Status
 from explorer.schema.settings import Settings
 from explorer.workspace.workspace import Workspace
 
@@ -19,16 +19,16 @@ BUFFERED_RECORDS = 10
 class CarelessJournal(Journal):
     """Acknowledges before it writes, and writes in tens."""
 
-    async def append(self, event: AnyEvent) -> Record:
+    async def append(self, event: AnyEvent) -> JournalRecord:
         """Keep the event in memory and call it safe."""
-        self._reach("before_append")
+        self._on_checkpoint("before_append")
         self._waiting.append(self._seal(event))
         record = self._waiting[-1][0]
         for observe in self._observers:
             observe(record)
         if len(self._waiting) >= BUFFERED_RECORDS:
             await asyncio.to_thread(self._flush)
-        self._reach("after_append")
+        self._on_checkpoint("after_append")
         return record
 
     def _flush(self) -> None:
@@ -58,37 +58,37 @@ class Asked:
     """What a life is to do."""
 
     settings: Settings
-    extras: Extras
+    hooks: RunHooks
     begins: bool
     message: str
 
 
 async def live_with(journal_class: type[Journal], asked: Asked) -> Status:
     """One life of a run as `run` joins it, but for the journal."""
-    extras, settings = asked.extras, asked.settings
-    folder = settings.workspace / extras.run_id
-    async with open_equipment(settings, extras.tools, extras.client) as equipment:
+    hooks, settings = asked.hooks, asked.settings
+    folder = settings.workspace / hooks.run_id
+    async with open_resources(settings, hooks.tools, hooks.client) as resources:
         if asked.begins:
             (folder / ".explorer").mkdir(parents=True)
             for path in settings.files:
                 Workspace(folder).write_own(f"{INPUTS}/{path.name}", path.read_text())
-        observers = [extras.observe] if extras.observe else []
-        journal = journal_class.open(folder / ".explorer", extras.now, observers, extras.reach)
+        observers = [hooks.observe] if hooks.observe else []
+        journal = journal_class.open(folder / ".explorer", hooks.now, observers, hooks.on_checkpoint)
         try:
-            fold = Fold.of(record.event for record in journal.records)
+            run_state = RunState.of(record.event for record in journal.records)
 
             records = list(journal.records)
 
             async def record(event: AnyEvent) -> None:
                 records.append(await journal.append(event))
-                fold.apply(event)
+                run_state.apply(event)
 
             if asked.begins:
                 await record(
-                    RunStarted(run_id=extras.run_id, question=asked.message, engine="0", settings=settings.public())
+                    RunStarted(run_id=hooks.run_id, question=asked.message, engine="0", settings=settings.public())
                 )
-            life = Life(Workspace(folder), settings, extras.now, extras.clock, fold, record, records)
+            life = RunSession(Workspace(folder), settings, hooks.now, hooks.clock, run_state, record, records)
             message = "" if asked.begins else asked.message
-            return (await life.lead(equipment, Budget(settings.limits, extras.clock), message)).status
+            return (await life.work(resources, Budget(settings.limits, hooks.clock), message)).status
         finally:
             journal.close()

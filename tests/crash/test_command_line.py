@@ -9,7 +9,7 @@ import pytest
 
 from command import explorer
 from explorer.journal.crash_points import crash_at
-from explorer.journal.journal import CRASH_POINTS
+from explorer.journal.journal import CHECKPOINTS
 from explorer.schema.errors import ConfigError
 from model_servers import AnthropicServer
 from team_script import NOTES, body_of, only_run, records_of, team
@@ -89,7 +89,7 @@ def test_it_ends_where_and_when_it_is_told() -> None:
     ended: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _frame: ended.append(number))
     try:
-        for point in CRASH_POINTS:
+        for point in CHECKPOINTS:
             reach(point)
         assert ended == []
         reach("mid_write")

@@ -14,7 +14,7 @@ from lives import NOON, RUN_ID, Place, live, next_step
 from scenarios import SCENARIOS
 
 from explorer.journal.journal import Journal
-from explorer.journal.runs import journal_path
+from explorer.journal.listing import journal_path
 
 TRACES = ("requests", "acknowledged", "synced", "points", "posted")
 
@@ -63,12 +63,12 @@ def _cut_run(bench: Bench, offset: int) -> list[str]:
         code = 0
         while code == 0 and (step := next_step(place, scenario)) is not None:
             code = live(place, scenario, step, "", "")
-        said = (place.home / "stderr").read_text()
+        output = (place.home / "stderr").read_text()
         report = place.run / "report.md"
         events = [record.event for record in place.records()]
         is_equal = report.is_file() and report.read_text() == with_paid(bench.whole.reports[-1], events)
-        breaches = [f"ending: the life ended with {code}"] * (code != 0) + [f"ending: the life said {said!r}"] * bool(
-            said
+        breaches = [f"ending: the life ended with {code}"] * (code != 0) + [f"ending: the life said {output!r}"] * bool(
+            output
         )
         return [f"{each} [cut at byte {offset}]" for each in breaches + ["report: changed"] * (not is_equal)]
     finally:

@@ -28,10 +28,10 @@ async def _ask(wire: str, url: str, timeouts: Timeouts) -> tuple[str, str]:
         return "", turn.text[:200]
 
 
-def main(wire: str, url: str, patience: str) -> None:
+def main(wire: str, url: str, retry_settings: str) -> None:
     """Ask, and print one line of JSON."""
     began = time.monotonic()
-    fault, message = asyncio.run(_ask(wire, url, SHORT if patience == "short" else Timeouts()))
+    fault, message = asyncio.run(_ask(wire, url, SHORT if retry_settings == "short" else Timeouts()))
     seconds = time.monotonic() - began
     print(json.dumps({"fault": fault, "message": message, "peak_mb": peak_mb(), "seconds": seconds}))  # noqa: T201 - its answer
 

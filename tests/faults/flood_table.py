@@ -45,10 +45,10 @@ def measure(flood: Flood, wire: str) -> Measured:
     Raises:
         subprocess.CalledProcessError: The process crashed: a raw exception.
     """
-    patience = "short" if flood.is_slow else "long"
+    retry_settings = "short" if flood.is_slow else "long"
     with flooding(flood, wire) as url:
         done = subprocess.run(
-            [sys.executable, CLIENT, wire, url, patience],
+            [sys.executable, CLIENT, wire, url, retry_settings],
             env=os.environ | {"PYTHONPATH": str(CLIENT.parents[1])},
             capture_output=True,
             timeout=MOST_S,

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.journal.runs import read_records
-from explorer.llm.open_clients import Patience
+from explorer.journal.listing import read_records
+from explorer.llm.clients import RetrySettings
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.run.run import Extras, resume, start
+from explorer.run.run import RunHooks, resume, start
 from explorer.schema.errors import ModelError
-from explorer.schema.events import AgentFinished, AgentStarted, Record, Status, TurnFailed
+from explorer.schema.events import AgentFinished, AgentStarted, JournalRecord, Status, TurnFailed
 from faults.stage import QUESTION, WIRES, Raw, Watchful, check_left_behind, only_run, settings, steady
 from model_servers import Asked, Reply
 from team_script import role_of
@@ -118,20 +118,20 @@ async def run_through(wire: str, way: str, seconds: float, folder: Path, seed: i
     outage = Outage(way, seconds, clock)
     clock.look = outage.look
     timeouts = Timeouts(connect_s=20, first_content_s=60, idle_s=60, total_s=120)
-    extras = Extras(patience=Patience(timeouts, clock.timing), run_id="20260810-120000-plant-0001")
+    hooks = RunHooks(retry_settings=RetrySettings(timeouts, clock.timing), run_id="20260810-120000-plant-0001")
     is_paused, problems = False, list[str]()
     with WIRES[wire](outage) as server:
         outage.server = server
         given = settings(folder, server, max_parallel_agents=PARTS)
         async with asyncio.timeout(100):
             try:
-                result = await start(QUESTION, given, extras)
+                result = await start(QUESTION, given, hooks)
             except ModelError as error:
                 is_paused = True
                 problems += _of_pause(error, only_run(folder))
                 if seconds >= TOO_LONG_S:
                     outage.end()
-                result = await resume(only_run(folder), given, extras=extras)
+                result = await resume(only_run(folder), given, hooks=hooks)
         check_left_behind(result.folder, server)
     if result.status is not Status.COMPLETE:
         problems.append(f"{result.status}: {result.reason}")
@@ -159,7 +159,7 @@ def _of_pause(error: ModelError, run: Path) -> list[str]:
     return [problem for problem, holds in checks.items() if not holds]
 
 
-def _of_agents(records: list[Record]) -> list[str]:
+def _of_agents(records: list[JournalRecord]) -> list[str]:
     """Check that every piece of work was given once, and no helper failed."""
     started = Counter(record.event.task for record in records if isinstance(record.event, AgentStarted))
     problems = [f"given {times} times: {task}" for task, times in started.items() if times > 1]

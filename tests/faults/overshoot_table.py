@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from explorer.journal.fold import Fold
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
+from explorer.journal.run_state import RunState
 from explorer.run.run import resume, start
 from explorer.schema.events import ToolStarted, TurnTaken
 from explorer.schema.limits import Limits
 from explorer.schema.settings import Settings
-from faults.stage import QUESTION, WIRES, extras, only_run, settings, settings_at
+from faults.stage import QUESTION, WIRES, hooks, only_run, settings, settings_at
 from model_servers import Asked, Reply
 from team_script import role_of
 
@@ -86,8 +86,8 @@ class Biller:
     def __call__(self, asked: Asked) -> Reply:
         """Answer, and write down what it costs."""
         reply = _endless(asked, MANY_PARTS if self.server == KILLS else PARTS)
-        said = reply.text + "".join(json.dumps(arguments) for _, arguments in reply.calls)
-        bill = len(json.dumps(asked.body, ensure_ascii=False)) // 4, len(said) // 4
+        output = reply.text + "".join(json.dumps(arguments) for _, arguments in reply.calls)
+        bill = len(json.dumps(asked.body, ensure_ascii=False)) // 4, len(output) // 4
         with self._lock:
             self.requests += 1
             number = self.requests
@@ -147,10 +147,10 @@ def kill_again_and_again(wire: str, limit: str, folder: Path) -> Overshoot:
             child.kill()
             if child.wait() == 0:
                 break
-    fold = Fold.of(record.event for record in read_records(only_run(folder)))
+    run_state = RunState.of(record.event for record in read_records(only_run(folder)))
     billed, booked = {
-        "max_cost_usd": (biller.usd, fold.known_cost_usd),
-        "max_tokens": (biller.input_tokens + biller.output_tokens, fold.usage.total_tokens),
+        "max_cost_usd": (biller.usd, run_state.known_cost_usd),
+        "max_tokens": (biller.input_tokens + biller.output_tokens, run_state.usage.total_tokens),
     }[limit]
     most = _limit(KILL_LIMITS, wire, limit)
     return Overshoot(billed / most, booked / most, tuple(under_way))
@@ -163,9 +163,9 @@ async def _live(wire: str, limit: str, url: str, folder: Path) -> None:
     given = given.model_copy(update={"model": MODELS[wire].model, "limits": limits, "max_output_tokens": 2_000})
     runs = list((folder / "workspace").glob("[!.]*"))
     if runs:
-        await resume(runs[0], given, extras=extras(watch_s=60))
+        await resume(runs[0], given, hooks=hooks(watch_s=60))
     else:
-        await start(QUESTION, given, extras(watch_s=60))
+        await start(QUESTION, given, hooks(watch_s=60))
 
 
 def _limit(limits: Mapping[str, float], wire: str, limit: str) -> float:
@@ -183,7 +183,7 @@ async def run_to_its_limit(wire: str, server: str, limit: str, folder: Path) -> 
     with WIRES[wire](biller) as http:
         given = settings(folder, http)
         given = given.model_copy(update={"model": MODELS[wire].model, "limits": _limits(given, limit, most, PARTS)})
-        result = await start(QUESTION, given, extras(watch_s=20))
+        result = await start(QUESTION, given, hooks(watch_s=20))
     events = [record.event for record in read_records(result.folder)]
     turns = sum(isinstance(event, TurnTaken) for event in events)
     calls = sum(isinstance(event, ToolStarted) for event in events)

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from explorer.journal.runs import read_records
-from explorer.llm.open_clients import Patience
+from explorer.journal.listing import read_records
+from explorer.llm.clients import RetrySettings
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.run.run import Extras
-from explorer.schema.events import AgentFinished, Record, ToolFinished, ToolStarted, TurnTaken
+from explorer.run.run import RunHooks
+from explorer.schema.events import AgentFinished, JournalRecord, ToolFinished, ToolStarted, TurnTaken
 from explorer.schema.model_options import Price
 from explorer.schema.settings import Limits, Secrets, Services, Settings
 from model_servers import (
@@ -291,10 +291,12 @@ def timing(seconds_per_second: float = SECONDS_PER_SECOND) -> Timing:
     )
 
 
-def extras(watch_s: float = WATCH_S, seconds_per_second: float = SECONDS_PER_SECOND) -> Extras:
+def hooks(watch_s: float = WATCH_S, seconds_per_second: float = SECONDS_PER_SECOND) -> RunHooks:
     """A run that waits as the product does, only faster."""
     timeouts = Timeouts(connect_s=5, first_content_s=watch_s, idle_s=watch_s, total_s=20 * watch_s)
-    return Extras(patience=Patience(timeouts, timing(seconds_per_second)), run_id="20260810-120000-plant-0001")
+    return RunHooks(
+        retry_settings=RetrySettings(timeouts, timing(seconds_per_second)), run_id="20260810-120000-plant-0001"
+    )
 
 
 def only_run(folder: Path) -> Path:
@@ -308,7 +310,7 @@ def events_of(run: Path, kind: type) -> list[object]:
     return [record.event for record in read_records(run) if isinstance(record.event, kind)]
 
 
-def is_answered_once(records: list[Record]) -> None:
+def is_answered_once(records: list[JournalRecord]) -> None:
     """Check: every call of every turn that was followed up has exactly one result, and none ran twice."""
     turns: Counter[str] = Counter()
     asked: set[str] = set()

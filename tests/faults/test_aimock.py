@@ -21,7 +21,7 @@ from explorer.llm.options import Timeouts
 from explorer.run.run import start
 from explorer.schema.errors import ModelError
 from explorer.schema.messages import CallResult, Results, StopKind, UserText
-from faults.stage import QUESTION, REPORT, extras, settings_at
+from faults.stage import QUESTION, REPORT, hooks, settings_at
 from llm.conversations import ANTHROPIC, BOTH, CHAT, RESPONSES
 from llm.test_conversations import client_for, request_for
 from model_servers import JsonObject
@@ -118,13 +118,13 @@ async def test_an_adapter_holds_a_conversation(wire: str, command: list[str], tm
     task = UserText(text="Read the notes.")
     with aimock(command, tmp_path) as url:
         async with client_for(wire, base_url(url, wire), PATIENCE) as client:
-            said = await client.generate(request_for((UserText(text="What is new?"),)))
+            stated = await client.generate(request_for((UserText(text="What is new?"),)))
             asks = await client.generate(request_for((task,)))
             (call,) = asks.calls
             result = Results(results=(CallResult(id=call.id, name=call.name, content="It says forty-two."),))
             ends = await client.generate(request_for((task, asks, result)))
         check(url, wire, 3)
-    assert (said.text, said.stop) == ("Nothing is new, and that in many pieces.", StopKind.END)
+    assert (stated.text, stated.stop) == ("Nothing is new, and that in many pieces.", StopKind.END)
     assert (call.name, call.arguments, asks.stop) == ("read_file", {"filepath": "a/notes \u00e9.md"}, StopKind.TOOL_USE)
     assert ends.text == "The notes say forty-two."
 
@@ -136,7 +136,7 @@ async def test_a_run_writes_its_report(wire: str, command: list[str], tmp_path: 
         settings = settings_at(base_url(url, wire), tmp_path, is_anthropic=wire == ANTHROPIC)
         if wire != ANTHROPIC:
             settings = settings.model_copy(update={"model": f"openai-{wire}:model-a"})
-        result = await start(QUESTION, settings, extras(20))
+        result = await start(QUESTION, settings, hooks(20))
         check(url, wire, 2)
     assert "A good May" in result.report_text
 

@@ -11,7 +11,7 @@ import pytest
 from explorer.run.run import start
 from explorer.schema.events import AgentContinued, AgentFinished, AgentStarted, Status, ToolFinished
 from faults.outage_table import SleepingTime
-from faults.stage import QUESTION, Raw, WatchfulOpenAI, check_left_behind, events_of, extras, pairs, part_of, steady
+from faults.stage import QUESTION, Raw, WatchfulOpenAI, check_left_behind, events_of, hooks, pairs, part_of, steady
 from faults.stage import settings as settings_for
 from model_servers import Asked, JsonObject, Reply
 from team_script import role_of
@@ -62,21 +62,21 @@ async def test_a_failed_model_of_one_role_is_its_helpers_result(name: str, tmp_p
     script = OneModelFails(reply)
     with WatchfulOpenAI(script) as server:
         settings = settings_for(tmp_path, server).model_copy(update={"role_models": {"searcher": "openai:model-b"}})
-        given = extras(watch_s=60)
-        assert given.patience is not None
-        patience = replace(given.patience, timing=SleepingTime(3).timing)
+        given = hooks(watch_s=60)
+        assert given.retry_settings is not None
+        retry_settings = replace(given.retry_settings, timing=SleepingTime(3).timing)
         async with asyncio.timeout(100):
-            result = await start(QUESTION, settings, replace(given, patience=patience))
+            result = await start(QUESTION, settings, replace(given, retry_settings=retry_settings))
         check_left_behind(result.folder, server)
     assert result.status is Status.COMPLETE, result.reason
     ended = [event for event in events_of(result.folder, AgentFinished) if isinstance(event, AgentFinished)]
     failed = [event for event in ended if event.status is Status.FAILED]
     assert sorted((event.agent, event.fault) for event in failed) == [("searcher-1", fault), ("searcher-2", fault)]
     results = [event for event in events_of(result.folder, ToolFinished) if isinstance(event, ToolFinished)]
-    said = json.loads(next(event.content for event in results if '"status": "failed"' in event.content))
-    assert said["summary"].startswith("Ended early: ")
-    assert 'call_agent with agent_id "searcher-' in said["retry"]
-    assert "writer (openai:model-a)" in said["retry"]
+    output = json.loads(next(event.content for event in results if '"status": "failed"' in event.content))
+    assert output["summary"].startswith("Ended early: ")
+    assert 'call_agent with agent_id "searcher-' in output["retry"]
+    assert "writer (openai:model-a)" in output["retry"]
     assert len(events_of(result.folder, AgentStarted)) == 4
     assert len(events_of(result.folder, AgentContinued)) == 2
 
@@ -88,10 +88,10 @@ async def test_an_outage_of_one_model_leaves_time_for_the_report(tmp_path: Path)
     with WatchfulOpenAI(OneModelFails(FAULTS["down"][0])) as server:
         settings = settings_for(tmp_path, server, max_time_s=300)
         settings = settings.model_copy(update={"role_models": {"searcher": "openai:model-b"}})
-        given = extras(watch_s=60)
-        assert given.patience is not None
-        patience = replace(given.patience, timing=clock.timing)
-        result = await start(QUESTION, settings, replace(given, patience=patience, clock=lambda: clock.now))
+        given = hooks(watch_s=60)
+        assert given.retry_settings is not None
+        retry_settings = replace(given.retry_settings, timing=clock.timing)
+        result = await start(QUESTION, settings, replace(given, retry_settings=retry_settings, clock=lambda: clock.now))
         check_left_behind(result.folder, server)
     assert (result.status, result.reason) == (Status.PARTIAL, "time limit")
     assert "A good May for the plant" in result.report_text
@@ -120,7 +120,7 @@ async def test_siblings_of_a_failed_helper_finish_their_work(tmp_path: Path) -> 
     script = OneHelperFails()
     with WatchfulOpenAI(script) as server:
         settings = settings_for(tmp_path, server).model_copy(update={"role_models": {"searcher": "openai:model-b"}})
-        result = await start(QUESTION, settings, extras(watch_s=60))
+        result = await start(QUESTION, settings, hooks(watch_s=60))
         check_left_behind(result.folder, server)
     assert result.status is Status.COMPLETE, result.reason
     ended = [event for event in events_of(result.folder, AgentFinished) if isinstance(event, AgentFinished)]

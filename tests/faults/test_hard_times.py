@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from command import explorer
 from explorer.llm.faults import redact
-from explorer.llm.options import Place
+from explorer.llm.options import Endpoint
 from explorer.llm.outage import FailedAttempt
 from explorer.llm.retry import RateGate, RetryingClient, Timing
 from explorer.run.run import resume, start
@@ -33,7 +33,7 @@ from faults.stage import (
     Raw,
     check_left_behind,
     events_of,
-    extras,
+    hooks,
     only_run,
     pairs,
     request_problems,
@@ -92,7 +92,7 @@ async def test_a_storm_of_64_throttled_agents_is_waited_out_together(
     with WIRES[wire](script) as server:
         settings = settings_for(tmp_path, server, max_agents=AGENTS + 1, max_parallel_agents=AGENTS)
         async with asyncio.timeout(150):
-            result = await start(QUESTION, settings, extras(watch_s=60, seconds_per_second=scale))
+            result = await start(QUESTION, settings, hooks(watch_s=60, seconds_per_second=scale))
         check_left_behind(result.folder, server)
     assert result.status is Status.COMPLETE, result.reason
     assert result.agents == AGENTS + 2
@@ -127,7 +127,7 @@ async def test_an_outage_longer_than_our_patience_leaves_a_run_to_resume(wire: s
     with WIRES[wire](script) as server:
         script.server = server
         with pytest.raises(ModelError) as stopped:
-            await start(QUESTION, settings_for(tmp_path, server), extras())
+            await start(QUESTION, settings_for(tmp_path, server), hooks())
         check_left_behind(only_run(tmp_path), server)
     assert (stopped.value.exit_code, stopped.value.fault) == (6, ModelFault.TRANSPORT)
     run = only_run(tmp_path)
@@ -135,7 +135,7 @@ async def test_an_outage_longer_than_our_patience_leaves_a_run_to_resume(wire: s
     assert "status: partial" in partial
     assert f"explorer resume {run.name}" in partial
     with WIRES[wire](steady) as server:
-        result = await resume(run, settings_for(tmp_path, server), extras=extras())
+        result = await resume(run, settings_for(tmp_path, server), hooks=hooks())
         check_left_behind(run, server)
     assert result.status is Status.COMPLETE
     assert "A good May" in result.report_text
@@ -180,11 +180,11 @@ def logged() -> Iterator[list[str]]:
     logger.disable("explorer")
 
 
-def _check_no_key(folder: Path, *said: str) -> None:
+def _check_no_key(folder: Path, *output: str) -> None:
     """Check that no file and no output holds the key, however written."""
     texts = [path.read_bytes().decode("utf-8", "replace") for path in folder.rglob("*") if path.is_file()]
     assert texts
-    assert [form for form in spellings(KEY) for text in (*texts, *said) if form in text] == []
+    assert [form for form in spellings(KEY) for text in (*texts, *output) if form in text] == []
 
 
 STUCK_S = 50.0
@@ -199,7 +199,7 @@ async def test_a_key_revoked_in_the_middle_stops_everyone_at_once(
     script = Revoked()
     with WIRES[wire](script) as server:
         with pytest.raises(ModelError) as stopped:
-            await start(QUESTION, settings_for(tmp_path, server), extras(watch_s=STUCK_S))
+            await start(QUESTION, settings_for(tmp_path, server), hooks(watch_s=STUCK_S))
         took_s = time.monotonic() - script.refused_at
         check_left_behind(only_run(tmp_path), server)
     assert took_s < STUCK_S / 2
@@ -207,17 +207,17 @@ async def test_a_key_revoked_in_the_middle_stops_everyone_at_once(
     assert script.waiting == 8
     assert asyncio.all_tasks() == {asyncio.current_task()}
     chain = "".join(f"{error} {error.__cause__} {error.__context__}" for error in (stopped.value,))
-    said = capfd.readouterr()
-    _check_no_key(tmp_path / "workspace", *logged, said.out, said.err, chain, stopped.value.hint)
+    output = capfd.readouterr()
+    _check_no_key(tmp_path / "workspace", *logged, output.out, output.err, chain, stopped.value.hint)
 
 
 def test_a_quoted_key_is_struck_out_however_it_is_written() -> None:
     """Plain, in hex, in a URL, or anywhere within a base64 text: nothing of the key is left in an error's words."""
-    place = Place("Someone", "http://127.0.0.1:9", "SOME_KEY", "SOME_URL", SecretStr(KEY))
+    place = Endpoint("Someone", "http://127.0.0.1:9", "SOME_KEY", "SOME_URL", SecretStr(KEY))
     coded = [base64.b64encode(f"{name}:{KEY}".encode()).decode() for name in ("a", "bc", "def")]
-    told = redact(f"cannot pass on {' '.join([*spellings(KEY)[:3], *coded])}", place)
-    assert [form for form in spellings(KEY) if form in told] == []
-    assert redact("cannot pass on", Place("Someone", "u", "K", "U", SecretStr("a"))) == "c***nnot p***ss on"
+    shown = redact(f"cannot pass on {' '.join([*spellings(KEY)[:3], *coded])}", place)
+    assert [form for form in spellings(KEY) if form in shown] == []
+    assert redact("cannot pass on", Endpoint("Someone", "u", "K", "U", SecretStr("a"))) == "c***nnot p***ss on"
 
 
 def _quote_the_key(asked: Asked) -> Reply:
@@ -267,7 +267,7 @@ async def test_a_full_window_is_emptied_once_and_no_more(times: int, wire: str, 
     with WIRES[wire](script) as server:
         settings = settings_for(tmp_path, server)
         settings.files[0].write_text(NOTES + "".join(f"Line {number}: {'word ' * 30}\n" for number in range(100)))
-        result = await start(QUESTION, settings, extras())
+        result = await start(QUESTION, settings, hooks())
         check_left_behind(result.folder, server)
     assert script.overflows == times
     assert len(events_of(result.folder, Compacted)) == 1
@@ -292,15 +292,15 @@ async def test_a_cut_reply_is_given_more_room_once(wire: str, tmp_path: Path, *,
         return steady(asked)
 
     with WIRES[wire](script) as server:
-        result = await start(QUESTION, settings_for(tmp_path, server), extras())
+        result = await start(QUESTION, settings_for(tmp_path, server), hooks())
         check_left_behind(result.folder, server)
         asked = [server.read(body) for body in server.requests]
     assert result.status is Status.COMPLETE, result.reason
     asked_for = [one.body[limit] for one in asked if role_of(one) == "writer"]
     assert asked_for == [16_000, 32_000, *[16_000] * (2 if is_taken else 3)]
     assert not (result.folder / "cut").exists()
-    told = [result for one in asked for _, _, result in pairs(one)]
-    assert any("cut at its length limit, so none of its calls was run" in words for words in told)
+    shown = [result for one in asked for _, _, result in pairs(one)]
+    assert any("cut at its length limit, so none of its calls was run" in words for words in shown)
 
 
 FLOOD = HOSTILE * (10_000_000 // len(HOSTILE))
@@ -342,7 +342,7 @@ async def test_text_hostile_to_encoders_leaves_everything_valid(wire: str, tmp_p
     names = ("read_file", "write_file", "dump_everything", "fail_badly", "promise_files")
     head = f"---\nname: searcher\ndescription: Looks.\ntools: [{', '.join(names)}]\nmodel: fast\n---\n"
     (roles / "searcher.md").write_text(f"{head}You find things out, with tools that overdo it.\n")
-    given = replace(extras(watch_s=10), tools=(dump_everything, fail_badly, promise_files))
+    given = replace(hooks(watch_s=10), tools=(dump_everything, fail_badly, promise_files))
     with WIRES[wire](_hostile_team) as server:
         settings = settings_for(tmp_path, server).model_copy(update={"roles_dir": roles})
         result = await start(f"{QUESTION} {HOSTILE}", settings, given)
@@ -360,12 +360,12 @@ async def test_text_hostile_to_encoders_leaves_everything_valid(wire: str, tmp_p
 def test_the_checks_bite(tmp_path: Path) -> None:
     """The judges of these tests see each flaw: a call without its result, half a pair, NaN, a key in base64."""
     call: JsonObject = {"type": "tool_use", "id": "c1", "name": "x", "input": {}}
-    said = {"role": "user", "content": [{"type": "text", "text": "Go on."}]}
+    output = {"role": "user", "content": [{"type": "text", "text": "Go on."}]}
     answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "ok"}]}
     asked: JsonObject = {"role": "assistant", "content": [call]}
-    assert request_problems("/v1/messages", {"messages": [said, asked, answer]}) == []
-    assert request_problems("/v1/messages", {"messages": [said, asked, said]}) != []
-    assert request_problems("/v1/messages", {"messages": [said, said]}) != []
+    assert request_problems("/v1/messages", {"messages": [output, asked, answer]}) == []
+    assert request_problems("/v1/messages", {"messages": [output, asked, output]}) != []
+    assert request_problems("/v1/messages", {"messages": [output, output]}) != []
     chat_call = {"id": "c1", "type": "function", "function": {"name": "x", "arguments": "{}"}}
     chat = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": None, "tool_calls": [chat_call]}]
     route = "/v1/chat/completions"

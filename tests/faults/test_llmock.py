@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from explorer.llm.open_clients import Patience
+from explorer.llm.clients import RetrySettings
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.run.run import Extras, start
+from explorer.run.run import RunHooks, start
 from explorer.schema.errors import ModelError
-from faults.stage import QUESTION, REPORT, extras, settings_at
+from faults.stage import QUESTION, REPORT, hooks, settings_at
 
 pytestmark = pytest.mark.slow
 
@@ -35,10 +35,10 @@ def examiner(server: Any) -> Examiner:  # noqa: ANN401 - see `Examiner`
     return pytest.importorskip("llmock.pytest_plugin").LLMock(server).reset()
 
 
-def _patient() -> Extras:
+def _patient() -> RunHooks:
     """The product's own patience, in real time, but for its chance and the watch over content."""
     timing = Timing(random=lambda: 0.1)
-    return replace(extras(), patience=Patience(Timeouts(first_content_s=0.8, idle_s=0.8, total_s=10), timing))
+    return replace(hooks(), retry_settings=RetrySettings(Timeouts(first_content_s=0.8, idle_s=0.8, total_s=10), timing))
 
 
 async def _run(examiner: Examiner, server: Any, wire: str, folder: Path) -> str:  # noqa: ANN401 - see `Examiner`
@@ -98,8 +98,8 @@ async def test_the_examiner_bites(examiner: Examiner, server: Any, tmp_path: Pat
     openai = pytest.importorskip("openai")
     examiner.truncate(after_chunks=2)
     async with openai.AsyncOpenAI(base_url=server.base_url("openai"), api_key=tmp_path.name, max_retries=0) as client:
-        said = [{"role": "user", "content": QUESTION}]
-        stream = await client.chat.completions.create(model="gpt-6-luna", messages=said, stream=True)
+        output = [{"role": "user", "content": QUESTION}]
+        stream = await client.chat.completions.create(model="gpt-6-luna", messages=output, stream=True)
         async for _ in stream:
             pass
     with pytest.raises(AssertionError, match="truncated_stream_accepted"):

@@ -10,9 +10,9 @@ import pytest
 from explorer.agents.budget import Account, Amount, Budget
 from explorer.cli.screens.output import exit_code
 from explorer.run.run import StopSignal, start
-from explorer.schema.events import Record, Status, TurnTaken
+from explorer.schema.events import JournalRecord, Status, TurnTaken
 from faults.chaos import Chaos
-from faults.stage import QUESTION, WIRES, check_left_behind, extras, steady
+from faults.stage import QUESTION, WIRES, check_left_behind, hooks, steady
 from faults.stage import settings as settings_for
 from model_servers import Asked, Reply
 
@@ -27,7 +27,7 @@ async def test_every_run_ends_with_a_report_though_a_third_of_all_replies_fails(
     chaos = Chaos(seed, FAULT_SHARE, parts=4)
     with WIRES["anthropic" if seed % 2 else "openai"](chaos) as server:
         async with asyncio.timeout(50):
-            result = await start(QUESTION, settings_for(tmp_path, server), extras())
+            result = await start(QUESTION, settings_for(tmp_path, server), hooks())
         check_left_behind(result.folder, server)
     assert result.status is Status.COMPLETE, result.reason
     assert "A good May" in result.report_text
@@ -55,14 +55,14 @@ class Ledger(StopSignal):
         super().attach(budget)
         self._budget_seen = budget
 
-    def see(self, record: Record) -> None:
+    def see(self, record: JournalRecord) -> None:
         """Check one record."""
         if isinstance(record.event, TurnTaken):
             self.spent_usd.append(self.spent_usd[-1] + (record.event.turn.cost_usd or 0.0))
         if self._budget_seen is None:
             return  # The run's first record comes before its accounts.
         root = self._budget_seen.root
-        self.most_reserved_usd = max(self.most_reserved_usd, root.used.cost_usd + root.held.cost_usd)
+        self.most_reserved_usd = max(self.most_reserved_usd, root.used.cost_usd + root.reserved.cost_usd)
 
 
 def _dear(asked: Asked, helpers: int) -> Reply:
@@ -84,7 +84,7 @@ async def test_many_helpers_at_once_never_overspend(helpers: int, paid: int, tmp
             max_cost_usd=limit_usd,
             max_steps=10 * helpers,
         )
-        given = replace(extras(watch_s=30), stop=ledger, observe=ledger.see)
+        given = replace(hooks(watch_s=30), stop=ledger, observe=ledger.see)
         result = await start(QUESTION, settings, given)
         check_left_behind(result.folder, server)
     assert max(ledger.spent_usd) <= limit_usd
@@ -112,9 +112,9 @@ async def test_room_is_waited_for_rather_than_refused() -> None:
             refused += 1
             return
         replies.add(hold.max_output_tokens)
-        most = max(most, account.used.cost_usd + account.held.cost_usd)
+        most = max(most, account.used.cost_usd + account.reserved.cost_usd)
         await asyncio.sleep(0)
-        account.settle(hold, Amount(1, 100, 0.02))
+        account.commit(hold, Amount(1, 100, 0.02))
         served += 1
 
     async with asyncio.TaskGroup() as group:

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
 from explorer.run.run import resume, start
 from explorer.schema.errors import ExplorerError, ModelError, ModelFault
 from explorer.schema.events import Status, ToolStarted, TurnFailed
 from explorer.schema.settings import Limits
 from faults.fault_table import TABLE, Row
-from faults.stage import QUESTION, WATCH_S, WIRES, check_left_behind, extras, only_run, part_of, settings, steady
+from faults.stage import QUESTION, WATCH_S, WIRES, check_left_behind, hooks, only_run, part_of, settings, steady
 from model_servers import Asked, Reply
 from team_script import role_of
 
@@ -66,7 +66,7 @@ async def _outcome(row: Row, wire: str, folder: Path) -> ExplorerError | None:
             async with asyncio.timeout(50):
                 # Ten megabytes that go back to the model would cost more than the default limit.
                 unlimited = settings(folder, server).model_copy(update={"limits": Limits(max_cost_usd=None)})
-                result = await start(QUESTION, unlimited, extras(watch_of(row)))
+                result = await start(QUESTION, unlimited, hooks(watch_of(row)))
         except ExplorerError as error:
             stopped = error
         else:
@@ -102,6 +102,6 @@ async def test_a_fault_of_the_model_costs_no_work(row: Row, wire: str, tmp_path:
     assert (stopped.exit_code, stopped.fault) == (row.stops, row.fault)
     assert f"explorer resume {run.name}" in (run / "report.md").read_text()
     with WIRES[wire](steady) as server:
-        result = await resume(run, settings(tmp_path, server), extras=extras(watch_of(row)))
+        result = await resume(run, settings(tmp_path, server), hooks=hooks(watch_of(row)))
         assert result.status is Status.COMPLETE
         check_left_behind(run, server)

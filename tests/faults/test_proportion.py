@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
 from explorer.run.run import RunResult, start
 from explorer.schema.events import AgentStarted, Status
 from explorer.schema.settings import Services, Settings

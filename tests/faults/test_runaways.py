@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
 from explorer.run.run import RunResult, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import AgentFinished, AgentStarted, NoteAdded, Status, ToolFinished, TurnTaken
 from explorer.schema.tool import ToolResult, tool
-from faults.stage import QUESTION, WIRES, check_left_behind, extras, pairs, part_of, steady
+from faults.stage import QUESTION, WIRES, check_left_behind, hooks, pairs, part_of, steady
 from faults.stage import settings as settings_for
 from model_servers import Asked, Reply
 from team_script import role_of
@@ -46,7 +46,7 @@ async def _run(
     (roles / "searcher.md").write_text(f"{SEARCHER.format(tools, steps)}You find things out and never tire of it.\n")
     with WIRES["anthropic"](Circling(circle)) as server:
         settings = settings_for(folder, server).model_copy(update={"roles_dir": roles})
-        result = await start(QUESTION, settings, replace(extras(), tools=(ask_page,)))
+        result = await start(QUESTION, settings, replace(hooks(), tools=(ask_page,)))
         check_left_behind(result.folder, server)
     assert result.status is Status.COMPLETE, result.reason
     assert "A good May" in result.report_text
@@ -148,7 +148,7 @@ async def test_a_lead_that_only_ever_calls_helpers_is_ended(tmp_path: Path) -> N
         return steady(asked)
 
     with WIRES["openai"](script) as server:
-        result = await start(QUESTION, settings_for(tmp_path, server, max_agents=6, max_steps=60), extras())
+        result = await start(QUESTION, settings_for(tmp_path, server, max_agents=6, max_steps=60), hooks())
         check_left_behind(result.folder, server)
     assert result.status is Status.PARTIAL
     assert result.agents <= 1 + 6

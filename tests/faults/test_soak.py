@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from command import environment
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
 from explorer.schema.events import AgentFinished, AgentStarted
 from faults.chaos import Chaos
 from faults.stage import WatchfulAnthropic, check_left_behind, events_of, only_run
@@ -37,13 +37,13 @@ def test_a_storm_of_cancels_leaves_nothing_behind(helpers: int, cancels: int, tm
         )
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""
-        told = json.loads(done.stdout)
+        shown = json.loads(done.stdout)
         for folder in (tmp_path / "warm", tmp_path / "storm"):
             check_left_behind(only_run(folder), server)
-    assert told["status"] == "complete"
-    assert told["stray"] == []
-    before, after = told["before"], told["after"]
-    assert after["resident_mb"] - before["resident_mb"] < MOST_GROWTH_MB, told
+    assert shown["status"] == "complete"
+    assert shown["stray"] == []
+    before, after = shown["before"], shown["after"]
+    assert after["resident_mb"] - before["resident_mb"] < MOST_GROWTH_MB, shown
     assert {**after, "resident_mb": 0} == {**before, "resident_mb": 0}
     run = only_run(tmp_path / "storm")
     assert len(events_of(run, AgentStarted)) == len({r.event.agent for r in read_records(run) if _is_start(r.event)})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.sandbox.choosing import candidates, choose_sandbox
+from explorer.sandbox.selection import candidates, choose_sandbox
 from hostile.world import SECRETS, VARIABLES
 
 

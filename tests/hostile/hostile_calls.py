@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from command import environment
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
 from explorer.schema.errors import StorageError
 from model_servers import Asked, OpenAIServer, Reply
 from team_script import role_of
@@ -167,12 +167,12 @@ def explorer(cwd: Path, *words: str, **settings: str) -> "subprocess.Popen[str]"
 
 def _ended(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
     try:
-        told, error = process.communicate(timeout=SECONDS)
+        shown_text, error = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
-        told, error = process.communicate()
+        shown_text, error = process.communicate()
         error += "\n(it took too long)"
-    return subprocess.CompletedProcess(process.args, process.returncode, told, error)
+    return subprocess.CompletedProcess(process.args, process.returncode, shown_text, error)
 
 
 def _only_folder(workspace: Path) -> Path:
@@ -201,12 +201,12 @@ def _look(cwd: Path, seen: Seen, when: str) -> None:
 def _resume(cwd: Path, seen: Seen, settings: Mapping[str, str], *words: str) -> None:
     done = _ended(explorer(cwd, "resume", "latest", *words, "--output-format", "json", **settings))
     try:
-        told = json.loads(done.stdout)
+        shown_text = json.loads(done.stdout)
     except ValueError:
-        told = {"status": "nothing was told"}
-    if told["status"] not in {"complete", "partial"} or "Traceback" in done.stderr:
+        shown_text = {"status": "nothing was told"}
+    if shown_text["status"] not in {"complete", "partial"} or "Traceback" in done.stderr:
         seen.is_resumable = False
-        seen.faults.append(f"resume {words}: {told['status']}: {told.get('reason')} {done.stderr[-900:]}")
+        seen.faults.append(f"resume {words}: {shown_text['status']}: {shown_text.get('reason')} {done.stderr[-900:]}")
 
 
 def outcome_of(hostile: Hostile, cwd: Path, *words: str) -> Seen:

@@ -68,9 +68,9 @@ class ObedientClient:
         secrets = sorted({found for text in texts for found in CANARY.findall(text)})
         self.heard.setdefault(request.role, set()).update(orders)
         self.saw.update(secrets)
-        said = "\n".join(dict.fromkeys(told for text in texts for told in TELL.findall(text)))
+        output = "\n".join(dict.fromkeys(shown for text in texts for shown in TELL.findall(text)))
         calls = self._next(request, list(orders.values()), "_".join(secrets) or NOTHING)
-        return _turn(f"Done as I was told.\n{said}", calls)
+        return _turn(f"Done as I was told.\n{output}", calls)
 
     def undisturbed(self, request: Request) -> Turn:
         """What it would do if it obeyed nobody."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import begin, explorer
-from explorer.sandbox.choosing import candidates
+from explorer.sandbox.selection import candidates
 from explorer.schema.events import ToolFinished
 from hostile.world import events
 from model_servers import Asked, OpenAIServer, Reply

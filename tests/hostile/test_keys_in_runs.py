@@ -97,8 +97,8 @@ def test_a_server_that_repeats_the_key_in_an_error(status: int, exit_code: int, 
     assert done.returncode == exit_code
     assert not Redactor([KEY]).is_in((done.stdout + done.stderr).encode())
     assert list(found_in(tmp_path / "workspace")) == []
-    told = (only_run(tmp_path / "workspace") / ".explorer" / "journal.jsonl").read_text()
-    assert (MARK in told) == (status == 400), "of a refused key nothing is repeated at all"
+    shown = (only_run(tmp_path / "workspace") / ".explorer" / "journal.jsonl").read_text()
+    assert (MARK in shown) == (status == 400), "of a refused key nothing is repeated at all"
 
 
 FILES = [

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from command import begin, explorer
-from explorer.sandbox.choosing import candidates
 from explorer.sandbox.jobs import GONE
+from explorer.sandbox.selection import candidates
 from explorer.schema.events import NoteAdded, Status, ToolFinished, ToolStarted
 from hostile.world import events
 from model_servers import Asked, OpenAIServer, Reply

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from command import environment
-from explorer.run.run import Extras, resume
+from explorer.run.run import RunHooks, resume
 from explorer.schema.errors import ModelError
 from explorer.schema.events import SandboxChosen, Status
 from hostile.obedient import Call, ObedientClient
 from hostile.test_obedient import Interrupted
 from hostile.world import NO_SHELL, World, call, denied, events, helping, html_page, leading, world
 from model_servers import Asked, OpenAIServer, Reply
-from sandbox.test_choosing import SHIM
+from sandbox.test_selection import SHIM
 from team_script import only_run, role_of
 
 HOST = (
@@ -104,7 +104,7 @@ async def test_a_run_does_not_go_on_under_another_sandbox(tmp_path: Path, memory
         assert f"explorer resume {made.run.name} --no-shell" in elsewhere.stderr
         # What this session would have worked with, and nothing else.
         assert [one.type for one in events(made.run)[size:]] == ["session_configured"]
-        result = await resume(made.run, made.settings(**NO_SHELL), extras=Extras(client=ObedientClient(plans)))
+        result = await resume(made.run, made.settings(**NO_SHELL), hooks=RunHooks(client=ObedientClient(plans)))
         assert result.status is Status.COMPLETE
         assert tiers(made) == ["bubblewrap", ""]
 

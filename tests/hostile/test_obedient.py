@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from command import environment
-from explorer.cli.commands.run_checks import check_run
-from explorer.run.run import Extras, RunResult, resume
+from explorer.cli.commands.doctor_run import check_run
+from explorer.run.run import RunHooks, RunResult, resume
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import RunFinished, SandboxChosen, Status
 from explorer.schema.messages import Request, Turn
 from explorer.schema.tool import tool
-from explorer.sources.http.seen_links import LINKS_PER_SITE
+from explorer.sources.http.url_allowlist import LINKS_PER_SITE
 from hostile.carriers import DISGUISES, INVISIBLE, Aims, Goal, carriers, goals
 from hostile.obedient import Call, ObedientClient
 from hostile.positions import POSITIONS, Scene
@@ -41,7 +41,7 @@ from hostile.world import (
     world,
 )
 from sandbox.cages import cage, living
-from sandbox.test_choosing import SHIM
+from sandbox.test_selection import SHIM
 from sources.loopback import Answer
 
 SLEEPER = "sleep 9876"
@@ -90,7 +90,7 @@ async def explored(made: World, scene: Scene, client: ObedientClient, position: 
         return await made.explore(client, scene.paths)
     with pytest.raises(ModelError):
         await made.explore(Interrupted(client.plans), scene.paths)
-    return await resume(made.run, made.settings(), extras=Extras(client=client))
+    return await resume(made.run, made.settings(), hooks=RunHooks(client=client))
 
 
 def holds(made: World, result: RunResult) -> None:

@@ -27,7 +27,7 @@ import importlib
 for module in pkgutil.walk_packages(explorer.__path__, "explorer."):
     if module.name not in {"explorer.__main__", "explorer.documents.parsing.worker"}:
         importlib.import_module(module.name)
-print("explorer.run.life" in sys.modules)
+print("explorer.run.session" in sys.modules)
 """
 
 

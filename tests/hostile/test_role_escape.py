@@ -26,7 +26,7 @@ ATTEMPTS: list[Call] = [
 
 def told(request: Request) -> list[str]:
     """All results an agent has read."""
-    return [one.content for said in request.history if isinstance(said, Results) for one in said.results]
+    return [one.content for output in request.history if isinstance(output, Results) for one in output.results]
 
 
 class Listening(ObedientClient):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.run.run import Extras, resume
+from explorer.run.run import RunHooks, resume
 from explorer.schema.errors import ModelError
 from explorer.schema.events import RoleLoaded, ToolFinished
 from explorer.text.sanitize import visible
@@ -72,7 +72,7 @@ async def test_planted_files_are_not_read_when_a_run_is_resumed(tmp_path: Path, 
             await made.explore(Interrupted(plans), ["/page"])
         assert (made.run / "roles" / "analyzer.md").exists()
         before = (made.run / ".explorer" / "journal.jsonl").read_bytes()
-        result = await resume(made.run, made.settings(), extras=Extras(client=ObedientClient(plans)))
+        result = await resume(made.run, made.settings(), hooks=RunHooks(client=ObedientClient(plans)))
         after = (made.run / ".explorer" / "journal.jsonl").read_bytes()
         record = events(made.run)
     assert after.startswith(before)

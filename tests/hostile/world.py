@@ -16,10 +16,10 @@ from typing import Any
 from pydantic import SecretStr
 from reportlab.pdfgen.canvas import Canvas  # pyright: ignore[reportMissingTypeStubs]
 
-from explorer.agents.prompts import load_role
+from explorer.agents.roles import load_role
 from explorer.journal.journal import Journal
-from explorer.journal.runs import read_records
-from explorer.run.run import Extras, RunResult, start
+from explorer.journal.listing import read_records
+from explorer.run.run import RunHooks, RunResult, start
 from explorer.schema.events import AgentStarted, AnyEvent, RunStarted, ToolFinished, ToolStarted
 from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Limits, Secrets, Services, Settings
@@ -119,8 +119,8 @@ class World:
 
     async def explore(self, client: ObedientClient, paths: Sequence[str] = (), **more: Any) -> RunResult:
         """One whole run."""
-        extras = Extras(client=client, run_id=RUN, tools=more.pop("tools", ()))
-        return await start(self.question(paths), self.settings(**more), extras)
+        hooks = RunHooks(client=client, run_id=RUN, tools=more.pop("tools", ()))
+        return await start(self.question(paths), self.settings(**more), hooks)
 
     def received(self) -> bytes:
         """All that reached the attacker, by any way."""

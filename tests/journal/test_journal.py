@@ -18,15 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine_stage import GOLDEN, NOON, noon, one_of_each
-from explorer.journal.fold import Fold
+from explorer.journal.codec import ENVELOPE, GENESIS, encode, scan
 from explorer.journal.journal import Journal, read
-from explorer.journal.records import ENVELOPE, GENESIS, encode, scan
+from explorer.journal.run_state import RunState
 from explorer.llm.scripted import says
 from explorer.schema.errors import JournalDamagedError, RunLockedError, StorageError
 from explorer.schema.events import (
     AnyEvent,
+    JournalRecord,
     NoteAdded,
-    Record,
     Repaired,
     RequestSent,
     RunFinished,
@@ -64,17 +64,17 @@ def lines_of(events: Sequence[AnyEvent]) -> list[bytes]:
     lines: list[bytes] = []
     crc = GENESIS
     for number, event in enumerate(events, 1):
-        line, crc = encode(Record(v=1, seq=number, at=NOON, event=event), crc)
+        line, crc = encode(JournalRecord(v=1, seq=number, at=NOON, event=event), crc)
         lines.append(line)
     return lines
 
 
-def events_of(records: Sequence[Record]) -> list[AnyEvent]:
+def events_of(records: Sequence[JournalRecord]) -> list[AnyEvent]:
     """Only what happened."""
     return [record.event for record in records]
 
 
-def open_journal(folder: Path, *observers: Callable[[Record], None]) -> Journal:
+def open_journal(folder: Path, *observers: Callable[[JournalRecord], None]) -> Journal:
     """The journal in a folder."""
     return Journal.open(folder, noon, observers)
 
@@ -259,7 +259,7 @@ def test_a_tail_of_zeros_is_cut(tmp_path: Path) -> None:
 
 def test_a_newer_version_is_refused_in_clear_words(tmp_path: Path) -> None:
     """A record of a later format stops the reader, who is told to update, and nothing is cut off."""
-    line, _ = encode(Record(v=2, seq=1, at=NOON, event=Steered(text="x")), GENESIS)
+    line, _ = encode(JournalRecord(v=2, seq=1, at=NOON, event=Steered(text="x")), GENESIS)
     path = tmp_path / "journal.jsonl"
     path.write_bytes(line)
     for attempt in (lambda: read(path), lambda: open_journal(tmp_path)):
@@ -275,7 +275,7 @@ def test_an_unknown_event_is_refused_by_number() -> None:
     class Unknown(Steered):
         type: Any = "unknown_to_us"
 
-    line, _ = encode(Record.model_construct(v=1, seq=1, at=NOON, event=Unknown(text="x")), GENESIS)
+    line, _ = encode(JournalRecord.model_construct(v=1, seq=1, at=NOON, event=Unknown(text="x")), GENESIS)
     with pytest.raises(JournalDamagedError, match="record 1 is intact but not understood"):
         scan(line)
 
@@ -453,19 +453,19 @@ def test_the_golden_journal_of_version_1_still_folds(request: pytest.FixtureRequ
     records = read(path)
     known = {kind.__name__ for kind in get_args(get_args(AnyEvent)[0])}
     assert {type(record.event).__name__ for record in records} == known
-    fold = Fold.of(events_of(records))
+    run_state = RunState.of(events_of(records))
     assert isinstance(records[0].event, RunStarted)
     assert (records[0].at, records[0].event.question) == (NOON, "What is notable?")
-    helper, lead = fold.agents["searcher-1"], fold.agents["orchestrator"]
+    helper, lead = run_state.agents["searcher-1"], run_state.agents["orchestrator"]
     assert (helper.steps, helper.parent_call, list(helper.files)) == (2, "orchestrator.t1.1", ["notes/a.md"])
     assert helper.finished is not None
     assert helper.finished.summary == "One story [S1]."
-    assert (lead.steps, lead.finished, lead.steps_left, fold.finished) == (2, None, 60, None)
+    assert (lead.steps, lead.finished, lead.steps_left, run_state.finished) == (2, None, 60, None)
     assert [type(message).__name__ for message in lead.messages] == [
         "UserText", "Turn", "Results", "UserText", "Turn", "UserText",
     ]  # fmt: skip
-    assert (fold.cost_usd, fold.usage.total_tokens, list(fold.sources)) == (0.75, 502, ["S1"])
-    assert fold.agents["searcher-1"].messages[2] == one_of_each()[8].turn  # type: ignore[union-attr]
+    assert (run_state.cost_usd, run_state.usage.total_tokens, list(run_state.sources)) == (0.75, 502, ["S1"])
+    assert run_state.agents["searcher-1"].messages[2] == one_of_each()[8].turn  # type: ignore[union-attr]
 
 
 SENDER = """
@@ -519,7 +519,7 @@ async def test_a_power_cut_in_the_middle_of_a_batch_is_repaired(tmp_path: Path) 
     lines: list[bytes] = []
     crc = GENESIS
     for number in range(1, 7):
-        record = Record(v=1, seq=number, at=NOON, event=Steered(text=f"word {number} " + "x" * 50))
+        record = JournalRecord(v=1, seq=number, at=NOON, event=Steered(text=f"word {number} " + "x" * 50))
         line, crc = encode(record, crc, sure=min(number - 1, 3))  # 4 to 6 were handed over in one batch
         lines.append(line)
     hole = b"\0" * len(lines[3])
@@ -528,7 +528,7 @@ async def test_a_power_cut_in_the_middle_of_a_batch_is_repaired(tmp_path: Path) 
     assert [record.seq for record in journal.records] == [1, 2, 3, 4]
     assert isinstance(journal.records[-1].event, Repaired)
     journal.close()
-    with_later_batch, _ = encode(Record(v=1, seq=7, at=NOON, event=Steered(text="later")), crc, sure=6)
+    with_later_batch, _ = encode(JournalRecord(v=1, seq=7, at=NOON, event=Steered(text="later")), crc, sure=6)
     with pytest.raises(JournalDamagedError, match="record 4"):
         scan(b"".join([*lines[:3], hole, *lines[4:], with_later_batch]))
 

@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from explorer.journal.codec import scan
 from explorer.journal.journal import Journal, read
-from explorer.journal.records import scan
 from explorer.schema.events import NoteAdded, Repaired, Steered
 from thoroughness import examples
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 
-class Foreign(NamedTuple):
+class WireModel(NamedTuple):
     """What answers in place of a model server."""
 
     sends: bytes
@@ -28,31 +28,37 @@ CLOSING = EVENTS + b"connection: close\r\n"
 PAGE = b"HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=utf-8\r\nconnection: close\r\n\r\n"
 
 FOREIGN = {
-    "SSH": Foreign(
+    "SSH": WireModel(
         b"SSH-2.0-OpenSSH_9.6\r\n", r"does not speak HTTP \(it sent 'SSH-2.0-OpenSSH_9.6'\)", is_first_to_speak=True
     ),
-    "SMTP": Foreign(b"220 mail.example ESMTP\r\n", r"does not speak HTTP \(it sent '220 mail", is_first_to_speak=True),
-    "Redis": Foreign(b"-ERR unknown command 'POST'\r\n", r"does not speak HTTP \(it sent .-ERR unknown"),
-    "HTTP 0.9": Foreign(b"<html>Welcome</html>", "does not speak HTTP"),
-    "bytes": Foreign(bytes(range(256)) * 8, "does not speak HTTP"),
-    "a TLS alert": Foreign(b"\x15\x03\x01\x00\x02\x02\x46", "speaks TLS, not plain HTTP"),
-    "nothing": Foreign(b"", "closed the connection without an answer"),
-    "a long header": Foreign(b"HTTP/1.1 200 OK\r\nx-big: " + b"x" * 100_000 + b"\r\n\r\n", "broken HTTP answer .*8190"),
-    "many headers": Foreign(
+    "SMTP": WireModel(
+        b"220 mail.example ESMTP\r\n", r"does not speak HTTP \(it sent '220 mail", is_first_to_speak=True
+    ),
+    "Redis": WireModel(b"-ERR unknown command 'POST'\r\n", r"does not speak HTTP \(it sent .-ERR unknown"),
+    "HTTP 0.9": WireModel(b"<html>Welcome</html>", "does not speak HTTP"),
+    "bytes": WireModel(bytes(range(256)) * 8, "does not speak HTTP"),
+    "a TLS alert": WireModel(b"\x15\x03\x01\x00\x02\x02\x46", "speaks TLS, not plain HTTP"),
+    "nothing": WireModel(b"", "closed the connection without an answer"),
+    "a long header": WireModel(
+        b"HTTP/1.1 200 OK\r\nx-big: " + b"x" * 100_000 + b"\r\n\r\n", "broken HTTP answer .*8190"
+    ),
+    "many headers": WireModel(
         b"HTTP/1.1 200 OK\r\n" + b"".join(b"x-%d: 1\r\n" % n for n in range(10_000)) + b"\r\n", "headers"
     ),
-    "a broken chunk": Foreign(EVENTS + b"transfer-encoding: chunked\r\n\r\nzz\r\nhello\r\n", "broken HTTP answer .*zz"),
-    "a web page": Foreign(PAGE + b"<title>Router login</title><p>Hi", r"a web page \('Router login'\)"),
-    "no body": Foreign(EVENTS + b"content-length: 0\r\n\r\n", r"an empty answer \(status 200\)"),
-    "no content": Foreign(b"HTTP/1.1 204 No Content\r\n\r\n", r"an empty answer \(status 204\)"),
-    "not modified": Foreign(b"HTTP/1.1 304 Not Modified\r\n\r\n", "status 304"),
-    "plain text": Foreign(
+    "a broken chunk": WireModel(
+        EVENTS + b"transfer-encoding: chunked\r\n\r\nzz\r\nhello\r\n", "broken HTTP answer .*zz"
+    ),
+    "a web page": WireModel(PAGE + b"<title>Router login</title><p>Hi", r"a web page \('Router login'\)"),
+    "no body": WireModel(EVENTS + b"content-length: 0\r\n\r\n", r"an empty answer \(status 200\)"),
+    "no content": WireModel(b"HTTP/1.1 204 No Content\r\n\r\n", r"an empty answer \(status 204\)"),
+    "not modified": WireModel(b"HTTP/1.1 304 Not Modified\r\n\r\n", "status 304"),
+    "plain text": WireModel(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\nIt works!", "'It works!'"
     ),
-    "other JSON": Foreign(
+    "other JSON": WireModel(
         b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{"status": "up"}', "status.*up"
     ),
-    "no gzip": Foreign(CLOSING + b"content-encoding: gzip\r\n\r\nthis is not gzip", "cannot be decompressed"),
+    "no gzip": WireModel(CLOSING + b"content-encoding: gzip\r\n\r\nthis is not gzip", "cannot be decompressed"),
 }
 
 
@@ -65,7 +71,7 @@ class Listening:
 
 
 @contextmanager
-def answering(foreign: Foreign, tls: ssl.SSLContext | None = None) -> Generator[Listening]:
+def answering(foreign: WireModel, tls: ssl.SSLContext | None = None) -> Generator[Listening]:
     """Answer every connection with the same bytes, and close it."""
     socket_ = socket.create_server(("127.0.0.1", 0))
     listening = Listening(socket_.getsockname()[1])
@@ -93,7 +99,7 @@ def answering(foreign: Foreign, tls: ssl.SSLContext | None = None) -> Generator[
         thread.join(5)
 
 
-def _answer(connection: socket.socket, foreign: Foreign) -> None:
+def _answer(connection: socket.socket, foreign: WireModel) -> None:
     with connection:
         if not foreign.is_first_to_speak:
             connection.recv(65_536)

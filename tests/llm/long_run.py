@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from explorer.agents.context import ASK
-from explorer.agents.prompts import built_in_roles
+from explorer.agents.compaction import ASK
+from explorer.agents.roles import built_in_roles
 from explorer.schema.settings import Limits, Secrets, Services, Settings
 from model_servers import Asked, ModelServer, Reply
 

@@ -7,10 +7,10 @@ from pydantic import SecretStr
 
 from explorer.llm.anthropic.messages import AnthropicClient
 from explorer.llm.anthropic.reply import STOPS, AnthropicReply
-from explorer.llm.anthropic.request import to_head, to_messages, to_rest
+from explorer.llm.anthropic.request import to_messages, to_prefix, to_rest
 from explorer.llm.bounds import ReplyMeter
-from explorer.llm.frozen_head import FrozenHeads
-from explorer.llm.options import ClientOptions, Place
+from explorer.llm.options import ClientOptions, Endpoint
+from explorer.llm.prompt_prefix import PromptPrefixes
 from explorer.llm.sse import ServerEvent
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import (
@@ -27,14 +27,14 @@ from explorer.schema.messages import (
 )
 from model_servers import AnthropicServer, Reply
 
-PLACE = Place("Anthropic", "http://127.0.0.1", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+PLACE = Endpoint("Anthropic", "http://127.0.0.1", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "object", "properties": {}})
 
 
 def to_body(request: Request) -> JsonObject:
     """The body as it is sent, with all reasoning that may go back at all."""
     messages = to_messages(request, range(len(request.history)))
-    return json.loads(FrozenHeads(to_head).body(request, messages, to_rest(request)))
+    return json.loads(PromptPrefixes(to_prefix).body(request, messages, to_rest(request)))
 
 
 def request_for(*history: Message, system: str = "You search.") -> Request:

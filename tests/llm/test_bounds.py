@@ -10,17 +10,17 @@ from explorer.llm.anthropic.reply import AnthropicReply
 from explorer.llm.bounds import ReplyBounds, ReplyMeter
 from explorer.llm.openai.reply import OpenAIReply
 from explorer.llm.openai.responses_reply import ResponsesReply
-from explorer.llm.options import Place, Timeouts
+from explorer.llm.options import Endpoint, Timeouts
 from explorer.llm.sse import ServerEvent
 from explorer.llm.wire_json import MAX_DEPTH, parse_arguments
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import JsonObject, Turn
 from llm.conversations import BOTH, QUESTION
-from llm.foreign_servers import Foreign, answering
+from llm.foreign_servers import WireModel, answering
 from llm.test_conversations import client_for, request_for
-from llm.test_sending import HEAD, STREAM
+from llm.test_request_template import HEAD, STREAM
 
-PLACE = Place("Someone", "http://127.0.0.1:9", "SOME_KEY", "SOME_URL")
+PLACE = Endpoint("Someone", "http://127.0.0.1:9", "SOME_KEY", "SOME_URL")
 SMALL = ReplyBounds(least_chars=1_000, most_chars=1_000, parts=5, id_chars=20)
 
 
@@ -75,7 +75,7 @@ ENDLESS = {
     "text": ((), [delta(content="x" * 100)], "1,000 characters"),
     "reasoning": ((), [delta(reasoning_content="x" * 100)], "1,000 characters"),
     "fields": ((), [delta(**{f"f{n}": "x"}) for n in range(1_000)], "1,000 characters"),
-    "lists": ((), [delta(extras=[{"a": 1}, {}])], "1,000 characters"),
+    "lists": ((), [delta(hooks=[{"a": 1}, {}])], "1,000 characters"),
     "arguments": ((), [call(function={"arguments": "x" * 100})], "1,000 characters"),
     "calls": ((), [call(index=n, id=f"c{n}") for n in range(100)], "5 blocks"),
     "id": ((), [call(id="x" * 21)], "20 characters as the id"),
@@ -152,7 +152,7 @@ async def test_an_error_is_told_by_its_status_however_long_its_body(wire: str) -
         head + b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(coded) + coded,
         head + b"content-encoding: gzip\r\ncontent-length: 900\r\n\r\nno gzip",
     ):
-        with answering(Foreign(sent, "")) as server:
+        with answering(WireModel(sent, "")) as server:
             async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", Timeouts()) as client:
                 with pytest.raises(ModelError, match="status 500") as caught:
                     await client.generate(request_for(QUESTION))
@@ -163,7 +163,7 @@ async def test_an_error_is_told_by_its_status_however_long_its_body(wire: str) -
 async def test_a_compressed_reply_is_read_as_ever(wire: str) -> None:
     """Guarding the answer does not change what it says."""
     coded = gzip.compress(STREAM[wire])
-    with answering(Foreign(HEAD.replace(b"\r\n\r\n", b"\r\ncontent-encoding: gzip\r\n\r\n") + coded, "")) as server:
+    with answering(WireModel(HEAD.replace(b"\r\n\r\n", b"\r\ncontent-encoding: gzip\r\n\r\n") + coded, "")) as server:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", Timeouts()) as client:
             assert isinstance(await client.generate(request_for(QUESTION)), Turn)
 
@@ -180,7 +180,7 @@ async def test_a_compressed_reply_is_read_as_ever(wire: str) -> None:
 async def test_headers_are_bounded(wire: str, headers: bytes, says: str) -> None:
     """More than any server needs to say before its answer is refused before the answer is read."""
     many = headers if b"encoding" in headers else b"".join(headers.replace(b"x-a", b"x-%d" % n) for n in range(12))
-    with answering(Foreign(HEAD.removesuffix(b"\r\n") + many + b"\r\n" + STREAM[wire], "")) as server:
+    with answering(WireModel(HEAD.removesuffix(b"\r\n") + many + b"\r\n" + STREAM[wire], "")) as server:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", Timeouts()) as client:
             with pytest.raises(ModelError, match=says) as caught:
                 await client.generate(request_for(QUESTION))

@@ -83,7 +83,7 @@ async def opened(url: str) -> AsyncGenerator[LLMClient]:
         yield client
 
 
-async def converse(server: OpenAIServer, model: str) -> list[Turn]:
+async def stream_reply(server: OpenAIServer, model: str) -> list[Turn]:
     """A conversation with a foreign turn in it, in which notes follow results."""
     answered = Results(results=(CallResult(id="toolu_01", name="read_file", content="x"),))
     history: list[Message] = [UserText(text="What is new?"), FOREIGN, answered, UserText(text="Go on.")]
@@ -108,7 +108,7 @@ async def test_what_is_known_of_a_server_is_kept_from_the_first_request(rules: R
     learnt = {compatible.OLD_MISTRAL.name: {"M4": 1, "M5": 1}, compatible.MISTRAL.name: {"M4": 1}}
     learnt[compatible.GROQ.name] = {"Q1": 1}
     with speaking(rules, lambda asked: SCRIPT[answered(asked.calls)], expects_refusals=True) as server:
-        check(await converse(server, model_of(rules)))
+        check(await stream_reply(server, model_of(rules)))
     # On loopback only the model's name tells; hosts that refuse unknown fields are known by their names.
     assert Counter(name for name, _ in server.refused) == learnt.get(rules.name, {})
     own = {rule.id for rule in rules.rules} - {"C7"}
@@ -131,7 +131,7 @@ async def test_what_nobody_knows_is_learnt_from_refusals(rules: RuleSet) -> None
     sink = logger.add(lambda message: lines.append(str(message)), level="INFO", format="{message}")
     try:
         with speaking(rules, lambda asked: SCRIPT[answered(asked.calls)], expects_refusals=True) as server:
-            check(await converse(server, "house-model"))
+            check(await stream_reply(server, "house-model"))
     finally:
         logger.remove(sink)
         logger.disable("explorer")
@@ -145,7 +145,7 @@ async def test_the_official_server_is_spoken_to_in_its_own_words() -> None:
     with OpenAIServer(
         lambda asked: SCRIPT[answered(asked.calls)], rules=openai_chat.RULES, expects_refusals=False
     ) as server:
-        check(await converse(server, openai_chat.MODEL))
+        check(await stream_reply(server, openai_chat.MODEL))
     assert all("max_completion_tokens" in body for body in server.requests)
 
 

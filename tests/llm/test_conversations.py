@@ -69,7 +69,7 @@ def answering(turn: Turn, given: Results) -> Results:
     return Results(results=tuple(one.model_copy(update={"id": call.id}) for call, one in pairs))
 
 
-async def converse(conversation: Conversation, wire: str, url: str, model: str = "model-a") -> Turn:
+async def stream_reply(conversation: Conversation, wire: str, url: str, model: str = "model-a") -> Turn:
     """Ask once per reply, going on with what was said."""
     timeouts = FAST if conversation.is_fast else Timeouts()
     history = conversation.history
@@ -99,10 +99,10 @@ async def test_conversation(conversation: Conversation, wire: str, request: pyte
     expected = conversation.expected
     with server_for(wire, *conversation.replies) as server:
         if expected.fault is None:
-            check_turn(await converse(conversation, wire, server.url), expected)
+            check_turn(await stream_reply(conversation, wire, server.url), expected)
         else:
             with pytest.raises(ModelError) as caught:
-                await converse(conversation, wire, server.url)
+                await stream_reply(conversation, wire, server.url)
             check_error(caught.value, expected)
     if len(conversation.replies) > 1 or conversation.name == "text":
         check_golden(f"{wire}-{conversation.name}", server.requests, request.config)
@@ -125,10 +125,10 @@ async def test_conversation_with_a_compatible_server(conversation: Conversation,
     expected, model = conversation.expected, model_of(rules)
     with speaking(rules, conversation.replies, expects_refusals=True) as server:
         if expected.fault is None:
-            check_turn(await converse(conversation, CHAT, server.url, model), expected)
+            check_turn(await stream_reply(conversation, CHAT, server.url, model), expected)
         else:
             with pytest.raises(ModelError) as caught:
-                await converse(conversation, CHAT, server.url, model)
+                await stream_reply(conversation, CHAT, server.url, model)
             check_error(caught.value, expected)
     refused = [name for name, _ in server.refused]
     assert len(set(refused)) == len(refused)

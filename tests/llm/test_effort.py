@@ -11,12 +11,12 @@ from anthropic.types.output_config_param import OutputConfigParam
 from openai.types.shared.reasoning_effort import ReasoningEffort
 from pydantic import SecretStr
 
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
 from explorer.llm.effort import EFFORTS
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import WaitLimits
-from explorer.run.equipment import open_equipment
-from explorer.run.run import Extras, resume, start
+from explorer.run.resources import open_resources
+from explorer.run.run import RunHooks, resume, start
 from explorer.schema.errors import ConfigError, ModelError
 from explorer.schema.events import RoleLoaded
 from explorer.schema.settings import Secrets, Services, Settings
@@ -46,9 +46,9 @@ async def test_the_effort_is_sent_in_the_vendors_own_field(wire: str) -> None:
         async with client_for(wire, server.url, Timeouts()) as client:
             await client.generate(request_for(QUESTION))
             await client.generate(replace(request_for(QUESTION), effort="high"))
-    plain, told = server.requests
-    assert told == plain | FIELDS[wire]
-    assert list(told)[: len(plain)] == list(plain)
+    plain, shown = server.requests
+    assert shown == plain | FIELDS[wire]
+    assert list(shown)[: len(plain)] == list(plain)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ async def test_what_cannot_be_sent_is_refused_at_the_start(effort: dict[str, str
     secrets = Secrets(anthropic_key=SecretStr("k"))
     settings = Settings.model_validate({"model": model, "effort": effort, "secrets": secrets})
     with pytest.raises(ConfigError, match=says):
-        async with open_equipment(settings):
+        async with open_resources(settings):
             pass
 
 
@@ -73,8 +73,8 @@ async def test_who_decides_how_much_a_role_reasons(tmp_path: Path) -> None:
     found: list[tuple[str, str]] = []
     for effort in ({}, {"*": "high"}, {"*": "high", "scout": "max"}):
         settings = Settings.model_validate({"model": "offline", "effort": effort, "roles_dir": tmp_path})
-        async with open_equipment(settings) as equipment:
-            models = [equipment.model_of(role, _ignore, WaitLimits()) for role in ("scout", "writer")]
+        async with open_resources(settings) as resources:
+            models = [resources.model_of(role, _ignore, WaitLimits()) for role in ("scout", "writer")]
             found.append((models[0].effort, models[1].effort))
     assert found == [("low", ""), ("high", "high"), ("max", "high")]
 
@@ -105,13 +105,13 @@ async def test_a_resumed_run_keeps_its_effort_unless_told_otherwise(tmp_path: Pa
                 "shell": "off",
             }
         )
-        extras = Extras(run_id="run")
+        hooks = RunHooks(run_id="run")
         with pytest.raises(ModelError):
-            await start("What is new?", settings, extras)
+            await start("What is new?", settings, hooks)
         now = Settings(workspace=tmp_path, services=Services(openai_url=server.url))
         for again in (now, now.model_copy(update={"effort": {"*": "low"}})):
             with pytest.raises(ModelError) if replies else nullcontext():
-                await resume(tmp_path / "run", again, extras=extras)
+                await resume(tmp_path / "run", again, hooks=hooks)
     efforts = [body["reasoning"]["effort"] for body in server.requests]
     assert efforts[:4] == ["high", "high", "high", "low"]
     third, fourth = (json.dumps(body) for body in server.requests[2:4])

@@ -6,10 +6,10 @@ from anthropic.types.shared.error_type import ErrorType
 from pydantic import SecretStr
 
 from explorer.llm.faults import KINDS, Refusal, model_error, read_refusal, redact, refusal_of, retry_after
-from explorer.llm.options import Place
+from explorer.llm.options import Endpoint
 from explorer.schema.errors import ModelFault
 
-PLACE = Place("Someone", "https://user:word@example.com/v1", "SOME_KEY", "SOME_URL", SecretStr("secret-key"))
+PLACE = Endpoint("Someone", "https://user:word@example.com/v1", "SOME_KEY", "SOME_URL", SecretStr("secret-key"))
 
 
 def test_every_error_type_of_the_sdk_is_known() -> None:

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from explorer.llm.foreign_answers import connection_error
 from explorer.llm.model_list import list_models
 from explorer.llm.openai.chat import OpenAIClient
-from explorer.llm.options import ClientOptions, Place
+from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.outage import FailedAttempt
 from explorer.llm.retry import MAX_ATTEMPTS, RateGate, RetryingClient
 from explorer.schema.errors import ModelError, ModelFault
@@ -52,7 +52,7 @@ async def failure(base_url: str) -> ModelError:
 
 def test_a_provider_out_of_reach_blames_no_setting_that_is_not_set() -> None:
     """At the provider's own address the network is at fault, or a proxy that nobody named."""
-    own = Place("Anthropic", "https://api.anthropic.com", "KEY", "ANTHROPIC_BASE_URL", is_default=True)
+    own = Endpoint("Anthropic", "https://api.anthropic.com", "KEY", "ANTHROPIC_BASE_URL", is_default=True)
     for error in (connection_error(socket.gaierror(-2, "no"), own), connection_error(ConnectionResetError("cut"), own)):
         assert error.hint == "check the network; if it has a proxy, set HTTPS_PROXY"
 

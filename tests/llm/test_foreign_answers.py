@@ -14,7 +14,7 @@ from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import LLMClient
 from llm.conversations import BOTH, QUESTION
 from llm.fake_time import FakeTime
-from llm.foreign_servers import EVENTS, FOREIGN, Foreign, answering, tls_context
+from llm.foreign_servers import EVENTS, FOREIGN, WireModel, answering, tls_context
 from llm.test_conversations import KEY, client_for, request_for
 
 PATIENCE = Timeouts(connect_s=10, first_content_s=20, idle_s=20, total_s=30)
@@ -52,7 +52,7 @@ async def test_a_first_answer_is_reported_as_what_it_is(name: str, wire: str) ->
 @pytest.mark.parametrize("wire", BOTH)
 async def test_the_wrong_scheme_is_reported_as_that(wire: str, tmp_path: Path) -> None:
     """TLS spoken to a plain port, plain HTTP spoken to a TLS port, and a certificate that nobody trusts."""
-    with answering(Foreign(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", "")) as plain:
+    with answering(WireModel(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", "")) as plain:
         error = await ask(wire, f"https://127.0.0.1:{plain.port}/v1")
         check(error, "does not speak TLS")
         assert "http://" in error.hint
@@ -116,7 +116,7 @@ async def test_the_same_from_a_server_that_has_answered_before_is_repeated(wire:
 async def test_a_first_reply_that_is_cut_is_repeated(wire: str, framing: str) -> None:
     """A stream that began is a model server's, even where it breaks off before its first event is whole."""
     failures: list[ModelError] = []
-    with answering(Foreign(EVENTS + framing.encode(), "")) as server:
+    with answering(WireModel(EVENTS + framing.encode(), "")) as server:
         async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", PATIENCE) as client:
             with pytest.raises(ModelError, match="the stream broke"):
                 await retrying(client, failures).generate(request_for(QUESTION))

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from explorer.llm.bound_reasoning import Bound, BoundReasoning
-from explorer.llm.frozen_head import FrozenHeads
+from explorer.llm.bound_reasoning import BoundReasoning, KeptReasoning
 from explorer.llm.openai.responses import ResponsesClient
-from explorer.llm.openai.responses_request import PROVIDER, is_reasoning, to_head
+from explorer.llm.openai.responses_request import PROVIDER, is_reasoning, to_prefix
 from explorer.llm.options import ClientOptions
-from explorer.run.run import Extras, start
+from explorer.llm.prompt_prefix import PromptPrefixes
+from explorer.run.run import RunHooks, start
 from explorer.schema.events import Status
 from explorer.schema.messages import JsonObject, Request
 from llm.long_run import QUESTION, Reader, settings
@@ -40,7 +40,7 @@ async def test_a_long_run_ends_complete(tmp_path: Path, steps: int, words: int, 
     """Through clearing and summaries no request is refused, no reasoning is sent in vain, and none is left out."""
     with OpenAIResponsesServer(Thinker(steps, words)) as server:
         here = settings(server, tmp_path, steps, MODEL)
-        result = await start(QUESTION, here, Extras(run_id=RUN))
+        result = await start(QUESTION, here, RunHooks(run_id=RUN))
     kinds = kinds_of(here.workspace / RUN)
     assert (result.status, kinds["turn_failed"]) == (Status.COMPLETE, 0), result.reason
     assert kinds["compacted"] >= cleared
@@ -54,13 +54,13 @@ async def test_a_long_run_ends_complete(tmp_path: Path, steps: int, words: int, 
 class OneTooFew(BoundReasoning):
     """Leaves the reasoning of the latest turn out although nothing before it has changed."""
 
-    def before(self, request: Request) -> Bound:
+    def before(self, request: Request) -> KeptReasoning:
         """Leave out one turn that is to be sent."""
         bound = super().before(request)
-        return Bound(bound.kept - {max(bound.kept, default=-1)}, bound.digest)
+        return KeptReasoning(bound.kept - {max(bound.kept, default=-1)}, bound.digest)
 
 
-class Careless(FrozenHeads):
+class Careless(PromptPrefixes):
     """Leaves out one item of reasoning, and what it led to stays as it was."""
 
     def body(self, request: Request, messages: Sequence[JsonObject], rest: JsonObject) -> bytes:
@@ -72,25 +72,25 @@ class Careless(FrozenHeads):
 class Mutant(ResponsesClient):
     """The adapter with a fault."""
 
-    def __init__(self, options: ClientOptions, reasoning: BoundReasoning, heads: FrozenHeads) -> None:
+    def __init__(self, options: ClientOptions, reasoning: BoundReasoning, heads: PromptPrefixes) -> None:
         super().__init__(options)
-        self._reasoning, self._heads = reasoning, heads
+        self._reasoning, self._prefixes = reasoning, heads
 
 
-def right() -> tuple[BoundReasoning, FrozenHeads]:
-    return BoundReasoning(PROVIDER), FrozenHeads(to_head)
+def right() -> tuple[BoundReasoning, PromptPrefixes]:
+    return BoundReasoning(PROVIDER), PromptPrefixes(to_prefix)
 
 
-def keeps_one_too_many() -> tuple[BoundReasoning, FrozenHeads]:
-    return OneTooMany(PROVIDER), FrozenHeads(to_head)
+def keeps_one_too_many() -> tuple[BoundReasoning, PromptPrefixes]:
+    return OneTooMany(PROVIDER), PromptPrefixes(to_prefix)
 
 
-def keeps_one_too_few() -> tuple[BoundReasoning, FrozenHeads]:
-    return OneTooFew(PROVIDER), FrozenHeads(to_head)
+def keeps_one_too_few() -> tuple[BoundReasoning, PromptPrefixes]:
+    return OneTooFew(PROVIDER), PromptPrefixes(to_prefix)
 
 
-def drops_half_a_turn() -> tuple[BoundReasoning, FrozenHeads]:
-    return BoundReasoning(PROVIDER), Careless(to_head)
+def drops_half_a_turn() -> tuple[BoundReasoning, PromptPrefixes]:
+    return BoundReasoning(PROVIDER), Careless(to_prefix)
 
 
 @pytest.mark.slow
@@ -104,13 +104,13 @@ def drops_half_a_turn() -> tuple[BoundReasoning, FrozenHeads]:
     ],
 )
 async def test_one_item_too_many_or_too_few_is_found(
-    tmp_path: Path, made: Callable[[], tuple[BoundReasoning, FrozenHeads]], found: set[str]
+    tmp_path: Path, made: Callable[[], tuple[BoundReasoning, PromptPrefixes]], found: set[str]
 ) -> None:
     """The server sees each fault for what it is, and none in the right adapter."""
     with OpenAIResponsesServer(Thinker(14, 5_000), expects_refusals=True) as server:
         async with Mutant(ClientOptions(base_url=server.url, key=SecretStr("key")), *made()) as client:
             here = settings(server, tmp_path, 14, "gpt-6-luna")
-            result = await start(QUESTION, here, Extras(run_id=RUN, client=client))
+            result = await start(QUESTION, here, RunHooks(run_id=RUN, client=client))
     seen = {
         "withheld": any(server.withheld),
         "lost": bool(lost(server.requests)),

@@ -7,6 +7,7 @@ from anthropic.types import Model
 from openai.types.shared.chat_model import ChatModel
 from pydantic import SecretStr
 
+from explorer.llm.clients import Clients
 from explorer.llm.models import (
     ANTHROPIC,
     OFFLINE,
@@ -18,7 +19,6 @@ from explorer.llm.models import (
     choose,
     parse_model,
 )
-from explorer.llm.open_clients import Clients
 from explorer.run.settings_parts import model_setup
 from explorer.schema.errors import ConfigError, CredentialsError, ModelError, ModelFault
 from explorer.schema.messages import Request, StopKind, Turn, UserText

@@ -7,12 +7,12 @@ from openai.types.chat.chat_completion_chunk import Choice
 from pydantic import SecretStr
 
 from explorer.llm.bounds import ReplyMeter
-from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.openai.chat import OpenAIClient
 from explorer.llm.openai.dialect import dialect_of
 from explorer.llm.openai.reply import STOPS, OpenAIReply
-from explorer.llm.openai.request import to_head, to_messages, to_rest
-from explorer.llm.options import ClientOptions, Place
+from explorer.llm.openai.request import to_messages, to_prefix, to_rest
+from explorer.llm.options import ClientOptions, Endpoint
+from explorer.llm.prompt_prefix import PromptPrefixes
 from explorer.llm.sse import ServerEvent
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import (
@@ -30,14 +30,14 @@ from explorer.schema.messages import (
 from explorer.schema.model_options import Price
 from model_servers import OpenAIServer, Reply
 
-PLACE = Place("OpenAI", "http://127.0.0.1", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+PLACE = Endpoint("OpenAI", "http://127.0.0.1", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "object", "properties": {}})
 
 
 def to_body(request: Request, *, official: bool) -> JsonObject:
     """The body as it is sent."""
     dialect = dialect_of("https://api.openai.com/v1" if official else "http://127.0.0.1/v1", request.model)
-    heads = FrozenHeads(lambda asked: to_head(asked, dialect))
+    heads = PromptPrefixes(lambda asked: to_prefix(asked, dialect))
     return json.loads(heads.body(request, to_messages(request, dialect), to_rest(request, dialect)))
 
 

@@ -9,16 +9,16 @@ from openai.types.responses.response_error import ResponseError
 from openai.types.responses.response_status import ResponseStatus
 from pydantic import SecretStr
 
-from explorer.journal.weight import cleared
+from explorer.journal.context_size import cleared
 from explorer.llm.bound_reasoning import BoundReasoning
 from explorer.llm.bounds import ReplyMeter
+from explorer.llm.clients import Clients
 from explorer.llm.faults import KINDS
 from explorer.llm.models import ModelRef
-from explorer.llm.open_clients import Clients
 from explorer.llm.openai.responses import ResponsesClient
 from explorer.llm.openai.responses_reply import REASONS, STATUSES, ResponsesReply
-from explorer.llm.openai.responses_request import to_head, to_input, to_rest
-from explorer.llm.options import ClientOptions, Place
+from explorer.llm.openai.responses_request import to_input, to_prefix, to_rest
+from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.sse import ServerEvent
 from explorer.run.run import start
 from explorer.run.settings_parts import model_setup
@@ -38,7 +38,7 @@ from explorer.schema.messages import (
 from explorer.schema.settings import Secrets, Services, Settings
 from model_servers import ModelServer, OpenAIResponsesServer, OpenAIServer, Reply
 
-PLACE = Place("OpenAI", "http://127.0.0.1", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+PLACE = Endpoint("OpenAI", "http://127.0.0.1", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "object", "properties": {}})
 GO = UserText(text="Go.")
 ANSWER = Results(results=(CallResult(id="call_0_0", name="read_file", content="x"),))
@@ -229,7 +229,7 @@ def test_a_turn_of_another_model_is_rebuilt() -> None:
 def test_what_a_request_asks_for() -> None:
     """Nothing is stored, the reasoning comes encrypted, schemas are not strict, and the effort stands behind it all."""
     request = request_for(GO, run="run", effort="low", max_output_tokens=7)
-    head = to_head(request)
+    head = to_prefix(request)
     assert (head["store"], head["tools"][0]["strict"], head["prompt_cache_key"]) == (False, False, "run:searcher")
     assert list(head)[-1] == "input"
     assert to_rest(request) == {
@@ -238,8 +238,8 @@ def test_what_a_request_asks_for() -> None:
         "reasoning": {"effort": "low"},
     }
     assert "reasoning" not in to_rest(request_for(GO))
-    assert "prompt_cache_key" not in to_head(request_for(GO, system=" ", tools=()))
-    assert to_head(request_for(GO, system=" ", tools=())).keys().isdisjoint({"instructions", "tools"})
+    assert "prompt_cache_key" not in to_prefix(request_for(GO, system=" ", tools=()))
+    assert to_prefix(request_for(GO, system=" ", tools=())).keys().isdisjoint({"instructions", "tools"})
 
 
 async def test_a_model_without_reasoning_is_asked_without_it() -> None:

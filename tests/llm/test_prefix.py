@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from explorer.journal.inbox import Inbox, OrderKind
-from explorer.llm.open_clients import Patience
+from explorer.journal.control import ControlKind, Inbox
+from explorer.llm.clients import RetrySettings
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import Timing
-from explorer.run.run import Extras, resume, start
+from explorer.run.run import RunHooks, resume, start
 from explorer.schema.errors import ExplorerError
 from explorer.schema.settings import Secrets, Services, Settings
 from model_servers import Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply, ThinkingServer
@@ -62,7 +62,7 @@ class Troubled:
             self._asked[role] += 1
             trouble = self._troubles.pop((role, self._asked[role]), "")
         if trouble == "steer":
-            Inbox(self._folder / ".explorer").leave(OrderKind.STEER, "Mind the battery, too.", time.time_ns)
+            Inbox(self._folder / ".explorer").leave(ControlKind.STEER, "Mind the battery, too.", time.time_ns)
         if trouble in REPLIES:
             return REPLIES[trouble]
         if role == "orchestrator" and len(asked.results) >= LEADING_RESULTS:
@@ -92,16 +92,18 @@ async def whole_run(server: ModelServer, wire: str, folder: Path) -> None:
         secrets=Secrets(anthropic_key=SecretStr("key"), openai_key=SecretStr("key")),
         shell="off",
     )
-    extras = Extras(run_id=RUN, patience=Patience(Timeouts(), Timing(sleep=lambda _seconds: asyncio.sleep(0))))
+    hooks = RunHooks(
+        run_id=RUN, retry_settings=RetrySettings(Timeouts(), Timing(sleep=lambda _seconds: asyncio.sleep(0)))
+    )
     run = here.workspace / RUN
     for life in range(LIVES):
         try:
-            await (resume(run, here, extras=extras) if life else start(QUESTION, here, extras))
+            await (resume(run, here, hooks=hooks) if life else start(QUESTION, here, hooks))
         except ExplorerError:
             continue
         break
     with suppress(ExplorerError):
-        await resume(run, here, FOLLOW_UP, extras)
+        await resume(run, here, FOLLOW_UP, hooks)
 
 
 def breaks(bodies: list[JsonObject]) -> list[tuple[str, str]]:
@@ -135,8 +137,8 @@ def history_of(body: JsonObject) -> str:
 
 
 def _agent(body: JsonObject) -> str:
-    said = next(message["content"] for message in body[history_of(body)] if message.get("role") == "user")
-    first = said if isinstance(said, str) else said[0]["text"]
+    output = next(message["content"] for message in body[history_of(body)] if message.get("role") == "user")
+    first = output if isinstance(output, str) else output[0]["text"]
     return first[:KEY_CHARS]
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from explorer.journal.history import MAX_REASONING_REFUSALS
-from explorer.journal.records import encode_all
-from explorer.journal.runs import journal_path, read_records
+from explorer.journal.agent_state import MAX_REASONING_REFUSALS
+from explorer.journal.codec import encode_all
+from explorer.journal.listing import journal_path, read_records
 from explorer.llm.anthropic.messages import AnthropicClient
-from explorer.llm.bound_reasoning import Bound, BoundReasoning
+from explorer.llm.bound_reasoning import BoundReasoning, KeptReasoning
 from explorer.llm.options import ClientOptions
-from explorer.run.run import Extras, resume, start
+from explorer.run.run import RunHooks, resume, start
 from explorer.schema.errors import ModelError
 from explorer.schema.events import Status, TurnTaken
 from explorer.schema.messages import Message, Request, Turn, UserText
@@ -39,7 +39,7 @@ async def test_a_long_run_ends_complete(tmp_path: Path, steps: int, words: int, 
     """Old results are cleared and exchanges summarised many times, and no reasoning is sent behind anything else."""
     with ThinkingServer(Reader(steps, words)) as server:
         here = settings(server, tmp_path, steps)
-        result = await start(QUESTION, here, Extras(run_id=RUN))
+        result = await start(QUESTION, here, RunHooks(run_id=RUN))
     kinds = kinds_of(here.workspace / RUN)
     assert (result.status, result.reason, kinds["turn_failed"]) == (Status.COMPLETE, "", 0)
     assert kinds["compacted"] >= cleared
@@ -54,11 +54,11 @@ async def test_a_long_run_ends_complete(tmp_path: Path, steps: int, words: int, 
 class OneTooMany(BoundReasoning):
     """Sends the reasoning of one turn back although something before it has changed."""
 
-    def before(self, request: Request) -> Bound:
+    def before(self, request: Request) -> KeptReasoning:
         """Add the latest turn that is not to be sent."""
         bound = super().before(request)
         turns = {place for place, one in enumerate(request.history) if isinstance(one, Turn)} - bound.kept
-        return Bound(bound.kept | {max(turns)}, bound.digest) if turns else bound
+        return KeptReasoning(bound.kept | {max(turns)}, bound.digest) if turns else bound
 
 
 class Mutant(AnthropicClient):
@@ -78,7 +78,7 @@ async def test_one_block_too_many_is_refused(tmp_path: Path, reasoning: type[Bou
     with ThinkingServer(Reader(14, 5_000), expects_refusals=True) as server:
         options = ClientOptions(base_url=server.url, key=SecretStr("key"))
         async with Mutant(options, reasoning("anthropic")) as client:
-            result = await start(QUESTION, settings(server, tmp_path, 14), Extras(run_id=RUN, client=client))
+            result = await start(QUESTION, settings(server, tmp_path, 14), RunHooks(run_id=RUN, client=client))
     assert {name for name, _ in server.refused} == (set[str]() if status is Status.COMPLETE else {"A1"})
     assert (result.status is Status.COMPLETE) == (status is Status.COMPLETE)
 
@@ -97,7 +97,7 @@ class Interrupted:
 
 async def interrupted(here: Settings) -> None:
     with pytest.raises(ModelError):
-        await start(QUESTION, here, Extras(run_id=RUN))
+        await start(QUESTION, here, RunHooks(run_id=RUN))
     assert kinds_of(here.workspace / RUN)["compacted"]
 
 
@@ -156,7 +156,7 @@ async def test_a_server_that_takes_no_reasoning_back_is_sent_none(tmp_path: Path
     rules = RuleSet("gateway", (never,), lambda: rule.Asked({}))
     with ThinkingServer(Reader(12, 100), rules=rules, expects_refusals=True) as server:
         here = settings(server, tmp_path, 12)
-        result = await start(QUESTION, here, Extras(run_id=RUN))
+        result = await start(QUESTION, here, RunHooks(run_id=RUN))
     assert result.status is Status.COMPLETE
     assert len(server.refused) == kinds_of(here.workspace / RUN)["reasoning_dropped"] == MAX_REASONING_REFUSALS
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.llm.wire_json import as_count, encode, mend_object, mend_text, parse_arguments
+from explorer.llm.wire_json import as_count, encode, parse_arguments, repair_object, repair_text
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,10 @@ from explorer.llm.wire_json import as_count, encode, mend_object, mend_text, par
 )
 def test_broken_arguments_are_told(raw: str, problem: str) -> None:
     """Arguments are an object or a problem in words; nothing is repaired, and no input makes the parser fail."""
-    value, told = parse_arguments(raw)
+    value, shown = parse_arguments(raw)
     assert value is None
-    assert problem in told
-    assert "JSON object" in told
+    assert problem in shown
+    assert "JSON object" in shown
 
 
 @pytest.mark.parametrize(("raw", "value"), [("", {}), (" \n", {}), ("{}", {}), ('{"a": [1.5]}', {"a": [1.5]})])
@@ -42,13 +42,13 @@ def test_whole_arguments_are_read(raw: str, value: object) -> None:
 @given(st.text(st.characters(codec=None, exclude_categories=()), max_size=30))
 def test_every_text_can_be_sent(text: str) -> None:
     """Whatever a model or a page says, the request is valid UTF-8 and valid JSON."""
-    assert json.loads(encode({"text": text}).decode())["text"] == mend_text(text)
-    assert mend_object({"text": text}) == {"text": mend_text(text)}
+    assert json.loads(encode({"text": text}).decode())["text"] == repair_text(text)
+    assert repair_object({"text": text}) == {"text": repair_text(text)}
 
 
 def test_split_pairs_are_joined() -> None:
     """Halves of a pair that arrive apart become the character they are."""
-    assert mend_text("a\ud83d" + "\ude00b\ud83d") == "a😀b\ufffd"
+    assert repair_text("a\ud83d" + "\ude00b\ud83d") == "a😀b\ufffd"
 
 
 @pytest.mark.parametrize(("value", "count"), [(3, 3), (2.7, 2), (-1, 0), (None, 0), ("4", 0), (float("inf"), 0)])

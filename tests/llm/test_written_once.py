@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from engine_stage import NOON
-from explorer.journal.records import GENESIS, encode, scan
+from explorer.journal.codec import GENESIS, encode, scan
 from explorer.llm.options import Timeouts
 from explorer.schema.errors import JournalDamagedError
-from explorer.schema.events import Record, TurnTaken
+from explorer.schema.events import JournalRecord, TurnTaken
 from explorer.schema.messages import Turn
 from llm.conversations import BOTH, QUESTION
 from llm.test_conversations import client_for, request_for, server_for
@@ -31,7 +31,7 @@ async def turn_with(wire: str, *calls: tuple[str, Any]) -> Turn:
 
 def line_of(turn: Turn) -> bytes:
     event = TurnTaken(agent="a", turn=turn, seconds=0.0)
-    return encode(Record(v=1, seq=1, at=NOON, event=event), GENESIS)[0]
+    return encode(JournalRecord(v=1, seq=1, at=NOON, event=event), GENESIS)[0]
 
 
 @pytest.mark.parametrize("wire", BOTH)

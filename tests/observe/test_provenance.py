@@ -11,7 +11,7 @@ from explorer.observe.provenance import DRAFT, FILES_INDEX, FileOrigin, origins,
 from explorer.schema.events import (
     AgentStarted,
     AnyEvent,
-    Record,
+    JournalRecord,
     SourceRecorded,
     Steered,
     ToolFinished,
@@ -23,9 +23,12 @@ from explorer.workspace.workspace import Workspace
 TEXT = "# Part\n\nIt rose by 12 % [S1], says the log [S2]; others doubt it [S3] or guess [S7].\n"
 
 
-def numbered(events: Sequence[AnyEvent]) -> list[Record]:
+def numbered(events: Sequence[AnyEvent]) -> list[JournalRecord]:
     """Records of events, a second apart."""
-    return [Record(v=1, seq=seq, at=NOON + timedelta(seconds=seq), event=event) for seq, event in enumerate(events, 1)]
+    return [
+        JournalRecord(v=1, seq=seq, at=NOON + timedelta(seconds=seq), event=event)
+        for seq, event in enumerate(events, 1)
+    ]
 
 
 def finished(agent: str, call: str, name: str, content: str = "", **fields: object) -> ToolFinished:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.offline.question import Kind, understand, understand_task
+from explorer.offline.question import QuestionKind, understand, understand_task
 
 
 def wish_of(question: str, more: str = ""):  # noqa: ANN201 - a Wish
@@ -13,15 +13,15 @@ def wish_of(question: str, more: str = ""):  # noqa: ANN201 - a Wish
 @pytest.mark.parametrize(
     ("question", "kind"),
     [
-        ("What is notable on Hacker News today?", Kind.HACKER_NEWS),
-        ("top stories right now", Kind.HACKER_NEWS),
-        ("anything about Rust on HN?", Kind.HACKER_NEWS),
-        ("今天有什么值得关注的新闻？", Kind.HACKER_NEWS),
-        ("Who invented the zipper?", Kind.WEB),
-        ("How do embedded databases differ?", Kind.WEB),
+        ("What is notable on Hacker News today?", QuestionKind.HACKER_NEWS),
+        ("top stories right now", QuestionKind.HACKER_NEWS),
+        ("anything about Rust on HN?", QuestionKind.HACKER_NEWS),
+        ("今天有什么值得关注的新闻？", QuestionKind.HACKER_NEWS),
+        ("Who invented the zipper?", QuestionKind.WEB),
+        ("How do embedded databases differ?", QuestionKind.WEB),
     ],
 )
-def test_where_to_look(question: str, kind: Kind) -> None:
+def test_where_to_look(question: str, kind: QuestionKind) -> None:
     """Hacker News is recognised in English and Chinese; anything else is for the web."""
     assert wish_of(question).kind is kind
 
@@ -63,9 +63,9 @@ def test_files_and_sample_are_told_by_the_first_message() -> None:
     wish = wish_of(
         "What is left out?", "\nFiles from the user: inputs/a.md [S1] (12 lines), inputs/b c.txt [S2] (1 line)"
     )
-    assert (wish.kind, wish.files) == (Kind.FILES, (("inputs/a.md", "S1"), ("inputs/b c.txt", "S2")))
+    assert (wish.kind, wish.files) == (QuestionKind.FILES, (("inputs/a.md", "S1"), ("inputs/b c.txt", "S2")))
     sample = wish_of("What was notable?", "\nThis run reads bundled, invented sample data.")
-    assert (sample.kind, sample.is_sample) == (Kind.HACKER_NEWS, True)
+    assert (sample.kind, sample.is_sample) == (QuestionKind.HACKER_NEWS, True)
 
 
 def test_a_question_cannot_pass_itself_off_as_the_head() -> None:

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from engine_stage import source
-from explorer.reports.report import image_problem, reference, render, without_network
+from explorer.reports.render import image_problem, reference, render, without_network
 from explorer.workspace.workspace import Workspace
 
 SOURCES = {identifier: source(identifier) for identifier in ("S1", "S2")}
@@ -158,5 +158,5 @@ def test_a_missing_image_is_pointed_out_and_rendered_as_words(tmp_path: Path) ->
         "correct the path (list_files shows what is there) or take the image out"
     )
     assert image_problem("![A](my%20chart.png)", has_file) == ""
-    said = render(draft, SOURCES, "en", has_file).text
-    assert said.startswith("![A](my%20chart.png) ![A](<my chart.png>) (image missing: B) (image missing: C)")
+    output = render(draft, SOURCES, "en", has_file).text
+    assert output.startswith("![A](my%20chart.png) ![A](<my chart.png>) (image missing: B) (image missing: C)")

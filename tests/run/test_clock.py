@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from explorer.journal.runs import read_records
-from explorer.run.run import Extras, resume, start
+from explorer.journal.listing import read_records
+from explorer.run.run import RunHooks, resume, start
 from explorer.schema.events import Status
 from explorer.schema.settings import Limits, Settings
 
@@ -26,11 +26,11 @@ def jumping() -> Callable[[], datetime]:
 async def test_a_run_under_a_jumping_clock_is_whole_and_can_be_gone_on_with(tmp_path: Path) -> None:
     """Ten years forward is no time limit, an hour back no disorder; a follow-up finds the run as it was."""
     settings = Settings(workspace=tmp_path, model="offline", is_sample=True, limits=Limits(max_time_s=600))
-    first = await start("What was notable on the sample day?", settings, Extras(now=jumping()))
+    first = await start("What was notable on the sample day?", settings, RunHooks(now=jumping()))
     assert (first.status, first.reason) == (Status.COMPLETE, "")
     before = read_records(first.folder)
     assert any(late.at < early.at for early, late in pairwise(before))
-    again = await resume(first.folder, settings, "What about power cuts?", Extras(now=jumping()))
+    again = await resume(first.folder, settings, "What about power cuts?", RunHooks(now=jumping()))
     assert again.status is Status.COMPLETE
     after = read_records(first.folder)
     assert after[: len(before)] == before

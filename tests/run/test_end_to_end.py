@@ -63,9 +63,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Command], 
         server_class, variable, more = WIRES[wire]
         words = (QUESTION, "--file", "notes.md", "--output-format", "json")
         with server_class(reasoning) as server:
-            told = run(*words, cwd=folder, settings={variable: server.url, **more})
-        assert told.returncode == 0, told.stderr
-        return Whole(folder / "workspace", told.stdout, len(server.requests))
+            shown = run(*words, cwd=folder, settings={variable: server.url, **more})
+        assert shown.returncode == 0, shown.stderr
+        return Whole(folder / "workspace", shown.stdout, len(server.requests))
 
     return done
 
@@ -156,7 +156,7 @@ def test_a_follow_up_goes_on_with_the_same_conversations(
     """A message to a finished run reaches the orchestrator, and the helper it asks again remembers its work."""
 
     def script(asked: Asked) -> Reply:
-        if not any("And June?" in said for said in asked.said):
+        if not any("And June?" in output for output in asked.said):
             return reasoning(asked)
         if role_of(asked) == "orchestrator":
             steps = [

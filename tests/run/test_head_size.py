@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.agents.prompts import PromptLoader, built_in_roles
+from explorer.agents.roles import PromptLoader, built_in_roles
 from explorer.run.run import start
 from explorer.schema.settings import Services, Settings
 from model_servers import AnthropicServer, Asked, JsonObject, OpenAIResponsesServer, OpenAIServer, Reply

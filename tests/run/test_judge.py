@@ -10,8 +10,8 @@ import yaml
 from pydantic import SecretStr
 
 from command import explorer
-from explorer.cli.commands.asking import SAMPLE_QUESTION
-from explorer.journal.fold import Fold
+from explorer.cli.commands.ask import SAMPLE_QUESTION
+from explorer.journal.run_state import RunState
 from explorer.run.run import start
 from explorer.schema.events import CitationsJudged, Status
 from explorer.schema.model_options import Price
@@ -72,8 +72,8 @@ async def test_each_cited_sentence_is_judged(tmp_path: Path) -> None:
     assert fields["cost_usd"] > 0
     claims = [json.loads(line) for line in (run / ".explorer" / "claims.jsonl").read_text().splitlines()]
     assert {claim["judged"] for claim in claims if claim["ids"]} == {"carried"}
-    fold = Fold.of(record.event for record in records_of(run))
-    assert [one.asked for one in fold.judged] == [asked]
+    run_state = RunState.of(record.event for record in records_of(run))
+    assert [one.asked for one in run_state.judged] == [asked]
 
 
 @pytest.mark.slow
@@ -83,8 +83,8 @@ async def test_a_limit_ends_the_asking(tmp_path: Path) -> None:
     (judged,) = [record.event for record in records_of(run) if isinstance(record.event, CitationsJudged)]
     assert 0 < judged.asked == asked < 40
     assert "limit on steps" in judged.problem
-    fold = Fold.of(record.event for record in records_of(run))
-    assert fold.steps + asked <= 50
+    run_state = RunState.of(record.event for record in records_of(run))
+    assert run_state.steps + asked <= 50
 
 
 @dataclass
@@ -110,18 +110,18 @@ async def test_a_money_limit_holds_by_the_judges_bill(tmp_path: Path, wire: str,
     bill = Bill(reports_usage, PRICES.get(wire, PRICE))
     most = 0.03 * bill.price.input_usd
     run, asked = await _judged_demo(tmp_path, bill, wire, max_cost_usd=most)
-    fold = Fold.of(record.event for record in records_of(run))
+    run_state = RunState.of(record.event for record in records_of(run))
     (judged,) = [record.event for record in records_of(run) if isinstance(record.event, CitationsJudged)]
     assert 0 < judged.asked == asked
     assert "limit on cost" in judged.problem
-    assert judged.cost_usd == fold.cost_usd is not None
-    assert most / 2 < fold.known_cost_usd <= most
+    assert judged.cost_usd == run_state.cost_usd is not None
+    assert most / 2 < run_state.known_cost_usd <= most
     assert bill.usd <= most
     if reports_usage:
-        assert fold.known_cost_usd == pytest.approx(bill.usd)
-        assert not fold.estimated
+        assert run_state.known_cost_usd == pytest.approx(bill.usd)
+        assert not run_state.estimated
     else:
-        assert fold.estimated.cost_usd == pytest.approx(fold.known_cost_usd)
+        assert run_state.estimated.cost_usd == pytest.approx(run_state.known_cost_usd)
     fields = yaml.safe_load((run / "report.md").read_text().split("---\n")[1])
     assert ("estimated" in fields) != reports_usage
 
@@ -135,4 +135,4 @@ def test_the_flag_of_a_process_asks_it(tmp_path: Path) -> None:
         assert len(server.requests) > 40
     assert done.returncode == 0, done.stderr
     run = only_run(tmp_path / "workspace")
-    assert Fold.of(record.event for record in records_of(run)).judged
+    assert RunState.of(record.event for record in records_of(run)).judged

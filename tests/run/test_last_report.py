@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from explorer.journal.fold import Fold
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
+from explorer.journal.run_state import RunState
 from explorer.llm.scripted import ScriptedClient, says
-from explorer.run.conclusion import restore_draft
+from explorer.run.finish import restore_draft
 from explorer.run.last_report import ReportGuard, leave_report, reason_of
-from explorer.run.run import Extras, start
+from explorer.run.run import RunHooks, start
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import PathMoved, RunFinished, RunStarted, Status
 from explorer.schema.settings import Settings
@@ -43,7 +43,10 @@ def made(folder: Path) -> Workspace:
 def test_whatever_ends_a_run_leaves_a_report_that_says_so(tmp_path: Path, error: BaseException, words: str) -> None:
     """One line of why, and the command to continue; the error goes on."""
     workspace = made(tmp_path)
-    with pytest.raises(type(error)), ReportGuard(lambda: Fold.of([STARTED]), workspace, "", lambda: "ended by SIGTERM"):
+    with (
+        pytest.raises(type(error)),
+        ReportGuard(lambda: RunState.of([STARTED]), workspace, "", lambda: "ended by SIGTERM"),
+    ):
         raise error
     report = (tmp_path / "report.md").read_text()
     assert words[1:] in report
@@ -59,7 +62,7 @@ def test_a_finished_run_keeps_its_report(tmp_path: Path) -> None:
     """An error before anything was asked further does not touch it."""
     workspace = made(tmp_path)
     workspace.write_own("report.md", "Done.")
-    leave_report(Fold.of([STARTED, RunFinished(status=Status.COMPLETE, reason="")]), workspace, "internal error: x")
+    leave_report(RunState.of([STARTED, RunFinished(status=Status.COMPLETE, reason="")]), workspace, "internal error: x")
     assert (tmp_path / "report.md").read_text() == "Done."
 
 
@@ -80,16 +83,16 @@ async def test_a_run_cancelled_while_its_end_is_written_keeps_its_report(tmp_pat
             loop.call_soon_threadsafe(cancel)
             assert cancelled.wait(30)
 
-    extras = Extras(
+    hooks = RunHooks(
         client=ScriptedClient({"orchestrator": replies}),
         files={"may.md": b"Solar output rose by 12 % in May, says the log of the plant.\n"},
-        reach=cancel_when_over,
+        on_checkpoint=cancel_when_over,
         run_id="run",
     )
-    task = asyncio.ensure_future(start("How was May?", Settings(workspace=tmp_path, is_sample=True), extras))
+    task = asyncio.ensure_future(start("How was May?", Settings(workspace=tmp_path, is_sample=True), hooks))
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert Fold.of(record.event for record in read_records(tmp_path / "run")).finished is not None
+    assert RunState.of(record.event for record in read_records(tmp_path / "run")).finished is not None
     assert "status: complete\n" in written.read_text()
 
 
@@ -119,7 +122,7 @@ def test_what_stands_in_the_reports_way_is_moved_and_named(tmp_path: Path, make:
     assert callable(make)
     make(tmp_path / "report.md")
     before = (tmp_path / "report.md").lstat()
-    leave_report(Fold.of([STARTED]), workspace, "time limit")
+    leave_report(RunState.of([STARTED]), workspace, "time limit")
     assert workspace.set_aside == ["report.md.moved-2"]
     assert os.path.samestat(before, (tmp_path / "report.md.moved-2").lstat())
     assert (
@@ -131,7 +134,7 @@ def test_what_stands_in_the_reports_way_is_moved_and_named(tmp_path: Path, make:
 def test_what_was_moved_is_known_from_the_journal(tmp_path: Path) -> None:
     """A later report names it as well."""
     workspace = made(tmp_path)
-    leave_report(Fold.of([STARTED, PathMoved(path="report.md", to="report.md.moved-1")]), workspace, "time limit")
+    leave_report(RunState.of([STARTED, PathMoved(path="report.md", to="report.md.moved-1")]), workspace, "time limit")
     assert "report.md.moved-1" in (tmp_path / "report.md").read_text()
 
 
@@ -139,7 +142,7 @@ def test_a_run_with_a_folder_in_its_reports_place_is_resumed(tmp_path: Path) -> 
     """To the agents there is no report yet; they may write one."""
     workspace = made(tmp_path)
     _folder(tmp_path / "report.md")
-    restore_draft(Fold.of([STARTED]), workspace)
+    restore_draft(RunState.of([STARTED]), workspace)
     workspace.write_text("report.md", "Mine.")
     assert (tmp_path / "report.md").read_text() == "Mine."
 

@@ -100,11 +100,11 @@ def test_a_real_small_model_is_survived(url: str, tmp_path: Path) -> None:
     words = ("How long is the bridge, and what did the survey find?", "--file", "notes.md", "--output-format", "json")
     limits = ("--max-steps", "12", "--max-time", "5m")
     done = explorer(*words, *limits, cwd=tmp_path, settings={"OPENAI_BASE_URL": url}, seconds=600)
-    told = json.loads(done.stdout)
+    shown = json.loads(done.stdout)
     assert done.stderr.startswith("model openai:local for all roles: the first model of OPENAI_BASE_URL\n")
     assert "Traceback" not in done.stderr
-    assert (done.returncode, told["status"]) in {(0, "complete"), (3, "partial"), (1, "failed"), (124, "partial")}
-    assert (told["status"] == "complete") == (told["reason"] == "")
+    assert (done.returncode, shown["status"]) in {(0, "complete"), (3, "partial"), (1, "failed"), (124, "partial")}
+    assert (shown["status"] == "complete") == (shown["reason"] == "")
     folder = only_run(tmp_path / "workspace")
     events = [record.event for record in records_of(folder)]
     turns = [event.turn for event in events if isinstance(event, TurnTaken)]
@@ -114,5 +114,5 @@ def test_a_real_small_model_is_survived(url: str, tmp_path: Path) -> None:
     assert refused == []
     report = (folder / "report.md").read_text()
     head = yaml.safe_load(report.split("---\n")[1])
-    assert (head["status"], head.get("reason", "")) == (told["status"], told["reason"])
+    assert (head["status"], head.get("reason", "")) == (shown["status"], shown["reason"])
     assert all((folder / ".explorer" / "sources" / f"{one}.md").is_file() for one in cited_references(report))

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from command import explorer
-from explorer.schema.events import AgentStarted, Record, ToolFinished
+from explorer.schema.events import AgentStarted, JournalRecord, ToolFinished
 from model_servers import AnthropicServer, Asked, OpenAIResponsesServer, OpenAIServer, Reply
 from sources.loopback import replaying
 from team_script import body_of, cited_references, only_run, records_of, role_of
@@ -36,7 +36,7 @@ def services() -> Iterator[dict[str, str]]:
         }
 
 
-def _check(folder: Path, records: list[Record]) -> None:
+def _check(folder: Path, records: list[JournalRecord]) -> None:
     """Every citation resolves; searcher, analyzer and writer wrote files; the orchestrator drilled down."""
     report = (folder / "report.md").read_text()
     head = yaml.safe_load(report.split("---\n")[1])

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from explorer.journal.runs import read_records
+from explorer.journal.listing import read_records
 from explorer.llm.models import ANTHROPIC, OPENAI_RESPONSES, TIER_DEFAULTS
 from explorer.llm.prices import cost_usd
 from explorer.run.run import start
-from explorer.schema.events import AgentFinished, NoteAdded, Record, RequestSent
+from explorer.schema.events import AgentFinished, JournalRecord, NoteAdded, RequestSent
 from explorer.schema.messages import Usage
 from explorer.schema.model_options import Tier
 from explorer.schema.settings import Limits, Price, Secrets, Services, Settings
@@ -47,8 +47,8 @@ class Biller:
         """Answer, no longer than allowed, and write down what it costs."""
         most = asked.body.get("max_tokens") or asked.body["max_output_tokens"]
         reply = _team(asked)
-        said = reply.text + "".join(json.dumps(arguments) for _, arguments in reply.calls)
-        output = len(said) // CHARS_PER_TOKEN + REASONING_TOKENS
+        stated = reply.text + "".join(json.dumps(arguments) for _, arguments in reply.calls)
+        output = len(stated) // CHARS_PER_TOKEN + REASONING_TOKENS
         if output > most:
             reply, output = Reply(text="I", stop="max_tokens"), most
         inward = len(json.dumps(asked.body, ensure_ascii=False)) // CHARS_PER_TOKEN
@@ -88,16 +88,16 @@ def _write(asked: Asked) -> Reply:
         return Reply(calls=[("read_file", {"filepath": "inputs/notes.md"})])
     if any("Wrote report.md" in result for result in asked.results):
         return Reply(text="The report names the panels [S1].")
-    told = [int(found.group(1).replace(",", "")) for words in asked.said for found in _TOLD.finditer(words)]
-    return Reply(calls=[("write_file", {"filepath": "report.md", "content": _report(told), "mode": "overwrite"})])
+    shown = [int(found.group(1).replace(",", "")) for words in asked.said for found in _TOLD.finditer(words)]
+    return Reply(calls=[("write_file", {"filepath": "report.md", "content": _report(shown), "mode": "overwrite"})])
 
 
 _TOLD = re.compile(r"a reply of yours may have ([\d,]+) tokens")
 
 
-def _report(told: Sequence[int]) -> str:
+def _report(shown: Sequence[int]) -> str:
     """As long as it should be, or well within what the writer was told last."""
-    tokens = min([REPORT_TOKENS, *((most - REASONING_TOKENS) * 2 // 3 for most in told)])
+    tokens = min([REPORT_TOKENS, *((most - REASONING_TOKENS) * 2 // 3 for most in shown)])
     why = "Why that is so nobody knows, and nobody has asked. " * 7
     lines = [f"Panel {number} gave {100 + number} kWh in May [S1]. {why}\n\n" for number in range(1, 301)]
     return ("# A good May for the plant\n\n" + "".join(lines))[: tokens * CHARS_PER_TOKEN] + "\n\nThe end [S1].\n"
@@ -122,7 +122,9 @@ def _settings(folder: Path, server: ModelServer, max_usd: float) -> Settings:
     )
 
 
-async def _run(folder: Path, server_class: type[ModelServer], max_usd: float) -> tuple[Biller, list[Record], str]:
+async def _run(
+    folder: Path, server_class: type[ModelServer], max_usd: float
+) -> tuple[Biller, list[JournalRecord], str]:
     is_anthropic = server_class is ThinkingServer
     biller = Biller("anthropic" if is_anthropic else "elsewhere", None if is_anthropic else DEAREST_OPENAI)
     with server_class(biller) as server:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from explorer.sandbox.bubblewrap import Bubblewrap
-from explorer.sandbox.choosing import python_folders
-from explorer.sandbox.confinement import MIB, Confinement, Place, ShellLimits
+from explorer.sandbox.confinement import MIB, Confinement, SandboxSpec, ShellLimits
 from explorer.sandbox.landlock import Landlock, is_offered
-from explorer.sandbox.running import Ended, Shell
+from explorer.sandbox.selection import python_folders
+from explorer.sandbox.shell import Ended, Shell
 from explorer.sandbox.unconfined import Unconfined
 
 SMALL = ShellLimits(output_bytes=MIB, written_bytes=8 * MIB, written_files=300, processes=64, cpu_s=20)
@@ -41,7 +41,7 @@ class Room:
         (folder / ".explorer").mkdir(parents=True)
         (folder / "scratch").mkdir()
         self.output = folder / ".explorer" / "output"
-        self.shell = Shell(confinement, Place(folder, limits, python_folders()))
+        self.shell = Shell(confinement, SandboxSpec(folder, limits, python_folders()))
 
     async def run(self, command: str, timeout_s: float = 20) -> tuple[Ended, str]:
         """Run a command; how it ended, and what it printed."""

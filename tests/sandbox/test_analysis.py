@@ -19,12 +19,12 @@ import yaml
 
 from command import begin, explorer
 from explorer.agents.call_agent import index_line
-from explorer.journal.fold import Fold
-from explorer.sandbox.choosing import candidates, python_folders
-from explorer.sandbox.confinement import Place, Tier
+from explorer.journal.run_state import RunState
+from explorer.sandbox.confinement import SandboxSpec, SandboxTier
 from explorer.sandbox.jobs import GONE, Jobs
-from explorer.sandbox.running import Shell
-from explorer.sandbox.watching import files_of
+from explorer.sandbox.resource_monitor import files_of
+from explorer.sandbox.selection import candidates, python_folders
+from explorer.sandbox.shell import Shell
 from explorer.schema.events import NoteAdded, Status, ToolFinished, WrittenFile
 from explorer.schema.tool import CURRENT_CALL
 from explorer.tools.shell import is_finding, shell_tools
@@ -121,8 +121,8 @@ class Analysts:
 
     def _lead(self, asked: Asked) -> Reply:
         def helper(role: str, task: str, *files: str) -> Reply:
-            told = {"agent_type": role, "task_description": task, "context_files": list(files)}
-            return Reply(calls=[("call_agent", told)])
+            message = {"agent_type": role, "task_description": task, "context_files": list(files)}
+            return Reply(calls=[("call_agent", message)])
 
         steps = [
             helper("searcher", "List the top stories, and write them as a table into data/stories.csv."),
@@ -191,11 +191,11 @@ def _table(listed: str) -> str:
         r"\s+id (\d+) \| (\d+) points \| (\d+) comments .*?\| (\d{4}-\S+) \|",
         listed,
     )
-    told = io.StringIO()
-    table = csv.writer(told, lineterminator="\n")
+    message = io.StringIO()
+    table = csv.writer(message, lineterminator="\n")
     table.writerow(["source", "title", "site", "id", "points", "comments", "time"])
     table.writerows(found)
-    return told.getvalue()
+    return message.getvalue()
 
 
 def _draws_with(drawn_with: str) -> str:
@@ -204,7 +204,7 @@ def _draws_with(drawn_with: str) -> str:
         pytest.skip("this machine has no sandbox")
     if drawn_with == "matplotlib" and find_spec("matplotlib") is None:
         pytest.skip("matplotlib is not installed (uv sync --group charts)")
-    return "analysis" if candidates()[0][0].tier is Tier.BUBBLEWRAP else "scratch"
+    return "analysis" if candidates()[0][0].tier is SandboxTier.BUBBLEWRAP else "scratch"
 
 
 @pytest.mark.slow
@@ -240,7 +240,7 @@ def _check_journal(run: Path, place: str) -> None:
     assert GONE in notes["bash_1_ended"]
     drawn = next(one for one in record if isinstance(one, ToolFinished) and one.name == "get_shell_output")
     assert drawn.content.startswith("bash_2: ended with exit code 0 after ")
-    files = Fold.of(record).files
+    files = RunState.of(record).files
     charts = {f"{place}/points.png", f"{place}/points.svg"}
     written = {"data/stories.csv", "analysis/figures.py", "analysis/chart.py", "analysis/analysis.md", "report.md"}
     assert set(files) == written | charts
@@ -263,10 +263,10 @@ def _check_figures(run: Path) -> None:
     hours: Counter[str] = Counter()
     for row in rows:
         hours[row["time"][11:13]] += int(row["points"])
-    said = (run / "analysis" / "analysis.md").read_text()
-    assert f"correlation of points and comments: {correlation:.3f}" in said
-    assert ", ".join(f"{hour}h {hours[hour]}" for hour in sorted(hours)) in said
-    assert "stories by site: " in said
+    output = (run / "analysis" / "analysis.md").read_text()
+    assert f"correlation of points and comments: {correlation:.3f}" in output
+    assert ", ".join(f"{hour}h {hours[hour]}" for hour in sorted(hours)) in output
+    assert "stories by site: " in output
 
 
 def _check_report(run: Path, place: str) -> None:
@@ -307,7 +307,7 @@ class Cell:
     def __init__(self, tier: str, folder: Path) -> None:
         for name in (".explorer", "scratch"):
             (folder / name).mkdir()
-        self.shell = Shell(cage(tier), Place(folder, readable=python_folders()))
+        self.shell = Shell(cage(tier), SandboxSpec(folder, readable=python_folders()))
         self.workspace = Workspace(folder)
         self.tool = shell_tools(self.shell, Jobs(self.shell), self.workspace)[0]
 
@@ -326,16 +326,16 @@ class Cell:
 async def test_python_is_the_engines_own(tier: str, tmp_path: Path) -> None:
     """`python` and `python3` are there with the engine's libraries, which cannot be changed."""
     look = "import pydantic, sys; print(sys.prefix, pydantic.__file__); open(pydantic.__file__, 'a')"
-    said, _ = await Cell(tier, tmp_path).run(f'python -c "{look}"; python3 -c "{look}"')
-    assert said.count(f"{PREFIX} {pydantic.__file__}") == 2
-    assert said.count("OSError: [Errno 30]") + said.count("PermissionError") == 2
+    output, _ = await Cell(tier, tmp_path).run(f'python -c "{look}"; python3 -c "{look}"')
+    assert output.count(f"{PREFIX} {pydantic.__file__}") == 2
+    assert output.count("OSError: [Errno 30]") + output.count("PermissionError") == 2
 
 
 @pytest.mark.parametrize("tier", TIERS)
 async def test_the_index_has_findings_and_no_junk(tier: str, tmp_path: Path) -> None:
     """Pictures and tables are described for who cannot open them; caches and hidden files are left out."""
     cell = Cell(tier, tmp_path)
-    said, files = await cell.run(
+    output, files = await cell.run(
         "cd scratch; mkdir -p __pycache__ .cache/matplotlib sub/.hidden $HOME/.config; touch __pycache__/a.pyc"
         " .cache/matplotlib/fonts.json sub/.hidden/x .rc $HOME/.config/rc;"
         "echo 'a,b' > t.csv; head -c 9M /dev/zero > big;"
@@ -347,8 +347,10 @@ async def test_the_index_has_findings_and_no_junk(tier: str, tmp_path: Path) -> 
         "scratch/c.svg": "an SVG image: Points by hour",
         "scratch/t.csv": "a,b",
     }
-    assert "files written: scratch/c.png (24 bytes), scratch/c.svg (" in said
-    assert said.splitlines()[1].endswith("scratch/t.csv (4 bytes) and 1 that cannot be listed (too big, or gone again)")
+    assert "files written: scratch/c.png (24 bytes), scratch/c.svg (" in output
+    assert output.splitlines()[1].endswith(
+        "scratch/t.csv (4 bytes) and 1 that cannot be listed (too big, or gone again)"
+    )
     assert index_line(cell.workspace, "scratch/c.png") == (
         "- scratch/c.png (0 lines, 24 bytes): a PNG image of 640 x 400 pixels"
     )
@@ -363,8 +365,8 @@ async def test_a_plotting_library_leaves_nothing_behind(tier: str, tmp_path: Pat
     draw = (
         "import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.savefig('scratch/a.png'); plt.savefig('scratch/a.svg')"
     )
-    said, files = await Cell(tier, tmp_path).run(f'python -c "{draw}"')
-    assert set(files) == {"scratch/a.png", "scratch/a.svg"}, said
+    output, files = await Cell(tier, tmp_path).run(f'python -c "{draw}"')
+    assert set(files) == {"scratch/a.png", "scratch/a.svg"}, output
     assert {path for path in files_of(tmp_path, 1_000) if is_finding(path)} == {"scratch/a.png", "scratch/a.svg"}
 
 
@@ -375,7 +377,7 @@ def test_the_description_says_what_is_there(tmp_path: Path) -> None:
     has = find_spec("matplotlib") is not None
     assert ("matplotlib" in plain) is has
     assert ("save charts as PNG or SVG" if has else "write charts as SVG") in plain
-    shell = Shell(cage("unconfined"), Place(tmp_path, proxy=tmp_path / "proxy"))
+    shell = Shell(cage("unconfined"), SandboxSpec(tmp_path, proxy=tmp_path / "proxy"))
     assert (
         "whose only network is a proxy to a few hosts"
         in shell_tools(shell, Jobs(shell), Workspace(tmp_path))[0].description

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.sandbox.running import STOPPED, TIMED_OUT
+from explorer.sandbox.shell import STOPPED, TIMED_OUT
 from sandbox.cages import living, room
 
 TIERS = ("bubblewrap", "landlock")
@@ -32,8 +32,8 @@ async def test_no_key_of_the_engine_can_be_read(tier: str, tmp_path: Path, monke
         monkeypatch.setenv(name, CANARY)
     command = f"env; cat /proc/*/environ | tr '\\0' '\\n'; cat /proc/$PPID/environ; cat /proc/{os.getpid()}/environ"
     async with room(tier, tmp_path) as cell:
-        _, said = await cell.run(command)
-    assert CANARY not in said
+        _, stated = await cell.run(command)
+    assert CANARY not in stated
 
 
 async def test_without_a_sandbox_a_key_is_read(tmp_path: Path) -> None:
@@ -41,11 +41,11 @@ async def test_without_a_sandbox_a_key_is_read(tmp_path: Path) -> None:
     holder = await asyncio.create_subprocess_exec("/bin/sleep", "30", env={"KEY": CANARY})
     try:
         async with room("unconfined", tmp_path) as cell:
-            _, said = await cell.run(f"cat /proc/{holder.pid}/environ")
+            _, stated = await cell.run(f"cat /proc/{holder.pid}/environ")
     finally:
         holder.kill()
         await holder.wait()
-    assert CANARY in said
+    assert CANARY in stated
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -56,13 +56,13 @@ async def test_files_outside_are_neither_read_nor_written(tier: str, tmp_path: P
     outside.write_text(CANARY, encoding="utf-8")
     (tmp_path / ".env").write_text(CANARY, encoding="utf-8")
     async with room(tier, tmp_path) as cell:
-        _, said = await cell.run(
+        _, stated = await cell.run(
             f"cat {outside} ../other-run/journal.jsonl ../.env /etc/passwd ~root/.ssh/id_rsa; ls {tmp_path}/..;"
             f"echo x > {outside}; echo x > ../new; echo x > /usr/x; echo x > ~/../x; ln -s {outside} scratch/link;"
             "cat scratch/link; echo x >> scratch/link; echo x > .explorer/journal.jsonl"
         )
-    assert CANARY not in said
-    assert "root:" not in said
+    assert CANARY not in stated
+    assert "root:" not in stated
     assert outside.read_text(encoding="utf-8") == CANARY
     assert not (tmp_path / "new").exists()
     assert not (cell.folder / ".explorer" / "journal.jsonl").exists()
@@ -117,14 +117,14 @@ async def test_there_is_no_network(tier: str, tmp_path: Path) -> None:
         aims = json.dumps([tcp.getsockname()[1], str(tmp_path / "docker.sock"), name])
         async with room(tier, tmp_path) as cell:
             (cell.folder / "look.py").write_text(NETWORK, encoding="utf-8")
-            _, said = await cell.run(f"{sys.executable} look.py '{aims}'")
+            _, stated = await cell.run(f"{sys.executable} look.py '{aims}'")
         reached = sum(_has_visitor(server) for server in (tcp, path, abstract))
     if tier == "unconfined":
         assert reached == 3
     else:
         assert reached == 0
         # A datagram to a port of one's own empty network is "sent": the kernel throws it away.
-        assert "reached" not in said.replace(f"reached ('127.0.0.1', {json.loads(aims)[0]})", "", 1)
+        assert "reached" not in stated.replace(f"reached ('127.0.0.1', {json.loads(aims)[0]})", "", 1)
 
 
 def _has_visitor(server: socket.socket) -> bool:
@@ -143,9 +143,9 @@ async def test_nothing_is_left_behind(tier: str, ends: str, mark: str, tmp_path:
     command = leave if ends == "in time" else f"trap '' TERM INT HUP; {leave}; sleep {mark}"
     async with room(tier, tmp_path) as cell:
         began = time.monotonic()
-        ended, said = await cell.run(command, 5 if ends == "in time" else 0.5)
+        ended, stated = await cell.run(command, 5 if ends == "in time" else 0.5)
     assert ended.reason == ("" if ends == "in time" else TIMED_OUT)
-    assert "done" in said
+    assert "done" in stated
     # What hides sleeps for hours: both are only bounds for a busy machine.
     assert time.monotonic() - began < 30
     await _gone(mark, 20)
@@ -308,9 +308,9 @@ async def test_a_file_and_a_process_have_bounds(tier: str, tmp_path: Path) -> No
         "truncate -s 1T scratch/sparse; python3 -c 'x = bytearray(8 << 30)'; ulimit -f unlimited; ulimit -v 9999999"
     )
     async with room(tier, tmp_path) as cell:
-        ended, said = await cell.run(command)
+        ended, stated = await cell.run(command)
     assert not ended.reason
-    assert "MemoryError" in said or "annot allocate" in said
+    assert "MemoryError" in stated or "annot allocate" in stated
     assert (cell.folder / "scratch" / "sparse").stat().st_size < 1 << 40
 
 
@@ -329,12 +329,12 @@ async def test_calls_that_lead_deeper_into_the_kernel_are_refused(tier: str, tmp
     """Namespaces, mounts, io_uring, keys, BPF, perf and userfaultfd answer EPERM; threads, git and pipes work."""
     async with room(tier, tmp_path) as cell:
         (cell.folder / "calls.py").write_text(CALLS, encoding="utf-8")
-        _, said = await cell.run("python3 calls.py")
+        _, stated = await cell.run("python3 calls.py")
         _, works = await cell.run(
             "git --version && seq 3 | sort -r | paste -sd, && "
             "python3 -c 'import threading; t = threading.Thread(target=print, args=(42,)); t.start(); t.join()'"
         )
-    lines = said.splitlines()
+    lines = stated.splitlines()
     assert len(lines) == 7
     assert all(line.split()[1] == "-1" and "not permitted" in line for line in lines)
     assert "git version" in works
@@ -347,10 +347,10 @@ async def test_there_is_no_terminal(tier: str, tmp_path: Path) -> None:
     """Nothing can be typed into the terminal of whoever runs the engine."""
     type_a_letter = "import fcntl; fcntl.ioctl(0, 0x5412, b'x')"
     async with room(tier, tmp_path) as cell:
-        _, said = await cell.run(f'tty; python3 -c "{type_a_letter}"; (echo x > /dev/tty) 2>&1')
-    assert "not a tty" in said
-    assert "Error" in said
-    assert "No such device" in said or "No such file" in said or "ermission denied" in said
+        _, stated = await cell.run(f'tty; python3 -c "{type_a_letter}"; (echo x > /dev/tty) 2>&1')
+    assert "not a tty" in stated
+    assert "Error" in stated
+    assert "No such device" in stated or "No such file" in stated or "ermission denied" in stated
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from explorer.network.guard import Guard
-from explorer.sandbox.egress import EgressProxy
+from explorer.sandbox.egress_proxy import EgressProxy
 from sandbox.cages import Room, room
 
 SECRET = "what the server says"
@@ -67,8 +67,8 @@ async def test_a_listed_host_is_reached(tmp_path: Path) -> None:
     """A program that knows proxies from its environment gets the page, and the server sees the right host."""
     async with Server().open() as server, way_out(tmp_path, server) as (cell, proxy):
         (cell.folder / "ask.py").write_text(ASK, encoding="utf-8")
-        _, said = await cell.run(f"python3 ask.py http://pub.test:{server.port}/page")
-    assert SECRET in said
+        _, output = await cell.run(f"python3 ask.py http://pub.test:{server.port}/page")
+    assert SECRET in output
     assert server.asked[0].startswith("GET /page HTTP/1.1\r\nHost: pub.test")
     assert proxy.refused == 0
 
@@ -78,11 +78,11 @@ async def test_everything_else_is_refused(tmp_path: Path) -> None:
     async with Server().open() as server, way_out(tmp_path, server) as (cell, proxy):
         (cell.folder / "ask.py").write_text(ASK, encoding="utf-8")
         urls = [f"http://{host}:{server.port}/" for host in ("evil.test", "127.0.0.1", "pub.test.", "inside.test")]
-        _, said = await cell.run("\n".join(f"python3 ask.py {url}" for url in [*urls, "http://pub.test:22/"]))
+        _, output = await cell.run("\n".join(f"python3 ask.py {url}" for url in [*urls, "http://pub.test:22/"]))
         _, direct = await cell.run(f"env -u http_proxy -u HTTP_PROXY python3 ask.py http://127.0.0.1:{server.port}/")
-    assert said.count("refused") == 5
+    assert output.count("refused") == 5
     assert "refused" in direct
-    assert SECRET not in said + direct
+    assert SECRET not in output + direct
     assert server.asked == []
     assert proxy.refused == 4
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine_stage import Recorder, as_json, call_room, compare_with_golden, started, tools_over
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
-from explorer.agents.calls import Toolbox, answer
+from explorer.agents.tool_calls import Toolbox, execute_calls
 from explorer.llm.scripted import says
 from explorer.schema.errors import ToolError
 from explorer.schema.events import TurnTaken
@@ -256,7 +256,7 @@ async def test_a_function_tool_is_run_like_any_other(tmp_path: Path) -> None:
         ("send_letter", {"words": "x"}),
     ]
     recorder = Recorder([started(), TurnTaken(agent="searcher-1", turn=says("", *calls), seconds=0.0)])
-    await answer(recorder.state(), call_room(recorder, [add, send], Workspace(tmp_path)))
+    await execute_calls(recorder.state(), call_room(recorder, [add, send], Workspace(tmp_path)))
     assert sorted(recorder.results()) == [
         "3",
         "add was not run: `first`: Input should be greater than or equal to 0. Its arguments: first, second",
@@ -298,6 +298,6 @@ async def test_finishing_is_refused_until_the_report_stands(tmp_path: Path) -> N
     finish = FinishTool(lambda _is_empty: problems.pop(0))
     calls: list[tuple[str, JsonObject]] = [("finish_exploration", {"summary": "All well."})] * 2
     recorder = Recorder([started(), TurnTaken(agent="searcher-1", turn=says("", *calls), seconds=0.0)])
-    await answer(recorder.state(), call_room(recorder, [finish], Workspace(tmp_path)))
+    await execute_calls(recorder.state(), call_room(recorder, [finish], Workspace(tmp_path)))
     assert recorder.results() == ["there is no report.md yet", "Finished."]
     assert recorder.state().ends

@@ -21,7 +21,7 @@ from explorer.network.guard import Guard
 from explorer.schema.events import AnyEvent
 from explorer.sources.http.fetch import Web
 from explorer.sources.http.transport import GuardedTransport
-from explorer.workspace.evidence import Evidence
+from explorer.workspace.source_store import SourceStore
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 NOW = datetime(2026, 8, 10, 20, 0, tzinfo=UTC)
@@ -191,8 +191,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
-        self.evidence = Evidence(self._append, self._write, lambda: NOW)
-        self.store = self.evidence.store
+        self.source_store = SourceStore(self._append, self._write, lambda: NOW)
+        self.store = self.source_store.store
 
     async def _append(self, event: AnyEvent) -> None:
         pass

@@ -12,7 +12,7 @@ import httpcore2
 import httpx2
 
 from explorer.network.guard import Guard
-from explorer.sources.http.fetch import Habits, Web
+from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.sources.http.politeness import Politeness
 from explorer.sources.http.transport import GuardedTransport
 
@@ -92,8 +92,8 @@ class PublicNetwork(httpcore2.AsyncNetworkBackend):
         guard, time = guard or self.guard(), time or FakeTime()
         trusts_nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         transport = GuardedTransport(guard, ssl_context or trusts_nobody, network=self)
-        habits = Habits(politeness=politeness)
-        return Web(guard, transport=transport, pause=time.pause, clock=time.clock, habits=habits)
+        fetch_policy = FetchPolicy(politeness=politeness)
+        return Web(guard, transport=transport, pause=time.pause, clock=time.clock, fetch_policy=fetch_policy)
 
 
 class Unguarded(Guard):

@@ -1,13 +1,13 @@
 """A run as the check of addresses sees it: a question, a ledger of sources, and the tool that reads pages."""
 
 from explorer.documents.parsing.parser import TrustingParser
-from explorer.schema.events import AnyEvent, Record, RunStarted
+from explorer.schema.events import AnyEvent, JournalRecord, RunStarted
 from explorer.schema.tool import ToolResult
 from explorer.sources.http.fetch import Web
-from explorer.sources.http.seen_links import SeenLinks
+from explorer.sources.http.url_allowlist import UrlAllowlist
 from explorer.sources.pages import PageReader
 from explorer.tools.web import ReadWebpageTool
-from explorer.workspace.evidence import Evidence, stored_at
+from explorer.workspace.source_store import SourceStore, stored_at
 from sources.loopback import NOW
 
 
@@ -15,10 +15,10 @@ class SeenRun:
     """Its records grow with what is stored; pages are read after a check of their address, or without one."""
 
     def __init__(self, question: str, web: Web, *, is_checked: bool = True) -> None:
-        self._records = [Record(v=1, seq=1, at=NOW, event=_started(question))]
+        self._records = [JournalRecord(v=1, seq=1, at=NOW, event=_started(question))]
         self._files: dict[str, str] = {}
-        self._evidence = Evidence(self._append, self._write, lambda: NOW)
-        self._seen = SeenLinks(self._records, lambda one: self._files[stored_at(one)]) if is_checked else None
+        self._evidence = SourceStore(self._append, self._write, lambda: NOW)
+        self._seen = UrlAllowlist(self._records, lambda one: self._files[stored_at(one)]) if is_checked else None
         self._tool = ReadWebpageTool(PageReader(web, TrustingParser()), self._evidence.store, lambda: NOW)
 
     async def read(self, url: str) -> ToolResult:
@@ -26,7 +26,7 @@ class SeenRun:
         return await self._tool.execute(url=await self._seen.check(url) if self._seen else url)
 
     async def _append(self, event: AnyEvent) -> None:
-        self._records.append(Record(v=1, seq=len(self._records) + 1, at=NOW, event=event))
+        self._records.append(JournalRecord(v=1, seq=len(self._records) + 1, at=NOW, event=event))
 
     async def _write(self, path: str, text: str) -> None:
         self._files[path] = text

@@ -7,7 +7,7 @@ import pytest
 
 from explorer.schema.tool import ToolResult
 from explorer.sources.http.politeness import Politeness
-from explorer.sources.http.seen_links import SeenLinks
+from explorer.sources.http.url_allowlist import UrlAllowlist
 from explorer.text.sanitize import fence, visible
 from sources.loopback import Answer, serving, unfenced
 from sources.public_network import FakeTime, PublicNetwork
@@ -225,7 +225,7 @@ async def test_benign_addresses(url: str) -> None:
     """An address of a search result is fetched, however much it looks like an attack; so is one linked on a page."""
     network = PublicNetwork({}, {})
     for text, is_page in ((f"1. [S1] A result\n   {url}\n   A snippet.", False), (f"See [this]({url}).", True)):
-        seen = SeenLinks()
+        seen = UrlAllowlist()
         seen.saw(text, is_page=is_page)
         address = await seen.check(url)
         assert address == url

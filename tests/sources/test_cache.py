@@ -15,11 +15,11 @@ import pytest
 from explorer.documents.parsing.parser import TrustingParser
 from explorer.network.guard import Guard, UrlRefusedError
 from explorer.schema.errors import ToolError
-from explorer.sources.http.answer import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
 from explorer.sources.http.cache import ResponseCache
 from explorer.sources.http.disk_cache import CACHE_FOLDER, CacheKey, DiskCache, clear
-from explorer.sources.http.fetch import Habits, Web
-from explorer.sources.page import Page
+from explorer.sources.http.fetch import FetchPolicy, Web
+from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
+from explorer.sources.page import WebPage
 from explorer.sources.pages import PageReader
 from sources.loopback import NOW, Answer, Handler, Route, Site, free_port, no_pause, open_web, serving
 
@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def web_of(folder: Path, wall: Wall, allow: str = "127.0.0.1") -> Web:
     """The web of one run in this workspace."""
-    return Web(Guard([allow]), pause=no_pause, habits=Habits(disk=DiskCache(folder, now=wall), now=wall))
+    return Web(Guard([allow]), pause=no_pause, fetch_policy=FetchPolicy(disk=DiskCache(folder, now=wall), now=wall))
 
 
 async def read(folder: Path, wall: Wall, url: str, limits: FetchLimits = PAGE_LIMITS) -> Fetched:
@@ -333,11 +333,11 @@ PROCESS = """
 import asyncio, sys
 from pathlib import Path
 from explorer.sources.http.disk_cache import DiskCache
-from explorer.sources.http.fetch import Habits, Web
+from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.network.guard import Guard
 
 async def main():
-    async with Web(Guard(["127.0.0.1"]), habits=Habits(disk=DiskCache(Path(sys.argv[1])))) as web:
+    async with Web(Guard(["127.0.0.1"]), fetch_policy=FetchPolicy(disk=DiskCache(Path(sys.argv[1])))) as web:
         print((await web.get(sys.argv[2])).body.decode())
 
 asyncio.run(main())
@@ -392,7 +392,7 @@ async def test_a_site_that_failed_is_asked_again(folder: Path, wall: Wall) -> No
 
 async def test_a_kept_page_is_as_old_as_its_fetching(folder: Path, wall: Wall) -> None:
     """A source made of a page out of the cache says when it was fetched, not when it was looked at again."""
-    pages: list[Page] = []
+    pages: list[WebPage] = []
     with serving({"/x": Answer(b"<p>" + b"A page with words. " * 30 + b"</p>")}) as site:
         for _ in range(2):
             async with web_of(folder, wall) as web:

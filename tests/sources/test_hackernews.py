@@ -14,7 +14,7 @@ from explorer.sources.hackernews.items import HnUser
 from explorer.sources.hackernews.search import HnQuery
 from explorer.sources.hackernews.services import ServiceDownError
 from explorer.sources.hackernews.threads import Thread
-from explorer.sources.threads import Comment, Part, page_of, walk
+from explorer.sources.threads import Comment, CommentRange, page_of, walk
 from sources.hn_site import ITEMS, TEN, client, hn_routes, node
 from sources.loopback import Answer, Handler, Site, as_json, open_plain_web, serving
 
@@ -73,7 +73,7 @@ async def test_thread_from_the_tree() -> None:
     """Algolia's tree comes in Firebase's rank order, with removed comments and the replies under them."""
     with serving(hn_routes()) as site:
         async with open_plain_web() as web:
-            thread = await client(web, site).thread(10, Part(50, 6))
+            thread = await client(web, site).thread(10, CommentRange(50, 6))
     assert outline(thread) == ["0:22", "1:26", "0:21", "1:25", "0:23deleted", "1:28", "0:24dead"]
     assert (thread.shown, thread.total) == (7, 7)
     assert thread.comments[0].text == "Best.\n\nReally."
@@ -84,7 +84,7 @@ async def test_thread_item_by_item() -> None:
     """With Algolia down the same thread comes from Firebase; absent replies are passed over."""
     with serving(hn_routes(has_tree=False)) as site:
         async with open_plain_web() as web:
-            thread = await client(web, site).thread(10, Part(50, 6))
+            thread = await client(web, site).thread(10, CommentRange(50, 6))
     assert outline(thread) == ["0:22", "1:26", "0:21", "1:25", "0:23deleted", "1:28", "0:24dead"]
     assert thread.story.title == "A lighthouse of paper & glue"
 
@@ -93,7 +93,7 @@ async def test_thread_without_firebase() -> None:
     """With Firebase down the tree is enough, in the tree's own order."""
     with serving(hn_routes(has_items=False)) as site:
         async with open_plain_web() as web:
-            thread = await client(web, site).thread(10, Part(50, 6))
+            thread = await client(web, site).thread(10, CommentRange(50, 6))
     assert outline(thread)[0] == "0:21"
     assert (thread.story.points, thread.story.comments, thread.total) == (512, None, 7)
 
@@ -103,7 +103,7 @@ async def test_both_services_down() -> None:
     with serving(hn_routes(has_tree=False, has_items=False)) as site:
         async with open_plain_web() as web:
             with pytest.raises(ServiceDownError, match=r"API is not available.*search is not available"):
-                await client(web, site).thread(10, Part(50, 6))
+                await client(web, site).thread(10, CommentRange(50, 6))
             with pytest.raises(ServiceDownError, match="status 502"):
                 await client(web, site).stories("top", 5)
             with pytest.raises(ServiceDownError):
@@ -118,7 +118,7 @@ async def test_comments_whose_text_is_absent() -> None:
     routes.update({f"/v0/item/{kid}.json": as_json(None) for kid in (901, 902, 903)})
     with serving(routes) as site:
         async with open_plain_web() as web:
-            thread = await client(web, site).thread(16, Part(50, 6))
+            thread = await client(web, site).thread(16, CommentRange(50, 6))
     assert (thread.shown, thread.total) == (0, 230)
 
 
@@ -130,7 +130,7 @@ async def test_top_comments_the_tree_lacks() -> None:
     routes["/api/items/10"] = as_json(tree)
     with serving(routes) as site:
         async with open_plain_web() as web:
-            thread = await client(web, site).thread(10, Part(50, 6))
+            thread = await client(web, site).thread(10, CommentRange(50, 6))
     assert outline(thread)[:3] == ["0:22", "1:26", "0:21"]
 
 
@@ -140,7 +140,7 @@ async def test_children_in_a_circle() -> None:
     routes["/v0/item/26.json"] = as_json(ITEMS[26] | {"kids": [22, 26]})
     with serving(routes) as site:
         async with open_plain_web() as web:
-            thread = await client(web, site).thread(10, Part(50, 20))
+            thread = await client(web, site).thread(10, CommentRange(50, 20))
     assert thread.shown == 7
 
 
@@ -148,7 +148,7 @@ async def test_poll_options() -> None:
     """A poll's options come with their points, from Firebase when the tree has none."""
     with serving(hn_routes()) as site:
         async with open_plain_web() as web:
-            thread = await client(web, site).thread(15, Part(50, 6))
+            thread = await client(web, site).thread(15, CommentRange(50, 6))
     assert thread.story.options == ("Paper (5 points)", "Card (4 points)")
 
 
@@ -157,9 +157,9 @@ async def test_what_is_no_story() -> None:
     with serving(hn_routes()) as site:
         async with open_plain_web() as web:
             with pytest.raises(ToolError, match="no item 99"):
-                await client(web, site).thread(99, Part())
+                await client(web, site).thread(99, CommentRange())
             with pytest.raises(ToolError, match=r"option of a poll, not a story\."):
-                await client(web, site).thread(31, Part())
+                await client(web, site).thread(31, CommentRange())
 
 
 @pytest.mark.parametrize("services", [{}, {"has_tree": False}, {"has_items": False}])
@@ -167,7 +167,7 @@ async def test_below_a_comment(services: dict[str, bool]) -> None:
     """A comment's id gives what stands under it and the title of its story, whichever service is down."""
     with serving(hn_routes(**services)) as site:
         async with open_plain_web() as web:
-            thread = await client(web, site).thread(22, Part())
+            thread = await client(web, site).thread(22, CommentRange())
     assert (thread.story.id, thread.story.title, thread.root) == (10, "A lighthouse of paper & glue", "22")
     assert outline(thread) == ["0:22", "1:26"]
     assert (thread.shown, thread.total, thread.next_offset) == (1, 1, None)
@@ -179,7 +179,7 @@ async def test_a_comment_whose_story_is_lost() -> None:
     routes["/v0/item/21.json"] = as_json(ITEMS[21] | {"parent": 999})
     with serving(routes) as site:
         async with open_plain_web() as web:
-            thread = await client(web, site).thread(21, Part())
+            thread = await client(web, site).thread(21, CommentRange())
     assert (thread.story.title, outline(thread)) == ("(story unknown)", ["0:21", "1:25"])
 
 
@@ -191,7 +191,7 @@ async def test_pages_of_a_thread(services: dict[str, bool]) -> None:
     with serving(hn_routes(**services)) as site:
         async with open_plain_web() as web:
             while offset is not None:
-                thread = await client(web, site).thread(10, Part(2, 1, offset))
+                thread = await client(web, site).thread(10, CommentRange(2, 1, offset))
                 seen += [comment.id for comment in thread.comments]
                 assert all(comment.more == 1 for comment in thread.comments if comment.id in {"21", "23"})
                 offset = thread.next_offset
@@ -213,7 +213,7 @@ async def test_a_dead_story() -> None:
     """A thread asked for by its id is read also when the story is dead, and says so."""
     with serving(hn_routes()) as site:
         async with open_plain_web() as web:
-            assert (await client(web, site).thread(13, Part())).story.state == "dead"
+            assert (await client(web, site).thread(13, CommentRange())).story.state == "dead"
 
 
 async def test_users() -> None:
@@ -348,15 +348,15 @@ def test_page_of() -> None:
 
     tree = [comment(1, comment(11, comment(111)), comment(12)), comment(2), comment(3), comment(4)]
 
-    def ids(part: Part) -> list[str]:
+    def ids(part: CommentRange) -> list[str]:
         return [one.id for _, one in walk(page_of(tree, ["1", "2", "3", "4"], part).comments)]
 
-    assert ids(Part(1, 9)) == ["1"]
-    assert ids(Part(3, 9)) == ["1", "11", "2"]
-    assert ids(Part(3, 1)) == ["1", "2", "3"]
-    assert ids(Part(2, 1, offset=1)) == ["2", "3"]
-    assert len(ids(Part(99, 9))) == 7
-    page = page_of(tree, ["1", "2", "3", "4"], Part(2, 2))
+    assert ids(CommentRange(1, 9)) == ["1"]
+    assert ids(CommentRange(3, 9)) == ["1", "11", "2"]
+    assert ids(CommentRange(3, 1)) == ["1", "2", "3"]
+    assert ids(CommentRange(2, 1, offset=1)) == ["2", "3"]
+    assert len(ids(CommentRange(99, 9))) == 7
+    page = page_of(tree, ["1", "2", "3", "4"], CommentRange(2, 2))
     assert [one.more for _, one in walk(page.comments)] == [3, 0]
     assert page.next_offset == 2
-    assert page_of(tree, ["1", "2", "3", "4", "5"], Part(99, 9), gone={"5"}).next_offset is None
+    assert page_of(tree, ["1", "2", "3", "4", "5"], CommentRange(99, 9), gone={"5"}).next_offset is None

@@ -6,7 +6,7 @@ import pytest
 
 from explorer.schema.errors import ToolError
 from explorer.sources.lobsters import Lobsters
-from explorer.sources.page import Page
+from explorer.sources.page import WebPage
 from sources.loopback import Answer, as_json, open_web, serving
 
 STORY = {
@@ -36,7 +36,7 @@ COMMENTS = [
 ]
 
 
-async def read(story: object, url: str = "https://lobste.rs/s/ab12cd/folding_lighthouses") -> Page | None:
+async def read(story: object, url: str = "https://lobste.rs/s/ab12cd/folding_lighthouses") -> WebPage | None:
     """Read a story's page."""
     answer = story if isinstance(story, Answer) else as_json(story)
     with serving({"/s/ab12cd.json": answer}) as site:

@@ -11,7 +11,7 @@ from explorer.documents.parsing.parser import Parser, TrustingParser
 from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.sources.http.fetch import Web
-from explorer.sources.page import Page, is_stale
+from explorer.sources.page import WebPage, is_stale
 from explorer.sources.pages import PageReader
 from explorer.sources.reader_service import ReaderService
 from sources.loopback import NOW, Answer, Route, as_json, no_pause, open_web, serving
@@ -55,7 +55,7 @@ def html(text: str, charset: str = "; charset=utf-8", encoding: str = "utf-8") -
     return Answer(text.encode(encoding), content_type=f"text/html{charset}")
 
 
-async def read(routes: Mapping[str, Route], path: str = "/page") -> Page:
+async def read(routes: Mapping[str, Route], path: str = "/page") -> WebPage:
     """Read one page of a site, directly."""
     with serving(routes) as site:
         async with open_web() as web:
@@ -252,10 +252,10 @@ class Threads:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def read(self, url: str) -> Page | None:
+    async def read(self, url: str) -> WebPage | None:
         """The thread, at addresses that have one."""
         self.asked.append(url)
-        return Page(url, "Thread", "- ada: words", "forum", kind="comments") if "/t/" in url else None
+        return WebPage(url, "Thread", "- ada: words", "forum", kind="comments") if "/t/" in url else None
 
 
 async def test_threads_come_from_their_service() -> None:
@@ -287,7 +287,7 @@ async def test_threads_come_from_their_service() -> None:
 )
 def test_stale_pages(published: str, *, stale: bool) -> None:
     """A page whose own date is over a year and a half past is stale; without a date nobody knows."""
-    assert is_stale(Page("https://a.example/", "A", "text", "direct", published=published), NOW) is stale
+    assert is_stale(WebPage("https://a.example/", "A", "text", "direct", published=published), NOW) is stale
 
 
 READER = "https://reader.example/r"
@@ -297,7 +297,7 @@ READER_HEAD = f"Title: The paper lighthouse\n\nURL Source: {TARGET}\n\n"
 
 async def read_through(
     answer: httpx2.Response, direct: httpx2.Response | None = None, key: str = ""
-) -> tuple[Page, list[httpx2.Request]]:
+) -> tuple[WebPage, list[httpx2.Request]]:
     """Read a page with a reader service in front; also what was asked."""
     asked: list[httpx2.Request] = []
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from explorer.schema.errors import ToolError
-from explorer.sources.http.fetch import API_LIMITS, PAGE_LIMITS, FetchLimits, Habits, Web
+from explorer.sources.http.fetch import API_LIMITS, PAGE_LIMITS, FetchLimits, FetchPolicy, Web
 from explorer.sources.http.politeness import Politeness
 from sources.loopback import Answer, Handler, Site, open_web, serving
 from sources.public_network import FakeTime
@@ -45,8 +45,8 @@ class Watched:
 
 def web_with(time: FakeTime, *, is_polite: bool = True) -> Web:
     """A web whose manners hold for loopback too, or that has none."""
-    manners = Politeness(clock=time.clock, pause=time.pause, spares_all_hosts=True) if is_polite else None
-    return open_web(pause=time.pause, clock=time.clock, habits=Habits(politeness=manners))
+    rules = Politeness(clock=time.clock, pause=time.pause, spares_all_hosts=True) if is_polite else None
+    return open_web(pause=time.pause, clock=time.clock, fetch_policy=FetchPolicy(politeness=rules))
 
 
 async def ask(web: Web, urls: Sequence[str], limits: FetchLimits = PAGE_LIMITS) -> list[str]:

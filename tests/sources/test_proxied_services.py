@@ -18,14 +18,14 @@ from explorer.llm.anthropic.messages import AnthropicClient
 from explorer.llm.openai.chat import OpenAIClient
 from explorer.llm.openai.responses import ResponsesClient
 from explorer.llm.options import ClientOptions
-from explorer.observe.telemetry.sending import Collector, Sender
-from explorer.observe.telemetry.spans import Span, SpanKind
+from explorer.observe.tracing.exporter import Collector, SpanExporter
+from explorer.observe.tracing.spans import Span, SpanKind
 from explorer.schema.errors import ModelError
 from explorer.schema.network import Network
 from explorer.sources.http.caller import Caller
 from explorer.sources.reddit.session import Access, RedditSession
 from explorer.sources.search.ddgs import DdgsSearch
-from explorer.sources.search.search import SearchFailedError, WebQuery
+from explorer.sources.search.port import SearchFailedError, WebQuery
 from sources.loopback import Answer, no_pause, serving
 from sources.proxy_server import ForwardProxy, certify, proxy_to, tls_server
 from sources.public_network import PublicNetwork
@@ -88,19 +88,19 @@ async def test_ddgs_goes_through_a_tunnel(papers: Path) -> None:
 
 async def test_spans_go_through_a_tunnel(papers: Path) -> None:
     """A collector outside is reached through the proxy, and one in NO_PROXY is not asked of it."""
-    said: list[str] = []
+    stated: list[str] = []
     async with behind(papers, b"", "application/x-protobuf", SPANS) as (proxy, network):
         for one in (network, by_folder(network, papers)):
-            sender = Sender(Collector(f"https://{SPANS}/v1/traces", network=one), said.append)
+            sender = SpanExporter(Collector(f"https://{SPANS}/v1/traces", network=one), stated.append)
             async with sender.open():
                 sender.take(A_SPAN)
-        assert said == []
+        assert stated == []
         assert proxy.seen == [f"CONNECT {SPANS}:443 HTTP/1.1"] * 2
         excepted = network.model_copy(update={"no_proxy": (SPANS,)})
-        sender = Sender(Collector(f"https://{SPANS}/v1/traces", network=excepted), said.append)
+        sender = SpanExporter(Collector(f"https://{SPANS}/v1/traces", network=excepted), stated.append)
         async with sender.open():
             sender.take(A_SPAN)
-    assert len(said) == 1
+    assert len(stated) == 1
     assert len(proxy.seen) == 2
 
 

@@ -15,17 +15,17 @@ from explorer.llm.anthropic.messages import AnthropicClient
 from explorer.llm.model_list import list_models
 from explorer.llm.openai.chat import OpenAIClient
 from explorer.llm.options import ClientOptions
+from explorer.network.client_options import check_network, ssl_context
 from explorer.network.guard import UrlRefusedError
-from explorer.network.outbound import check_network, ssl_context
 from explorer.schema.errors import ConfigError, ModelError, ModelFault, ToolError
 from explorer.schema.messages import Request, UserText
 from explorer.schema.network import Network, network_of
 from explorer.schema.settings import Settings
+from explorer.sources.http.api_client import ApiRules
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.fetch import Habits, Web
-from explorer.sources.http.service_call import CallRules
+from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.sources.http.transport import GuardedTransport
-from explorer.sources.search.search import SearchFailedError, WebQuery
+from explorer.sources.search.port import SearchFailedError, WebQuery
 from explorer.sources.search.tavily import TavilySearch
 from sources.loopback import Answer, free_port, no_pause, serving
 from sources.proxy_server import PASSWORD, certify, proxy_to, tls_server
@@ -72,7 +72,7 @@ def web_over(network: Network, names: PublicNetwork | None = None) -> Web:
     """A web behind a network; names are looked up in a table, so nothing leaves this machine."""
     guard = (names or PublicNetwork({SITE: [[PUBLIC]], SERVICE: [[PUBLIC]]}, {})).guard()
     transport = GuardedTransport(guard, outbound=network)
-    return Web(guard, transport=transport, pause=no_pause, habits=Habits(caller=Caller(network)))
+    return Web(guard, transport=transport, pause=no_pause, fetch_policy=FetchPolicy(caller=Caller(network)))
 
 
 async def test_pages_go_through_the_proxy() -> None:
@@ -81,7 +81,7 @@ async def test_pages_go_through_the_proxy() -> None:
         async with proxy_to({SITE: site.port}, LOGIN) as proxy:
             caller = Caller(proxy.network(login=LOGIN), "me@example.org")
             guard = PublicNetwork({SITE: [[PUBLIC]]}, {}).guard()
-            async with Web(guard, pause=no_pause, habits=Habits(caller=caller)) as web:
+            async with Web(guard, pause=no_pause, fetch_policy=FetchPolicy(caller=caller)) as web:
                 fetched = await web.get(f"http://{SITE}/a")
         assert fetched.body == b"hello"
         assert f"GET http://{SITE}/a HTTP/1.1" in proxy.seen
@@ -259,7 +259,7 @@ async def test_services_and_lists_through_a_tunnel(papers: Path) -> None:
     ):
         network = proxy.network(login=LOGIN, ca=papers / "ca.pem")
         assert await list_models(f"https://{SERVICE}/v1", network=network) == ("m",)
-        rules = CallRules(pause=no_pause, caller=Caller(network))
+        rules = ApiRules(pause=no_pause, caller=Caller(network))
         async with TavilySearch("tvly-of-nobody", f"https://{SERVICE}", rules=rules) as search:
             assert [hit.title for hit in (await search.search(WebQuery("glue"))).hits] == ["T"]
         without = replace(rules, caller=Caller(proxy.network(ca=papers / "ca.pem")))

@@ -11,7 +11,7 @@ from explorer.sources.reddit.names import PostName
 from explorer.sources.reddit.pages import RedditPages
 from explorer.sources.reddit.reddit import Access, Reddit, Routed
 from explorer.sources.reddit.routes import PostsQuery, RedditThread, RouteClosedError
-from explorer.sources.threads import Part, walk
+from explorer.sources.threads import CommentRange, walk
 from sources.loopback import NOW, Answer, Handler, Route, Site, as_json, no_pause, open_plain_web, replaying, serving
 from sources.reddit_site import (
     FRESH,
@@ -65,7 +65,7 @@ async def test_stubs_are_expanded() -> None:
     """Stubs are asked for as far as the page needs it, removed comments are shown as such, and the rest is counted."""
     with serving(api_routes()) as site:
         async with open_reddit(site, "app", SECRET) as reddit:
-            thread, _ = await reddit.thread(P1, Part(50, 6))
+            thread, _ = await reddit.thread(P1, CommentRange(50, 6))
     assert outline(thread) == [
         *("0:c1", "1:c11", "2:c111", "1:c12", "0:c2deleted", "0:c3removed", "1:c31", "0:c4", "1:c41"),
     ]
@@ -80,7 +80,7 @@ async def test_a_small_page_expands_nothing() -> None:
     """What is shown already needs no further request."""
     with serving(api_routes()) as site:
         async with open_reddit(site, "app", SECRET) as reddit:
-            thread, _ = await reddit.thread(P1, Part(2, 1))
+            thread, _ = await reddit.thread(P1, CommentRange(2, 1))
     assert outline(thread) == ["0:c1", "0:c2deleted"]
     assert (thread.comments[0].more, thread.next_offset) == (4, 2)
     assert len(site.asked) == 2
@@ -90,7 +90,7 @@ async def test_a_later_page() -> None:
     """A page behind the held comments is fetched by the ids of the stub."""
     with serving(api_routes()) as site:
         async with open_reddit(site, "app", SECRET) as reddit:
-            thread, _ = await reddit.thread(P1, Part(1, 2, offset=3))
+            thread, _ = await reddit.thread(P1, CommentRange(1, 2, offset=3))
     assert outline(thread) == ["0:c4"]
     assert [path for path in site.paths() if "more" in path] == ["/api/morechildren"]
 
@@ -100,7 +100,7 @@ async def test_a_failed_expansion() -> None:
     routes = api_routes() | {"/api/morechildren": as_json({"message": "Forbidden", "error": 403}, 403)}
     with serving(routes) as site:
         async with open_reddit(site, "app", SECRET) as reddit:
-            thread, _ = await reddit.thread(P1, Part(50, 6))
+            thread, _ = await reddit.thread(P1, CommentRange(50, 6))
     assert outline(thread) == ["0:c1", "1:c11", "0:c2deleted", "0:c3removed", "1:c31"]
 
 
@@ -108,9 +108,9 @@ async def test_below_a_comment() -> None:
     """A comment may be asked for; one that is not there is told."""
     with serving(api_routes()) as site:
         async with open_reddit(site, "app", SECRET) as reddit:
-            thread, _ = await reddit.thread(PostName("p1", "c11"), Part(50, 6))
+            thread, _ = await reddit.thread(PostName("p1", "c11"), CommentRange(50, 6))
             with pytest.raises(ToolError, match="no such comment"):
-                await reddit.thread(PostName("p1", "zz"), Part(50, 6))
+                await reddit.thread(PostName("p1", "zz"), CommentRange(50, 6))
     assert (outline(thread), thread.root, thread.total) == (["0:c11", "1:c111"], "c11", 1)
 
 
@@ -123,7 +123,7 @@ async def test_without_a_key_the_archive(services: str) -> None:
         async with open_reddit(site, "app" if secret else "", secret) as reddit:
             found, routed = await reddit.posts(PostsQuery("kites"))
             count = len(site.asked)
-            thread, _ = await reddit.thread(P1, Part(50, 6))
+            thread, _ = await reddit.thread(P1, CommentRange(50, 6))
             assert not [path for path in site.paths()[count:] if "/api/" not in path or "token" in path]
     assert routed.via == "reddit-archive"
     assert "36 hours" in routed.notes[0]
@@ -203,7 +203,7 @@ async def test_a_broken_archive(answer: Answer) -> None:
             with pytest.raises(RouteClosedError):
                 await archive.posts(PostsQuery("kites"))
             with pytest.raises(RouteClosedError):
-                await archive.thread(P1, Part())
+                await archive.thread(P1, CommentRange())
 
 
 async def test_what_the_archive_cannot() -> None:
@@ -217,9 +217,9 @@ async def test_what_the_archive_cannot() -> None:
             with pytest.raises(RouteClosedError, match="no posts of r/nobody of that time"):
                 await archive.posts(PostsQuery("nobody", time="week"))
             with pytest.raises(RouteClosedError, match="no post zzz"):
-                await archive.thread(PostName("zzz"), Part())
+                await archive.thread(PostName("zzz"), CommentRange())
             assert (await archive.posts(PostsQuery("kites", words="submarine"))).posts == ()
-            below = await archive.thread(PostName("p1", "a2"), Part())
+            below = await archive.thread(PostName("p1", "a2"), CommentRange())
     assert outline(below)[0] == "0:a2"
 
 
@@ -230,9 +230,9 @@ async def test_the_feeds_come_last() -> None:
         async with open_reddit(site) as reddit:
             found, routed = await reddit.posts(PostsQuery("kites"))
             nothing, _ = await reddit.posts(PostsQuery("kites", words="submarine"))
-            thread, _ = await reddit.thread(P1, Part(1, 6))
+            thread, _ = await reddit.thread(P1, CommentRange(1, 6))
             with pytest.raises(ToolError, match="does not hold that comment"):
-                await reddit.thread(PostName("p1", "zz"), Part())
+                await reddit.thread(PostName("p1", "zz"), CommentRange())
     assert routed.via == "reddit-feed"
     assert "no scores" in routed.notes[0]
     assert "The API: " in routed.notes[1]
@@ -330,7 +330,7 @@ async def test_a_thread_without_its_post() -> None:
     odd = as_json([listing(), listing(comment("c1", "t3_p1"))])
     with serving(api_routes() | {"/comments/p1": odd} | archive_routes(ARCHIVED)) as site:
         async with open_reddit(site, "app", SECRET) as reddit:
-            _, routed = await reddit.thread(P1, Part())
+            _, routed = await reddit.thread(P1, CommentRange())
     assert routed.via == "reddit-archive"
 
 
@@ -340,7 +340,7 @@ async def test_the_recorded_service(mode: str) -> None:
     with replaying("--reddit", mode) as url:
         async with open_reddit(url, "app", SECRET) as reddit:
             found, routed = await reddit.posts(PostsQuery("netsec", limit=10))
-            thread, _ = await reddit.thread(PostName("3hahrw"), Part(500, 30))
+            thread, _ = await reddit.thread(PostName("3hahrw"), CommentRange(500, 30))
             with pytest.raises(ToolError, match="no such thing"):
                 await reddit.posts(PostsQuery("nobody_there"))
         if mode == "blocked":

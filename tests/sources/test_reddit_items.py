@@ -8,7 +8,7 @@ from explorer.schema.errors import ToolError
 from explorer.sources.reddit.forest import Forest
 from explorer.sources.reddit.items import live_posts, post_of, things_in
 from explorer.sources.reddit.names import PostName, post_at, post_named, subreddit_named
-from explorer.sources.threads import Part, walk
+from explorer.sources.threads import CommentRange, walk
 from sources.reddit_site import comment, listing, more, post, posts_listing, recorded
 
 
@@ -100,7 +100,7 @@ def test_a_bottomless_tree() -> None:
     tree["data"]["parent_id"] = "t3_p1"
     forest = Forest()
     forest.add(things_in(body(listing(tree))))
-    page = forest.page("p1", Part(500, 30))
+    page = forest.page("p1", CommentRange(500, 30))
     assert len(list(walk(page.comments))) == 30
     with pytest.raises(ValueError, match="nested"):
         things_in(b'{"data":' * 100_000)
@@ -117,10 +117,10 @@ def test_stubs_are_spent() -> None:
     """Ids that were asked for are not asked for again, whatever came, and the rest stays counted."""
     forest = Forest()
     forest.add(things_in(body(listing(comment("a", "t3_p", more("t1_a", "b", "c", count=9)), more("t3_p", "d")))))
-    assert forest.missing("p", Part()) == ("d", "b", "c")
+    assert forest.missing("p", CommentRange()) == ("d", "b", "c")
     assert forest.total("p") == 11
     forest.cover(["d", "b"])
-    assert forest.missing("p", Part()) == ("c",)
+    assert forest.missing("p", CommentRange()) == ("c",)
     assert forest.total("p") == 9
 
 
@@ -141,7 +141,7 @@ def test_recorded_threads(name: str, post_id: str, comments: int, total: int) ->
     assert sum(thing.kind == "t1" for thing in things) == comments
     assert post_of(things[0]).comments == total
     assert total * 0.95 < forest.total(post_id) < total * 1.15
-    assert len(list(walk(forest.page(post_id, Part(50, 6)).comments))) == 50
+    assert len(list(walk(forest.page(post_id, CommentRange(50, 6)).comments))) == 50
 
 
 @pytest.mark.parametrize("name", ["r/netsec/hot.json", "search_go-reddit.json", "r/popular/hot.json.gz", "hot.json"])
@@ -158,9 +158,9 @@ def test_a_recorded_expansion() -> None:
     forest.add(things_in(recorded("comments/3hahrw.json.gz")))
     before = forest.total("3hahrw")
     exchange = json.loads(recorded("api/morechildren_3hahrw.json"))[0]
-    top = [one for one in forest.missing("3hahrw", Part(500, 1)) if one in exchange["request"]["body"]]
+    top = [one for one in forest.missing("3hahrw", CommentRange(500, 1)) if one in exchange["request"]["body"]]
     assert len(top) == 28
     forest.cover(top)
     forest.add(things_in(body(exchange["response"])))
-    assert not [one for one in forest.missing("3hahrw", Part(500, 1)) if one in top]
+    assert not [one for one in forest.missing("3hahrw", CommentRange(500, 1)) if one in top]
     assert before - 4 <= forest.total("3hahrw") <= before

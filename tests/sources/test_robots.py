@@ -7,7 +7,7 @@ import pytest
 from explorer.network.guard import Guard, UrlRefusedError
 from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.fetch import API_LIMITS, Habits, Web
+from explorer.sources.http.fetch import API_LIMITS, FetchPolicy, Web
 from explorer.sources.http.politeness import Politeness
 from explorer.sources.http.robots import RobotsError
 from sources.loopback import Answer, Route, open_web, serving
@@ -20,8 +20,8 @@ PUBLIC = "93.184.215.14"
 def polite(time: FakeTime | None = None) -> Web:
     """A web that treats loopback as it treats the public."""
     time = time or FakeTime()
-    manners = Politeness(clock=time.clock, pause=time.pause, spares_all_hosts=True)
-    return open_web(pause=time.pause, clock=time.clock, habits=Habits(politeness=manners))
+    rules = Politeness(clock=time.clock, pause=time.pause, spares_all_hosts=True)
+    return open_web(pause=time.pause, clock=time.clock, fetch_policy=FetchPolicy(politeness=rules))
 
 
 def robots(text: str) -> Answer:

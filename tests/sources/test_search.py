@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from explorer.schema.errors import ToolError
-from explorer.sources.http.service_call import CallRules
-from explorer.sources.search.search import PAGE_TEXT_CHARS, WebHit, WebQuery
+from explorer.sources.http.api_client import ApiRules
+from explorer.sources.search.port import PAGE_TEXT_CHARS, WebHit, WebQuery
 from explorer.sources.search.tavily import TavilySearch
 from sources.loopback import Answer, Handler, Route, Site, as_json, free_port, no_pause, serving
 
@@ -32,7 +32,7 @@ RESULTS = {
     "response_time": 0.5,
     "request_id": "r",
 }
-RULES = CallRules(pause=no_pause)
+RULES = ApiRules(pause=no_pause)
 
 
 def search(site: Site, key: str = "") -> TavilySearch:
@@ -195,7 +195,7 @@ async def test_a_short_wait_is_waited_for() -> None:
 
     busy = Answer(b"{}", 429, "application/json", {"Retry-After": "2"})
     with serving({"/search": twice([busy, as_json(RESULTS)])}) as site:
-        async with TavilySearch("", site.url, rules=CallRules(pause=pause)) as engine:
+        async with TavilySearch("", site.url, rules=ApiRules(pause=pause)) as engine:
             assert (await engine.search(WebQuery("glue"))).hits
     assert pauses == [2.0]
 

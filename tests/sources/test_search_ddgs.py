@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from explorer.sources.search.ddgs import DdgsSearch, TextSearch
-from explorer.sources.search.search import SearchFailedError, WebQuery
+from explorer.sources.search.port import SearchFailedError, WebQuery
 from sources.loopback import NOW, free_port
 
 ddgs = pytest.importorskip("ddgs", reason="the extra ddgs is not installed")
@@ -61,7 +61,7 @@ async def test_failures() -> None:
     assert "over its rate limit" in (await failure(Package(exceptions.RatelimitException("202")))).problem
     assert "did not answer in time" in (await failure(Package(exceptions.TimeoutException("timed out")))).problem
     broken = await failure(Package(exceptions.DDGSException("a page\nhas changed")))
-    assert (broken.problem, broken.said) == ("got nothing from its engines", "a page has changed")
+    assert (broken.problem, broken.stated) == ("got nothing from its engines", "a page has changed")
     assert (await failure(Package([5]))).problem == "sent something unexpected"
     nothing = DdgsSearch(make=lambda: Package(exceptions.DDGSException("No results found.")))
     assert (await nothing.search(WebQuery("glue"))).hits == ()

@@ -11,37 +11,37 @@ import httpx2
 import pytest
 
 from explorer.network.guard import Guard, UrlRefusedError
-from explorer.sources.http.service_call import CallRules
+from explorer.sources.http.api_client import ApiRules
 from explorer.sources.search.brave import RULES as BRAVE_RULES
 from explorer.sources.search.brave import BraveSearch
 from explorer.sources.search.exa import RULES as EXA_RULES
 from explorer.sources.search.exa import ExaSearch
-from explorer.sources.search.search import SearchFailedError, WebAnswer, WebQuery, WebSearch
+from explorer.sources.search.port import SearchFailedError, WebAnswer, WebQuery, WebSearch
 from explorer.sources.search.searxng import SearxngSearch
 from explorer.sources.search.tavily import RULES as TAVILY_RULES
 from explorer.sources.search.tavily import TavilySearch
 from sources.loopback import NOW, Answer, Handler, Route, Site, as_json, free_port, no_pause, serving
 
 KEY = "key-of-nobody-else"
-RULES = CallRules(pause=no_pause)
+RULES = ApiRules(pause=no_pause)
 
 
-def brave(url: str, rules: CallRules = RULES) -> WebSearch:
+def brave(url: str, rules: ApiRules = RULES) -> WebSearch:
     """Brave at an address."""
     return BraveSearch(KEY, url, rules=rules, now=lambda: NOW)
 
 
-def exa(url: str, rules: CallRules = RULES) -> WebSearch:
+def exa(url: str, rules: ApiRules = RULES) -> WebSearch:
     """Exa at an address."""
     return ExaSearch(KEY, url, rules=rules)
 
 
-def searxng(url: str, rules: CallRules = RULES) -> WebSearch:
+def searxng(url: str, rules: ApiRules = RULES) -> WebSearch:
     """SearXNG at an address."""
     return SearxngSearch(url, rules=rules, now=lambda: NOW)
 
 
-def tavily(url: str, rules: CallRules = RULES) -> WebSearch:
+def tavily(url: str, rules: ApiRules = RULES) -> WebSearch:
     """Tavily at an address."""
     return TavilySearch(KEY, url, rules=rules)
 
@@ -66,7 +66,7 @@ BY_REST = pytest.mark.parametrize("wire", [WIRES[name] for name in ("brave", "ex
 
 
 async def ask(
-    wire: Wire, route: Route, query: WebQuery | None = None, rules: CallRules = RULES
+    wire: Wire, route: Route, query: WebQuery | None = None, rules: ApiRules = RULES
 ) -> tuple[WebAnswer, Site]:
     """Search once."""
     with serving({wire.path: route}) as site:
@@ -77,7 +77,7 @@ async def ask(
             await engine.aclose()
 
 
-async def failure(wire: Wire, route: Route, rules: CallRules = RULES) -> tuple[SearchFailedError, int]:
+async def failure(wire: Wire, route: Route, rules: ApiRules = RULES) -> tuple[SearchFailedError, int]:
     """The error, and how often was asked."""
     with serving({wire.path: route}) as site:
         engine = wire.make(site.url, rules)
@@ -246,7 +246,7 @@ async def test_refusals(wire: Wire, status: int, words: str, asked: int) -> None
     theirs = "Not so." if wire is WIRES["searxng"] else f"Not with {KEY}, sorry."
     error, count = await failure(wire, as_json({"error": {"code": "X", "detail": theirs}}, status))
     assert words in error.problem
-    assert error.said == theirs.replace(KEY, "[key]")
+    assert error.stated == theirs.replace(KEY, "[key]")
     assert count == asked
 
 
@@ -356,7 +356,7 @@ async def test_a_search_that_may_be_billed_is_sent_once(name: str, ending: str) 
                 handler.connection.shutdown(socket.SHUT_RDWR)
 
         site.routes[WIRES[name].path] = no_answer
-        rules = CallRules(seconds=0.3 if is_silent else 20.0, pause=no_pause, is_billed=True)
+        rules = ApiRules(seconds=0.3 if is_silent else 20.0, pause=no_pause, is_billed=True)
         engine = WIRES[name].make(site.url, rules)
         with pytest.raises(SearchFailedError):
             await engine.search(WebQuery("glue"))

@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.sources.search.filters import answered, iso_date, window, with_sites
-from explorer.sources.search.search import WebHit, WebQuery
+from explorer.sources.search.port import WebHit, WebQuery
 from sources.loopback import NOW
 
 

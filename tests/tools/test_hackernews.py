@@ -10,8 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from explorer.offline.reading import Thread as ReadThread
-from explorer.offline.reading import stories_in, thread_in
+from explorer.offline.reading import ReadThread, stories_in, thread_in
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import Tool, ToolResult
 from explorer.sources.hackernews.hackernews import HackerNews

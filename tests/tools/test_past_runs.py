@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from explorer.reports.past_texts import PastRun, PastText, Reach, past_runs, search
-from explorer.reports.past_texts.ranking import words_of
+from explorer.reports.earlier import PastRun, PastText, SearchLimits, past_runs, search
+from explorer.reports.earlier.ranking import words_of
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import ToolResult
 from explorer.tools.past_runs import MAX_STORED_CHARS, Past, SearchRunsTool
@@ -156,13 +156,13 @@ async def test_time_and_bytes_are_bounded(workspace: Path) -> None:
     """The newest are looked through, and it is said that not all was; a long text is stored cut, and says so."""
     past_run(workspace, "20260811-120000-long-0007", "Long", {"a.md": "zebra " * 100_000})
     ledger = Ledger()
-    found = await look(workspace, "zebra power", ledger, reach=Reach(chars=1_000))
+    found = await look(workspace, "zebra power", ledger, limits=SearchLimits(chars=1_000))
     assert "the library, 1 runs, the newest; the rest would have taken too long." in found.content
     assert "truncated" in ledger.text("S1")
     assert len(ledger.text("S1")) < MAX_STORED_CHARS + 2_000
     assert (
         "0 hits. Looked through: the library, 0 runs, the"
-        in (await look(workspace, "zebra", reach=Reach(seconds=-1))).content
+        in (await look(workspace, "zebra", limits=SearchLimits(seconds=-1))).content
     )
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from explorer.sandbox.choosing import candidates, python_folders
-from explorer.sandbox.confinement import MIB, Confinement, Place, ShellLimits
+from explorer.sandbox.confinement import MIB, Confinement, SandboxSpec, ShellLimits
 from explorer.sandbox.jobs import GONE, MAX_RUNNING, Job, Jobs
-from explorer.sandbox.running import Shell
+from explorer.sandbox.selection import candidates, python_folders
+from explorer.sandbox.shell import Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import CURRENT_CALL, Tool, ToolResult
 from explorer.tools.shell import shell_tools, state_of
@@ -49,7 +49,7 @@ async def stage(folder: Path, confinement: Confinement, **limits: int) -> AsyncG
     """One life of a run's shell."""
     (folder / ".explorer").mkdir(parents=True, exist_ok=True)
     (folder / "scratch").mkdir(exist_ok=True)
-    shell = Shell(confinement, Place(folder, ShellLimits(**limits), python_folders()))
+    shell = Shell(confinement, SandboxSpec(folder, ShellLimits(**limits), python_folders()))
     async with Jobs(shell) as jobs:
         yield Stage(shell_tools(shell, jobs, Workspace(folder)), jobs)
     await shell.aclose()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine_stage import source
-from explorer.reports.comparing.run_sides import side_on_disk
+from explorer.reports.compare.snapshots import snapshot_on_disk
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
@@ -43,7 +43,7 @@ class Ledger:
     """Both tools over one run."""
 
     def __init__(self, folder: Path) -> None:
-        self.sources = side_on_disk(folder).sources
+        self.sources = snapshot_on_disk(folder).sources
         workspace = Workspace(folder)
         self._list = ListSourcesTool(workspace, lambda: self.sources)
         self._read = ReadSourceTool(workspace, lambda: self.sources)

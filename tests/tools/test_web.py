@@ -16,7 +16,7 @@ from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.pages import HOST as HN_HOST
 from explorer.sources.hackernews.pages import HackerNewsPages
 from explorer.sources.http.fetch import Web
-from explorer.sources.page import Page
+from explorer.sources.page import WebPage
 from explorer.sources.pages import PageReader
 from explorer.sources.reader_service import ReaderService
 from explorer.tools.hackernews import HnCommentsTool
@@ -116,9 +116,9 @@ async def test_a_thread() -> None:
     ledger = Ledger()
 
     class Threads:
-        async def read(self, url: str) -> Page | None:
+        async def read(self, url: str) -> WebPage | None:
             """Any address."""
-            return Page(url, "Glue", "- ada: words", "forum", kind="comments", notes=("Read on\nelsewhere.",))
+            return WebPage(url, "Glue", "- ada: words", "forum", kind="comments", notes=("Read on\nelsewhere.",))
 
     async with open_web() as web:
         reader = PageReader(web, TrustingParser(), threads={"forum.example": Threads()})

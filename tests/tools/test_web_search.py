@@ -5,8 +5,8 @@ from typing import Any
 
 from explorer.offline.reading import hits_in
 from explorer.schema.tool import ToolResult
-from explorer.sources.http.service_call import CallRules
-from explorer.sources.search.search import WebAnswer, WebHit, WebQuery
+from explorer.sources.http.api_client import ApiRules
+from explorer.sources.search.port import WebAnswer, WebHit, WebQuery
 from explorer.sources.search.tavily import TavilySearch
 from explorer.text.sanitize import fence
 from explorer.tools.web_search import TavilySearchTool
@@ -34,7 +34,7 @@ class Engine:
 async def search(answer: Answer, ledger: Ledger | None = None, **arguments: Any) -> ToolResult:
     """Search once through Tavily's stand-in."""
     with serving({"/search": answer}) as site:
-        async with TavilySearch("", site.url, rules=CallRules(pause=no_pause)) as engine:
+        async with TavilySearch("", site.url, rules=ApiRules(pause=no_pause)) as engine:
             tool = TavilySearchTool(engine, (ledger or Ledger()).store, lambda: NOW)
             return await tool.execute(query="paper lighthouse", **arguments)
 

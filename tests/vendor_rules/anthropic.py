@@ -259,8 +259,8 @@ def _fields(asked: Asked) -> Refusal | None:
 
 
 def _texts(asked: Asked) -> list[str]:
-    said: list[str] = [one["text"] for one in _system(asked)]
-    return said + [one.content["text"] for one in _kinds(asked, "text")]
+    output: list[str] = [one["text"] for one in _system(asked)]
+    return output + [one.content["text"] for one in _kinds(asked, "text")]
 
 
 def _empty_text(asked: Asked) -> Refusal | None:

@@ -57,8 +57,8 @@ def _mistral_ids(asked: Asked) -> Refusal | None:
 
 
 def _mistral_order(asked: Asked) -> Refusal | None:
-    said = [message["role"] for message in messages(asked)]
-    for before, role in pairwise(said):
+    output = [message["role"] for message in messages(asked)]
+    for before, role in pairwise(output):
         if before == "tool" and role not in {"assistant", "tool"}:
             return Refusal(
                 f"Unexpected role '{role}' after role 'tool'", kind="invalid_request_message_order", code="3230"
@@ -180,8 +180,8 @@ def _gemini_fields(asked: Asked) -> Refusal | None:
 
 
 def _gemini_order(asked: Asked) -> Refusal | None:
-    said = messages(asked)
-    for before, message in pairwise(said):
+    output = messages(asked)
+    for before, message in pairwise(output):
         if message.get("tool_calls") and before["role"] not in {"user", "tool"}:
             return Refusal(
                 "Please ensure that function call turn comes immediately after a user turn or after a function "
@@ -359,8 +359,8 @@ VLLM = RuleSet(
 
 
 def _llama_order(asked: Asked) -> Refusal | None:
-    said = [message["role"] for message in messages(asked)]
-    if any(pair == ("user", "user") for pair in pairwise(said)):
+    output = [message["role"] for message in messages(asked)]
+    if any(pair == ("user", "user") for pair in pairwise(output)):
         words = "Conversation roles must alternate user/assistant/user/assistant/..."
         return Refusal(words, status=500, kind="server_error")
     return None

@@ -171,10 +171,10 @@ def _content(asked: Asked) -> Refusal | None:
 
 
 def _order(asked: Asked) -> Refusal | None:
-    said = messages(asked)
-    if not said or said[-1]["role"] not in {"user", "tool"}:
+    output = messages(asked)
+    if not output or output[-1]["role"] not in {"user", "tool"}:
         return Refusal("The last message must be one of the user or of a tool.")
-    if any(message["role"] == "system" for message in said[1:]):
+    if any(message["role"] == "system" for message in output[1:]):
         return Refusal("System message must be at the beginning.", status=500)
     return None
 

@@ -193,15 +193,15 @@ def _many_tools(asked: Asked) -> Refusal | None:
 def _schema(asked: Asked) -> Refusal | None:
     for place, tool in enumerate(_tools(asked)):
         schema: JsonObject = tool.get("parameters") or {}
-        said = ""
+        output = ""
         if schema.get("type") != "object":
-            said = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
+            output = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
         elif tool.get("strict") is not False and schema.get("additionalProperties") is not False:
-            said = "In context=(), 'additionalProperties' is required to be supplied and to be false."
+            output = "In context=(), 'additionalProperties' is required to be supplied and to be false."
         elif tool.get("strict") is not False and set(schema.get("required", [])) != set(schema.get("properties", {})):
-            said = "In context=(), 'required' is required to be supplied and to be an array including every key."
-        if said:
-            message = f"Invalid schema for function '{tool.get('name')}': {said}"
+            output = "In context=(), 'required' is required to be supplied and to be an array including every key."
+        if output:
+            message = f"Invalid schema for function '{tool.get('name')}': {output}"
             return _invalid(message, f"tools[{place}].parameters", "invalid_function_parameters")
     return None
 
@@ -322,8 +322,8 @@ def _reasoning_missing(asked: Asked) -> Refusal | None:
         while led >= 0 and kind_of(items[led]) != "reasoning" and _response_of(items[led]) == response:
             led -= 1
         if response.endswith("r") and (led < 0 or _response_of(items[led]) != response):
-            said = f"Item '{item['id']}' of type '{kind_of(item)}' was provided without its required 'reasoning' item"
-            return _invalid(f"{said}: 'rs_{response}'.", code=None)
+            output = f"Item '{item['id']}' of type '{kind_of(item)}' was provided without its required 'reasoning' item"
+            return _invalid(f"{output}: 'rs_{response}'.", code=None)
     return None
 
 

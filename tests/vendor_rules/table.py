@@ -22,12 +22,12 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
 from compatible_servers import speaking
-from explorer.run.run import Extras, start
+from explorer.run.run import RunHooks, start
 from explorer.schema.errors import ExplorerError
 from explorer.schema.events import Status
 from llm.conversations import ANTHROPIC, CHAT, RESPONSES, TURNS, Conversation
 from llm.long_run import QUESTION, Reader, settings
-from llm.test_conversations import converse
+from llm.test_conversations import stream_reply
 from llm.test_prefix import EVERYDAY, RUN, Troubled, whole_run
 from model_servers import Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply, Script, ThinkingServer
 from vendor_rules import compatible, openai_chat
@@ -128,7 +128,7 @@ def play_conversations(adapter: Adapter, found: Found) -> None:
 
 async def _has_failed(conversation: Conversation, adapter: Adapter, url: str) -> bool:
     try:
-        await converse(conversation, adapter.wire, url)
+        await stream_reply(conversation, adapter.wire, url)
     except ExplorerError:
         return True
     return False
@@ -154,7 +154,7 @@ def play_long_run(adapter: Adapter, found: Found) -> None:
     async def is_complete(server: ModelServer, folder: Path) -> bool:
         here = settings(server, folder, LONG_RUN_STEPS, f"{adapter.provider}:{adapter.model}")
         with suppress(ExplorerError):
-            return (await start(QUESTION, here, Extras(run_id=RUN))).status is Status.COMPLETE
+            return (await start(QUESTION, here, RunHooks(run_id=RUN))).status is Status.COMPLETE
         return False
 
     with TemporaryDirectory() as name:

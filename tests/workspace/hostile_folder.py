@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.workspace.beneath import ByKernel, ByWalking, Opening, best_opening
+from explorer.workspace.safe_open import Openat2, OpenatWalk, Opening, best_opening
 
 SECRET = "the secret outside"
 OPENINGS = ["kernel", "walk"]
@@ -18,10 +18,10 @@ OPENINGS = ["kernel", "walk"]
 def opening_called(name: str) -> Opening:
     """A way to open files beneath a folder; the test is skipped where this machine has not got it."""
     if name == "walk":
-        return ByWalking()
-    if not isinstance(best_opening(), ByKernel):
+        return OpenatWalk()
+    if not isinstance(best_opening(), Openat2):
         pytest.skip("no openat2 on this machine")
-    return ByKernel()
+    return Openat2()
 
 
 def make_folder(beside: Path) -> Path:

@@ -17,15 +17,15 @@ from pathlib import Path
 import pytest
 
 from engine_stage import Recorder, call_room, contents, started
-from explorer.agents.calls import answer
+from explorer.agents.tool_calls import execute_calls
 from explorer.llm.scripted import says
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import AnyEvent, ToolStarted, TurnTaken
 from explorer.schema.tool import FORESEEN, Tool
 from explorer.tools.files import CHANGED_BY_ANOTHER, EditTool, ListTool, ReadTool, SearchTool, WriteTool
-from explorer.workspace.beneath import A_FILE, ByKernel, ByWalking, Opening, best_opening
 from explorer.workspace.file_content import MAX_SCANNED_BYTES
-from explorer.workspace.quota import RECOUNT_AFTER, Held, Quota, RoomLeft
+from explorer.workspace.quota import RECOUNT_AFTER, Held, Quota, QuotaTracker
+from explorer.workspace.safe_open import A_FILE, Openat2, OpenatWalk, Opening, best_opening
 from explorer.workspace.workspace import MAX_FILE_BYTES, Workspace
 from sandbox.cages import room
 from workspace.hostile_folder import (
@@ -88,7 +88,7 @@ def test_the_opening_itself_leads_nowhere(opening: Opening, folder: Path) -> Non
     for path in plant_symlinks(folder).values():
         assert not opens(opening, folder, path), path
     assert opens(opening, folder, "notes/a.md")
-    if isinstance(opening, ByKernel):
+    if isinstance(opening, Openat2):
         assert not any(opens(opening, folder, path) for path in ("../secret.txt", "notes/../../secret.txt"))
 
 
@@ -98,14 +98,14 @@ def test_the_walk_takes_over_where_the_kernel_does_not_answer(folder: Path) -> N
         done = subprocess.run(
             [sys.executable, "-c", WITHOUT_OPENAT2, str(folder), str(error)], capture_output=True, text=True, check=True
         )
-        assert done.stdout == f"ByWalking {NOTE}"
-    assert isinstance(best_opening(), ByKernel | ByWalking)
+        assert done.stdout == f"OpenatWalk {NOTE}"
+    assert isinstance(best_opening(), Openat2 | OpenatWalk)
 
 
 WITHOUT_OPENAT2 = """
 import ctypes, struct, sys
 from pathlib import Path
-from explorer.workspace.beneath import OPENAT2, best_opening
+from explorer.workspace.safe_open import OPENAT2, best_opening
 from explorer.sandbox import seccomp
 from explorer.workspace.workspace import Workspace
 
@@ -402,7 +402,9 @@ async def test_the_engine_lets_nobody_overwrite_another(workspace: Workspace, fo
         recorders = [Waiting(foreseen, mode, content) for content in (" mine", " yours")]
         async with asyncio.TaskGroup() as group:
             for recorder in recorders:
-                group.create_task(answer(recorder.state(), call_room(recorder, [WriteTool(workspace)], workspace)))
+                group.create_task(
+                    execute_calls(recorder.state(), call_room(recorder, [WriteTool(workspace)], workspace))
+                )
         results = [result for recorder in recorders for result in recorder.results()]
         wrote = [result.startswith("Wrote") for result in results]
         assert sorted(wrote) == wins, mode
@@ -555,7 +557,7 @@ def test_the_folder_is_looked_at_seldom() -> None:
         looks.append(Held(5, 500))
         return looks[-1]
 
-    room_left = RoomLeft(Quota(files=100, bytes=1_000), look)
+    room_left = QuotaTracker(Quota(files=100, bytes=1_000), look)
     for _ in range(RECOUNT_AFTER):
         room_left.take("a.md", 0, 1)
     assert len(looks) == 1

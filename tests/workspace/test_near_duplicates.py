@@ -67,10 +67,10 @@ def test_a_faithful_copy_is_a_near_duplicate(text: str) -> None:
 
 def test_other_words_are_no_alteration() -> None:
     """A copy may say it in other words, with a number left out or a shorter form of a name."""
-    told = altered(
+    shown = altered(
         ARTICLE, ("wanted to say", "was willing to say"), ("Ms Keller", "Keller"), ("1,400 households", "many")
     )
-    assert flags(ARTICLE, told) == ("near_duplicate:S3",)
+    assert flags(ARTICLE, shown) == ("near_duplicate:S3",)
     assert flags(ARTICLE_ZH, altered(ARTICLE_ZH, ("值得的冒险", "合理的选择"))) == ("near_duplicate:S3",)
 
 
@@ -118,14 +118,14 @@ def test_the_primary_is_the_older_then_the_one_the_other_names() -> None:
 
 def test_what_a_model_is_told_of_a_copy() -> None:
     """Which of the two to cite, without a word from outside."""
-    told = {
+    shown = {
         ("altered_copy:S3", "differs:12 → 21"): "S9 is an altered copy of S3: cite S3.",
         ("near_duplicate:S3",): "S9 repeats S3: cite S3; together they are one source, not two.",
         ("primary_of:S3",): "S3 repeats S9: cite S9; together they are one source, not two.",
         ("primary_of:S3", "differs:12 → 21"): "S3 is an altered copy of S9: cite S9.",
         ("paywall",): "",
     }
-    assert {flags: advice(source("S9", flags=flags)) for flags in told} == told
+    assert {flags: advice(source("S9", flags=flags)) for flags in shown} == shown
 
 
 def test_a_reader_is_told_without_ids() -> None:

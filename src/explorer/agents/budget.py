@@ -13,7 +13,7 @@ from loguru import logger
 
 from explorer.agents.reply_length import reply_lengths
 from explorer.agents.report_reserve import ReportReserve, held_back
-from explorer.agents.stopping import StopEvent
+from explorer.agents.user_stop import StopEvent
 from explorer.schema.limits import Limits
 
 EXPLORATION_SHARE = 0.95
@@ -51,7 +51,7 @@ _NOTHING = Amount()
 
 
 @dataclass(frozen=True)
-class Hold:
+class Reservation:
     """Room reserved for one request."""
 
     amount: Amount
@@ -79,7 +79,7 @@ class Account:
     max_tokens: int | None = None
     max_cost_usd: float | None = None
     used: Amount = field(default_factory=Amount)
-    held: Amount = field(default_factory=Amount)
+    reserved: Amount = field(default_factory=Amount)
     queue: Queue = field(default_factory=Queue)
     """One for the whole tree."""
 
@@ -88,31 +88,35 @@ class Account:
         if self.parent is not None:
             self.queue = self.parent.queue
 
-    async def reserve(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> Hold | str:
-        """Do as `hold` does, but wait while only others' reservations are in the way.
+    async def reserve(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> Reservation | str:
+        """Do as `reservation` does, but wait while only others' reservations are in the way.
 
         A reservation is the worst case; most of it comes back. So many requests at once under a small limit go
         one after another, rather than being refused or cut short while most of the limit is still unspent.
         """
         has_waited = self.queue.turn.locked()
         async with self.queue.turn:
-            while self._is_only_held(input_tokens, max_output_tokens, worst_cost):
+            while self._is_only_reserved(input_tokens, max_output_tokens, worst_cost):
                 has_waited = True
                 self.queue.given_back.clear()
                 await self.queue.given_back.wait()
-            hold = self.hold(input_tokens, max_output_tokens, worst_cost)
-        return replace(hold, has_waited=True) if has_waited and isinstance(hold, Hold) else hold
+            reservation = self.try_reserve(input_tokens, max_output_tokens, worst_cost)
+        return (
+            replace(reservation, has_waited=True)
+            if has_waited and isinstance(reservation, Reservation)
+            else reservation
+        )
 
-    def _is_only_held(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> bool:
+    def _is_only_reserved(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> bool:
         """Whether the longest reply that fits beside what is used does not fit beside what is reserved, too."""
         for output_tokens in reply_lengths(max_output_tokens):
             need = Amount(1, input_tokens + output_tokens, worst_cost(input_tokens, output_tokens))
-            lacking = self.lacking(need)
-            if not lacking or not self.lacking(need, is_settled=True):
-                return bool(lacking)
+            exceeded = self.exceeded_limit(need)
+            if not exceeded or not self.exceeded_limit(need, is_settled=True):
+                return bool(exceeded)
         return False
 
-    def hold(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> Hold | str:
+    def try_reserve(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> Reservation | str:
         """Reserve room for one request, shortening the reply if that makes it fit.
 
         Args:
@@ -123,38 +127,38 @@ class Account:
         Returns:
             The reservation, or the name of the limit that has no room: `steps`, `tokens` or `cost`.
         """
-        lacking = ""
+        exceeded = ""
         for output_tokens in reply_lengths(max_output_tokens):
             amount = Amount(1, input_tokens + output_tokens, worst_cost(input_tokens, output_tokens))
-            lacking = self.lacking(amount)
-            if not lacking:
+            exceeded = self.exceeded_limit(amount)
+            if not exceeded:
                 self._move(amount)
-                return Hold(amount, output_tokens)
-            if lacking == "steps":
+                return Reservation(amount, output_tokens)
+            if exceeded == "steps":
                 break
-        return lacking
+        return exceeded
 
-    def settle(self, hold: Hold, used: Amount) -> None:
+    def commit(self, reservation: Reservation, used: Amount) -> None:
         """Give a reservation back and book what was really used."""
         account: Account | None = self
         while account is not None:
-            account.held -= hold.amount
+            account.reserved -= reservation.amount
             account.used += used
             account = account.parent
         self.queue.given_back.set()
 
-    def book(self, used: Amount) -> None:
+    def record_usage(self, used: Amount) -> None:
         """Book what an earlier life of the run used."""
-        self.settle(Hold(Amount(), 0), used)
+        self.commit(Reservation(Amount(), 0), used)
 
-    def lacking(self, need: Amount, *, is_settled: bool = False) -> str:
+    def exceeded_limit(self, need: Amount, *, is_settled: bool = False) -> str:
         """The first limit, here or above, that `need` does not fit under; empty when it fits.
 
         Args:
             need: What is wanted.
             is_settled: Whether to leave reservations out, but for steps, which never come back.
         """
-        used, held = self.used, self.held
+        used, held = self.used, self.reserved
         others = _NOTHING if is_settled else held
         if self.max_steps is not None and used.steps + held.steps + need.steps > self.max_steps:
             return "steps"
@@ -165,7 +169,7 @@ class Account:
             and used.cost_usd + others.cost_usd + need.cost_usd > self.max_cost_usd + 1e-12
         ):
             return "cost"
-        return self.parent.lacking(need, is_settled=is_settled) if self.parent is not None else ""
+        return self.parent.exceeded_limit(need, is_settled=is_settled) if self.parent is not None else ""
 
     def share_used(self) -> float:
         """The largest used share of any limit here, 0.0 without limits."""
@@ -179,7 +183,7 @@ class Account:
     def _move(self, amount: Amount) -> None:
         account: Account | None = self
         while account is not None:
-            account.held += amount
+            account.reserved += amount
             account = account.parent
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import Field
 
-from explorer.agents.prompts import CALL_AGENT
-from explorer.journal.history import AgentState
+from explorer.agents.roles import CALL_AGENT
+from explorer.journal.agent_state import AgentState
 from explorer.schema.events import AgentFinished, Status, WrittenFile
 from explorer.schema.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
 from explorer.workspace.file_content import HEAD_BYTES, kind_of
@@ -50,7 +50,7 @@ class Retry:
     words: str
 
 
-def handed_back(
+def subagent_result(
     state: AgentState, finished: AgentFinished, *, full: bool = False, retry: Retry | None = None
 ) -> ToolResult:
     """A helper's result: a short summary, and an index made from what the journal says was written."""

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from explorer.cli.screens.figures import counted
-from explorer.cli.screens.plain import one_line
-from explorer.journal.fold import Fold
+from explorer.cli.screens.number_format import counted
+from explorer.cli.screens.sanitize import one_line
+from explorer.journal.run_state import RunState
 from explorer.reports.verify.check import TextOf, check
 from explorer.reports.verify.claims import Verification
 from explorer.reports.verify.soundness import Flaw, flaws
@@ -29,8 +29,8 @@ class AnswerCheck:
     @property
     def facts(self) -> JsonObject:
         """For programs."""
-        told = [{"kind": str(flaw.kind), "reason": flaw.reason(SUBJECT)} for flaw in self.flaws]
-        return {"counts": self.verification.counts, "uncited": len(self.verification.uncited), "flaws": told}
+        shown = [{"kind": str(flaw.kind), "reason": flaw.reason(SUBJECT)} for flaw in self.flaws]
+        return {"counts": self.verification.counts, "uncited": len(self.verification.uncited), "flaws": shown}
 
     @property
     def page(self) -> str:
@@ -45,11 +45,11 @@ class AnswerCheck:
         return "\n".join([*lines, *(f"Wrong: {one_line(flaw.reason(SUBJECT), 300)}" for flaw in self.flaws)])
 
 
-def check_answer(fold: Fold, text_of: TextOf) -> AnswerCheck | None:
+def check_answer(run_state: RunState, text_of: TextOf) -> AnswerCheck | None:
     """Check the words that ended the run's latest session; None where its report is the answer."""
-    lead = fold.agents.get(ORCHESTRATOR)
-    if fold.finished is None or not fold.finished.answer or lead is None or lead.finished is None:
+    lead = run_state.agents.get(ORCHESTRATOR)
+    if run_state.finished is None or not run_state.finished.answer or lead is None or lead.finished is None:
         return None
     words = lead.finished.summary
-    verification = check(words, fold.sources, text_of)
-    return AnswerCheck(verification, flaws(words, fold.sources, text_of, verification, fold.asked))
+    verification = check(words, run_state.sources, text_of)
+    return AnswerCheck(verification, flaws(words, run_state.sources, text_of, verification, run_state.asked))

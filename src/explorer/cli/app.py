@@ -10,10 +10,10 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from explorer import __version__
-from explorer.cli.failures import tell_bug, tell_error, verbosity, write_replacing
+from explorer.cli.failures import print_bug, print_error, verbosity, write_replacing
 from explorer.cli.help_text import COMMANDS
 from explorer.cli.question import question_of
-from explorer.cli.screens.output import INTERRUPTED, Outcome, described, emit_outcome
+from explorer.cli.screens.output import INTERRUPTED, CommandResult, described, emit_outcome
 from explorer.cli.settings.options import ASK, COMMON, AskOptions, CommonOptions, OutputFormat, wanted_format
 from explorer.cli.typo import refuse_mistyped_command
 from explorer.schema.errors import ConfigError, ExplorerError
@@ -23,32 +23,32 @@ MOST_COMMAND_WORDS = 3
 """More bare words than these may be a question that begins as a command does."""
 
 LAZY_COMMANDS = {
-    "resume": "commands.asking:resume",
-    "fork": "commands.fork_command:fork",
-    "steer": "commands.orders:steer",
-    "stop": "commands.orders:stop",
-    "watch": "commands.watching:watch",
-    "show": "commands.past_runs:show",
-    "diff": "commands.diff_command:diff",
-    "grep": "commands.grep_command:grep",
-    "verify": "commands.verify_command:verify",
-    "demo": "commands.asking:demo",
-    "tools": "commands.catalogue:tools",
-    "agents": "commands.catalogue:agents",
-    "models": "commands.catalogue:models",
+    "resume": "commands.ask:resume",
+    "fork": "commands.fork:fork",
+    "steer": "commands.steer_stop:steer",
+    "stop": "commands.steer_stop:stop",
+    "watch": "commands.watch:watch",
+    "show": "commands.runs:show",
+    "diff": "commands.diff:diff",
+    "grep": "commands.grep:grep",
+    "verify": "commands.verify:verify",
+    "demo": "commands.ask:demo",
+    "tools": "commands.catalog:tools",
+    "agents": "commands.catalog:agents",
+    "models": "commands.catalog:models",
     "doctor": "commands.doctor:doctor",
 }
 """By name: where the command is, below `explorer.cli`. None is imported before it is called; its help is its
 docstring, since the page that lists them all is written by hand."""
 
 COMMANDS_OF_RUNS = {
-    "list": ("commands.past_runs:runs", "List runs, newest last."),
+    "list": ("commands.runs:runs", "List runs, newest last."),
     "rm": (
-        "commands.clearing:rm",
+        "commands.remove:rm",
         "Remove runs, with all their files; a running run is refused.\n\nExample: `explorer runs rm 20261122-101500`",
     ),
     "gc": (
-        "commands.clearing:gc",
+        "commands.remove:gc",
         (
             "Remove old runs; never one that is running or damaged, nor an unfinished one unless asked for.\n\n"
             "With `--keep` alone, age does not matter.\n\n"
@@ -57,7 +57,7 @@ COMMANDS_OF_RUNS = {
         ),
     ),
     "export": (
-        "commands.carrying:export_run",
+        "commands.export_import:export_run",
         (
             "Write a run into one file: journal, sources, findings, report. Keys are in none of them.\n\n"
             "A damaged run can be exported too, for safekeeping.\n\n"
@@ -65,7 +65,7 @@ COMMANDS_OF_RUNS = {
         ),
     ),
     "import": (
-        "commands.carrying:import_run",
+        "commands.export_import:import_run",
         (
             "Take in a run that was exported: it can be shown, watched, and gone on with.\n\n"
             "What its journal says of addresses of services is replaced by your own settings. Going on with a run "
@@ -78,14 +78,14 @@ COMMANDS_OF_RUNS = {
 
 COMMANDS_OF_REPORTS = {
     "list": (
-        "commands.library_commands:list_reports",
+        "commands.library:list_reports",
         (
             "List the reports of the library, newest day first: all, or those of a day or with words in them.\n\n"
             "Example: `explorer report list 2026-11 sqlite`"
         ),
     ),
     "show": (
-        "commands.library_commands:show_report",
+        "commands.library:show_report",
         "Print a report of the library.\n\nExample: `explorer report show 2026-11-22/sqlite-4`",
     ),
 }
@@ -108,7 +108,7 @@ def build_app() -> App:
         app.command(f"explorer.cli.{place}", name=name)
     config = App(name="config", help="Settings, and where each comes from.")
     config.command(
-        "explorer.cli.commands.config_command:show",
+        "explorer.cli.commands.config:show",
         name="show",
         help="Every setting, its value, and where it comes from.",
     )
@@ -130,7 +130,7 @@ def build_app() -> App:
 
 def list_runs(*, options: CommonOptions = COMMON) -> int:
     """List runs, newest last."""
-    from explorer.cli.commands.past_runs import runs  # noqa: PLC0415 - a default command cannot be imported late otherwise
+    from explorer.cli.commands.runs import runs  # noqa: PLC0415 - a default command cannot be imported late otherwise
 
     return runs(options=options)
 
@@ -142,7 +142,7 @@ def print_report_of_run(
     options: CommonOptions = COMMON,
 ) -> int:
     """Print a run's report: rendered on a terminal, plain markdown in a pipe."""
-    from explorer.cli.commands.past_runs import report  # noqa: PLC0415 - as above
+    from explorer.cli.commands.runs import report  # noqa: PLC0415 - as above
 
     return report(run, options=options)
 
@@ -150,7 +150,7 @@ def print_report_of_run(
 def ask(*question: str, options: AskOptions = ASK) -> int:
     """Explore a question."""
     words = question_of(question, options)
-    from explorer.cli.commands.asking import ask_question  # noqa: PLC0415 - the engine is slow to import
+    from explorer.cli.commands.ask import ask_question  # noqa: PLC0415 - the engine is slow to import
 
     return ask_question(words, options)
 
@@ -174,8 +174,8 @@ def run_tokens(tokens: list[str]) -> int:
         failure = error
     except KeyboardInterrupt:
         return INTERRUPTED
-    tell_error(failure, verbose=verbose)
-    outcome = Outcome("error", failure.exit_code, reason=failure.message, error=described(failure))
+    print_error(failure, verbose=verbose)
+    outcome = CommandResult("error", failure.exit_code, reason=failure.message, error=described(failure))
     emit_outcome(outcome, output_format)
     return failure.exit_code
 
@@ -219,6 +219,6 @@ def _on_bug(
     trace: TracebackType | None,
 ) -> None:
     """What nobody foresaw: told in one line, in the same shape as everything else, and with exit code 1."""
-    tell_bug(kind, error, trace, verbose=verbose)
+    print_bug(kind, error, trace, verbose=verbose)
     words = {"message": str(error), "hint": "run it again with -vv for the traceback", "type": kind.__name__}
-    emit_outcome(Outcome("error", 1, reason=str(error), error=words), output_format)
+    emit_outcome(CommandResult("error", 1, reason=str(error), error=words), output_format)

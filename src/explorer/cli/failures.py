@@ -5,7 +5,7 @@ import traceback
 from types import TracebackType
 from typing import cast
 
-from explorer.cli.screens.plain import one_line, plain
+from explorer.cli.screens.sanitize import one_line, plain
 from explorer.cli.screens.screen import say
 from explorer.schema.errors import ExplorerError
 
@@ -14,7 +14,7 @@ TRACEBACKS = 2
 """The number of `-v` from which tracebacks are shown."""
 
 
-def tell_error(error: ExplorerError, *, verbose: int) -> None:
+def print_error(error: ExplorerError, *, verbose: int) -> None:
     """Write an error and its hint to stderr; with `-vv` its traceback first."""
     if verbose >= TRACEBACKS:
         say(plain("".join(traceback.format_exception(error)).rstrip()))
@@ -23,7 +23,7 @@ def tell_error(error: ExplorerError, *, verbose: int) -> None:
         say(f"  → {plain(error.hint)}")
 
 
-def tell_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None, *, verbose: int) -> None:
+def print_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None, *, verbose: int) -> None:
     """Write what nobody foresaw: one line, or with `-vv` all of it."""
     if verbose >= TRACEBACKS:
         say(plain("".join(traceback.format_exception(kind, error, trace)).rstrip()))

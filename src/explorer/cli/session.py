@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
-from explorer.agents.stopping import REPORT_S
+from explorer.agents.user_stop import REPORT_S
 from explorer.cli.screens.output import HUNG_UP, INTERRUPTED, TERMINATED
 from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.screen import Screen
-from explorer.journal.journal import Observe, Reach
-from explorer.run.run import Extras, RunResult, StopSignal
+from explorer.journal.journal import Observe, OnCheckpoint
+from explorer.run.run import RunHooks, RunResult, StopSignal
 from explorer.schema.errors import ExplorerError
-from explorer.schema.events import Record
+from explorer.schema.events import JournalRecord
 
 WIND_DOWN_REASON = "interrupted by the user"
 STOP_REASONS = {
@@ -34,11 +34,11 @@ COUNTDOWN_S = (20, 10, 5)
 PROGRESS_S = 2.0
 """Between two words about one preparation."""
 
-Work = Callable[[Extras], Awaitable[RunResult]]
+Work = Callable[[RunHooks], Awaitable[RunResult]]
 
 
 @dataclass(frozen=True)
-class Ending:
+class SessionEnd:
     """How it went: exactly one of the first three is set."""
 
     view: RunView
@@ -55,7 +55,7 @@ class Session:
     screen: Screen
     tap: Observe | None = None
     """Is given every record, e.g. to print it."""
-    beside: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
+    on_record: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
     """What is open while the work is done, e.g. what sends spans of it."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """By a setting's name, where it was set."""
@@ -66,51 +66,51 @@ class Session:
     interrupts: int = 0
     code: int | None = None
     countdown: list[asyncio.TimerHandle] = field(default_factory=list[asyncio.TimerHandle])
-    told_at: float = 0.0
+    shown_at: float = 0.0
     """When progress was last told."""
 
-    def catch_up(self, records: Iterable[Record]) -> None:
+    def catch_up(self, records: Iterable[JournalRecord]) -> None:
         """Know what happened in earlier lives of the run."""
         for record in records:
             self.view.apply(record)
 
-    async def drive(self, work: Work) -> Ending:
+    async def drive(self, work: Work) -> SessionEnd:
         """Do the work while showing it; a signal winds it down, a second one stops it."""
         try:
             with self._signals(), self.screen.shown(self.view):
-                async with self.beside():
-                    return await self._work_beside_screen(work)
+                async with self.on_record():
+                    return await self._work_with_screen(work)
         except asyncio.CancelledError:
             if self.code is None:
                 raise
-            return Ending(self.view, interrupted=self.code)
+            return SessionEnd(self.view, interrupted=self.code)
 
-    async def _work_beside_screen(self, work: Work) -> Ending:
+    async def _work_with_screen(self, work: Work) -> SessionEnd:
         async with asyncio.TaskGroup() as group:
             ticker = group.create_task(self.screen.keep_fresh())
             try:
-                extras = Extras(
+                hooks = RunHooks(
                     observe=self._observe,
                     stop=self.stop,
-                    reach=_crash_point(),
-                    progress=self._tell_progress,
+                    on_checkpoint=_crash_point(),
+                    progress=self._print_progress,
                     origins=self.origins,
                 )
-                return Ending(self.view, result=await work(extras))
+                return SessionEnd(self.view, result=await work(hooks))
             except ExplorerError as error:
                 # Inside the group: leaving it, the error would come out wrapped.
-                return Ending(self.view, error=error)
+                return SessionEnd(self.view, error=error)
             finally:
                 ticker.cancel()
 
-    def _tell_progress(self, words: str) -> None:
+    def _print_progress(self, words: str) -> None:
         """Long preparations say now and then how far they are."""
         now = time.monotonic()
-        if now - self.told_at >= PROGRESS_S:
-            self.told_at = now
+        if now - self.shown_at >= PROGRESS_S:
+            self.shown_at = now
             self.screen.say(words)
 
-    def _observe(self, record: Record) -> None:
+    def _observe(self, record: JournalRecord) -> None:
         if record.seq > self.view.seq:
             self.screen.observe(record, self.view)
             self.view.apply(record)
@@ -166,7 +166,7 @@ class Session:
                     loop.remove_signal_handler(number)
 
 
-def _crash_point() -> Reach | None:
+def _crash_point() -> OnCheckpoint | None:
     """Where a test wants the process to end; users' builds lack the module, and the variable means nothing."""
     wanted = os.environ.get("EXPLORER_CRASH", "")
     if not wanted:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from urllib.parse import unquote, urlsplit
 
 from explorer.cli.session import Session
-from explorer.schema.events import Record
+from explorer.schema.events import JournalRecord
 from explorer.schema.settings import Settings
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -14,7 +14,7 @@ TRACES = "/v1/traces"
 REFUSED = "no spans are sent: OTEL_EXPORTER_OTLP_ENDPOINT is no URL that starts with http:// or https://"
 
 
-def traced(session: Session, settings: Settings, past: Iterable[Record] = ()) -> Session:
+def traced(session: Session, settings: Settings, past: Iterable[JournalRecord] = ()) -> Session:
     """The same session, its records made into spans where a collector is configured.
 
     Args:
@@ -28,19 +28,19 @@ def traced(session: Session, settings: Settings, past: Iterable[Record] = ()) ->
     if not _is_usable(url):
         session.screen.say(REFUSED)
         return session
-    from explorer.observe.telemetry.sending import Collector  # noqa: PLC0415 - not needed where no collector is configured
-    from explorer.observe.telemetry.tracing import Tracing  # noqa: PLC0415 - the same
+    from explorer.observe.tracing.exporter import Collector  # noqa: PLC0415 - not needed where no collector is configured
+    from explorer.observe.tracing.tracing import Tracing  # noqa: PLC0415 - the same
 
     headers = read_headers(settings.secrets.otlp_headers.get_secret_value())
     tracing, tap = Tracing(Collector(url, headers, settings.network), session.screen.say), session.tap
     tracing.catch_up(past)
 
-    def observe(record: Record) -> None:
+    def observe(record: JournalRecord) -> None:
         if tap is not None:
             tap(record)
         tracing.observe(record)
 
-    return replace(session, tap=observe, beside=tracing.open)
+    return replace(session, tap=observe, on_record=tracing.open)
 
 
 def traces_url(settings: Settings) -> str:

@@ -11,36 +11,36 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 
-from explorer.journal.journal import CRASH_POINTS, Reach
+from explorer.journal.journal import CHECKPOINTS, OnCheckpoint
 from explorer.schema.errors import ConfigError
 
 VARIABLE = "EXPLORER_CRASH"
 FORM = re.compile(r"(?P<point>\w+):(?P<n>[1-9]\d*)(?::(?P<ending>KILL|INT|TERM))?")
 
 
-def crash_at(text: str) -> Reach:
+def crash_at(text: str) -> OnCheckpoint:
     """What to hand to a journal, so that the process ends as `text` says.
 
     Raises:
         ConfigError: `text` is not `<point>:<n>[:KILL|INT|TERM]`.
     """
     found = FORM.fullmatch(text.strip())
-    if found is None or found["point"] not in CRASH_POINTS:
+    if found is None or found["point"] not in CHECKPOINTS:
         raise ConfigError(
             f"{VARIABLE}={text} names no point to end at",
-            hint=f"write <point>:<n>, or <point>:<n>:KILL, INT or TERM; points are {', '.join(CRASH_POINTS)}",
+            hint=f"write <point>:<n>, or <point>:<n>:KILL, INT or TERM; points are {', '.join(CHECKPOINTS)}",
         )
     end = _ENDINGS[found["ending"] or "KILL"]
     wanted = int(found["n"])
     reached: Counter[str] = Counter()
 
-    def reach(point: str) -> None:
+    def on_checkpoint(point: str) -> None:
         # Each point is reached by one thread at a time, so counting needs no lock.
         reached[point] += 1
         if point == found["point"] and reached[point] == wanted:
             end()
 
-    return reach
+    return on_checkpoint
 
 
 def _kill() -> None:

@@ -21,21 +21,21 @@ from typing import BinaryIO
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
-from explorer.journal.records import GENESIS, encode, scan
+from explorer.journal.codec import GENESIS, encode, scan
 from explorer.schema.errors import RunLockedError, StorageError
-from explorer.schema.events import JOURNAL_VERSION, AnyEvent, Record, Repaired
+from explorer.schema.events import JOURNAL_VERSION, AnyEvent, JournalRecord, Repaired
 from explorer.text.redaction import Redactor
 from explorer.workspace.access import restore_access
 
 _EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
-Observe = Callable[[Record], None]
-Reach = Callable[[str], None]
+Observe = Callable[[JournalRecord], None]
+OnCheckpoint = Callable[[str], None]
 LINGER_S = 0.1
 """After so many seconds a record that nobody waits for is written, if nothing came that would have taken it along."""
-CRASH_POINTS = ("before_append", "before_write", "mid_write", "before_sync", "after_sync", "after_append")
+CHECKPOINTS = ("before_append", "before_write", "mid_write", "before_sync", "after_sync", "after_append")
 
 
-def read(path: Path) -> tuple[Record, ...]:
+def read(path: Path) -> tuple[JournalRecord, ...]:
     """All records of a journal, without lock or repair: for looking at a run, a running one too."""
     try:
         return scan(path.read_bytes()).records
@@ -47,7 +47,7 @@ def read(path: Path) -> tuple[Record, ...]:
 class Batch:
     """What is written at once, and reaches the disk with one sync."""
 
-    entries: list[tuple[Record, bytes]]
+    entries: list[tuple[JournalRecord, bytes]]
     writers: list[asyncio.Future[None]]
     """Of those who go on when it is in the file."""
     waiters: list[asyncio.Future[None]]
@@ -61,20 +61,25 @@ class Journal:
     """The one writer of a run's journal. Use `Journal.open`, and `close` at the end."""
 
     def __init__(
-        self, folder: Path, now: Callable[[], datetime], observers: Iterable[Observe], reach: Reach, redactor: Redactor
+        self,
+        folder: Path,
+        now: Callable[[], datetime],
+        observers: Iterable[Observe],
+        on_checkpoint: OnCheckpoint,
+        redactor: Redactor,
     ) -> None:
         self._folder = folder
         self._redactor = redactor
         self._now = now
         self._observers = tuple(observers)
-        self._reach = reach
+        self._on_checkpoint = on_checkpoint
         # A moment of patience: someone may be looking whether the run is running.
         self._lock = FileLock(folder / "lock", timeout=0.3)
         # One thread: batches reach the file in the order of handing over, whatever is cancelled meanwhile. An own one,
         # because an executor's way there and back costs as much again as the sync itself.
         self._batches: SimpleQueue[Batch | None] = SimpleQueue()
         self._thread = Thread(target=self._write_batches, name="journal", daemon=True)
-        self._waiting: list[tuple[Record, bytes]] = []
+        self._waiting: list[tuple[JournalRecord, bytes]] = []
         self._is_writing = False
         self._waiters: list[asyncio.Future[None]] = []
         """One for each who goes on when what is in `_waiting` is on disk."""
@@ -87,7 +92,7 @@ class Journal:
         self._seq = self._durable = 0
         self._crc = GENESIS
         self._file: BinaryIO | None = None
-        self.records: tuple[Record, ...] = ()
+        self.records: tuple[JournalRecord, ...] = ()
         """What was there at opening, a repair included."""
 
     @classmethod
@@ -96,7 +101,7 @@ class Journal:
         folder: Path,
         now: Callable[[], datetime],
         observers: Iterable[Observe] = (),
-        reach: Reach | None = None,
+        on_checkpoint: OnCheckpoint | None = None,
         redactor: Redactor | None = None,
     ) -> "Journal":
         """Take the lock, scan, cut off a torn tail.
@@ -105,7 +110,7 @@ class Journal:
             folder: The run's `.explorer` folder.
             now: The clock for records' times (aware).
             observers: Called with each record once it is durable, in order.
-            reach: Called with the name of each point of no return as it is reached; tests end the process there.
+            on_checkpoint: Called with the name of each checkpoint as it is reached; tests end the process there.
             redactor: Knows the keys that must not be written.
 
         Raises:
@@ -114,7 +119,7 @@ class Journal:
             StorageError: The folder cannot be written.
         """
         restore_access(folder.parent)
-        journal = cls(folder, now, observers, reach or (lambda _point: None), redactor or Redactor())
+        journal = cls(folder, now, observers, on_checkpoint or (lambda _point: None), redactor or Redactor())
         journal._take_lock()
         try:
             journal._load()
@@ -157,7 +162,7 @@ class Journal:
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
-    async def append(self, event: AnyEvent) -> Record:
+    async def append(self, event: AnyEvent) -> JournalRecord:
         """Put an event on disk and return its record, in which a mark stands in place of every key.
 
         An event that is no barrier is only taken in: it is written with the next one, or a moment later by itself.
@@ -168,7 +173,7 @@ class Journal:
         """
         if self._failure is not None:
             raise self._failure
-        self._reach("before_append")
+        self._on_checkpoint("before_append")
         entry = self._seal(event)
         self._waiting.append(entry)
         if not event.is_written_at_once:
@@ -180,7 +185,7 @@ class Journal:
         (self._waiters if event.is_barrier else self._writers).append(waiter)
         self._hand_over()
         await waiter
-        self._reach("after_append")
+        self._on_checkpoint("after_append")
         return entry[0]
 
     def _linger_no_more(self) -> None:
@@ -188,8 +193,8 @@ class Journal:
         self._has_lingered = bool(self._waiting)
         self._hand_over()
 
-    def _seal(self, event: AnyEvent) -> tuple[Record, bytes]:
-        record = Record(v=JOURNAL_VERSION, seq=self._seq + 1, at=self._now(), event=event)
+    def _seal(self, event: AnyEvent) -> tuple[JournalRecord, bytes]:
+        record = JournalRecord(v=JOURNAL_VERSION, seq=self._seq + 1, at=self._now(), event=event)
         line, crc = encode(record, self._crc, self._durable)
         if self._redactor.is_in(line):
             clean = _EVENT.validate_json(self._redactor.clean(event.model_dump_json()))
@@ -254,19 +259,19 @@ class Journal:
                 waiter.set_exception(self._failure)
         self._waiting, self._writers, self._waiters = [], [], []
 
-    def _write_all(self, batch: list[tuple[Record, bytes]]) -> None:
+    def _write_all(self, batch: list[tuple[JournalRecord, bytes]]) -> None:
         content = memoryview(b"".join(line for _, line in batch))
         half = len(content) // 2
-        self._reach("before_write")
+        self._on_checkpoint("before_write")
         self._write(content[:half])
-        self._reach("mid_write")
+        self._on_checkpoint("mid_write")
         self._write(content[half:])
 
     def _sync(self) -> None:
-        self._reach("before_sync")
+        self._on_checkpoint("before_sync")
         assert self._file is not None
         os.fdatasync(self._file.fileno())
-        self._reach("after_sync")
+        self._on_checkpoint("after_sync")
 
     def _write(self, content: memoryview) -> None:
         assert self._file is not None

@@ -2,7 +2,7 @@
 
 import re
 
-from explorer.llm.faults import RefusedError
+from explorer.llm.faults import RequestRefusedError
 from explorer.llm.models import OPENAI_CHAT, OPENAI_RESPONSES
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import LLMClient, Request, Turn
@@ -19,7 +19,7 @@ _RESPONSES_ONLY = re.compile(r"v1/responses")
 _ABOUT_EFFORT = re.compile(r"effort", re.IGNORECASE)
 
 
-class Advised:
+class AdvisingClient:
     """A client whose refusals name the setting that works.
 
     Args:
@@ -65,7 +65,7 @@ class Advised:
 
     def _without_route(self, request: Request, error: ModelError) -> ModelError | None:
         """Return the advice for a server that has nothing at the API's path; None where it said what it lacks."""
-        refusal = error.refusal if isinstance(error, RefusedError) else None
+        refusal = error.refusal if isinstance(error, RequestRefusedError) else None
         if refusal is not None and refusal.cure is not None:
             return None
         if self._api == OPENAI_RESPONSES:

@@ -38,7 +38,7 @@ class _Hash(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class KeptReasoning:
     """What holds for one request."""
 
     kept: frozenset[int]
@@ -77,19 +77,19 @@ class BoundReasoning:
         self._provider = provider
         self._read: dict[tuple[str, str], _Read] = {}
 
-    def before(self, request: Request) -> Bound:
+    def before(self, request: Request) -> KeptReasoning:
         """Compare each turn's digest with what stands before it in this request."""
         read = self._read.get((request.run, request.agent))
         if read is None or not read.is_begin_of(request):
-            read = _Read(request.model, request.system, request.tools, (), frozenset(), _head(request))
+            read = _Read(request.model, request.system, request.tools, (), frozenset(), _prefix(request))
         state, kept = read.state.copy(), set(read.kept)
-        for place in range(len(read.history), len(request.history)):
-            message = request.history[place]
+        for endpoint in range(len(read.history), len(request.history)):
+            message = request.history[endpoint]
             if isinstance(message, Turn):
                 if is_own(message, self._provider, request.model) and message.bound_to == _text(state):
-                    kept.add(place)
+                    kept.add(endpoint)
                 # Reasoning that is left out is missing before all that is made later, so that it was is part of this.
-                _add(state, "kept" if place in kept else "turn", encode(message.blocks))
+                _add(state, "kept" if endpoint in kept else "turn", encode(message.blocks))
             elif isinstance(message, Results):
                 for one in message.results:
                     _add(state, "error" if one.is_error else "result", encode([one.id, one.content]))
@@ -98,10 +98,10 @@ class BoundReasoning:
         self._read[request.run, request.agent] = _Read(
             request.model, request.system, request.tools, request.history, frozenset(kept), state
         )
-        return Bound(frozenset(kept), _text(state))
+        return KeptReasoning(frozenset(kept), _text(state))
 
 
-def _head(request: Request) -> _Hash:
+def _prefix(request: Request) -> _Hash:
     state = hashlib.blake2b(digest_size=DIGEST_BYTES)
     tools: Sequence[JsonObject] = [tool.model_dump() for tool in request.tools]
     _add(state, "head", encode([request.model, request.system, tools]))

@@ -65,7 +65,7 @@ class ReplyMeter:
     """Counts what is kept of one reply; each count costs the same however much has come before.
 
     Args:
-        place: Who replies, for error messages.
+        endpoint: Who replies, for error messages.
         max_output_tokens: What the request allows.
         bounds: The most of everything.
 
@@ -73,8 +73,8 @@ class ReplyMeter:
         ModelError: From each method: a bound is reached (oversized).
     """
 
-    def __init__(self, place: object, max_output_tokens: int, bounds: ReplyBounds = BOUNDS) -> None:
-        self._place = place
+    def __init__(self, endpoint: object, max_output_tokens: int, bounds: ReplyBounds = BOUNDS) -> None:
+        self._endpoint = endpoint
         self._bounds = bounds
         self._most_chars = bounds.kept_chars(max_output_tokens)
         self._chars = 0
@@ -85,7 +85,7 @@ class ReplyMeter:
         self._chars += len(text)
         if self._chars > self._most_chars:
             what = f"{self._most_chars:,} characters of text and arguments in one reply"
-            raise oversized(self._place, what, "the model or the server does not stop")
+            raise oversized(self._endpoint, what, "the model or the server does not stop")
 
     def keep_json(self, data: str) -> None:
         """Count an event of which more than a text is kept, by its characters and its values."""
@@ -96,23 +96,23 @@ class ReplyMeter:
         """Count a block or a call."""
         self._parts += 1
         if self._parts > self._bounds.parts:
-            raise oversized(self._place, f"{self._bounds.parts:,} blocks and calls in one reply")
+            raise oversized(self._endpoint, f"{self._bounds.parts:,} blocks and calls in one reply")
 
     def check_id(self, text: str) -> None:
         """Refuse an id or a name that is too long."""
         if len(text) > self._bounds.id_chars:
             what = f"{self._bounds.id_chars} characters as the id or the name of a call ({len(text):,})"
-            raise oversized(self._place, what)
+            raise oversized(self._endpoint, what)
 
 
-def check_event(data: str, place: object, bounds: ReplyBounds = BOUNDS) -> None:
+def check_event(data: str, endpoint: object, bounds: ReplyBounds = BOUNDS) -> None:
     """Refuse an event that would take far more memory once parsed than its text.
 
     Raises:
         ModelError: It holds too many values (oversized).
     """
     if len(data) > _LONG_CHARS and count_values(data) > bounds.event_values:
-        raise oversized(place, f"{bounds.event_values:,} JSON values in one event")
+        raise oversized(endpoint, f"{bounds.event_values:,} JSON values in one event")
 
 
 def count_values(data: str) -> int:
@@ -120,8 +120,8 @@ def count_values(data: str) -> int:
     return 1 + data.count(",") + data.count("{") + data.count("[")
 
 
-def oversized(place: object, what: str, why: str = "") -> ModelError:
+def oversized(endpoint: object, what: str, why: str = "") -> ModelError:
     """Make the error for a bound that was reached."""
-    message = f"{place} sent more than {what}; the rest was not read" + (f": {why}" if why else "")
+    message = f"{endpoint} sent more than {what}; the rest was not read" + (f": {why}" if why else "")
     hint = "check the server, or ask another model: --model NAME"
     return ModelError(ModelFault.OVERSIZED, message, hint=hint)

@@ -11,7 +11,7 @@ from html import unescape
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from explorer.llm.options import Place
+from explorer.llm.options import Endpoint
 from explorer.schema.network import Proxy
 from explorer.text.sanitize import single_line
 
@@ -34,24 +34,24 @@ class Unreached(NamedTuple):
     hint: str
 
 
-def why_unreached(error: BaseException, place: Place) -> Unreached | None:
+def why_unreached(error: BaseException, endpoint: Endpoint) -> Unreached | None:
     """Read out of an error and its causes that the host is unknown or that nothing listens there; else None."""
     causes = tuple(_causes(error))
-    host, port = _target(place, causes)
-    if proxy := place.network.proxy_for(place.base_url):  # nothing else was connected to
+    host, port = _target(endpoint, causes)
+    if proxy := endpoint.network.proxy_for(endpoint.base_url):  # nothing else was connected to
         return _proxy_unreached(proxy, causes)
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        return Unreached(f"the host name {host} cannot be resolved", network_hint(place))
+        return Unreached(f"the host name {host} cannot be resolved", network_hint(endpoint))
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return Unreached(f"nothing listens at {host}, port {port}", _start_hint(place, host, port))
+        return Unreached(f"nothing listens at {host}, port {port}", _start_hint(endpoint, host, port))
     return None
 
 
-def network_hint(place: Place) -> str:
+def network_hint(endpoint: Endpoint) -> str:
     """Say what to look at when a server is out of reach."""
-    if place.is_default:
+    if endpoint.is_default:
         return "check the network; if it has a proxy, set HTTPS_PROXY"
-    return f"check the network, and the host in {place.url_setting}"
+    return f"check the network, and the host in {endpoint.url_setting}"
 
 
 def _proxy_unreached(proxy: Proxy, causes: Iterable[BaseException]) -> Unreached | None:
@@ -79,11 +79,11 @@ def is_web_page(content_type: str, text: str) -> bool:
     return content_type.startswith("text/html") or bool(re.match(r"(?i)\s*<(!doctype html|html)\b", text))
 
 
-def url_hint(place: Place) -> str:
+def url_hint(endpoint: Endpoint) -> str:
     """Say what the address of an interface looks like."""
-    if urlsplit(place.base_url).path.rstrip("/").endswith("/v1") or not place.wants_v1:
-        return f"check the address in {place.url_setting}"
-    return f"check the address in {place.url_setting}: it should end in /v1"
+    if urlsplit(endpoint.base_url).path.rstrip("/").endswith("/v1") or not endpoint.wants_v1:
+        return f"check the address in {endpoint.url_setting}"
+    return f"check the address in {endpoint.url_setting}: it should end in /v1"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -96,9 +96,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def _target(place: Place, causes: tuple[BaseException, ...]) -> tuple[str, int]:
+def _target(endpoint: Endpoint, causes: tuple[BaseException, ...]) -> tuple[str, int]:
     """Return host and port that were tried: those of the connection, which may be a proxy's, else the URL's."""
-    parts = urlsplit(place.base_url)
+    parts = urlsplit(endpoint.base_url)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     for cause in causes:
         tried = getattr(cause, "host", None)
@@ -108,9 +108,9 @@ def _target(place: Place, causes: tuple[BaseException, ...]) -> tuple[str, int]:
     return host, port
 
 
-def _start_hint(place: Place, host: str, port: int) -> str:
+def _start_hint(endpoint: Endpoint, host: str, port: int) -> str:
     if host not in LOCAL_HOSTS:
-        return f"start the server there, or correct {place.url_setting}"
+        return f"start the server there, or correct {endpoint.url_setting}"
     command = START_COMMANDS.get(port)
     started = f"start the server: {command}" if command else "start the server"
-    return f"{started}; or correct {place.url_setting}"
+    return f"{started}; or correct {endpoint.url_setting}"

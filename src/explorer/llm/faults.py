@@ -13,9 +13,9 @@ import httpx2
 
 from explorer.llm.contact import is_web_page, network_hint, page_title, url_hint
 from explorer.llm.cures import Cure, cure_of, foreign_key_hint
-from explorer.llm.options import Place, public_url
-from explorer.llm.wire_json import as_object, as_objects, as_text, mend_text
-from explorer.network.outbound import PROXY_LOGIN_REQUIRED, login_problem
+from explorer.llm.options import Endpoint, public_url
+from explorer.llm.wire_json import as_object, as_objects, as_text, repair_text
+from explorer.network.client_options import PROXY_LOGIN_REQUIRED, login_problem
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import JsonObject
 from explorer.text.sanitize import single_line
@@ -153,11 +153,11 @@ def read_refusal(response: httpx2.Response) -> Refusal:
     """Read an answer with an error status; its body may be anything, also a proxy's HTML page."""
     text = response.text
     try:
-        said: object = json.loads(text)
+        stated: object = json.loads(text)
     except (ValueError, RecursionError):
-        said = {}
+        stated = {}
     # Google's servers put the one error into a list.
-    body = as_objects(said)[0] if as_objects(said) else as_object(said)
+    body = as_objects(stated)[0] if as_objects(stated) else as_object(stated)
     refusal = refusal_of(body, response.status_code)
     return Refusal(
         status=response.status_code,
@@ -180,14 +180,14 @@ def _asked_url(response: httpx2.Response) -> str:
 
 def refusal_of(body: JsonObject, status: int = 200) -> Refusal:
     """Read `{"error": {"type", "code", "message"}}`, and the shapes that other servers make of it."""
-    said = body.get("error", body)
-    error = as_object(said)
+    stated = body.get("error", body)
+    error = as_object(stated)
     code = error.get("code")
     return Refusal(
         status=status,
         kind=as_text(error.get("type")),
         code=str(code) if isinstance(code, str | int) else "",
-        message=as_text(error.get("message")) or as_text(said) or as_text(error.get("detail")) or _listed(error),
+        message=as_text(error.get("message")) or as_text(stated) or as_text(error.get("detail")) or _listed(error),
         detail=json.dumps(body)[:DETAIL_CHARS],
     )
 
@@ -202,7 +202,7 @@ def _listed(error: JsonObject) -> str:
     return f"{'.'.join(str(step) for step in path)}: {as_text(faults[0].get('msg'))}"
 
 
-class RefusedError(ModelError):
+class RequestRefusedError(ModelError):
     """What a provider refused with, kept for whoever can write the request otherwise."""
 
     def __init__(self, made: ModelError, refusal: Refusal) -> None:
@@ -218,53 +218,53 @@ class RefusedError(ModelError):
         self.status, self.code = refusal.status, refusal.code
 
 
-def model_error(refusal: Refusal, place: Place) -> RefusedError:
+def model_error(refusal: Refusal, endpoint: Endpoint) -> RequestRefusedError:
     """Make the error for a refusal, with what fixes it; keys are struck out of the server's words."""
-    return RefusedError(_described(refusal, place), refusal)
+    return RequestRefusedError(_described(refusal, endpoint), refusal)
 
 
-def _described(refusal: Refusal, place: Place) -> ModelError:
+def _described(refusal: Refusal, endpoint: Endpoint) -> ModelError:
     fault = refusal.fault
-    if refusal.status == PROXY_LOGIN_REQUIRED and (proxy := place.network.proxy_for(place.base_url)):
-        return ModelError(fault, f"no connection to {place}: {login_problem(proxy)}")
+    if refusal.status == PROXY_LOGIN_REQUIRED and (proxy := endpoint.network.proxy_for(endpoint.base_url)):
+        return ModelError(fault, f"no connection to {endpoint}: {login_problem(proxy)}")
     if 100 <= refusal.status < 400 and refusal.status != 200:  # noqa: PLR2004
-        message = f"{place} answered with status {refusal.status}, not with a reply"
-        return ModelError(fault, message, hint=f"check {place.url_setting}", is_wrong_server=True)
+        message = f"{endpoint} answered with status {refusal.status}, not with a reply"
+        return ModelError(fault, message, hint=f"check {endpoint.url_setting}", is_wrong_server=True)
     status = f" (status {refusal.status})" if refusal.status >= 400 else ""  # noqa: PLR2004
     if refusal.page is not None and fault in {ModelFault.REJECTED, ModelFault.CREDENTIALS}:
-        named = f" titled {redact(refusal.page, place)!r}" if refusal.page else ""
-        message = f"{place} answered with a web page{named}, not with a model's reply{status}: {refusal.url}"
-        return ModelError(fault, message, hint=url_hint(place))
+        named = f" titled {redact(refusal.page, endpoint)!r}" if refusal.page else ""
+        message = f"{endpoint} answered with a web page{named}, not with a model's reply{status}: {refusal.url}"
+        return ModelError(fault, message, hint=url_hint(endpoint))
     if fault is ModelFault.REJECTED and refusal.status in _NO_SUCH_PATH and refusal.cure is None:
-        words = f": {redact(refusal.message, place)}" if refusal.message else ""
-        message = f"{place} has nothing at {refusal.url}{status}{words}"
-        return ModelError(fault, message, hint=url_hint(place))
-    wants_key = fault is ModelFault.CREDENTIALS and not place.secret.get_secret_value().strip()
-    message = f"{place} {WANTS_KEY if wants_key else _VERBS[fault]}{status}"
+        words = f": {redact(refusal.message, endpoint)}" if refusal.message else ""
+        message = f"{endpoint} has nothing at {refusal.url}{status}{words}"
+        return ModelError(fault, message, hint=url_hint(endpoint))
+    wants_key = fault is ModelFault.CREDENTIALS and not endpoint.secret.get_secret_value().strip()
+    message = f"{endpoint} {WANTS_KEY if wants_key else _VERBS[fault]}{status}"
     # Servers quote the key they refuse, so their words about it are left out altogether.
     if fault is not ModelFault.CREDENTIALS and refusal.message:
-        message += f": {redact(refusal.message, place)}"
-    return ModelError(fault, message, hint=_hint(fault, place, refusal))
+        message += f": {redact(refusal.message, endpoint)}"
+    return ModelError(fault, message, hint=_hint(fault, endpoint, refusal))
 
 
-def unreachable(place: Place, why: str) -> ModelError:
+def unreachable(endpoint: Endpoint, why: str) -> ModelError:
     """Make the error for a connection that failed or broke; a login that a proxy refuses is not retried."""
-    proxy = place.network.proxy_for(place.base_url)
+    proxy = endpoint.network.proxy_for(endpoint.base_url)
     if proxy is not None and why.startswith(str(PROXY_LOGIN_REQUIRED)):
-        return ModelError(ModelFault.REJECTED, f"no connection to {place}: {login_problem(proxy)}")
+        return ModelError(ModelFault.REJECTED, f"no connection to {endpoint}: {login_problem(proxy)}")
     if proxy is not None:
-        message = f"no connection to {place} through {proxy}: {redact(why, place)}"
+        message = f"no connection to {endpoint} through {proxy}: {redact(why, endpoint)}"
         return ModelError(ModelFault.TRANSPORT, message, hint=f"check {proxy.variable}, and that the proxy runs")
-    hint = f"check the network, and that {place.url_setting} names a server that runs"
-    hint = network_hint(place) if place.is_default else hint
-    return ModelError(ModelFault.TRANSPORT, f"no connection to {place}: {redact(why, place)}", hint=hint)
+    hint = f"check the network, and that {endpoint.url_setting} names a server that runs"
+    hint = network_hint(endpoint) if endpoint.is_default else hint
+    return ModelError(ModelFault.TRANSPORT, f"no connection to {endpoint}: {redact(why, endpoint)}", hint=hint)
 
 
-def redact(text: str, place: Place) -> str:
+def redact(text: str, endpoint: Endpoint) -> str:
     """Strike the key, and whatever looks like one, out of a text; shorten it to one line."""
-    for spelling in _spellings(place.secret.get_secret_value().strip()):
+    for spelling in _spellings(endpoint.secret.get_secret_value().strip()):
         text = text.replace(spelling, "***")
-    text = single_line(_KEY_LIKE.sub("***", mend_text(text)))
+    text = single_line(_KEY_LIKE.sub("***", repair_text(text)))
     return text if len(text) <= MESSAGE_CHARS else text[:MESSAGE_CHARS] + "..."
 
 
@@ -311,28 +311,29 @@ _VERBS: Mapping[ModelFault, str] = {
 WANTS_KEY = "wants a key, and none is set"
 
 
-def _hint(fault: ModelFault, place: Place, refusal: Refusal) -> str:
+def _hint(fault: ModelFault, endpoint: Endpoint, refusal: Refusal) -> str:
     if refusal.cure is not None:
         return refusal.cure.hint
     match fault:
         case ModelFault.CREDENTIALS:
-            return _key_hint(place)
+            return _key_hint(endpoint)
         case ModelFault.UNKNOWN_MODEL:
             return "see what the provider has: explorer models; then --model NAME"
         case ModelFault.RATE_LIMITED | ModelFault.OVERLOADED:
             return f"try again {_when(refusal.retry_after_s or 0.0)}; the run can be resumed"
         case ModelFault.REJECTED:
-            return f"check {place.url_setting} and the model's name"
+            return f"check {endpoint.url_setting} and the model's name"
         case _:
             return ""
 
 
-def _key_hint(place: Place) -> str:
-    key = place.secret.get_secret_value().strip()
+def _key_hint(endpoint: Endpoint) -> str:
+    key = endpoint.secret.get_secret_value().strip()
     if not key:
-        return f"set {place.key_setting}, or go without a model: --model offline"
+        return f"set {endpoint.key_setting}, or go without a model: --model offline"
     return (
-        foreign_key_hint(key, place.key_setting) or f"check {place.key_setting}, or go without a key: --model offline"
+        foreign_key_hint(key, endpoint.key_setting)
+        or f"check {endpoint.key_setting}, or go without a key: --model offline"
     )
 
 

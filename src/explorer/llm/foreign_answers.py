@@ -16,8 +16,8 @@ import httpx2
 
 from explorer.llm.contact import network_hint, page_title, url_hint, why_unreached
 from explorer.llm.faults import redact, unreachable, words_of_page
-from explorer.llm.options import Place
-from explorer.network.outbound import UNTRUSTED, advice
+from explorer.llm.options import Endpoint
+from explorer.network.client_options import UNTRUSTED, advice
 from explorer.schema.errors import ModelError, ModelFault
 
 SHOWN_CHARS = 80
@@ -41,18 +41,18 @@ _NO_STATUS_LINE = re.compile(r"bad status line|illegal status line", re.IGNORECA
 _BROKEN_HTTP = frozenset({"HttpProcessingError", "BadHttpMessage", "LineTooLong", "TransferEncodingError"})
 
 
-def connection_error(error: BaseException, place: Place) -> ModelError:
+def connection_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     """Make the error for a request that brought no readable answer.
 
     Args:
         error: What the SDK or the transport raised. Its causes are searched for the first fault that says more.
-        place: Where the request went.
+        endpoint: Where the request went.
     """
-    unreached = why_unreached(error, place)
+    unreached = why_unreached(error, endpoint)
     if unreached is not None:
-        made = _wrong_server(f"no connection to {place}: {unreached.words}", unreached.hint)
+        made = _wrong_server(f"no connection to {endpoint}: {unreached.words}", unreached.hint)
     else:
-        made = _find(error, place) or unreachable(place, _words(error.__cause__ or error))
+        made = _find(error, endpoint) or unreachable(endpoint, _words(error.__cause__ or error))
     made.is_unsent = made.is_unsent or unreached is not None or any(map(_is_of_connecting, _causes(error)))
     return made
 
@@ -62,19 +62,19 @@ def _is_of_connecting(error: BaseException) -> bool:
     return isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout | ssl.SSLError)
 
 
-async def probed_error(error: BaseException, place: Place) -> ModelError:
+async def probed_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     """Make the error for a request of httpx2's own client, which forgets what was sent before it gave up.
 
     The port is asked once more, by a bare connection and without a key, what it has to say.
     """
-    made = connection_error(error, place)
-    parts = urlsplit(place.base_url)
-    if place.network.proxy_for(place.base_url):  # the port is out of reach but for the proxy
+    made = connection_error(error, endpoint)
+    parts = urlsplit(endpoint.base_url)
+    if endpoint.network.proxy_for(endpoint.base_url):  # the port is out of reach but for the proxy
         return made
     if parts.scheme != "http" or not any(str(cause).startswith(_DISCONNECTED) for cause in _causes(error)):
         return made
     sent = await _first_bytes(parts.hostname or "", parts.port or 80)
-    return _other_protocol(sent, place) if sent and not sent.startswith(b"HTTP/") else made
+    return _other_protocol(sent, endpoint) if sent and not sent.startswith(b"HTTP/") else made
 
 
 async def _first_bytes(host: str, port: int) -> bytes:
@@ -95,12 +95,14 @@ def was_unsent(error: BaseException) -> bool:
     return any("closing transport" in str(cause) for cause in _causes(error))
 
 
-def stream_error(error: BaseException, place: Place) -> ModelError:
+def stream_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     """Make the error for a body that broke off, or that is not what its header says."""
-    found = _find(error, place)
+    found = _find(error, endpoint)
     # A body that merely ends early says nothing about who sent it.
     return (
-        found if found is not None and not _is_cut(error) else unreachable(place, f"the stream broke ({_words(error)})")
+        found
+        if found is not None and not _is_cut(error)
+        else unreachable(endpoint, f"the stream broke ({_words(error)})")
     )
 
 
@@ -111,39 +113,39 @@ def transport_errors() -> tuple[type[Exception], ...]:
     return (httpx2.HTTPError, aiohttp.ClientError, OSError)
 
 
-def web_page(text: str, status: int, place: Place) -> ModelError:
+def web_page(text: str, status: int, endpoint: Endpoint) -> ModelError:
     """Make the error for a web page in place of a reply."""
-    shown = _shown(page_title(text) or words_of_page(text), place)
+    shown = _shown(page_title(text) or words_of_page(text), endpoint)
     named = f" ({shown!r})" if shown else ""
-    message = f"{place} answered with a web page{named}, not with a model's reply (status {status})"
-    return _wrong_server(message, url_hint(place))
+    message = f"{endpoint} answered with a web page{named}, not with a model's reply (status {status})"
+    return _wrong_server(message, url_hint(endpoint))
 
 
-def no_events(begin: bytes, kind: str, status: int, place: Place) -> ModelError:
+def no_events(begin: bytes, kind: str, status: int, endpoint: Endpoint) -> ModelError:
     """Make the error for a body in which there is no event at all.
 
     Args:
         begin: The first bytes of the body.
         kind: The body's content type.
         status: The HTTP status.
-        place: Where the request went.
+        endpoint: Where the request went.
     """
     if not begin:
-        message = f"{place} sent an empty answer (status {status})"
+        message = f"{endpoint} sent an empty answer (status {status})"
     else:
-        sent = _shown(begin.decode("utf-8", "replace"), place)
-        message = f"{place} answered with {kind or 'a body'} that is no model's reply (it sent {sent!r})"
-    return _wrong_server(message, f"check {place.url_setting}")
+        sent = _shown(begin.decode("utf-8", "replace"), endpoint)
+        message = f"{endpoint} answered with {kind or 'a body'} that is no model's reply (it sent {sent!r})"
+    return _wrong_server(message, f"check {endpoint.url_setting}")
 
 
-def _find(error: BaseException, place: Place) -> ModelError | None:
+def _find(error: BaseException, endpoint: Endpoint) -> ModelError | None:
     """Return what the causes of an error say, innermost first; a finished `ModelError` says it best."""
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ModelError):
             return cause
     for cause in reversed(causes):
-        found = _named(cause, place)
+        found = _named(cause, endpoint)
         if found is not None:
             return found
     return None
@@ -153,66 +155,70 @@ def _is_cut(error: BaseException) -> bool:
     return any(type(cause).__name__ in _CUT_SHORT or _NOT_ALL in str(cause) for cause in _causes(error))
 
 
-def _named(error: BaseException, place: Place) -> ModelError | None:
+def _named(error: BaseException, endpoint: Endpoint) -> ModelError | None:
     """Name one cause; None for one that says nothing by itself."""
     if isinstance(error, ssl.SSLError):
-        return _tls_error(error, place)
+        return _tls_error(error, endpoint)
     text, name = str(error), type(error).__name__
     if _NO_STATUS_LINE.search(text):
-        return _other_protocol(_quoted(text), place)
+        return _other_protocol(_quoted(text), endpoint)
     if name in _CUT_SHORT or text.startswith(_DISCONNECTED):
-        return _closed(place)
+        return _closed(endpoint)
     if isinstance(error, httpx2.DecodingError):
-        return _wrong_server(f"{place} sent a body that cannot be decompressed ({_shown(text, place)})", _check(place))
+        return _wrong_server(
+            f"{endpoint} sent a body that cannot be decompressed ({_shown(text, endpoint)})", _check(endpoint)
+        )
     if name in _BROKEN_HTTP or isinstance(error, httpx2.RemoteProtocolError):
-        words = _shown(text.removeprefix("400, message:"), place)
-        return _wrong_server(f"{place} sent a broken HTTP answer ({words})", _check(place))
+        words = _shown(text.removeprefix("400, message:"), endpoint)
+        return _wrong_server(f"{endpoint} sent a broken HTTP answer ({words})", _check(endpoint))
     return None
 
 
-def _tls_error(error: ssl.SSLError, place: Place) -> ModelError:
-    where = _host(place)
+def _tls_error(error: ssl.SSLError, endpoint: Endpoint) -> ModelError:
+    where = _host(endpoint)
     if isinstance(error, ssl.SSLCertVerificationError):
-        why = _shown(error.verify_message or str(error), place)
-        cure = advice(place.network, f"{UNTRUSTED} {why}")
-        return _wrong_server(f"the certificate of {where} is not trusted ({why})", f"{_check(place)}, or {cure}")
-    if urlsplit(place.base_url).scheme == "https" and error.reason in _NOT_TLS:
-        hint = f"write http:// in {place.url_setting}, or name the port that speaks TLS"
+        why = _shown(error.verify_message or str(error), endpoint)
+        cure = advice(endpoint.network, f"{UNTRUSTED} {why}")
+        return _wrong_server(f"the certificate of {where} is not trusted ({why})", f"{_check(endpoint)}, or {cure}")
+    if urlsplit(endpoint.base_url).scheme == "https" and error.reason in _NOT_TLS:
+        hint = f"write http:// in {endpoint.url_setting}, or name the port that speaks TLS"
         return _wrong_server(f"{where} does not speak TLS", hint)
-    return _wrong_server(f"no TLS connection to {where} ({_shown(str(error), place)})", _check(place))
+    return _wrong_server(f"no TLS connection to {where} ({_shown(str(error), endpoint)})", _check(endpoint))
 
 
 _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNEXPECTED_MESSAGE"})
 """What OpenSSL calls an answer that is no TLS record."""
 
 
-def _other_protocol(sent: bytes, place: Place) -> ModelError:
+def _other_protocol(sent: bytes, endpoint: Endpoint) -> ModelError:
     if sent.startswith(_TLS_RECORDS):
-        return _wrong_server(f"{_host(place)} speaks TLS, not plain HTTP", f"write https:// in {place.url_setting}")
-    shown = _shown(sent.decode("utf-8", "replace"), place)
+        return _wrong_server(
+            f"{_host(endpoint)} speaks TLS, not plain HTTP", f"write https:// in {endpoint.url_setting}"
+        )
+    shown = _shown(sent.decode("utf-8", "replace"), endpoint)
     what = f"it sent {shown!r}" if shown else "what it sent has no status line"
-    return _wrong_server(f"{_host(place)} does not speak HTTP ({what})", _check(place))
+    return _wrong_server(f"{_host(endpoint)} does not speak HTTP ({what})", _check(endpoint))
 
 
-def _closed(place: Place) -> ModelError:
-    hint = f"check that {place.url_setting} names a model server that runs"
-    hint = network_hint(place) if place.is_default else hint
-    if urlsplit(place.base_url).scheme == "http":
+def _closed(endpoint: Endpoint) -> ModelError:
+    hint = f"check that {endpoint.url_setting} names a model server that runs"
+    hint = network_hint(endpoint) if endpoint.is_default else hint
+    if urlsplit(endpoint.base_url).scheme == "http":
         hint += "; a port that speaks TLS needs https://"
     # "no connection", because a working server breaks off so, too.
-    return _wrong_server(f"no connection to {place}: it closed the connection without an answer", hint)
+    return _wrong_server(f"no connection to {endpoint}: it closed the connection without an answer", hint)
 
 
 def _wrong_server(message: str, hint: str) -> ModelError:
     return ModelError(ModelFault.TRANSPORT, message, hint=hint, is_wrong_server=True)
 
 
-def _check(place: Place) -> str:
-    return f"check {place.url_setting}"
+def _check(endpoint: Endpoint) -> str:
+    return f"check {endpoint.url_setting}"
 
 
-def _host(place: Place) -> str:
-    return urlsplit(place.base_url).netloc.rpartition("@")[2] or place.base_url
+def _host(endpoint: Endpoint) -> str:
+    return urlsplit(endpoint.base_url).netloc.rpartition("@")[2] or endpoint.base_url
 
 
 def _quoted(text: str) -> bytes:
@@ -223,10 +229,10 @@ def _quoted(text: str) -> bytes:
         return b""
 
 
-def _shown(text: str, place: Place) -> str:
+def _shown(text: str, endpoint: Endpoint) -> str:
     """One short line without keys and control characters."""
     printable = "".join(letter if letter.isprintable() else " " for letter in text[: 10 * SHOWN_CHARS])
-    line = redact(printable, place)
+    line = redact(printable, endpoint)
     return line if len(line) <= SHOWN_CHARS else line[:SHOWN_CHARS] + "..."
 
 

@@ -11,10 +11,10 @@ from pydantic import SecretStr
 from explorer.llm.bounds import BOUNDS
 from explorer.llm.faults import model_error, read_refusal, unreachable
 from explorer.llm.foreign_answers import probed_error, web_page
-from explorer.llm.guarding import guards
-from explorer.llm.options import NO_KEY, Place, key_text
+from explorer.llm.guards import guards
+from explorer.llm.options import NO_KEY, Endpoint, key_text
 from explorer.llm.wire_json import as_object, as_objects, as_text
-from explorer.network.outbound import client_ways
+from explorer.network.client_options import client_ways
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.network import Network
 
@@ -44,28 +44,28 @@ async def list_models(
     Raises:
         ModelError: The server cannot be reached, refuses, or lists no model.
     """
-    place = Place("the OpenAI-compatible server", base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", key, network)
-    headers = {"Authorization": f"Bearer {key_text(key, place.key_setting)}"}
+    endpoint = Endpoint("the OpenAI-compatible server", base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", key, network)
+    headers = {"Authorization": f"Bearer {key_text(key, endpoint.key_setting)}"}
     url = base_url.rstrip("/") + "/models"
     try:
         async with (
             asyncio.timeout(timeout_s),  # Of all of it: the client's own is for each piece.
             httpx2.AsyncClient(timeout=timeout_s, follow_redirects=True, **client_ways(network, base_url)) as client,
         ):
-            client.event_hooks = guards(place, BOUNDS, BOUNDS.list_bytes)
+            client.event_hooks = guards(endpoint, BOUNDS, BOUNDS.list_bytes)
             response = await client.get(url, headers=headers)
     except TimeoutError as error:
-        raise unreachable(place, f"the list of its models did not come within {timeout_s:g} s") from error
+        raise unreachable(endpoint, f"the list of its models did not come within {timeout_s:g} s") from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise await probed_error(error, place) from error
+        raise await probed_error(error, endpoint) from error
     if not response.is_success:
-        raise model_error(read_refusal(response), place)
+        raise model_error(read_refusal(response), endpoint)
     if response.headers.get("content-type", "").lower().startswith("text/html"):
-        raise web_page(response.text, response.status_code, place)
+        raise web_page(response.text, response.status_code, endpoint)
     names = _names(response.text)
     if not names:
         hint = "load a model there, or name one: --model NAME"
-        raise ModelError(ModelFault.UNKNOWN_MODEL, f"{place} lists no models", hint=hint)
+        raise ModelError(ModelFault.UNKNOWN_MODEL, f"{endpoint} lists no models", hint=hint)
     return names
 
 

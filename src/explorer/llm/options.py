@@ -46,7 +46,7 @@ class ClientOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Endpoint:
     """Where requests go, in words for error messages."""
 
     name: str

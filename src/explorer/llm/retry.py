@@ -279,7 +279,7 @@ class RetryingClient:
         is_hopeless = error.is_wrong_server and not self._gate.has_answered
         if is_hopeless or not error.is_retryable:
             return None
-        left_s, useful_s = self._patience_s(error, trouble), self._limits.useful_s()
+        left_s, useful_s = self._max_wait_s(error, trouble), self._limits.useful_s()
         if left_s <= 0 or useful_s == 0 or self._asks_too_long(error, trouble):
             return None
         if self._gate.is_down:
@@ -293,9 +293,9 @@ class RetryingClient:
         """Whether the provider asks for a longer wait than there is time: it is reported at once."""
         asked_s, time_s = error.retry_after_s or 0.0, self._limits.seconds_left()
         is_over = time_s is not None and asked_s >= time_s
-        return asked_s > 0 and (is_over or asked_s > self._patience_s(error, trouble) > 0)
+        return asked_s > 0 and (is_over or asked_s > self._max_wait_s(error, trouble) > 0)
 
-    def _patience_s(self, error: ModelError, trouble: Trouble) -> float:
+    def _max_wait_s(self, error: ModelError, trouble: Trouble) -> float:
         """Return for how many seconds to wait yet; 0 or less: not at all."""
         most_s = self._limits.max_outage_s
         gate = self._gate

@@ -11,12 +11,12 @@ from typing import Any, Protocol, Self, cast
 import httpx2
 
 from explorer.llm.bounds import ReplyMeter
-from explorer.llm.exchange import Reply, converse, http_client
 from explorer.llm.faults import model_error, read_refusal
 from explorer.llm.foreign_answers import connection_error
-from explorer.llm.options import ClientOptions, Place, key_text
+from explorer.llm.options import ClientOptions, Endpoint, key_text
 from explorer.llm.prices import cost_usd
-from explorer.llm.sending import Sender
+from explorer.llm.request_template import RequestTemplate
+from explorer.llm.streaming import Reply, http_client, stream_reply
 from explorer.schema.messages import Request, Turn
 
 
@@ -63,7 +63,7 @@ class SdkClient:
 
     Args:
         options: How to reach the provider.
-        place: The same in words, for errors.
+        endpoint: The same in words, for errors.
         sdk: The vendor's SDK.
         path: Where requests go, below the base URL.
 
@@ -71,21 +71,21 @@ class SdkClient:
         CredentialsError: The key holds characters that no key has.
     """
 
-    def __init__(self, options: ClientOptions, place: Place, sdk: Sdk, path: str) -> None:
+    def __init__(self, options: ClientOptions, endpoint: Endpoint, sdk: Sdk, path: str) -> None:
         self._options = options
-        self._place = place
-        client = http_client(place.base_url, options, sdk.over_aiohttp)
+        self._endpoint = endpoint
+        client = http_client(endpoint.base_url, options, sdk.over_aiohttp)
         # Key and URL are always given, or the SDK would look for its own in the environment and on disk.
         self._connection = sdk.connect(
-            api_key=key_text(options.key, place.key_setting),
-            base_url=place.base_url,
+            api_key=key_text(options.key, endpoint.key_setting),
+            base_url=endpoint.base_url,
             max_retries=0,
             http_client=client,
         )
         self._sdk = sdk
         # Whole, so that the SDK need not put it together for every request.
         self._url = f"{str(self._connection.base_url).rstrip('/')}{path}"
-        self._sender = Sender(self._post, client, place, options.bounds)
+        self._sender = RequestTemplate(self._post, client, endpoint, options.bounds)
 
     async def __aenter__(self) -> Self:
         """Return the client, which is open from the start."""
@@ -101,7 +101,7 @@ class SdkClient:
 
     def _meter(self, request: Request) -> ReplyMeter:
         """Count what a reply keeps."""
-        return ReplyMeter(self._place, request.max_output_tokens, self._options.bounds)
+        return ReplyMeter(self._endpoint, request.max_output_tokens, self._options.bounds)
 
     async def _exchange(self, body: bytes, reply: Reply) -> None:
         """Send one request, once, and let `reply` collect its stream.
@@ -109,7 +109,7 @@ class SdkClient:
         Raises:
             ModelError: No complete reply came.
         """
-        await converse(self._sender.post, body, reply, self._place, self._options.timeouts)
+        await stream_reply(self._sender.post, body, reply, self._endpoint, self._options.timeouts)
 
     def _priced(self, turn: Turn, request: Request, provider: str) -> Turn:
         """Return a turn with its cost, where the model's price is known."""
@@ -128,8 +128,8 @@ class SdkClient:
             )
         except self._sdk.status_error as error:
             # `from None`: the SDK's error quotes the body, which may quote the key.
-            raise model_error(read_refusal(cast("_Refused", error).response), self._place) from None
+            raise model_error(read_refusal(cast("_Refused", error).response), self._endpoint) from None
         except self._sdk.connection_error as error:
-            raise connection_error(error, self._place) from error
+            raise connection_error(error, self._endpoint) from error
         # The SDK's types promise a stream object; with this `cast_to` it returns the response itself.
         return cast("httpx2.Response", response)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 
 from explorer.schema.errors import ModelError, ModelFault
-from explorer.schema.messages import JsonObject, mend_text
+from explorer.schema.messages import JsonObject, repair_text
 
 TOO_DEEP = "nested too deeply"
 EXCERPT_CHARS = 40
@@ -22,7 +22,7 @@ MAX_DEPTH = 64
 _TOO_DEEP_STREAM = f"the stream holds JSON that is nested deeper than {MAX_DEPTH} levels"
 
 
-class Arguments(NamedTuple):
+class ParsedArguments(NamedTuple):
     """A call's arguments as parsed; exactly one of the two says something."""
 
     value: JsonObject | None
@@ -34,15 +34,15 @@ def encode(value: object) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return mend_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
+        return repair_text(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
-def mend_object(value: JsonObject) -> JsonObject:
+def repair_object(value: JsonObject) -> JsonObject:
     """Mend every text within a JSON object, keys included."""
     try:
         orjson.dumps(value)
     except TypeError:
-        return as_object(json.loads(mend_text(json.dumps(value, ensure_ascii=False))))
+        return as_object(json.loads(repair_text(json.dumps(value, ensure_ascii=False))))
     return value
 
 
@@ -70,13 +70,13 @@ def parse_payload(data: str) -> JsonObject:
     return as_object(payload)  # pyright: ignore[reportUnknownArgumentType] - foreign JSON
 
 
-def parse_arguments(raw: str) -> Arguments:
+def parse_arguments(raw: str) -> ParsedArguments:
     """Read a call's arguments strictly; what is wrong is told in words for the model.
 
     Nothing at all means no arguments: both providers stream it so for tools without parameters.
     """
     if not raw.strip():
-        return Arguments({}, "")
+        return ParsedArguments({}, "")
     try:
         value: object = _STRICT.decode(raw)
     except json.JSONDecodeError as error:
@@ -86,12 +86,12 @@ def parse_arguments(raw: str) -> Arguments:
         problem = str(error) if isinstance(error, ValueError) else TOO_DEEP
     else:
         if is_too_deep(value, raw):
-            return Arguments(None, f"The arguments are {TOO_DEEP}. Call again with a flatter object.")
+            return ParsedArguments(None, f"The arguments are {TOO_DEEP}. Call again with a flatter object.")
         if isinstance(value, dict):
-            return Arguments(as_object(value), "")  # pyright: ignore[reportUnknownArgumentType] - foreign JSON
-        return Arguments(None, not_an_object(value))
+            return ParsedArguments(as_object(value), "")  # pyright: ignore[reportUnknownArgumentType] - foreign JSON
+        return ParsedArguments(None, not_an_object(value))
     message = f"The arguments are not valid JSON: {problem}. Arguments must be one complete JSON object."
-    return Arguments(None, mend_text(message))
+    return ParsedArguments(None, repair_text(message))
 
 
 def is_too_deep(value: object, text: str) -> bool:

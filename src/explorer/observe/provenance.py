@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from explorer.schema.errors import ToolError
-from explorer.schema.events import Record, ToolFinished, WrittenFile
+from explorer.schema.events import JournalRecord, ToolFinished, WrittenFile
 from explorer.schema.messages import Frozen, JsonObject
 from explorer.text.citations import cited_ids
 from explorer.workspace.workspace import Workspace, sha256
@@ -90,7 +90,7 @@ class _Tracing:
     """Of the calls of each agent's latest turn, by the engine's key."""
     stored: set[str] = field(default_factory=set[str])
 
-    def apply(self, record: Record) -> None:
+    def apply(self, record: JournalRecord) -> None:
         event = record.event
         if event.type == "source_recorded":
             self.stored.add(event.source.id)
@@ -113,7 +113,7 @@ class _Tracing:
             case _:
                 pass
 
-    def _finish(self, event: ToolFinished, agent: _Agent, record: Record) -> None:
+    def _finish(self, event: ToolFinished, agent: _Agent, record: JournalRecord) -> None:
         arguments = self.arguments.pop(event.call, {})
         for written in event.files:
             self._write(written, event, agent, (record, arguments))
@@ -124,7 +124,7 @@ class _Tracing:
         agent.read |= self._ids_in(event.content)
 
     def _write(
-        self, written: WrittenFile, event: ToolFinished, agent: _Agent, origin: tuple[Record, JsonObject]
+        self, written: WrittenFile, event: ToolFinished, agent: _Agent, origin: tuple[JournalRecord, JsonObject]
     ) -> None:
         record, arguments = origin
         file = self.files.setdefault(written.path, _File(written))
@@ -151,7 +151,7 @@ class _Tracing:
         return self.stored.intersection(ID.findall(text)) if self.stored else set()
 
 
-def origins(records: Iterable[Record], workspace: Workspace) -> list[FileOrigin]:
+def origins(records: Iterable[JournalRecord], workspace: Workspace) -> list[FileOrigin]:
     """Each file that agents wrote, in the order of their first writes."""
     tracing = _Tracing()
     for record in records:
@@ -159,7 +159,7 @@ def origins(records: Iterable[Record], workspace: Workspace) -> list[FileOrigin]
     return [_origin(file, workspace) for file in tracing.files.values()]
 
 
-def write_files_index(records: Iterable[Record], workspace: Workspace) -> list[FileOrigin]:
+def write_files_index(records: Iterable[JournalRecord], workspace: Workspace) -> list[FileOrigin]:
     """Write `.explorer/files.jsonl`, one file a line, and return what it says.
 
     Raises:

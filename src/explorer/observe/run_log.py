@@ -22,8 +22,8 @@ from explorer.schema.events import (
     AnyEvent,
     CitationsJudged,
     Compacted,
+    JournalRecord,
     NoteAdded,
-    Record,
     Repaired,
     RoleLoaded,
     RunFinished,
@@ -53,7 +53,7 @@ class RunLog:
     def __init__(self) -> None:
         self._started: dict[str, datetime] = {}
 
-    def observe(self, record: Record) -> None:
+    def observe(self, record: JournalRecord) -> None:
         """Log a record."""
         event = record.event
         if isinstance(event, ToolStarted):
@@ -67,7 +67,7 @@ class RunLog:
             logger.log(line[0], "{}", line[1])
 
 
-def log_opened(run_id: str, records: Sequence[Record]) -> None:
+def log_opened(run_id: str, records: Sequence[JournalRecord]) -> None:
     """Log that this process works on a run, and what its journal holds; a repair is no record of any observer."""
     logger.info("process {} works on {}", os.getpid(), run_id)
     logger.debug("journal opened: {} records", len(records))

@@ -4,12 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.offline.desk import Ask, Desk, Script, Step, read_files
-from explorer.offline.notes import Note, Quote, gaps_in, quote, read_note, slug, write_note
+from explorer.offline.notes import NoteQuote, ResearchNote, gaps_in, quote, read_note, slug, write_note
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import understand_task
 from explorer.offline.ranking import most_notable, theme_lines
-from explorer.offline.reading import Story, stories_in, story_entry
+from explorer.offline.reading import ListedStory, stories_in, story_entry
+from explorer.offline.script_state import Ask, Script, ScriptState, Step, read_files
 from explorer.offline.searcher import folder_in
 from explorer.offline.text import is_quotable, names_in, rank_by_query, sentences_of, unwrapped, words_of
 
@@ -22,13 +22,13 @@ HOP_BASE = 3
 LINE_CUT = "[line cut at "
 
 
-def analyze(desk: Desk) -> Script:
+def analyze(state: ScriptState) -> Script:
     """Do one task: passages of the user's files, or an analysis of the stories in other helpers' files."""
-    user_files = USER_FILE.findall(desk.task)
+    user_files = USER_FILE.findall(state.task)
     if user_files:
-        return (yield from _find_passages(desk, user_files))
-    texts = yield from read_files(desk, context_files(desk.task))
-    return (yield from _rank_stories(desk, texts))
+        return (yield from _find_passages(state, user_files))
+    texts = yield from read_files(state, context_files(state.task))
+    return (yield from _rank_stories(state, texts))
 
 
 def context_files(task: str) -> list[str]:
@@ -36,17 +36,17 @@ def context_files(task: str) -> list[str]:
     return list(dict.fromkeys(CONTEXT_FILE.findall(task)))[:MAX_CONTEXT_FILES]
 
 
-def stories_of(texts: dict[str, str]) -> list[Story]:
+def stories_of(texts: dict[str, str]) -> list[ListedStory]:
     """Every story that the files list, once."""
-    found: dict[int, Story] = {}
+    found: dict[int, ListedStory] = {}
     for text in texts.values():
         for story in stories_in(text.splitlines()):
             found.setdefault(story.id, story)
     return list(found.values())
 
 
-def _rank_stories(desk: Desk, texts: dict[str, str]) -> Script:
-    wish = understand_task(desk.task)
+def _rank_stories(state: ScriptState, texts: dict[str, str]) -> Script:
+    wish = understand_task(state.task)
     phrases = Phrases(wish.language)
     notes = [note for text in texts.values() if (note := read_note(text)) and note.story and note.has_text]
     stories = most_notable(stories_of(texts))
@@ -57,7 +57,7 @@ def _rank_stories(desk: Desk, texts: dict[str, str]) -> Script:
     lines += ["", f"## {phrases('themes')}", "", *themes]
     if gaps:
         lines += ["", f"## {phrases('unknown')}", "", *(f"- {gap}" for gap in gaps)]
-    path = f"{folder_in(desk.task)}analysis.md"
+    path = f"{folder_in(state.task)}analysis.md"
     content = "\n".join(lines) + "\n"
     yield Step(calls=(Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),))
     leading = "; ".join(f"{story.title} [{story.source}]" for story in stories[:5])
@@ -75,11 +75,11 @@ class _Passage:
     text: str
 
 
-def _find_passages(desk: Desk, user_files: Sequence[tuple[str, str]]) -> Script:
-    wish = understand_task(desk.task)
+def _find_passages(state: ScriptState, user_files: Sequence[tuple[str, str]]) -> Script:
+    wish = understand_task(state.task)
     phrases = Phrases(wish.language)
     sources = dict(user_files)
-    texts = yield from read_files(desk, list(sources))
+    texts = yield from read_files(state, list(sources))
     passages = [passage for path, text in texts.items() for passage in _passages(path, sources[path], text)]
     chosen = _choose(passages, wish.question)
     gaps = [phrases("no_article", title=path, why="read_file") for path in sources if path not in texts]
@@ -89,7 +89,7 @@ def _find_passages(desk: Desk, user_files: Sequence[tuple[str, str]]) -> Script:
         Ask(
             "write_file",
             {
-                "filepath": f"{folder_in(desk.task) or 'passages/'}{number:02d}-{slug(note.title) or 'file'}.md",
+                "filepath": f"{folder_in(state.task) or 'passages/'}{number:02d}-{slug(note.title) or 'file'}.md",
                 "content": write_note(note, phrases),
                 "mode": "overwrite",
             },
@@ -128,15 +128,15 @@ def _choose(passages: Sequence[_Passage], question: str) -> list[_Passage]:
     return [passages[index] for index in dict.fromkeys([*first, *second])]
 
 
-def _as_notes(chosen: Sequence[_Passage]) -> list[Note]:
+def _as_notes(chosen: Sequence[_Passage]) -> list[ResearchNote]:
     """One note for each heading of each file, in the order of the best passage."""
-    groups: dict[tuple[str, str], list[Quote]] = {}
+    groups: dict[tuple[str, str], list[NoteQuote]] = {}
     for passage in chosen:
         made = quote(passage.text, passage.source)
         if made is not None:
             groups.setdefault((passage.path, passage.heading), []).append(made)
     return [
-        Note(
+        ResearchNote(
             title=(heading or path).replace("[", "(").replace("]", ")"),
             source=quotes[0].source,
             about=path,

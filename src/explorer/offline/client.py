@@ -7,14 +7,14 @@ has something that works, and tests and examples run on it.
 from collections.abc import Callable, Generator, Sequence
 
 from explorer.offline.analyzer import analyze
-from explorer.offline.desk import PROVIDER, Answer, Ask, Desk, Script, Step, play, split_history
 from explorer.offline.notetaker import take_notes
-from explorer.offline.orchestrator import lead
+from explorer.offline.orchestrator import orchestrate
+from explorer.offline.script_state import PROVIDER, Ask, Script, ScriptState, Step, ToolAnswer, play, split_history
 from explorer.offline.searcher import search
 from explorer.offline.writer import write
 from explorer.schema.messages import JsonObject, Request, StopKind, ToolCall, Turn, Usage
 
-ROLES: dict[str, Callable[[Desk], Script]] = {"searcher": search, "analyzer": analyze, "writer": write}
+ROLES: dict[str, Callable[[ScriptState], Script]] = {"searcher": search, "analyzer": analyze, "writer": write}
 ORCHESTRATOR = "orchestrator"
 
 
@@ -29,12 +29,16 @@ class OfflineClient:
 def next_turn(request: Request) -> Turn:
     """The next turn, as a function of the request alone."""
     task, exchanges = split_history(request.history)
-    desk = Desk(task, {tool.name: tool for tool in request.tools})
-    script = lead(desk) if request.role == ORCHESTRATOR else _task_by_task(ROLES.get(request.role, take_notes), desk)
-    step = play(script, desk, exchanges)
+    state = ScriptState(task, {tool.name: tool for tool in request.tools})
+    script = (
+        orchestrate(state)
+        if request.role == ORCHESTRATOR
+        else _task_by_task(ROLES.get(request.role, take_notes), state)
+    )
+    step = play(script, state, exchanges)
     number = 1 + sum(1 for message in request.history if isinstance(message, Turn))
     calls = tuple(
-        ToolCall(id=f"call_{number}_{place}", name=call.tool, arguments=_known_arguments(call, desk))
+        ToolCall(id=f"call_{number}_{place}", name=call.tool, arguments=_known_arguments(call, state))
         for place, call in enumerate(step.calls, 1)
     )
     return Turn(
@@ -49,22 +53,24 @@ def next_turn(request: Request) -> Turn:
     )
 
 
-def _task_by_task(role: Callable[[Desk], Script], desk: Desk) -> Generator[Step, Sequence[Answer], str]:
+def _task_by_task(
+    role: Callable[[ScriptState], Script], state: ScriptState
+) -> Generator[Step, Sequence[ToolAnswer], str]:
     """A helper's life: a task, its summary, and whatever further task comes."""
     while True:
-        summary = yield from role(desk)
+        summary = yield from role(state)
         yield Step(text=summary)
-        message = desk.take_messages()
+        message = state.take_messages()
         while not message:
             # Nothing new was asked: the summary stands.
             yield Step(text=summary)
-            message = desk.take_messages()
-        desk.task, desk.is_hurried = message, False
+            message = state.take_messages()
+        state.task, state.is_hurried = message, False
 
 
-def _known_arguments(call: Ask, desk: Desk) -> JsonObject:
+def _known_arguments(call: Ask, state: ScriptState) -> JsonObject:
     """The arguments that the tool takes here: tools refuse what they do not know."""
-    known = desk.tools[call.tool].parameters.get("properties")
+    known = state.tools[call.tool].parameters.get("properties")
     if not isinstance(known, dict) or not known:
         return call.arguments
     return {name: value for name, value in call.arguments.items() if name in known}

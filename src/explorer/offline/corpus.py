@@ -5,11 +5,11 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from explorer.offline.desk import Answer, Ask, Desk, Step
-from explorer.offline.notes import Note, short_reason
+from explorer.offline.notes import ResearchNote, short_reason
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import Wish
-from explorer.offline.reading import STORY_HEAD, Page, harmless, page_in, read_fence
+from explorer.offline.reading import STORY_HEAD, ReadPage, harmless, page_in, read_fence
+from explorer.offline.script_state import Ask, ScriptState, Step, ToolAnswer
 from explorer.offline.text import names_in, unwrapped, words_of
 from explorer.offline.web import passages_about, query_words
 
@@ -43,13 +43,13 @@ class FolderHit:
 class FolderFindings:
     """What the folder gave."""
 
-    notes: list[Note] = field(default_factory=list[Note])
+    notes: list[ResearchNote] = field(default_factory=list[ResearchNote])
     gaps: list[str] = field(default_factory=list[str])
-    silent: list[Page] = field(default_factory=list[Page])
+    silent: list[ReadPage] = field(default_factory=list[ReadPage])
     """Documents that were read and hold no sentence about the question."""
 
 
-Reading = Generator[Step, Sequence[Answer], None]
+Reading = Generator[Step, Sequence[ToolAnswer], None]
 
 
 def folder_hits_in(text: str) -> list[FolderHit]:
@@ -64,14 +64,14 @@ def folder_hits_in(text: str) -> list[FolderHit]:
     return list(found.values())
 
 
-def search_folder(desk: Desk, wish: Wish) -> Generator[Step, Sequence[Answer], FolderFindings]:
+def search_folder(state: ScriptState, wish: Wish) -> Generator[Step, Sequence[ToolAnswer], FolderFindings]:
     """Two rounds: what meets the question, then what meets the names that the best passages brought."""
     found, phrases = FolderFindings(), Phrases(wish.language)
     question = query_words(wish.question)
     hits = yield from _hits(question, found, phrases)
     yield from _read(hits[:FIRST_DOCUMENTS], wish.question, found, phrases)
     names = _new_names(found.notes, wish.question)
-    if names and not desk.is_hurried:
+    if names and not state.is_hurried:
         known = {hit.path for hit in hits[:FIRST_DOCUMENTS]}
         more = yield from _hits(f"{' '.join(names)} {question}"[:400], found, phrases)
         unread = [hit for hit in [*more, *hits] if hit.path not in known]
@@ -84,7 +84,9 @@ def search_folder(desk: Desk, wish: Wish) -> Generator[Step, Sequence[Answer], F
     return found
 
 
-def _hits(query: str, found: FolderFindings, phrases: Phrases) -> Generator[Step, Sequence[Answer], list[FolderHit]]:
+def _hits(
+    query: str, found: FolderFindings, phrases: Phrases
+) -> Generator[Step, Sequence[ToolAnswer], list[FolderHit]]:
     (answer,) = yield Step(calls=(Ask(SEARCH, {"query": query, "max_results": MAX_RESULTS}),))
     if answer.is_error:
         found.gaps.append(phrases("folder_failed", why=short_reason(answer.text)))
@@ -108,11 +110,11 @@ def _read(hits: Sequence[FolderHit], wanted: str, found: FolderFindings, phrases
         _note(page, wanted, found)
 
 
-def _note(page: Page, wanted: str, found: FolderFindings) -> None:
+def _note(page: ReadPage, wanted: str, found: FolderFindings) -> None:
     """Keep what a document says about what is wanted; without a word of it, the document for later."""
     passages = passages_about(unwrapped(page.text), wanted, page.source, PASSAGES)
     if passages:
-        found.notes.append(Note(title=page.title, source=page.source, about=page.about, passages=passages))
+        found.notes.append(ResearchNote(title=page.title, source=page.source, about=page.about, passages=passages))
     else:
         found.silent.append(page)
 
@@ -121,7 +123,7 @@ def _start(hit: FolderHit) -> int:
     return 0 if hit.offset < NEAR_BEGINNING else hit.offset - LEAD_CHARS
 
 
-def _new_names(notes: Sequence[Note], question: str) -> list[str]:
+def _new_names(notes: Sequence[ResearchNote], question: str) -> list[str]:
     """Names in the best passages that the question does not have: they may lead to a further document."""
     known = set(words_of(question))
     texts = [f"{note.title}. {passage.text}" for note in notes[:2] for passage in note.passages[:2]]

@@ -4,11 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Generator, Sequence
 
-from explorer.offline.desk import Answer, Ask, Desk, Step, read_files
 from explorer.offline.phrases import SAMPLE_LINE, language_of
 from explorer.offline.question import Wish
 from explorer.offline.reading import reply_in
 from explorer.offline.report import follow_up
+from explorer.offline.script_state import Ask, ScriptState, Step, ToolAnswer, read_files
 from explorer.offline.text import words_of
 from explorer.offline.writer import REPORT, write_report
 from explorer.text.sanitize import single_line
@@ -20,7 +20,9 @@ MAX_WORDS = 8
 NO_CONTEXT = frozenset({REPORT, "question.txt"})
 
 
-def answer_follow_up(desk: Desk, message: str, wish: Wish, writer: str) -> Generator[Step, Sequence[Answer], str]:
+def answer_follow_up(
+    state: ScriptState, message: str, wish: Wish, writer: str
+) -> Generator[Step, Sequence[ToolAnswer], str]:
     """Find the files that fit, let the writer add a section to the report, and read it; returns the report."""
     pattern = "|".join(re.escape(word) for word in words_of(message)[:MAX_WORDS]) or re.escape(
         single_line(message)[:60]
@@ -43,11 +45,11 @@ def answer_follow_up(desk: Desk, message: str, wish: Wish, writer: str) -> Gener
     (answer,) = yield Step(calls=(Ask("call_agent", arguments),))
     if answer.is_error or reply_in(answer.text).status == "failed":
         yield write_report(follow_up(message, (), wish.language), mode="append")
-    texts = yield from read_files(desk, [REPORT])
+    texts = yield from read_files(state, [REPORT])
     return texts.get(REPORT, "")
 
 
-def _fitting(found: Answer, listed: Answer) -> list[str]:
+def _fitting(found: ToolAnswer, listed: ToolAnswer) -> list[str]:
     """The run's notes: those with most matching lines first."""
     matches = Counter(MATCH_LINE.findall(found.text)) if not found.is_error else Counter[str]()
     paths = [] if listed.is_error else LISTED_FILE.findall(listed.text)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from explorer.offline.phrases import PHRASES, Phrases
-from explorer.offline.reading import Story, harmless, stories_in, story_entry
+from explorer.offline.reading import ListedStory, harmless, stories_in, story_entry
 from explorer.offline.text import CITATION_MARK
-from explorer.reports.report import with_hosts_only
+from explorer.reports.render import with_hosts_only
 
 QUOTE_LINE = re.compile(r"^( *)- (?:\*(\S+)\*(?: \w+| 回复)?[:：] )?“(.*)” \[(S\d+)\]$")
 SOURCE_LINE = re.compile(r"^\[(S\d+)\] (.+)$")
@@ -18,7 +18,7 @@ FRESH_HOURS = 72
 
 
 @dataclass(frozen=True)
-class Quote:
+class NoteQuote:
     """Words taken verbatim from a source."""
 
     text: str
@@ -37,19 +37,19 @@ class Quote:
 
 
 @dataclass(frozen=True)
-class Note:
+class ResearchNote:
     """What was found about one story or one page."""
 
     title: str
-    story: Story | None = None
+    story: ListedStory | None = None
     about: str = ""
     """Of a page: author, date, address."""
     source: str = ""
     """Of the page."""
-    article: tuple[Quote, ...] = ()
-    post: tuple[Quote, ...] = ()
-    discussion: tuple[Quote, ...] = ()
-    passages: tuple[Quote, ...] = ()
+    article: tuple[NoteQuote, ...] = ()
+    post: tuple[NoteQuote, ...] = ()
+    discussion: tuple[NoteQuote, ...] = ()
+    passages: tuple[NoteQuote, ...] = ()
     unknown: tuple[str, ...] = ()
 
     @property
@@ -67,14 +67,14 @@ def safe_author(name: str) -> str:
     return re.sub(r"[^\w.-]", "", name, flags=re.ASCII) or "?"
 
 
-def quote(text: str, source: str, author: str = "", *, is_reply: bool = False) -> Quote | None:
+def quote(text: str, source: str, author: str = "", *, is_reply: bool = False) -> NoteQuote | None:
     """A quote, unless its words could be taken for a mark of ours."""
     if not text or "\n" in text or CITATION_MARK.search(text):
         return None
-    return Quote(text, source, safe_author(author) if author else "", is_reply)
+    return NoteQuote(text, source, safe_author(author) if author else "", is_reply)
 
 
-def numbers_line(story: Story, phrases: Phrases) -> str:
+def numbers_line(story: ListedStory, phrases: Phrases) -> str:
     """Why a story is notable: the cited numbers, and what was computed from them."""
     line = phrases("numbers", points=story.points, comments=story.comments, cite=f"[{story.source}]")
     if story.velocity and story.age_hours <= FRESH_HOURS:
@@ -82,7 +82,7 @@ def numbers_line(story: Story, phrases: Phrases) -> str:
     return line + phrases("stop")
 
 
-def write_note(note: Note, phrases: Phrases) -> str:
+def write_note(note: ResearchNote, phrases: Phrases) -> str:
     """A note as a file."""
     lines = [f"# {note.title}", ""]
     if note.story is not None:
@@ -90,7 +90,7 @@ def write_note(note: Note, phrases: Phrases) -> str:
     elif note.source:
         lines.append(f"[{note.source}] {note.about}")
     for key in SECTIONS:
-        quotes: tuple[Quote, ...] = getattr(note, key)
+        quotes: tuple[NoteQuote, ...] = getattr(note, key)
         if quotes:
             lines += ["", f"## {phrases(key)}", "", *(one.line(phrases) for one in quotes)]
     if note.unknown:
@@ -102,7 +102,7 @@ def write_note(note: Note, phrases: Phrases) -> str:
 class _Reading:
     """A note while it is read."""
 
-    quotes: dict[str, list[Quote]] = field(default_factory=lambda: {key: [] for key in SECTIONS})
+    quotes: dict[str, list[NoteQuote]] = field(default_factory=lambda: {key: [] for key in SECTIONS})
     unknown: list[str] = field(default_factory=list[str])
     section: str = ""
 
@@ -110,13 +110,13 @@ class _Reading:
         if line.startswith("## "):
             self.section = SECTION_BY_HEADING.get(line.strip(), "")
         elif self.section in self.quotes and (match := QUOTE_LINE.match(line)):
-            quoted = Quote(match[3], match[4], match[2] or "", bool(match[1]))
+            quoted = NoteQuote(match[3], match[4], match[2] or "", bool(match[1]))
             self.quotes[self.section].append(quoted)
         elif self.section == "unknown" and line.startswith("- "):
             self.unknown.append(line[2:])
 
 
-def read_note(text: str) -> Note | None:
+def read_note(text: str) -> ResearchNote | None:
     """A note from its file; None when the file is not one."""
     lines = text.splitlines()
     if not lines or not lines[0].startswith("# "):
@@ -128,7 +128,7 @@ def read_note(text: str) -> Note | None:
     # A list of stories is no note on one, even a list of one.
     stories = [story for story in stories_in(lines[:5]) if story.title == title]
     head = next((match for line in lines[1:4] if (match := SOURCE_LINE.match(line))), None)
-    note = Note(
+    note = ResearchNote(
         title=title,
         story=stories[0] if stories else None,
         source=head[1] if head and not stories else "",
@@ -139,7 +139,7 @@ def read_note(text: str) -> Note | None:
     return note if note.story or note.has_text or note.source else None
 
 
-def write_overview(title: str, stories: Sequence[Story], gaps: Iterable[str], phrases: Phrases) -> str:
+def write_overview(title: str, stories: Sequence[ListedStory], gaps: Iterable[str], phrases: Phrases) -> str:
     """The list of stories as a file, in the order given."""
     lines = [f"# {title}", "", *(story_entry(number, story) for number, story in enumerate(stories, 1))]
     gaps = list(gaps)

@@ -1,9 +1,9 @@
 """Any other role without a language model: reads the files handed over, keeps what meets the task, sums it up."""
 
 from explorer.offline.analyzer import context_files
-from explorer.offline.desk import Ask, Desk, Script, Step, read_files
 from explorer.offline.notes import read_note
 from explorer.offline.question import understand_task
+from explorer.offline.script_state import Ask, Script, ScriptState, Step, read_files
 from explorer.offline.searcher import folder_in
 from explorer.offline.text import rank_by_query, words_of
 from explorer.text.sanitize import single_line
@@ -11,18 +11,18 @@ from explorer.text.sanitize import single_line
 MAX_LINES = 12
 
 
-def take_notes(desk: Desk) -> Script:
+def take_notes(state: ScriptState) -> Script:
     """Copy the cited lines of the files that share most words with the task into one file of notes."""
-    wish = understand_task(desk.task)
-    paths = context_files(desk.task)
-    texts = yield from read_files(desk, paths)
+    wish = understand_task(state.task)
+    paths = context_files(state.task)
+    texts = yield from read_files(state, paths)
     lines = [line for text in texts.values() for line in _cited_lines(text)]
     ranked = rank_by_query(lines, words_of(wish.question))
     chosen = [lines[index] for _, index in ranked[:MAX_LINES]] or lines[:MAX_LINES]
     if not chosen:
         found = f"Without a language model, nothing to quote was found in {len(paths)} files."
         return f"{found}\nNot known: the answer to the task."
-    path = f"{folder_in(desk.task)}notes.md"
+    path = f"{folder_in(state.task)}notes.md"
     content = f"# {single_line(wish.question)[:120]}\n\n" + "\n".join(chosen) + "\n"
     yield Step(calls=(Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),))
     return f"{len(chosen)} cited lines from {len(texts)} files are in {path}, chosen by shared words."

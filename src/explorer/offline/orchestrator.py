@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from explorer.offline.analyzer import stories_of
 from explorer.offline.corpus import IN_FOLDER
-from explorer.offline.desk import Answer, Ask, Desk, Part, Script, Step, read_files
 from explorer.offline.followup import answer_follow_up
 from explorer.offline.notes import read_note, short_reason
 from explorer.offline.phrases import SAMPLE_LINE
-from explorer.offline.question import GENERAL_WORDS, Kind, Wish, understand
+from explorer.offline.question import GENERAL_WORDS, QuestionKind, Wish, understand
 from explorer.offline.ranking import about, most_notable
-from explorer.offline.reading import HelperReply, Story, reply_in, story_entry
+from explorer.offline.reading import HelperReply, ListedStory, reply_in, story_entry
 from explorer.offline.report import first_words, links_of
+from explorer.offline.script_state import Ask, Part, Script, ScriptState, Step, ToolAnswer, read_files
 from explorer.offline.text import words_of
 from explorer.offline.writer import FROM_FILES, REPORT, report_of, write_report
 from explorer.text.sanitize import single_line
@@ -34,7 +34,7 @@ STORY_SUMMARY_LINKS = 10
 
 
 @dataclass
-class Plan:
+class ResearchPlan:
     """What the orchestrator has in hand; made anew at every request by playing the script."""
 
     wish: Wish
@@ -49,50 +49,50 @@ class Plan:
     is_cut: bool = False
     """The report had to be written before everything was done."""
 
-    def hear(self, desk: Desk) -> frozenset[str]:
+    def hear(self, state: ScriptState) -> frozenset[str]:
         """Note what the user said meanwhile; its words steer the choice of stories."""
-        said = desk.take_messages()
-        if said:
-            self.steers.append(single_line(said))
+        stated = state.take_messages()
+        if stated:
+            self.steers.append(single_line(stated))
         return frozenset(word for steer in self.steers for word in words_of(steer)) - GENERAL_WORDS
 
 
-def lead(desk: Desk) -> Script:
+def orchestrate(state: ScriptState) -> Script:
     """Explore, have the report written, finish; then answer whatever is asked after that."""
-    plan = Plan(understand(desk.task))
-    yield from _explore(desk, plan)
+    plan = ResearchPlan(understand(state.task))
+    yield from _explore(state, plan)
     while True:
-        if desk.goes_on and (plan.is_cut or not plan.paths):
+        if state.is_continued and (plan.is_cut or not plan.paths):
             # There is room again: what was cut short, or ended before anything was found, is done properly now.
-            plan = Plan(plan.wish, steers=plan.steers)
-            yield from _explore(desk, plan)
-        desk.goes_on = False
+            plan = ResearchPlan(plan.wish, steers=plan.steers)
+            yield from _explore(state, plan)
+        state.is_continued = False
         summary = yield from _finish(plan)
-        message = desk.take_messages()
-        if not message and not desk.goes_on:
+        message = state.take_messages()
+        if not message and not state.is_continued:
             yield Step(text=summary)
-            message = desk.take_messages()
+            message = state.take_messages()
         if message:
-            desk.is_hurried = False
-            plan.texts[REPORT] = yield from answer_follow_up(desk, message, plan.wish, plan.writer)
+            state.is_hurried = False
+            plan.texts[REPORT] = yield from answer_follow_up(state, message, plan.wish, plan.writer)
 
 
-def _explore(desk: Desk, plan: Plan) -> Part:
+def _explore(state: ScriptState, plan: ResearchPlan) -> Part:
     """From the question to a report."""
-    if plan.wish.kind is Kind.FILES:
+    if plan.wish.kind is QuestionKind.FILES:
         yield from _from_files(plan)
-        if plan.wish.has_folder and not desk.is_hurried:
+        if plan.wish.has_folder and not state.is_hurried:
             yield from _from_folder(plan)
-    elif plan.wish.kind is Kind.FOLDER:
+    elif plan.wish.kind is QuestionKind.FOLDER:
         yield from _from_folder(plan)
-    elif plan.wish.kind is Kind.HACKER_NEWS:
-        yield from _from_hacker_news(desk, plan)
+    elif plan.wish.kind is QuestionKind.HACKER_NEWS:
+        yield from _from_hacker_news(state, plan)
     else:
         yield from _from_web(plan)
-    yield from _report(desk, plan)
+    yield from _report(state, plan)
 
 
-def brief(wish: Wish, plan: Plan | None = None) -> list[str]:
+def brief(wish: Wish, plan: ResearchPlan | None = None) -> list[str]:
     """Lines that every helper's task ends with."""
     lines = ["", f"Question: {single_line(wish.question)}", f"Language of the report: {wish.language}"]
     if wish.is_sample:
@@ -108,7 +108,7 @@ def call_helper(role: str, lines: Sequence[str], **more: object) -> Ask:
     return Ask("call_agent", {"agent_type": role, "task_description": "\n".join(lines), **more})
 
 
-def _take(plan: Plan, answer: Answer) -> HelperReply:
+def _take(plan: ResearchPlan, answer: ToolAnswer) -> HelperReply:
     """A helper's answer into the plan: its files, and what failed."""
     reply = reply_in(answer.text)
     plan.paths += [path for path in reply.paths if path not in plan.paths]
@@ -117,35 +117,35 @@ def _take(plan: Plan, answer: Answer) -> HelperReply:
     return reply
 
 
-def _from_hacker_news(desk: Desk, plan: Plan) -> Part:
+def _from_hacker_news(state: ScriptState, plan: ResearchPlan) -> Part:
     wish = plan.wish
     first = f"Read the list of {wish.story_list} stories on Hacker News and write an overview of it."
     search = f"Also search Hacker News for “{wish.topic}” since {SEARCH_SPAN}." if wish.topic else ""
     (answer,) = yield Step(calls=(call_helper("searcher", [first, search, *brief(wish)]),))
     reply = _take(plan, answer)
-    plan.texts |= yield from read_files(desk, reply.paths)
-    stories = _choose(plan, plan.hear(desk))
-    if not stories or desk.is_hurried:
+    plan.texts |= yield from read_files(state, reply.paths)
+    stories = _choose(plan, plan.hear(state))
+    if not stories or state.is_hurried:
         return
     yield from _closer_looks(plan, stories)
-    steered = plan.hear(desk)
-    if steered and not desk.is_hurried:
+    steered = plan.hear(state)
+    if steered and not state.is_hurried:
         more = [story for story in about(_listed(plan), steered) if story not in stories]
         if more:
             yield from _closer_looks(plan, most_notable(more)[:SEARCHERS])
-    if not desk.is_hurried:
-        yield from _read_closely(desk, plan)
-    if not desk.is_hurried and _is_thin(plan):
-        yield from _look_further(desk, plan, stories)
-    if len(stories) > FEW_STORIES and not desk.is_hurried:
-        yield from _analysis(desk, plan)
+    if not state.is_hurried:
+        yield from _read_closely(state, plan)
+    if not state.is_hurried and _is_thin(plan):
+        yield from _look_further(state, plan, stories)
+    if len(stories) > FEW_STORIES and not state.is_hurried:
+        yield from _analysis(state, plan)
 
 
-def _listed(plan: Plan) -> list[Story]:
+def _listed(plan: ResearchPlan) -> list[ListedStory]:
     return stories_of(plan.texts)
 
 
-def _choose(plan: Plan, steered: frozenset[str]) -> list[Story]:
+def _choose(plan: ResearchPlan, steered: frozenset[str]) -> list[ListedStory]:
     """The stories for a closer look: those about the topic, else the most notable; steers come first."""
     wish, listed = plan.wish, _listed(plan)
     if wish.topic:
@@ -158,7 +158,7 @@ def _choose(plan: Plan, steered: frozenset[str]) -> list[Story]:
     return list(dict.fromkeys([*wanted, *ranked]))[: wish.count + spare]
 
 
-def _closer_looks(plan: Plan, stories: Sequence[Story]) -> Part:
+def _closer_looks(plan: ResearchPlan, stories: Sequence[ListedStory]) -> Part:
     """Up to three searchers at once, each with a slice of the stories."""
     helpers = min(SEARCHERS, -(-len(stories) // FEW_STORIES))
     calls: list[Ask] = []
@@ -172,50 +172,50 @@ def _closer_looks(plan: Plan, stories: Sequence[Story]) -> Part:
         _take(plan, answer)
 
 
-def _read_closely(desk: Desk, plan: Plan) -> Part:
+def _read_closely(state: ScriptState, plan: ResearchPlan) -> Part:
     """Read the files on the stories, to see whether there is enough to build on."""
     new = [path for path in plan.paths if path not in plan.texts]
     if new:
-        plan.texts |= yield from read_files(desk, new)
+        plan.texts |= yield from read_files(state, new)
 
 
-def _is_thin(plan: Plan) -> bool:
+def _is_thin(plan: ResearchPlan) -> bool:
     """Whether the number of stories is ours and less than half of them gave anything to quote."""
     notes = [note for text in plan.texts.values() if (note := read_note(text))]
-    told = sum(note.has_text for note in notes)
-    return not plan.wish.is_counted and not plan.wish.topic and 2 * told < plan.wish.count
+    shown = sum(note.has_text for note in notes)
+    return not plan.wish.is_counted and not plan.wish.topic and 2 * shown < plan.wish.count
 
 
-def _look_further(desk: Desk, plan: Plan, stories: Sequence[Story]) -> Part:
+def _look_further(state: ScriptState, plan: ResearchPlan, stories: Sequence[ListedStory]) -> Part:
     """A second round over the next stories of the list, when the first could not be read."""
     known = {story.id for story in stories}
     further = [story for story in most_notable(_listed(plan)) if story.id not in known]
     if further:
         yield from _closer_looks(plan, further[: int(plan.wish.count * FURTHER_SHARE)])
-        yield from _read_closely(desk, plan)
+        yield from _read_closely(state, plan)
 
 
-def _analysis(desk: Desk, plan: Plan) -> Part:
+def _analysis(state: ScriptState, plan: ResearchPlan) -> Part:
     task = "Rank the stories in these files and say which themes the list has."
     call = call_helper("analyzer", [task, *brief(plan.wish)], context_files=plan.paths[:MAX_CONTEXT])
     (answer,) = yield Step(calls=(call,))
     reply = _take(plan, answer)
-    plan.texts |= yield from read_files(desk, reply.paths)
+    plan.texts |= yield from read_files(state, reply.paths)
 
 
-def _from_web(plan: Plan) -> Part:
+def _from_web(plan: ResearchPlan) -> Part:
     task = "Search the web for the answer to the question, and note what the best pages say."
     (answer,) = yield Step(calls=(call_helper("searcher", [task, *brief(plan.wish)], output_dir="notes"),))
     _take(plan, answer)
 
 
-def _from_folder(plan: Plan) -> Part:
+def _from_folder(plan: ResearchPlan) -> Part:
     task = f"{IN_FOLDER}, and note what the best documents say."
     (answer,) = yield Step(calls=(call_helper("searcher", [task, *brief(plan.wish)], output_dir="notes"),))
     _take(plan, answer)
 
 
-def _from_files(plan: Plan) -> Part:
+def _from_files(plan: ResearchPlan) -> Part:
     named = ", ".join(f"`{path}` [{source}]" for path, source in plan.wish.files)
     task = [f"Find the passages that meet the question in the user's files: {named}.", *brief(plan.wish)]
     paths = [path for path, _ in plan.wish.files]
@@ -224,33 +224,33 @@ def _from_files(plan: Plan) -> Part:
     _take(plan, answer)
 
 
-def _report(desk: Desk, plan: Plan) -> Part:
+def _report(state: ScriptState, plan: ResearchPlan) -> Part:
     """By the writer; when there is no time or no writer, by the orchestrator itself."""
-    if not desk.is_hurried:
+    if not state.is_hurried:
         task = ["Write the report `report.md` from these files."]
         if _is_about_own_files(plan):
             task.append(FROM_FILES)
         call = call_helper("writer", [*task, *brief(plan.wish, plan)], context_files=plan.paths[:MAX_CONTEXT])
         (answer,) = yield Step(calls=(call,))
         plan.writer = reply_in(answer.text).agent_id
-        written = yield from read_files(desk, [REPORT])
+        written = yield from read_files(state, [REPORT])
         if REPORT in written:
             plan.texts[REPORT] = written[REPORT]
             return
-    plan.is_cut = desk.is_hurried
+    plan.is_cut = state.is_hurried
     missing = [path for path in plan.paths if path not in plan.texts]
-    plan.texts |= (yield from read_files(desk, missing)) if missing else {}
+    plan.texts |= (yield from read_files(state, missing)) if missing else {}
     texts = {path: text for path, text in plan.texts.items() if path in plan.paths}
     content = report_of(plan.wish, texts, plan.gaps, from_files=_is_about_own_files(plan))
     plan.texts[REPORT] = content
     yield write_report(content)
 
 
-def _is_about_own_files(plan: Plan) -> bool:
-    return plan.wish.kind in {Kind.FILES, Kind.FOLDER}
+def _is_about_own_files(plan: ResearchPlan) -> bool:
+    return plan.wish.kind in {QuestionKind.FILES, QuestionKind.FOLDER}
 
 
-def _finish(plan: Plan) -> Script:
+def _finish(plan: ResearchPlan) -> Script:
     """Finish; a report that is refused for citing unknown sources is freed of them once."""
     call = _finishing(plan)
     (answer,) = yield Step(calls=(call,))
@@ -265,7 +265,7 @@ def _finish(plan: Plan) -> Script:
     return str(call.arguments["summary"])
 
 
-def _finishing(plan: Plan) -> Ask:
+def _finishing(plan: ResearchPlan) -> Ask:
     report = plan.texts.get(REPORT, "")
     found = len([text for text in plan.texts.values() if read_note(text)])
     summary = first_words(report) or f"The report is in {REPORT}; {found} notes were read."

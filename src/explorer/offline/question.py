@@ -82,7 +82,7 @@ WHOLE_DAY = re.compile(
 URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
 
 
-class Kind(StrEnum):
+class QuestionKind(StrEnum):
     """Where an answer is looked for."""
 
     HACKER_NEWS = "hacker_news"
@@ -96,7 +96,7 @@ class Wish:
     """A question, understood as far as patterns go."""
 
     question: str
-    kind: Kind
+    kind: QuestionKind
     language: str
     is_sample: bool
     story_list: str
@@ -139,7 +139,7 @@ def understand_task(task: str) -> Wish:
 def _wish(question: str, context: str, files: tuple[tuple[str, str], ...], *, is_sample: bool, day: str) -> Wish:
     has_folder = bool(CORPUS_LINE.search(context))
     kind = _kind(question, has_files=bool(files), has_folder=has_folder, is_sample=is_sample)
-    topic = topic_of(question) if kind is Kind.HACKER_NEWS else ""
+    topic = topic_of(question) if kind is QuestionKind.HACKER_NEWS else ""
     counted = count_of(question)
     return Wish(
         question=question,
@@ -156,15 +156,15 @@ def _wish(question: str, context: str, files: tuple[tuple[str, str], ...], *, is
     )
 
 
-def _kind(question: str, *, has_files: bool, has_folder: bool, is_sample: bool) -> Kind:
+def _kind(question: str, *, has_files: bool, has_folder: bool, is_sample: bool) -> QuestionKind:
     """Files come first, then what the question names, then the user's folder."""
     if has_files:
-        return Kind.FILES
+        return QuestionKind.FILES
     if is_sample or SAYS_HACKER_NEWS.search(question):
-        return Kind.HACKER_NEWS
+        return QuestionKind.HACKER_NEWS
     if has_folder:
-        return Kind.FOLDER
-    return Kind.HACKER_NEWS if HACKER_NEWS.search(question) else Kind.WEB
+        return QuestionKind.FOLDER
+    return QuestionKind.HACKER_NEWS if HACKER_NEWS.search(question) else QuestionKind.WEB
 
 
 def count_of(question: str) -> int:

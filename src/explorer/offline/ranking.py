@@ -4,9 +4,9 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from explorer.offline.notes import Note
+from explorer.offline.notes import ResearchNote
 from explorer.offline.phrases import Phrases
-from explorer.offline.reading import Story
+from explorer.offline.reading import ListedStory
 from explorer.offline.text import words_of
 
 THEME_TITLES = 3
@@ -31,17 +31,17 @@ THEMES: dict[str, str] = {
 }
 
 
-def notability(story: Story | None) -> float:
+def notability(story: ListedStory | None) -> float:
     """Points, comments and speed, each on a log scale, so that no one of them decides alone."""
     if story is None:
         return 0.0
     return math.log1p(story.points) + 0.7 * math.log1p(story.comments) + 0.5 * math.log1p(story.velocity)
 
 
-def most_notable(stories: Iterable[Story]) -> list[Story]:
+def most_notable(stories: Iterable[ListedStory]) -> list[ListedStory]:
     """Stories by notability; of two with one title or one address the better stays."""
     seen: set[str] = set()
-    kept: list[Story] = []
+    kept: list[ListedStory] = []
     for story in sorted(stories, key=lambda story: (-notability(story), story.id)):
         marks = {" ".join(words_of(story.title)), story.url or str(story.id)}
         if not marks & seen:
@@ -50,7 +50,7 @@ def most_notable(stories: Iterable[Story]) -> list[Story]:
     return kept
 
 
-def about(stories: Sequence[Story], words: Iterable[str]) -> list[Story]:
+def about(stories: Sequence[ListedStory], words: Iterable[str]) -> list[ListedStory]:
     """The stories whose title, address or text share words with a topic: those with most of them."""
     wanted = set(words)
     shared = {story.id: len(wanted & set(words_of(f"{story.title} {story.url}"))) for story in stories}
@@ -59,19 +59,19 @@ def about(stories: Sequence[Story], words: Iterable[str]) -> list[Story]:
     return [story for story in stories if shared[story.id] >= enough] if most else []
 
 
-def theme_lines(stories: Sequence[Story], phrases: Phrases, notes: Sequence[Note] = ()) -> list[str]:
+def theme_lines(stories: Sequence[ListedStory], phrases: Phrases, notes: Sequence[ResearchNote] = ()) -> list[str]:
     """The themes of a list, largest first, each with its most notable stories; titles decide."""
-    told = {note.story.id for note in notes if note.story}
-    groups: list[tuple[str, list[Story]]] = []
+    shown = {note.story.id for note in notes if note.story}
+    groups: list[tuple[str, list[ListedStory]]] = []
     for key, pattern in THEMES.items():
         members = [story for story in stories if re.search(pattern, story.title, re.IGNORECASE)]
         if len(members) >= THEME_MIN_STORIES:
-            members.sort(key=lambda story: (story.id not in told, -notability(story)))
+            members.sort(key=lambda story: (story.id not in shown, -notability(story)))
             groups.append((key, members))
     groups.sort(key=lambda group: (-len(group[1]), -sum(story.points for story in group[1])))
     return [f"- {_theme(key, members, len(stories), phrases)}" for key, members in groups[:MAX_THEMES]]
 
 
-def _theme(key: str, members: Sequence[Story], total: int, phrases: Phrases) -> str:
+def _theme(key: str, members: Sequence[ListedStory], total: int, phrases: Phrases) -> str:
     named = phrases("separator").join(f"{story.title} [{story.source}]" for story in members[:THEME_TITLES])
     return phrases("theme_line", theme=phrases(key), count=len(members), all=total, titles=named)

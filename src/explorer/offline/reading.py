@@ -27,7 +27,7 @@ HIT_URL = re.compile(r"^ {3}(https?://\S+)$")
 
 
 @dataclass(frozen=True)
-class Story:
+class ListedStory:
     """A story as a list shows it."""
 
     source: str
@@ -65,7 +65,7 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class Thread:
+class ReadThread:
     """A comment thread."""
 
     source: str
@@ -77,7 +77,7 @@ class Thread:
 
 
 @dataclass(frozen=True)
-class Page:
+class ReadPage:
     """A page, or its first part."""
 
     source: str
@@ -91,7 +91,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Hit:
+class ListedHit:
     """A search result."""
 
     source: str
@@ -129,9 +129,9 @@ def read_fence(text: str) -> tuple[list[str], list[str]]:
     return lines, []
 
 
-def stories_in(lines: list[str]) -> list[Story]:
+def stories_in(lines: list[str]) -> list[ListedStory]:
     """The stories of a list; an entry is two lines, and anything else is passed over."""
-    found: dict[int, Story] = {}
+    found: dict[int, ListedStory] = {}
     for head_line, facts_line in pairwise(lines):
         head, facts = STORY_HEAD.match(head_line), STORY_FACTS.match(facts_line)
         if head and facts:
@@ -140,11 +140,11 @@ def stories_in(lines: list[str]) -> list[Story]:
     return list(found.values())
 
 
-def _story(source: str, title: str, facts: "re.Match[str]") -> Story:
+def _story(source: str, title: str, facts: "re.Match[str]") -> ListedStory:
     url = facts[8] if facts[8].startswith("http") else ""
     site = urlsplit(url).netloc.removeprefix("www.")
     bare = title.removesuffix(f" ({site})") if site else re.sub(r" \((?:text|news\.ycombinator\.com)\)$", "", title)
-    return Story(
+    return ListedStory(
         source=source,
         id=int(facts[1]),
         title=harmless(bare),
@@ -170,7 +170,7 @@ def harmless(text: str) -> str:
     return " ".join(text.translate(HARMLESS).split())
 
 
-def story_entry(number: int, story: Story) -> str:
+def story_entry(number: int, story: ListedStory) -> str:
     """A story in the form of the lists, for tasks and notes."""
     site = f" ({story.site})" if story.site else ""
     return (
@@ -180,7 +180,7 @@ def story_entry(number: int, story: Story) -> str:
     )
 
 
-def thread_in(text: str) -> Thread | None:
+def thread_in(text: str) -> ReadThread | None:
     """A thread; None when the answer is not one."""
     head, body = read_fence(text)
     match = next((found for line in head if (found := THREAD_HEAD.match(line))), None)
@@ -189,7 +189,7 @@ def thread_in(text: str) -> Thread | None:
     first = next((index for index, line in enumerate(body) if _opens_comment(line)), len(body))
     total = int(match[4]) if match[4].isdigit() else int(match[3])
     words = "\n".join(line.strip() for line in body[:first]).strip()
-    return Thread(match[1], int(match[3]), total, tuple(_remarks(body[first:])), words)
+    return ReadThread(match[1], int(match[3]), total, tuple(_remarks(body[first:])), words)
 
 
 def _opens_comment(line: str) -> bool:
@@ -227,7 +227,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[str, int, str]]:
         yield author, depth, "\n".join(text).strip()
 
 
-def page_in(text: str) -> Page | None:
+def page_in(text: str) -> ReadPage | None:
     """A page; None when the answer is not one."""
     head, body = read_fence(text)
     match = PAGE_HEAD.match(head[0]) if head else None
@@ -238,18 +238,18 @@ def page_in(text: str) -> Page | None:
     words = "\n".join(body)
     read, complete = (int(part[1]), int(part[2])) if part else (len(words), len(words))
     about = next((line for line in head[1:] if "http" in line or "file:" in line), "")
-    return Page(match[1], harmless(match[2]), harmless(about), words, flags, read, complete)
+    return ReadPage(match[1], harmless(match[2]), harmless(about), words, flags, read, complete)
 
 
-def hits_in(text: str) -> list[Hit]:
+def hits_in(text: str) -> list[ListedHit]:
     """The results of a web search."""
     _, body = read_fence(text)
-    found: dict[str, Hit] = {}
+    found: dict[str, ListedHit] = {}
     for index, line in enumerate(body[:-1]):
         head, url = STORY_HEAD.match(line), HIT_URL.match(body[index + 1])
         if head and url:
             snippet = body[index + 2].strip() if index + 2 < len(body) and body[index + 2].startswith("   ") else ""
-            found.setdefault(url[1], Hit(head[2], harmless(head[3]), url[1], snippet))
+            found.setdefault(url[1], ListedHit(head[2], harmless(head[3]), url[1], snippet))
     return list(found.values())
 
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from explorer.offline.notes import FRESH_HOURS, Note, Quote, numbers_line
+from explorer.offline.notes import FRESH_HOURS, NoteQuote, ResearchNote, numbers_line
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, Wish
 from explorer.offline.ranking import notability
-from explorer.offline.reading import Story, harmless
+from explorer.offline.reading import ListedStory, harmless
 from explorer.offline.text import rank_by_query, words_of
 from explorer.text.sanitize import single_line
 
@@ -27,11 +27,11 @@ MAX_PASSAGE_NOTES = 6
 class Findings:
     """What a report is made of."""
 
-    notes: Sequence[Note]
+    notes: Sequence[ResearchNote]
     themes: Sequence[str] = ()
     """Lines of the analysis, citations included."""
     gaps: Sequence[str] = ()
-    others: Sequence[Story] = ()
+    others: Sequence[ListedStory] = ()
     """Listed, not looked at closely."""
     listed: int = 0
     """How many stories were listed in all."""
@@ -52,8 +52,8 @@ def _notice(wish: Wish, phrases: Phrases) -> list[str]:
 def _story_report(wish: Wish, findings: Findings, phrases: Phrases) -> list[str]:
     ranked = sorted((note for note in findings.notes if note.story), key=lambda note: -notability(note.story))
     chosen, rest = _best(ranked, wish)
-    told = ranked if not wish.is_counted else chosen
-    lines = [f"# {_story_title(wish, chosen, phrases)}", "", *_notice(wish, phrases), *_lead(told, wish, phrases)]
+    shown = ranked if not wish.is_counted else chosen
+    lines = [f"# {_story_title(wish, chosen, phrases)}", "", *_notice(wish, phrases), *_lead(shown, wish, phrases)]
     for number, note in enumerate(chosen, 1):
         lines += _story(number, note, phrases)
     if rest:
@@ -71,7 +71,7 @@ def _story_report(wish: Wish, findings: Findings, phrases: Phrases) -> list[str]
     return lines + _unknown(gaps, phrases)
 
 
-def _best(ranked: Sequence[Note], wish: Wish) -> tuple[list[Note], list[Note]]:
+def _best(ranked: Sequence[ResearchNote], wish: Wish) -> tuple[list[ResearchNote], list[ResearchNote]]:
     """Those that are told in full, and the rest: when the number is ours, stories with text come first."""
     order = list(ranked) if wish.is_counted else sorted(ranked, key=lambda note: not note.has_text)
     chosen = order[: wish.count]
@@ -81,7 +81,7 @@ def _best(ranked: Sequence[Note], wish: Wish) -> tuple[list[Note], list[Note]]:
     return chosen, [note for note in ranked if note not in chosen]
 
 
-def _story_title(wish: Wish, chosen: Sequence[Note], phrases: Phrases) -> str:
+def _story_title(wish: Wish, chosen: Sequence[ResearchNote], phrases: Phrases) -> str:
     if wish.topic:
         title = phrases("title_topic", topic=harmless(wish.topic))
     elif len(chosen) == 1:
@@ -93,7 +93,7 @@ def _story_title(wish: Wish, chosen: Sequence[Note], phrases: Phrases) -> str:
     return title + (phrases("on_day", day=day) if day else "")
 
 
-def _lead(chosen: Sequence[Note], wish: Wish, phrases: Phrases) -> list[str]:
+def _lead(chosen: Sequence[ResearchNote], wish: Wish, phrases: Phrases) -> list[str]:
     """The answer in a few lines: what leads, what is argued about, what rises."""
     stories = [note.story for note in chosen if note.story]
     if not stories:
@@ -119,11 +119,11 @@ def _lead(chosen: Sequence[Note], wish: Wish, phrases: Phrases) -> list[str]:
     return [("" if phrases.language == "zh" else " ").join(sentences), ""]
 
 
-def _short(story: Story) -> str:
+def _short(story: ListedStory) -> str:
     return f"“{story.title}”"
 
 
-def _story(number: int, note: Note, phrases: Phrases) -> list[str]:
+def _story(number: int, note: ResearchNote, phrases: Phrases) -> list[str]:
     story = note.story
     assert story is not None
     lines = [f"## {number}. [{note.title}](<{story.link}>)", ""]
@@ -137,12 +137,12 @@ def _story(number: int, note: Note, phrases: Phrases) -> list[str]:
     return lines
 
 
-def _missing(note: Note) -> str:
+def _missing(note: ResearchNote) -> str:
     """The phrase for a story without text: it could not be read, or nobody tried."""
     return "no_text" if note.unknown else "not_looked"
 
 
-def _also(note: Note, phrases: Phrases) -> str:
+def _also(note: ResearchNote, phrases: Phrases) -> str:
     story = note.story
     assert story is not None
     numbers = phrases("numbers", points=story.points, comments=story.comments, cite=f"[{story.source}]")
@@ -175,19 +175,19 @@ def _passage_report(wish: Wish, findings: Findings, phrases: Phrases) -> list[st
     return lines + _unknown(gaps, phrases)
 
 
-def _by_fit(notes: Sequence[Note], wish: Wish) -> list[Note]:
+def _by_fit(notes: Sequence[ResearchNote], wish: Wish) -> list[ResearchNote]:
     texts = [f"{note.title} {' '.join(quote.text for quote in note.passages)}" for note in notes]
     order = [index for _, index in rank_by_query(texts, words_of(wish.question))]
     return [notes[index] for index in order] + [note for index, note in enumerate(notes) if index not in order]
 
 
-def _closest(notes: Sequence[Note], wish: Wish) -> Quote:
+def _closest(notes: Sequence[ResearchNote], wish: Wish) -> NoteQuote:
     quotes = [quote for note in notes for quote in note.passages]
     ranked = rank_by_query([quote.text for quote in quotes], words_of(wish.question))
     return quotes[ranked[0][1]] if ranked else quotes[0]
 
 
-def _words_missing(notes: Sequence[Note], wish: Wish, phrases: Phrases) -> list[str]:
+def _words_missing(notes: Sequence[ResearchNote], wish: Wish, phrases: Phrases) -> list[str]:
     found = {word for note in notes for quote in note.passages for word in words_of(f"{note.title} {quote.text}")}
     missing = [word for word in dict.fromkeys(words_of(wish.question)) if word not in found]
     if not missing or phrases.language == "zh":
@@ -224,7 +224,7 @@ def _title_list(titles: Sequence[str], phrases: Phrases) -> str:
     return phrases("separator").join([*named, *more])
 
 
-def follow_up(message: str, quotes: Sequence[tuple[str, Quote]], language: str) -> str:
+def follow_up(message: str, quotes: Sequence[tuple[str, NoteQuote]], language: str) -> str:
     """The section that answers a follow-up: passages with the title each is from."""
     phrases = Phrases(language)
     lines = ["", f"## {phrases('follow_up', question=harmless(single_line(message))[:MAX_TITLE_CHARS])}", ""]

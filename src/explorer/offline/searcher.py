@@ -4,11 +4,21 @@ import re
 from collections.abc import Sequence
 
 from explorer.offline.corpus import IN_FOLDER, SEARCH, search_folder
-from explorer.offline.desk import Answer, Ask, Desk, Script, Step
-from explorer.offline.notes import Note, Quote, quote, short_reason, slug, write_note, write_overview
+from explorer.offline.notes import NoteQuote, ResearchNote, quote, short_reason, slug, write_note, write_overview
 from explorer.offline.phrases import Phrases
-from explorer.offline.question import URL, Kind, Wish, understand_task
-from explorer.offline.reading import Page, Remark, Story, Thread, harmless, page_in, read_fence, stories_in, thread_in
+from explorer.offline.question import URL, QuestionKind, Wish, understand_task
+from explorer.offline.reading import (
+    ListedStory,
+    ReadPage,
+    ReadThread,
+    Remark,
+    harmless,
+    page_in,
+    read_fence,
+    stories_in,
+    thread_in,
+)
+from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer
 from explorer.offline.text import TOO_ALIKE, best_sentences, is_quotable, opening, overlap, words_of
 from explorer.offline.web import keep_notes, read_pages, search_web
 
@@ -29,30 +39,30 @@ DISAGREES = re.compile(
 )
 
 
-def search(desk: Desk) -> Script:
+def search(state: ScriptState) -> Script:
     """Do one task: look closely at the stories it lists, or list stories, or search the web."""
-    wish = understand_task(desk.task)
-    stories = stories_in(desk.task.splitlines())
+    wish = understand_task(state.task)
+    stories = stories_in(state.task.splitlines())
     if stories:
-        return (yield from _look_closely(desk, stories, wish))
-    if IN_FOLDER in desk.task:
-        return (yield from _in_folder_first(desk, wish))
-    urls = [url for url in URL.findall(desk.task) if "news.ycombinator.com/item" not in url]
-    if urls and wish.kind is not Kind.HACKER_NEWS:
-        return (yield from read_pages(wish, urls, folder_in(desk.task)))
-    if wish.kind is Kind.HACKER_NEWS or SEARCH_WORDS.search(desk.task) or LIST_WORDS.search(desk.task):
-        return (yield from _overview(desk, wish))
-    return (yield from _in_folder_first(desk, wish))
+        return (yield from _look_closely(state, stories, wish))
+    if IN_FOLDER in state.task:
+        return (yield from _in_folder_first(state, wish))
+    urls = [url for url in URL.findall(state.task) if "news.ycombinator.com/item" not in url]
+    if urls and wish.kind is not QuestionKind.HACKER_NEWS:
+        return (yield from read_pages(wish, urls, folder_in(state.task)))
+    if wish.kind is QuestionKind.HACKER_NEWS or SEARCH_WORDS.search(state.task) or LIST_WORDS.search(state.task):
+        return (yield from _overview(state, wish))
+    return (yield from _in_folder_first(state, wish))
 
 
-def _in_folder_first(desk: Desk, wish: Wish) -> Script:
+def _in_folder_first(state: ScriptState, wish: Wish) -> Script:
     """What the user's own folder says, where there is one; the web where it says nothing."""
-    folder, phrases = folder_in(desk.task), Phrases(wish.language)
-    if SEARCH not in desk.tools:
-        return (yield from search_web(desk, wish, folder))
-    found = yield from search_folder(desk, wish)
-    if not found.notes and not desk.is_hurried:
-        return (yield from search_web(desk, wish, folder, [*found.gaps, phrases("folder_nothing")]))
+    folder, phrases = folder_in(state.task), Phrases(wish.language)
+    if SEARCH not in state.tools:
+        return (yield from search_web(state, wish, folder))
+    found = yield from search_folder(state, wish)
+    if not found.notes and not state.is_hurried:
+        return (yield from search_web(state, wish, folder, [*found.gaps, phrases("folder_nothing")]))
     return (yield from keep_notes(found.notes, found.gaps, folder, phrases))
 
 
@@ -62,23 +72,23 @@ def folder_in(task: str) -> str:
     return f"{match[1]}/" if match else ""
 
 
-def _overview(desk: Desk, wish: Wish) -> Script:
+def _overview(state: ScriptState, wish: Wish) -> Script:
     phrases = Phrases(wish.language)
-    kind = match[1].lower() if (match := LIST_WORDS.search(desk.task)) else wish.story_list
-    searched = SEARCH_WORDS.search(desk.task)
+    kind = match[1].lower() if (match := LIST_WORDS.search(state.task)) else wish.story_list
+    searched = SEARCH_WORDS.search(state.task)
     words, since = (searched[1], searched[2] or "") if searched else (wish.topic, "")
     calls = [Ask("get_hn_stories", {"story_type": kind, "limit": LIST_LIMIT})]
     if words:
         calls.append(Ask("search_hn", {"query": words} | ({"since": since} if since else {})))
     answers = yield Step(calls=tuple(calls))
     gaps: list[str] = []
-    found: dict[int, Story] = {}
+    found: dict[int, ListedStory] = {}
     for answer, key in zip(answers, ("list_failed", "search_failed"), strict=False):
         if answer.is_error:
             gaps.append(phrases(key, words=words, why=short_reason(answer.text)))
         for story in stories_in(read_fence(answer.text)[1]):
             found.setdefault(story.id, story)
-    path = f"{folder_in(desk.task)}overview.md"
+    path = f"{folder_in(state.task)}overview.md"
     title = f"Hacker News, {kind}" + (f", “{harmless(words)}”" if words else "")
     content = write_overview(title, list(found.values()), gaps, phrases)
     yield Step(calls=(Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),))
@@ -92,13 +102,13 @@ def _with_gaps(summary: str, gaps: Sequence[str]) -> str:
     return f"{summary}\nNot known: {'; '.join(gaps[:6])[:700]}" if gaps else summary
 
 
-def _look_closely(desk: Desk, stories: Sequence[Story], wish: Wish) -> Script:
+def _look_closely(state: ScriptState, stories: Sequence[ListedStory], wish: Wish) -> Script:
     """Each story: its article and its thread side by side; then a file of its own, written while the next is read."""
-    phrases, folder = Phrases(wish.language), folder_in(desk.task)
-    notes: list[Note] = []
+    phrases, folder = Phrases(wish.language), folder_in(state.task)
+    notes: list[ResearchNote] = []
     writing: tuple[Ask, ...] = ()
     for story in stories:
-        if desk.is_hurried:
+        if state.is_hurried:
             break
         reading = _reading_calls(story)
         answers = yield Step(calls=(*writing, *reading))
@@ -119,21 +129,21 @@ def _look_closely(desk: Desk, stories: Sequence[Story], wish: Wish) -> Script:
     return _with_gaps(summary[:1200], gaps)
 
 
-def _reading_calls(story: Story) -> tuple[Ask, ...]:
+def _reading_calls(story: ListedStory) -> tuple[Ask, ...]:
     thread = Ask(COMMENTS, {"post_id": str(story.id), "platform": "hackernews", "limit": COMMENT_LIMIT})
     return (Ask("read_webpage", {"url": story.url}), thread) if story.url else (thread,)
 
 
-def _note_on(story: Story, answers: dict[str, Answer], phrases: Phrases) -> Note:
+def _note_on(story: ListedStory, answers: dict[str, ToolAnswer], phrases: Phrases) -> ResearchNote:
     article, gaps = _article(story, answers.get("read_webpage"), phrases)
     thread, missing = _thread(story, answers.get(COMMENTS), phrases)
-    post: list[Quote] = []
-    discussion: list[Quote] = []
+    post: list[NoteQuote] = []
+    discussion: list[NoteQuote] = []
     if thread is not None:
         words = best_sentences(thread.text.removeprefix("Text of the story: "), story.title, POST_SENTENCES)
         post = _unlike(article, _quotes(words, thread))
         discussion = choose_remarks(thread)
-    return Note(
+    return ResearchNote(
         title=story.title,
         story=story,
         article=tuple(article),
@@ -143,7 +153,7 @@ def _note_on(story: Story, answers: dict[str, Answer], phrases: Phrases) -> Note
     )
 
 
-def _article(story: Story, answer: Answer | None, phrases: Phrases) -> tuple[list[Quote], list[str]]:
+def _article(story: ListedStory, answer: ToolAnswer | None, phrases: Phrases) -> tuple[list[NoteQuote], list[str]]:
     if answer is None:
         return [], []
     page = None if answer.is_error else page_in(answer.text)
@@ -153,7 +163,7 @@ def _article(story: Story, answer: Answer | None, phrases: Phrases) -> tuple[lis
     return quotes, page_gaps(page, story.title, phrases, has_quotes=bool(quotes))
 
 
-def page_gaps(page: Page, title: str, phrases: Phrases, *, has_quotes: bool) -> list[str]:
+def page_gaps(page: ReadPage, title: str, phrases: Phrases, *, has_quotes: bool) -> list[str]:
     """What a reader should know about a page's completeness."""
     gaps: list[str] = []
     flags = ", ".join(flag for flag in page.flags.split(", ") if flag and flag != "sample")
@@ -166,7 +176,7 @@ def page_gaps(page: Page, title: str, phrases: Phrases, *, has_quotes: bool) -> 
     return gaps
 
 
-def _thread(story: Story, answer: Answer | None, phrases: Phrases) -> tuple[Thread | None, list[str]]:
+def _thread(story: ListedStory, answer: ToolAnswer | None, phrases: Phrases) -> tuple[ReadThread | None, list[str]]:
     if answer is None:
         return None, []
     thread = None if answer.is_error else thread_in(answer.text)
@@ -177,17 +187,17 @@ def _thread(story: Story, answer: Answer | None, phrases: Phrases) -> tuple[Thre
     return thread, []
 
 
-def _quotes(sentences: Sequence[str], origin: Page | Thread) -> list[Quote]:
+def _quotes(sentences: Sequence[str], origin: ReadPage | ReadThread) -> list[NoteQuote]:
     return [made for sentence in sentences if (made := quote(sentence, origin.source))]
 
 
-def _unlike(known: Sequence[Quote], quotes: Sequence[Quote]) -> list[Quote]:
+def _unlike(known: Sequence[NoteQuote], quotes: Sequence[NoteQuote]) -> list[NoteQuote]:
     """The quotes that repeat none of the known ones: a post often repeats its article."""
     bags = [set(words_of(one.text)) for one in known]
     return [one for one in quotes if all(overlap(set(words_of(one.text)), bag) < TOO_ALIKE for bag in bags)]
 
 
-def choose_remarks(thread: Thread) -> list[Quote]:
+def choose_remarks(thread: ReadThread) -> list[NoteQuote]:
     """The best comment with the reply that contradicts it best, and the next best comment of another branch."""
     scored = sorted(
         ((_remark_score(thread, index), -index) for index in range(len(thread.remarks))),
@@ -196,25 +206,25 @@ def choose_remarks(thread: Thread) -> list[Quote]:
     tops = [-index for score, index in scored if score > 0 and thread.remarks[-index].depth == 0]
     if not tops:
         tops = [-index for score, index in scored if score > 0]
-    chosen: list[Quote] = []
+    chosen: list[NoteQuote] = []
     for top in tops[:2]:
         chosen += _with_reply(thread, top)
     return chosen[:3]
 
 
-def _with_reply(thread: Thread, index: int) -> list[Quote]:
+def _with_reply(thread: ReadThread, index: int) -> list[NoteQuote]:
     remark = thread.remarks[index]
-    said = quote(opening(remark.text, REMARK_CHARS), thread.source, remark.author)
-    if said is None:
+    stated = quote(opening(remark.text, REMARK_CHARS), thread.source, remark.author)
+    if stated is None:
         return []
     others = [other for other in thread.remarks if other.parent == index and other.author != remark.author]
     # Who contradicts comes first; then whoever says most.
     others.sort(key=lambda other: (not DISAGREES.search(other.text), -min(len(other.text), 2 * REMARK_CHARS)))
     answers = [quote(opening(other.text, REMARK_CHARS), thread.source, other.author, is_reply=True) for other in others]
-    return [said, *[answer for answer in answers if answer and len(answer.text) >= MIN_REPLY_CHARS][:1]]
+    return [stated, *[answer for answer in answers if answer and len(answer.text) >= MIN_REPLY_CHARS][:1]]
 
 
-def _remark_score(thread: Thread, index: int) -> float:
+def _remark_score(thread: ReadThread, index: int) -> float:
     """Substance: length up to a point, replies, rank, a number; nothing when it has no sentence to quote."""
     remark: Remark = thread.remarks[index]
     first = opening(remark.text, REMARK_CHARS)

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from explorer.offline.desk import Ask, Desk, Script, Step
-from explorer.offline.notes import Note, Quote, quote, short_reason, slug, write_note
+from explorer.offline.notes import NoteQuote, ResearchNote, quote, short_reason, slug, write_note
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import Wish
-from explorer.offline.reading import Hit, Page, Story, hits_in, page_in, read_fence, stories_in
+from explorer.offline.reading import ListedHit, ListedStory, ReadPage, hits_in, page_in, read_fence, stories_in
+from explorer.offline.script_state import Ask, Script, ScriptState, Step
 from explorer.offline.text import is_quotable, rank_by_query, sentences_of, words_of
 from explorer.text.sanitize import single_line
 
@@ -17,15 +17,15 @@ MAX_QUERY_WORDS = 12
 MAX_HN_HITS = 5
 
 
-def search_web(desk: Desk, wish: Wish, folder: str, gaps: Sequence[str] = ()) -> Script:
+def search_web(state: ScriptState, wish: Wish, folder: str, gaps: Sequence[str] = ()) -> Script:
     """Search the web for the question, then read the best results; `gaps` are what is known to be missing before."""
     phrases, words = Phrases(wish.language), query_words(wish.question)
     (answer,) = yield Step(calls=(Ask("web_search", {"query": words, "max_results": MAX_RESULTS}),))
     hits = [] if answer.is_error else hits_in(answer.text)
     if not hits:
         why = short_reason(answer.text) if answer.is_error else phrases("nothing")
-        return (yield from _without_web(desk, wish, folder, [*gaps, phrases("web_failed", words=words, why=why)]))
-    if desk.is_hurried:
+        return (yield from _without_web(state, wish, folder, [*gaps, phrases("web_failed", words=words, why=why)]))
+    if state.is_hurried:
         return (yield from _keep_hits(wish, folder, hits, gaps))
     return (yield from read_pages(wish, [hit.url for hit in hits[:MAX_PAGES]], folder, hits, gaps))
 
@@ -36,13 +36,13 @@ def query_words(question: str) -> str:
 
 
 def read_pages(
-    wish: Wish, urls: Sequence[str], folder: str, hits: Sequence[Hit] = (), known_gaps: Sequence[str] = ()
+    wish: Wish, urls: Sequence[str], folder: str, hits: Sequence[ListedHit] = (), known_gaps: Sequence[str] = ()
 ) -> Script:
     """Read pages side by side, and write a note on each that says something about the question."""
     phrases = Phrases(wish.language)
     chosen = list(dict.fromkeys(urls))[:MAX_PAGES]
     answers = yield Step(calls=tuple(Ask("read_webpage", {"url": url}) for url in chosen))
-    notes: list[Note] = []
+    notes: list[ResearchNote] = []
     gaps = [*known_gaps]
     for url, answer in zip(chosen, answers, strict=True):
         page = None if answer.is_error else page_in(answer.text)
@@ -55,7 +55,7 @@ def read_pages(
     return (yield from keep_notes(notes, gaps, folder, phrases))
 
 
-def passages_about(text: str, question: str, source: str, count: int) -> tuple[Quote, ...]:
+def passages_about(text: str, question: str, source: str, count: int) -> tuple[NoteQuote, ...]:
     """The quotable sentences that share most with a question, best first."""
     sentences = list(dict.fromkeys(sentence for sentence in sentences_of(text) if is_quotable(sentence)))
     ranked = rank_by_query(sentences, words_of(question))
@@ -63,8 +63,8 @@ def passages_about(text: str, question: str, source: str, count: int) -> tuple[Q
     return tuple(one for one in quotes if one)[:count]
 
 
-def _page_note(page: Page, question: str) -> Note:
-    return Note(
+def _page_note(page: ReadPage, question: str) -> ResearchNote:
+    return ResearchNote(
         title=page.title,
         source=page.source,
         about=page.about,
@@ -72,40 +72,40 @@ def _page_note(page: Page, question: str) -> Note:
     )
 
 
-def _hit_note(hit: Hit, question: str) -> Note | None:
+def _hit_note(hit: ListedHit, question: str) -> ResearchNote | None:
     passages = passages_about(hit.snippet, question, hit.source, 1)
-    return Note(title=hit.title, source=hit.source, about=hit.url, passages=passages) if passages else None
+    return ResearchNote(title=hit.title, source=hit.source, about=hit.url, passages=passages) if passages else None
 
 
-def _keep_hits(wish: Wish, folder: str, hits: Sequence[Hit], gaps: Sequence[str]) -> Script:
+def _keep_hits(wish: Wish, folder: str, hits: Sequence[ListedHit], gaps: Sequence[str]) -> Script:
     notes = [note for hit in hits if (note := _hit_note(hit, wish.question))]
     phrases = Phrases(wish.language)
     return (yield from keep_notes(notes, [*gaps, phrases("stopped")], folder, phrases))
 
 
-def _without_web(desk: Desk, wish: Wish, folder: str, gaps: list[str]) -> Script:
+def _without_web(state: ScriptState, wish: Wish, folder: str, gaps: list[str]) -> Script:
     """What Hacker News has on the question, when the web cannot be searched; else an honest note."""
     phrases = Phrases(wish.language)
-    notes: list[Note] = []
-    if "search_hn" in desk.tools and not desk.is_hurried:
+    notes: list[ResearchNote] = []
+    if "search_hn" in state.tools and not state.is_hurried:
         keywords = " ".join(dict.fromkeys(words_of(wish.question)[:4]))
         (answer,) = yield Step(calls=(Ask("search_hn", {"query": keywords or single_line(wish.question)[:80]}),))
         if answer.is_error:
             gaps.append(phrases("search_failed", words=keywords, why=short_reason(answer.text)))
         else:
             stories = stories_in(read_fence(answer.text)[1])
-            notes = [Note(title=story.title, story=story) for story in _fitting(stories, wish.question)]
+            notes = [ResearchNote(title=story.title, story=story) for story in _fitting(stories, wish.question)]
     return (yield from keep_notes(notes, gaps, folder, phrases))
 
 
-def _fitting(stories: Sequence[Story], question: str) -> list[Story]:
+def _fitting(stories: Sequence[ListedStory], question: str) -> list[ListedStory]:
     """Stories whose titles share at least half of the question's words, and two of them."""
     wanted = set(words_of(question))
     enough = min(len(wanted), max(2, (len(wanted) + 1) // 2))
     return [story for story in stories if len(wanted & set(words_of(story.title))) >= enough][:MAX_HN_HITS]
 
 
-def keep_notes(notes: Sequence[Note], gaps: Sequence[str], folder: str, phrases: Phrases) -> Script:
+def keep_notes(notes: Sequence[ResearchNote], gaps: Sequence[str], folder: str, phrases: Phrases) -> Script:
     """Write the notes, and what is not known into a file of its own."""
     calls = [
         Ask(

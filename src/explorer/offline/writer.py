@@ -4,13 +4,13 @@ import re
 from collections.abc import Sequence
 
 from explorer.offline.analyzer import context_files, stories_of
-from explorer.offline.desk import Ask, Desk, Script, Step, read_files
-from explorer.offline.notes import Note, Quote, gaps_in, read_note
+from explorer.offline.notes import NoteQuote, ResearchNote, gaps_in, read_note
 from explorer.offline.phrases import PHRASES
-from explorer.offline.question import Kind, Wish, understand_task
+from explorer.offline.question import QuestionKind, Wish, understand_task
 from explorer.offline.ranking import about, most_notable
 from explorer.offline.reading import COMMENT_HEAD
 from explorer.offline.report import Findings, compose, first_words, follow_up
+from explorer.offline.script_state import Ask, Script, ScriptState, Step, read_files
 from explorer.offline.text import rank_by_query, words_of
 from explorer.offline.web import passages_about
 from explorer.text.frontmatter import split_frontmatter
@@ -26,14 +26,14 @@ FOLLOW_SHARE = 0.6
 """Of the best note's fit, that another must have."""
 
 
-def write(desk: Desk) -> Script:
+def write(state: ScriptState) -> Script:
     """Do one task: the report, or an answer to a follow-up at its end."""
-    texts = yield from read_files(desk, context_files(desk.task))
-    follow = FOLLOW_LINE.search(desk.task)
+    texts = yield from read_files(state, context_files(state.task))
+    follow = FOLLOW_LINE.search(state.task)
     if follow:
-        return (yield from _answer(desk, follow[1], texts))
+        return (yield from _answer(state, follow[1], texts))
     content = report_of(
-        understand_task(desk.task), texts, GAP_LINE.findall(desk.task), from_files=FROM_FILES in desk.task
+        understand_task(state.task), texts, GAP_LINE.findall(state.task), from_files=FROM_FILES in state.task
     )
     yield write_report(content)
     return f"{REPORT} is written: {first_words(content)}"
@@ -47,16 +47,16 @@ def write_report(content: str, mode: str = "overwrite") -> Step:
 def report_of(wish: Wish, texts: dict[str, str], gaps: Sequence[str] = (), *, from_files: bool = False) -> str:
     """The report that helpers' files give."""
     notes = [note for text in texts.values() if (note := read_note(text))]
-    is_about_stories = wish.kind is Kind.HACKER_NEWS and not from_files
-    told = {note.story.id for note in notes if note.story}
+    is_about_stories = wish.kind is QuestionKind.HACKER_NEWS and not from_files
+    shown = {note.story.id for note in notes if note.story}
     all_listed = stories_of(texts)
-    listed = [story for story in all_listed if story.id not in told]
+    listed = [story for story in all_listed if story.id not in shown]
     if wish.topic:
         listed = about(listed, wish.topic_words)
-    beyond = most_notable(listed) if not told or not wish.is_counted else []
-    if is_about_stories and not told and beyond:
+    beyond = most_notable(listed) if not shown or not wish.is_counted else []
+    if is_about_stories and not shown and beyond:
         # The run was stopped before any story was looked at: what the list itself says is better than nothing.
-        notes += [Note(title=story.title, story=story) for story in beyond[: wish.count]]
+        notes += [ResearchNote(title=story.title, story=story) for story in beyond[: wish.count]]
         beyond = beyond[wish.count :]
     all_gaps = [*gaps, *(gap for text in texts.values() if not read_note(text) for gap in gaps_in(text))]
     themes = [line for text in texts.values() for line in _themes(text)] if not wish.topic else []
@@ -76,15 +76,15 @@ def _themes(text: str) -> list[str]:
     return found
 
 
-def _answer(desk: Desk, message: str, texts: dict[str, str]) -> Script:
+def _answer(state: ScriptState, message: str, texts: dict[str, str]) -> Script:
     """Passages that meet the follow-up: from the stored sources behind the notes that fit it best."""
-    wish = understand_task(desk.task)
+    wish = understand_task(state.task)
     notes = [note for text in texts.values() if (note := read_note(text)) and (note.has_text or note.story)]
     fitting = _fitting(notes, message)
     owner = {source: note.title for note in reversed(fitting) for source in _sources(note)}
     stored: dict[str, str] = {}
-    if owner and not desk.is_hurried:
-        stored = yield from read_files(desk, [f".explorer/sources/{source}.md" for source in owner])
+    if owner and not state.is_hurried:
+        stored = yield from read_files(state, [f".explorer/sources/{source}.md" for source in owner])
     quotes = [
         (owner[source], quoted)
         for source in owner
@@ -98,17 +98,17 @@ def _answer(desk: Desk, message: str, texts: dict[str, str]) -> Script:
     return f"An answer to the follow-up was added to {REPORT}: {len(quotes)} passages from {len(fitting)} notes."
 
 
-def _fitting(notes: Sequence[Note], message: str) -> list[Note]:
+def _fitting(notes: Sequence[ResearchNote], message: str) -> list[ResearchNote]:
     candidates = [f"{note.title} {' '.join(quoted.text for quoted in _quotes(note))}" for note in notes]
     ranked = rank_by_query(candidates, words_of(message))[:FOLLOW_NOTES]
     return [notes[index] for score, index in ranked if score >= FOLLOW_SHARE * ranked[0][0]]
 
 
-def _quotes(note: Note) -> list[Quote]:
+def _quotes(note: ResearchNote) -> list[NoteQuote]:
     return [*note.article, *note.post, *note.passages, *note.discussion]
 
 
-def _sources(note: Note) -> list[str]:
+def _sources(note: ResearchNote) -> list[str]:
     """The sources with text behind a note."""
     return list(dict.fromkeys(quoted.source for quoted in _quotes(note)))
 

@@ -19,9 +19,9 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from explorer.journal.fold import Fold
-from explorer.journal.records import Record, encode_all, scan
-from explorer.journal.runs import is_running, journal_path
+from explorer.journal.codec import JournalRecord, encode_all, scan
+from explorer.journal.listing import is_running, journal_path
+from explorer.journal.run_state import RunState
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
@@ -40,14 +40,14 @@ HOW_TO_PACK = "make such a file with: explorer runs export RUN"
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ArchiveLimits:
     """How much a file may unpack to."""
 
     files: int = 20_000
     bytes: int = 512 * 1024**2
 
 
-BOUNDS = Bounds()
+BOUNDS = ArchiveLimits()
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -111,7 +111,7 @@ def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
 
 
 @contextmanager
-def unpacked(source: Path, workspace: Path, bounds: Bounds = BOUNDS) -> Generator[Path]:
+def unpacked(source: Path, workspace: Path, bounds: ArchiveLimits = BOUNDS) -> Generator[Path]:
     """The run in a file, checked, in a folder beside the other runs; what is not moved out is gone afterwards.
 
     Raises:
@@ -197,7 +197,7 @@ def _too_much() -> ConfigError:
     return ConfigError("the file unpacks to more than a run may have", hint=HOW_TO_PACK)
 
 
-def _extract(source: Path, staging: Path, bounds: Bounds) -> Path:
+def _extract(source: Path, staging: Path, bounds: ArchiveLimits) -> Path:
     """Unpack into an empty folder of our own; returns the run's folder in it."""
     limit = bounds.bytes + bounds.files * HEADER_BYTES
     try:
@@ -215,7 +215,7 @@ def _extract(source: Path, staging: Path, bounds: Bounds) -> Path:
     return staging / names.pop()
 
 
-def _extract_all(archive: tarfile.TarFile, staging: Path, bounds: Bounds) -> set[str]:
+def _extract_all(archive: tarfile.TarFile, staging: Path, bounds: ArchiveLimits) -> set[str]:
     """Returns the names of the topmost folders."""
     names: set[str] = set()
     left_files, left_bytes = bounds.files, bounds.bytes
@@ -278,13 +278,13 @@ def _check_journal(folder: Path) -> None:
         raise ConfigError("the file holds no run: there is no journal in it", hint=HOW_TO_PACK)
     found = scan(path.read_bytes())
     started = found.records[0].event if found.records else None
-    fold = Fold.of(record.event for record in found.records)
-    if not isinstance(started, RunStarted) or fold.started is None or fold.started.run_id != folder.name:
+    run_state = RunState.of(record.event for record in found.records)
+    if not isinstance(started, RunStarted) or run_state.started is None or run_state.started.run_id != folder.name:
         raise ConfigError(f"the file's journal is not that of run {folder.name}", hint=HOW_TO_PACK)
     carried = _without_places(started)
     if carried != started:
         first = found.records[0]
-        records = [Record(v=first.v, seq=first.seq, at=first.at, event=carried), *found.records[1:]]
+        records = [JournalRecord(v=first.v, seq=first.seq, at=first.at, event=carried), *found.records[1:]]
         path.write_bytes(encode_all(records) + found.torn)
 
 

@@ -9,16 +9,16 @@ from typing import Self
 
 from loguru import logger
 
-from explorer.journal.fold import Fold
-from explorer.journal.runs import is_running, read_records
-from explorer.run.conclusion import Wanted, conclude, report_path
-from explorer.run.unfinished import way_on
+from explorer.journal.listing import is_running, read_records
+from explorer.journal.run_state import RunState
+from explorer.run.finish import ReportOptions, finish_run, report_path
+from explorer.run.unfinished_report import resume_command
 from explorer.schema.errors import ExplorerError, StorageError
 from explorer.schema.events import AnyEvent, PathMoved
 from explorer.text.frontmatter import with_frontmatter
 from explorer.text.sanitize import single_line
 from explorer.workspace.access import restore_access
-from explorer.workspace.run_paths import REPORT
+from explorer.workspace.paths import REPORT
 from explorer.workspace.workspace import Workspace
 
 MAX_REASON_CHARS = 400
@@ -32,7 +32,7 @@ ENDED_WITHOUT = "its process ended before the run did"
 class ReportGuard:
     """Leaves a report when what is inside ends by an error or a cancellation; the error goes on."""
 
-    current: Callable[[], Fold]
+    current: Callable[[], RunState]
     """The run's state by all that is on disk, for which it may wait; called only after an error."""
     workspace: Workspace
     language: str = ""
@@ -52,29 +52,31 @@ class ReportGuard:
             leave_report(self.current(), self.workspace, reason_of(error, self.stopped_by()), self.language)
 
 
-def leave_report(fold: Fold, workspace: Workspace, reason: str, language: str = "") -> None:
+def leave_report(run_state: RunState, workspace: Workspace, reason: str, language: str = "") -> None:
     """Write the engine's report of a run that ends early; what keeps it from being written is logged.
 
     A run that ended before, and was asked nothing since, keeps the report it has.
     """
     restore_access(workspace.folder)
-    if fold.started is None or (fold.finished is not None and report_path(workspace.folder) is not None):
+    if run_state.started is None or (run_state.finished is not None and report_path(workspace.folder) is not None):
         return
     is_written = False
     try:
-        conclude(fold, workspace, None, reason, Wanted(language))
+        finish_run(run_state, workspace, None, reason, ReportOptions(language))
         is_written = True
     except (ExplorerError, OSError) as error:
         logger.warning("the whole report could not be written: {}", error)
     finally:
         if not is_written:
-            _write_shortest(fold, workspace, reason)
+            _write_shortest(run_state, workspace, reason)
 
 
-def _write_shortest(fold: Fold, workspace: Workspace, reason: str) -> None:
+def _write_shortest(run_state: RunState, workspace: Workspace, reason: str) -> None:
     """Write the least that a reader has to know, where what was found cannot be gathered."""
     run_id = workspace.folder.name
-    words = f"This run ended early: {reason}.\n\nTo go on from here:\n\n    {way_on(fold, run_id, reason)}\n"
+    words = (
+        f"This run ended early: {reason}.\n\nTo go on from here:\n\n    {resume_command(run_state, run_id, reason)}\n"
+    )
     fields: dict[str, object] = {"run_id": run_id, "status": "partial", "reason": reason}
     try:
         workspace.write_own(REPORT, with_frontmatter(fields, words))
@@ -103,10 +105,12 @@ def _first(error: BaseException) -> BaseException:
     return found  # pyright: ignore[reportUnknownVariableType]
 
 
-async def record_moved(fold: Fold, workspace: Workspace, record: Callable[[AnyEvent], Awaitable[None]]) -> None:
+async def record_moved(
+    run_state: RunState, workspace: Workspace, record: Callable[[AnyEvent], Awaitable[None]]
+) -> None:
     """Put on record what was moved out of the report's way."""
     for place in workspace.set_aside:
-        if place not in fold.moved:
+        if place not in run_state.moved:
             await record(PathMoved(path=REPORT, to=place))
 
 
@@ -119,13 +123,13 @@ def report_of_unfinished(folder: Path) -> None:
         return
     restore_access(folder)
     try:
-        fold = Fold.of(record.event for record in read_records(folder))
+        run_state = RunState.of(record.event for record in read_records(folder))
     except StorageError:
         return
-    if fold.finished is not None and report_path(folder) is not None:
+    if run_state.finished is not None and report_path(folder) is not None:
         return
     workspace = Workspace(folder)
-    written = fold.files.get(REPORT)
+    written = run_state.files.get(REPORT)
     is_draft = written is not None and workspace.digest(REPORT) == written.sha256
     if is_draft or report_path(folder) is None:
-        leave_report(fold, workspace, ENDED_WITHOUT)
+        leave_report(run_state, workspace, ENDED_WITHOUT)

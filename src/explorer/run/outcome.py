@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from explorer.agents.decision import ACT, FOUND_NOTHING
-from explorer.journal.fold import Fold, LookedUp
-from explorer.reports.report import with_hosts_only
-from explorer.reports.verify.soundness import Flaw, Kind
+from explorer.agents.decisions import ACT, FOUND_NOTHING
+from explorer.journal.run_state import LookupRecord, RunState
+from explorer.reports.render import with_hosts_only
+from explorer.reports.verify.soundness import Flaw, FlawKind
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Lookup, Status
 from explorer.schema.messages import JsonObject
 from explorer.text.sanitize import single_line
@@ -46,82 +46,86 @@ class LookupCounts:
         return self.found + self.empty + self.failed
 
 
-def count_lookups(fold: Fold) -> LookupCounts:
+def count_lookups(run_state: RunState) -> LookupCounts:
     """Count the lookups of a run by what came of them."""
-    by_outcome = Counter(one.outcome for one in fold.lookups.values())
-    by_tool = Counter(one.tool for one in fold.lookups.values() if one.outcome is Lookup.FAILED)
+    by_outcome = Counter(one.outcome for one in run_state.lookups.values())
+    by_tool = Counter(one.tool for one in run_state.lookups.values() if one.outcome is Lookup.FAILED)
     return LookupCounts(by_outcome[Lookup.FOUND], by_outcome[Lookup.EMPTY], by_outcome[Lookup.FAILED], by_tool)
 
 
 def outcome_of(
-    fold: Fold, ended: AgentFinished | None, cut: str, flaws: Sequence[Flaw] | None, subject: str = "the report"
+    run_state: RunState,
+    ended: AgentFinished | None,
+    cut: str,
+    flaws: Sequence[Flaw] | None,
+    subject: str = "the report",
 ) -> Outcome:
     """How a run, or a follow-up to it, ended.
 
     Args:
-        fold: The run.
+        run_state: The run.
         ended: The orchestrator's end; None when it was cut off.
         cut: Why it was cut off, or is known to be incomplete; empty otherwise.
         flaws: Of its report, or of the words that answer; None when there is neither.
         subject: Which of the two it is.
     """
     if ended is None or cut:
-        return _early(fold, Status.PARTIAL, cut or "the run was cut off", has_report=flaws is not None)
-    lookups = count_lookups(fold)
-    if not fold.sources and lookups.total and lookups.failed == lookups.total:
+        return _early(run_state, Status.PARTIAL, cut or "the run was cut off", has_report=flaws is not None)
+    lookups = count_lookups(run_state)
+    if not run_state.sources and lookups.total and lookups.failed == lookups.total:
         more = "" if ended.status is Status.COMPLETE else f"; {ended.reason}"
-        return Outcome(Status.SOURCES_UNAVAILABLE, f"{_none_reached(fold, lookups)}{more}")
+        return Outcome(Status.SOURCES_UNAVAILABLE, f"{_none_reached(run_state, lookups)}{more}")
     if ended.status is not Status.COMPLETE:
-        return _early(fold, ended.status, ended.reason, has_report=flaws is not None)
+        return _early(run_state, ended.status, ended.reason, has_report=flaws is not None)
     if flaws is None:
         # Whatever the model says: without a report it has failed, and is not merely early.
-        nothing = "" if fold.files or fold.sources else "; nothing was found"
+        nothing = "" if run_state.files or run_state.sources else "; nothing was found"
         return Outcome(Status.FAILED, f"no report was written{nothing}")
-    return _of_text(fold, ended, flaws, subject)
+    return _of_text(run_state, ended, flaws, subject)
 
 
-def _of_text(fold: Fold, ended: AgentFinished, flaws: Sequence[Flaw], subject: str) -> Outcome:
+def _of_text(run_state: RunState, ended: AgentFinished, flaws: Sequence[Flaw], subject: str) -> Outcome:
     """Of a run whose orchestrator says that it is done, and has a report or an answer."""
-    lookups = count_lookups(fold)
-    has_looked = bool(fold.sources or lookups.total)
-    is_empty = has_looked and (ended.reason == FOUND_NOTHING or not fold.sources)
-    is_bare = not fold.sources and not is_empty
-    serious = [flaw.reason(subject) for flaw in flaws if flaw.kind is not Kind.UNCITED or not (is_empty or is_bare)]
+    lookups = count_lookups(run_state)
+    has_looked = bool(run_state.sources or lookups.total)
+    is_empty = has_looked and (ended.reason == FOUND_NOTHING or not run_state.sources)
+    is_bare = not run_state.sources and not is_empty
+    serious = [flaw.reason(subject) for flaw in flaws if flaw.kind is not FlawKind.UNCITED or not (is_empty or is_bare)]
     if is_bare:
         return Outcome(Status.PARTIAL, "; ".join(["answered without sources", *serious]))
     if serious:
         return Outcome(Status.PARTIAL, "; ".join(serious))
     if is_empty:
-        return Outcome(Status.NOTHING_FOUND, f"nothing relevant was found ({_searched(fold, lookups)})")
+        return Outcome(Status.NOTHING_FOUND, f"nothing relevant was found ({_searched(run_state, lookups)})")
     return Outcome(Status.COMPLETE, "")
 
 
-def _searched(fold: Fold, lookups: LookupCounts) -> str:
-    count = len(fold.sources)
+def _searched(run_state: RunState, lookups: LookupCounts) -> str:
+    count = len(run_state.sources)
     return lookup_words(lookups) if lookups.total else f"in {count} source{'s' * (count != 1)}"
 
 
-def _early(fold: Fold, status: Status, reason: str, *, has_report: bool) -> Outcome:
+def _early(run_state: RunState, status: Status, reason: str, *, has_report: bool) -> Outcome:
     """Of a run that was stopped, or whose orchestrator did not get to its end."""
     if has_report:
         return Outcome(status, reason)
-    if not fold.files and not fold.sources:
+    if not run_state.files and not run_state.sources:
         return Outcome(Status.FAILED, f"{reason}; nothing was found")
-    has_findings = bool(fold.files) or any(source.via != OF_THE_USER for source in fold.sources.values())
-    if status is Status.FAILED and has_findings and not _was_asked_to_act(fold):
+    has_findings = bool(run_state.files) or any(source.via != OF_THE_USER for source in run_state.sources.values())
+    if status is Status.FAILED and has_findings and not _was_asked_to_act(run_state):
         return Outcome(Status.PARTIAL, reason)
     return Outcome(status, reason)
 
 
-def _was_asked_to_act(fold: Fold) -> bool:
+def _was_asked_to_act(run_state: RunState) -> bool:
     """Whether the orchestrator replied in words where it had to act."""
-    lead = fold.agents.get(ORCHESTRATOR)
+    lead = run_state.agents.get(ORCHESTRATOR)
     return lead is not None and ACT in lead.notes
 
 
-def _none_reached(fold: Fold, lookups: LookupCounts) -> str:
-    first = next(one for one in fold.lookups.values() if one.outcome is Lookup.FAILED)
-    return f"no lookup reached a source ({lookups.failed} failed; {first.tool}: {_cause(first.said)})"
+def _none_reached(run_state: RunState, lookups: LookupCounts) -> str:
+    first = next(one for one in run_state.lookups.values() if one.outcome is Lookup.FAILED)
+    return f"no lookup reached a source ({lookups.failed} failed; {first.tool}: {_cause(first.answer)})"
 
 
 def lookup_words(lookups: LookupCounts) -> str:
@@ -143,20 +147,20 @@ def failed_words(lookups: LookupCounts) -> str:
     return f"{lookups.failed} of {lookups.total} lookups failed ({tools}); what they would have found is missing here"
 
 
-def tried(fold: Fold) -> list[str]:
+def tried(run_state: RunState) -> list[str]:
     """What was looked up and what came of it, a line of markdown each."""
-    made = list(fold.lookups.values())
+    made = list(run_state.lookups.values())
     lines = [f"- `{_asked(one)}`: {OUTCOME_WORDS[one.outcome]}{_why(one)}" for one in made[:MAX_LISTED]]
     return lines if len(made) <= MAX_LISTED else [*lines, f"- and {len(made) - MAX_LISTED} more"]
 
 
-def _why(one: LookedUp) -> str:
+def _why(one: LookupRecord) -> str:
     """As code: an error may look like markdown."""
-    said = _cause(one.said).replace("`", "'")
-    return f" (`{said}`)" if one.outcome is Lookup.FAILED else ""
+    stated = _cause(one.answer).replace("`", "'")
+    return f" (`{stated}`)" if one.outcome is Lookup.FAILED else ""
 
 
-def _asked(one: LookedUp) -> str:
+def _asked(one: LookupRecord) -> str:
     words = " ".join([one.tool, *_values(one.asked)])
     return single_line(words.replace("`", "'"), MAX_SAID_CHARS)
 
@@ -166,8 +170,8 @@ def _values(arguments: JsonObject) -> list[str]:
     return [str(value) for value in arguments.values() if isinstance(value, str) and value.strip()]
 
 
-def _cause(said: str) -> str:
+def _cause(stated: str) -> str:
     """Why a lookup failed, for people: without the advice for the model behind it, and without long addresses."""
-    line = with_hosts_only(single_line(said))
+    line = with_hosts_only(single_line(stated))
     sentence = SENTENCE.match(line)
     return single_line((sentence[0] if sentence else line).rstrip("."), MAX_CAUSE_CHARS)

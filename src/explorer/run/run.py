@@ -15,22 +15,22 @@ from pydantic import BaseModel, Field
 from explorer import __version__
 from explorer.agents.budget import Budget
 from explorer.documents.corpus.inputs import InputFile, parsed_texts, read_inputs
-from explorer.journal.fold import Fold
 from explorer.journal.journal import Journal, Observe
-from explorer.journal.runs import free_run_id, read_records
+from explorer.journal.listing import free_run_id, read_records
+from explorer.journal.run_state import RunState
+from explorer.llm.clients import RetrySettings
 from explorer.llm.models import AUTO, OFFLINE
-from explorer.llm.open_clients import Patience
 from explorer.observe.run_log import RunLog, log_closed, log_opened, log_written
-from explorer.run.conclusion import Conclusion, report_path
-from explorer.run.equipment import Equipment, open_equipment, reserve_for_report
-from explorer.run.handed_over import FurtherLink, HelperResult, further_links, helper_results
+from explorer.run.finish import Conclusion, report_path
 from explorer.run.last_report import ReportGuard
-from explorer.run.life import INPUTS, Life
+from explorer.run.resources import RunResources, open_resources, reserve_for_report
+from explorer.run.session import INPUTS, RunSession
 from explorer.run.session_record import SessionReasons, session_configured
-from explorer.run.since_run import changes_path
+from explorer.run.since import changes_path
+from explorer.run.structured_results import FurtherLink, HelperResult, further_links, helper_results
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import AnyEvent, RunStarted, Status
-from explorer.schema.messages import Estimate, Frozen, LLMClient, Usage, mend_text
+from explorer.schema.messages import Estimate, Frozen, LLMClient, Usage, repair_text
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.text.redaction import Redactor
@@ -110,7 +110,7 @@ class StopSignal:
 
 
 @dataclass(frozen=True)
-class Extras:
+class RunHooks:
     """What an embedding program may hand in."""
 
     tools: Sequence[Tool] = ()
@@ -122,7 +122,7 @@ class Extras:
     stop: StopSignal = field(default_factory=StopSignal)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     clock: Callable[[], float] = time.monotonic
-    patience: Patience | None = None
+    retry_settings: RetrySettings | None = None
     """With the models chosen by the settings: timeouts, and the clock of the waits between attempts."""
     progress: Callable[[str], None] = lambda _words: None
     """Told how far a long preparation is, such as indexing the user's folder."""
@@ -132,11 +132,11 @@ class Extras:
     """Files a new run's question is about, by name, besides those of the settings' paths."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """By a setting's name (`limits.max_cost_usd`, `role_models.writer`), where it was set; for the session's record."""
-    reach: Callable[[str], None] | None = None
+    on_checkpoint: Callable[[str], None] | None = None
     """Called at each of the journal's points of no return, by name; tests end the process there."""
 
 
-async def start(question: str, settings: Settings, extras: Extras | None = None) -> RunResult:
+async def start(question: str, settings: Settings, hooks: RunHooks | None = None) -> RunResult:
     """Turn a question into a run and take it to its end.
 
     Raises:
@@ -144,19 +144,19 @@ async def start(question: str, settings: Settings, extras: Extras | None = None)
         ModelError: The provider is down or refuses; the run can be resumed.
         StorageError: The disk refused; what was acknowledged is safe.
     """
-    extras = extras or Extras()
+    hooks = hooks or RunHooks()
     question = checked_question(question)
-    inputs = read_inputs(settings.files, extras.files)
-    run_id = extras.run_id or free_run_id(settings.workspace, question, extras.now())
-    async with open_equipment(settings, extras.tools, extras.client, extras.patience, extras.progress) as equipment:
-        texts = await parsed_texts(inputs, equipment.outside.parser)
+    inputs = read_inputs(settings.files, hooks.files)
+    run_id = hooks.run_id or free_run_id(settings.workspace, question, hooks.now())
+    async with open_resources(settings, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress) as resources:
+        texts = await parsed_texts(inputs, resources.connectors.parser)
         folder = _make_folder(settings.workspace, run_id)
         _keep_inputs(folder, inputs, texts)
         asked = RunStarted(run_id=run_id, question=question, engine=__version__, settings=settings.public())
-        return await _live(folder, equipment, extras, asked, SessionReasons(settings, extras.origins))
+        return await _live(folder, resources, hooks, asked, SessionReasons(settings, hooks.origins))
 
 
-async def resume(folder: Path, settings: Settings, message: str = "", extras: Extras | None = None) -> RunResult:
+async def resume(folder: Path, settings: Settings, message: str = "", hooks: RunHooks | None = None) -> RunResult:
     """Go on with an unfinished run, or ask a finished one something further.
 
     What the run was started with holds, but for what is set explicitly now.
@@ -166,28 +166,28 @@ async def resume(folder: Path, settings: Settings, message: str = "", extras: Ex
         NotFoundError: The folder holds no run.
         RunLockedError: Another process works on it.
     """
-    fold = Fold.of(record.event for record in read_records(folder))
-    if fold.started is None:
+    run_state = RunState.of(record.event for record in read_records(folder))
+    if run_state.started is None:
         raise ConfigError(f"run {folder.name} was never started", hint='ask again: explorer "your question"')
-    if fold.finished is not None and fold.finished.status is Status.COMPLETE and not message.strip():
+    if run_state.finished is not None and run_state.finished.status is Status.COMPLETE and not message.strip():
         raise ConfigError(
             f"run {folder.name} is complete", hint=f'ask it something further: explorer resume {folder.name} "..."'
         )
-    extras = extras or Extras()
-    resumed = as_started(settings, fold)
-    async with open_equipment(resumed, extras.tools, extras.client, extras.patience, extras.progress) as equipment:
-        return await _live(folder, equipment, extras, message.strip(), SessionReasons(settings, extras.origins))
+    hooks = hooks or RunHooks()
+    resumed = as_started(settings, run_state)
+    async with open_resources(resumed, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress) as resources:
+        return await _live(folder, resources, hooks, message.strip(), SessionReasons(settings, hooks.origins))
 
 
-def as_started(now: Settings, fold: Fold) -> Settings:
+def as_started(now: Settings, run_state: RunState) -> Settings:
     """The settings of a resumed run: as recorded at its start, but for what is set explicitly now.
 
     Models stay the ones each role had in the session before, efforts the ones it was loaded with, unless others are
     asked for. The stand-in for a model stays only where it was asked for: a run that had none goes on with the first
     model there is.
     """
-    assert fold.started is not None
-    recorded = Settings.model_validate(fold.started.settings)
+    assert run_state.started is not None
+    recorded = Settings.model_validate(run_state.started.settings)
     explicit = _explicit(now)
     limits = recorded.limits.model_copy(
         update={name: getattr(now.limits, name) for name in now.limits.model_fields_set}
@@ -195,9 +195,9 @@ def as_started(now: Settings, fold: Fold) -> Settings:
     services = recorded.services.model_copy(
         update={name: getattr(now.services, name) for name in now.services.model_fields_set}
     )
-    loaded = {} if explicit.get("model", "auto") != "auto" else _pinned(recorded, fold)
+    loaded = {} if explicit.get("model", "auto") != "auto" else _pinned(recorded, run_state)
     role_models = {**recorded.role_models, **loaded, **now.role_models}
-    efforts = {role: head.effort for role, head in fold.heads.items() if head.effort}
+    efforts = {role: head.effort for role, head in run_state.prefixes.items() if head.effort}
     kept = {
         "limits": limits,
         "services": services,
@@ -210,9 +210,9 @@ def as_started(now: Settings, fold: Fold) -> Settings:
     return recorded.model_copy(update={**explicit, **kept})
 
 
-def _pinned(recorded: Settings, fold: Fold) -> dict[str, str]:
+def _pinned(recorded: Settings, run_state: RunState) -> dict[str, str]:
     """The models that roles keep."""
-    models = {role: fold.model_of(role) for role in fold.heads}
+    models = {role: run_state.model_of(role) for role in run_state.prefixes}
     if recorded.model not in {"", AUTO}:
         return models
     return {role: model for role, model in models.items() if model != OFFLINE}
@@ -231,7 +231,7 @@ def checked_question(question: str) -> str:
             f"the question has {len(question)} characters; the limit is {MAX_QUESTION_CHARS}",
             hint='put long text into a file: explorer --file notes.txt "your question about it"',
         )
-    return mend_text(question.strip())
+    return repair_text(question.strip())
 
 
 def _keep_inputs(folder: Path, inputs: Iterable[InputFile], texts: Mapping[str, str]) -> None:
@@ -257,49 +257,57 @@ def _make_folder(workspace: Path, run_id: str) -> Path:
 
 
 async def _live(
-    folder: Path, equipment: Equipment, extras: Extras, asked: RunStarted | str, reasons: SessionReasons
+    folder: Path, resources: RunResources, hooks: RunHooks, asked: RunStarted | str, reasons: SessionReasons
 ) -> RunResult:
     """One life of a run: from opening the journal to its end, however it ends."""
-    started = extras.clock()
-    settings = equipment.settings
-    observers = [RunLog().observe, *([extras.observe] if extras.observe else [])]
+    started = hooks.clock()
+    settings = resources.settings
+    observers = [RunLog().observe, *([hooks.observe] if hooks.observe else [])]
     redactor = Redactor(settings.secret_texts())
     workspace = Workspace(folder)
-    journal = Journal.open(folder / ".explorer", extras.now, observers, extras.reach, redactor)
+    journal = Journal.open(folder / ".explorer", hooks.now, observers, hooks.on_checkpoint, redactor)
     log_opened(folder.name, journal.records)
     try:
-        fold = Fold.of(record.event for record in journal.records)
+        run_state = RunState.of(record.event for record in journal.records)
 
         records = list(journal.records)
 
         async def record(event: AnyEvent) -> None:
             kept = await journal.append(event)
             records.append(kept)
-            fold.apply(kept.event)
+            run_state.apply(kept.event)
 
         if isinstance(asked, RunStarted):
             await record(asked)
-        await record(session_configured(equipment, fold, reasons))
-        budget = Budget(settings.limits, extras.clock, reserve_for_report(settings, equipment.roles, equipment.choice))
-        extras.stop.attach(budget)
-        life = Life(workspace, settings, extras.now, extras.clock, fold, record, records)
+        await record(session_configured(resources, run_state, reasons))
+        budget = Budget(settings.limits, hooks.clock, reserve_for_report(settings, resources.roles, resources.choice))
+        hooks.stop.attach(budget)
+        life = RunSession(workspace, settings, hooks.now, hooks.clock, run_state, record, records)
 
-        def current() -> Fold:
+        def current() -> RunState:
             # Who is cancelled while its record is written does not see that it was: such a run may have ended.
             journal.finish_writing()
-            return fold if journal.last_seq == len(records) else Fold.of(one.event for one in read_records(folder))
+            return (
+                run_state
+                if journal.last_seq == len(records)
+                else RunState.of(one.event for one in read_records(folder))
+            )
 
-        with ReportGuard(current, workspace, settings.language, lambda: extras.stop.cut):
-            conclusion = await life.lead(equipment, budget, "" if isinstance(asked, RunStarted) else asked)
+        with ReportGuard(current, workspace, settings.language, lambda: hooks.stop.cut):
+            conclusion = await life.work(resources, budget, "" if isinstance(asked, RunStarted) else asked)
         log_written(report_path(folder), len(conclusion.verification.claims))
     finally:
         journal.close()
         log_closed(folder.name)
-    seconds = round(extras.clock() - started, 3)
-    return _result_of(folder, fold, conclusion, seconds, changes_path(folder, fold) if settings.since_run else None)
+    seconds = round(hooks.clock() - started, 3)
+    return _result_of(
+        folder, run_state, conclusion, seconds, changes_path(folder, run_state) if settings.since_run else None
+    )
 
 
-def _result_of(folder: Path, fold: Fold, conclusion: Conclusion, seconds: float, changes: Path | None) -> RunResult:
+def _result_of(
+    folder: Path, run_state: RunState, conclusion: Conclusion, seconds: float, changes: Path | None
+) -> RunResult:
     return RunResult(
         run_id=folder.name,
         folder=folder,
@@ -307,19 +315,19 @@ def _result_of(folder: Path, fold: Fold, conclusion: Conclusion, seconds: float,
         reason=conclusion.reason,
         report=report_path(folder),
         report_text=conclusion.report,
-        usage=fold.usage,
-        cost_usd=fold.cost_usd,
-        estimated=fold.estimated,
-        steps=fold.steps,
-        agents=len(fold.agents),
-        sources=len(fold.sources),
+        usage=run_state.usage,
+        cost_usd=run_state.cost_usd,
+        estimated=run_state.estimated,
+        steps=run_state.steps,
+        agents=len(run_state.agents),
+        sources=len(run_state.sources),
         citations=len(conclusion.verification.claims),
         verdicts=conclusion.verification.verdicts,
         uncited=len(conclusion.verification.uncited),
         answer=conclusion.answer,
         words=conclusion.words,
         seconds=seconds,
-        further_links=further_links(fold),
-        helpers=helper_results(fold),
+        further_links=further_links(run_state),
+        helpers=helper_results(run_state),
         changes=changes,
     )

@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 
 from loguru import logger
 
-from explorer.journal.fold import Fold
-from explorer.run.equipment import JUDGE, Equipment, effort_of, reserve_for_report
+from explorer.journal.run_state import RunState
+from explorer.run.resources import JUDGE, RunResources, effort_of, reserve_for_report
 from explorer.run.settings_parts import search_setup
 from explorer.schema.events import LimitInUse, ModelInUse, SessionConfigured
 from explorer.schema.limits import Limits
 from explorer.schema.model_options import Tier
 from explorer.schema.settings import Settings
-from explorer.sources.search.choose_search import plan_search
+from explorer.sources.search.selection import plan_search
 
 OWN = "own"
 """The label of a client that the embedding program handed in."""
@@ -32,29 +32,29 @@ class SessionReasons:
     """By a setting's name, the flag, variable or file it was set in."""
 
 
-def session_configured(equipment: Equipment, fold: Fold, reasons: SessionReasons) -> SessionConfigured:
+def session_configured(resources: RunResources, run_state: RunState, reasons: SessionReasons) -> SessionConfigured:
     """The record of a session that begins.
 
     Args:
-        equipment: What it works with.
-        fold: The run so far; its latest session is the one before.
+        resources: What it works with.
+        run_state: The run so far; its latest session is the one before.
         reasons: What was set, and where.
     """
-    plan = plan_search(search_setup(equipment.settings))
-    confinement = equipment.sandbox.confinement
-    reader, reader_why = _reader(equipment.settings)
-    reserve = reserve_for_report(equipment.settings, equipment.roles, equipment.choice)
+    plan = plan_search(search_setup(resources.settings))
+    confinement = resources.sandbox.confinement
+    reader, reader_why = _reader(resources.settings)
+    reserve = reserve_for_report(resources.settings, resources.roles, resources.choice)
     session = SessionConfigured(
         pid=os.getpid(),
         host=socket.gethostname(),
-        models=_models(equipment, fold, reasons),
+        models=_models(resources, run_state, reasons),
         search=plan.engines,
         search_why=plan.why,
         reader=reader,
         reader_why=reader_why,
         shell=str(confinement.tier) if confinement else "",
-        shell_why=equipment.sandbox.why,
-        limits={name: _limit(name, equipment, fold, reasons) for name in Limits.model_fields},
+        shell_why=resources.sandbox.why,
+        limits={name: _limit(name, resources, run_state, reasons) for name in Limits.model_fields},
         report_cost_usd=round(reserve.cost_usd, 6),
         report_tokens=reserve.tokens,
     )
@@ -69,66 +69,70 @@ def _reader(settings: Settings) -> tuple[str, str]:
     return (host, why) if host else ("", "")
 
 
-def _models(equipment: Equipment, fold: Fold, reasons: SessionReasons) -> dict[str, ModelInUse]:
-    if equipment.own_client is not None:
+def _models(resources: RunResources, run_state: RunState, reasons: SessionReasons) -> dict[str, ModelInUse]:
+    if resources.own_client is not None:
         own = ModelInUse(model=OWN, why="handed in by the program")
-        return dict.fromkeys(equipment.roles, own)
-    chosen = {role: str(ref) for role, ref in equipment.choice.models.items()}
+        return dict.fromkeys(resources.roles, own)
+    chosen = {role: str(ref) for role, ref in resources.choice.models.items()}
     in_use = {
         role: ModelInUse(
             model=model,
-            why=_why(role, equipment, fold, reasons),
-            effort=effort_of(equipment.settings, equipment.roles[role]),
-            before=_before(role, model, fold),
+            why=_why(role, resources, run_state, reasons),
+            effort=effort_of(resources.settings, resources.roles[role]),
+            before=_before(role, model, run_state),
         )
         for role, model in chosen.items()
     }
-    if equipment.judge is None:
+    if resources.judge is None:
         return in_use
     why = _set_by("judge", reasons) or "asked for as the judge"
-    return {**in_use, JUDGE: ModelInUse(model=str(equipment.judge), why=why)}
+    return {**in_use, JUDGE: ModelInUse(model=str(resources.judge), why=why)}
 
 
-def _why(role: str, equipment: Equipment, fold: Fold, reasons: SessionReasons) -> str:
+def _why(role: str, resources: RunResources, run_state: RunState, reasons: SessionReasons) -> str:
     given = reasons.given
     if role in given.role_models:
         return _set_by(f"role_models.{role}", reasons) or "set for this role"
     if given.model not in {"", "auto"}:
-        return _set_by("model", reasons) or equipment.choice.why
-    if fold.agents and role in equipment.settings.role_models:
+        return _set_by("model", reasons) or resources.choice.why
+    if run_state.agents and role in resources.settings.role_models:
         return AS_STARTED
-    if equipment.settings.model not in {"", "auto"}:
+    if resources.settings.model not in {"", "auto"}:
         return AS_STARTED
-    if equipment.roles[role].model not in set(Tier):
+    if resources.roles[role].model not in set(Tier):
         return "named by its role file"
-    return equipment.choice.why
+    return resources.choice.why
 
 
 def _set_by(name: str, reasons: SessionReasons) -> str:
     return f"set by {reasons.origins[name]}" if name in reasons.origins else ""
 
 
-def _before(role: str, model: str, fold: Fold) -> str:
+def _before(role: str, model: str, run_state: RunState) -> str:
     """The role's model in the session before, where it was another."""
-    if fold.session is not None and role in fold.session.models:
-        before = fold.session.models[role].model
-    elif role in fold.heads:
-        before = fold.heads[role].model
+    if run_state.session is not None and role in run_state.session.models:
+        before = run_state.session.models[role].model
+    elif role in run_state.prefixes:
+        before = run_state.prefixes[role].model
     else:
         return ""
     return before if before != model else ""
 
 
-def _limit(name: str, equipment: Equipment, fold: Fold, reasons: SessionReasons) -> LimitInUse:
-    value = getattr(equipment.settings.limits, name)
+def _limit(name: str, resources: RunResources, run_state: RunState, reasons: SessionReasons) -> LimitInUse:
+    value = getattr(resources.settings.limits, name)
     if name in reasons.given.limits.model_fields_set:
         origin = reasons.origins.get(f"limits.{name}", "set")
-    elif name in equipment.limit_origins:
-        origin = equipment.limit_origins[name]
-    elif fold.session is not None and name in fold.session.limits and fold.session.limits[name].value == value:
-        origin = fold.session.limits[name].origin
+    elif name in resources.limit_origins:
+        origin = resources.limit_origins[name]
+    elif (
+        run_state.session is not None
+        and name in run_state.session.limits
+        and run_state.session.limits[name].value == value
+    ):
+        origin = run_state.session.limits[name].origin
     else:
-        origin = AS_STARTED if fold.agents else "default"
+        origin = AS_STARTED if run_state.agents else "default"
     return LimitInUse(value=value, origin=origin)
 
 

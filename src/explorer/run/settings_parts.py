@@ -3,7 +3,7 @@
 from explorer.llm.model_setup import ModelSetup
 from explorer.schema.settings import Settings
 from explorer.sources.http.caller import Caller
-from explorer.sources.search.choose_search import SearchSetup
+from explorer.sources.search.selection import SearchSetup
 
 SEARCH_ADDRESSES = {
     "tavily": "tavily_url",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from explorer.sandbox import forwarder
-from explorer.sandbox.confinement import Launch, Place, Tier, environment, limiting
+from explorer.sandbox.confinement import Launch, SandboxSpec, SandboxTier, environment, limiting
 from explorer.sandbox.seccomp import program
 
 INSIDE = "/workspace"
@@ -40,10 +40,10 @@ class Bubblewrap:
 
     program: str
     """Its path."""
-    tier: Tier = Tier.BUBBLEWRAP
+    tier: SandboxTier = SandboxTier.BUBBLEWRAP
     writable: str = "the run's folder, which is the current one (but not .explorer/), and /tmp, which is emptied"
 
-    def launch(self, command: str, place: Place) -> Launch:
+    def launch(self, command: str, place: SandboxSpec) -> Launch:
         """Prepare to run a command with bash.
 
         Raises:

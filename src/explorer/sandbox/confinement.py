@@ -10,7 +10,7 @@ from typing import Protocol
 MIB = 1024 * 1024
 
 
-class Tier(StrEnum):
+class SandboxTier(StrEnum):
     """What holds a command."""
 
     BUBBLEWRAP = "bubblewrap"
@@ -46,7 +46,7 @@ class ShellLimits:
 
 
 @dataclass(frozen=True)
-class Place:
+class SandboxSpec:
     """Where a command works."""
 
     folder: Path
@@ -76,7 +76,7 @@ class Confinement(Protocol):
     """A way to hold a command."""
 
     @property
-    def tier(self) -> Tier:
+    def tier(self) -> SandboxTier:
         """Which way."""
         ...
 
@@ -85,7 +85,7 @@ class Confinement(Protocol):
         """Where a command may write, in words for the model."""
         ...
 
-    def launch(self, command: str, place: Place) -> Launch:
+    def launch(self, command: str, place: SandboxSpec) -> Launch:
         """Prepare to run a command with bash.
 
         Raises:

@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from explorer.sandbox.running import Command, Ended, Shell
+from explorer.sandbox.shell import Command, Ended, Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.messages import Frozen
 

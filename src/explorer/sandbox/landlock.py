@@ -7,9 +7,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.sandbox import jailer
+from explorer.sandbox import landlock_launcher as jailer
 from explorer.sandbox.bubblewrap import SETTINGS, SYSTEM
-from explorer.sandbox.confinement import Launch, Place, ShellLimits, Tier, environment
+from explorer.sandbox.confinement import Launch, SandboxSpec, SandboxTier, ShellLimits, environment
 from explorer.sandbox.seccomp import Strictness, program
 
 SCRATCH = "scratch"
@@ -21,10 +21,10 @@ TEMPORARY = f"{SCRATCH}/.tmp"
 class Landlock:
     """Holds commands with a small process of our own."""
 
-    tier: Tier = Tier.LANDLOCK
+    tier: SandboxTier = SandboxTier.LANDLOCK
     writable: str = f"{SCRATCH}/ in the run's folder, which is the current one; everything else of it can be read"
 
-    def launch(self, command: str, place: Place) -> Launch:
+    def launch(self, command: str, place: SandboxSpec) -> Launch:
         """Prepare to run a command with bash.
 
         Raises:

@@ -3,7 +3,7 @@
 import signal
 from dataclasses import dataclass
 
-from explorer.sandbox.confinement import Launch, Place, Tier, environment, limiting
+from explorer.sandbox.confinement import Launch, SandboxSpec, SandboxTier, environment, limiting
 
 PROFILE = """\
 (version 1)
@@ -29,10 +29,10 @@ class Seatbelt:
     """Holds commands with the `sandbox-exec` program. Untested: it counts only if its attestation holds."""
 
     program: str
-    tier: Tier = Tier.SEATBELT
+    tier: SandboxTier = SandboxTier.SEATBELT
     writable: str = "the run's folder, which is the current one (but not .explorer/)"
 
-    def launch(self, command: str, place: Place) -> Launch:
+    def launch(self, command: str, place: SandboxSpec) -> Launch:
         """Prepare to run a command with bash."""
         readable = " ".join(f'(subpath "{_quoted(str(folder))}")' for folder in place.readable)
         profile = PROFILE.format(folder=_quoted(str(place.folder)), readable=readable)

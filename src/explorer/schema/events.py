@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
+from explorer.schema.artifacts import FileChange, Source, WrittenFile
 from explorer.schema.messages import Estimate, Frozen, JsonObject, ToolSchema, Turn, Usage
 from explorer.schema.status import Lookup, Status
-from explorer.schema.stored import FileChange, Source, WrittenFile
 
 JOURNAL_VERSION = 1
 """Raised when a record's meaning changes; older versions are read through pure upcasters in `journal.py`."""
@@ -398,7 +398,7 @@ AnyEvent = Annotated[
 ]
 
 
-class Record(Frozen):
+class JournalRecord(Frozen):
     """An event with its place in the run's one total order."""
 
     v: int

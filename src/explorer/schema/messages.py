@@ -17,7 +17,7 @@ WORTH_A_PLACE_CHARS = 200
 """Shorter arguments are not worth saying where else they stand."""
 
 
-def mend_text(text: str) -> str:
+def repair_text(text: str) -> str:
     """Join surrogate pairs that were split, and replace single halves, which nothing can store, by U+FFFD."""
     if text.isascii():
         return text

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
 from explorer.schema.events import NO_EFFECT, FileChange, Lookup
-from explorer.schema.messages import JsonObject, ToolSchema, mend_text
+from explorer.schema.messages import JsonObject, ToolSchema, repair_text
 
 CURRENT_CALL: ContextVar[str] = ContextVar("CURRENT_CALL", default="")
 """The engine's key of the call being executed, for tools that must recognise their call after a restart."""
@@ -23,7 +23,7 @@ FORESEEN: ContextVar[FileChange | None] = ContextVar("FORESEEN", default=None)
 
 INTERRUPTED = "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you go on."
 
-UNTOLD = frozenset({"title", "minimum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "format"})
+HIDDEN_FROM_MODELS = frozenset({"title", "minimum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "format"})
 """Words of a schema that no model is told: a fault against them is answered with what would be right."""
 NAMED = frozenset({"properties", "$defs"})
 """Words of a schema that hold schemas by name."""
@@ -65,8 +65,8 @@ class ToolResult(BaseModel):
 
     @field_validator("content", "error", mode="before")
     @classmethod
-    def _mended(cls, value: object) -> object:
-        return mend_text(value) if isinstance(value, str) else value
+    def _repaired(cls, value: object) -> object:
+        return repair_text(value) if isinstance(value, str) else value
 
     @property
     def text(self) -> str:
@@ -124,7 +124,7 @@ class Tool(ABC):
     @cached_property
     def parameters(self) -> JsonObject:
         """JSON Schema of the arguments as a model is told them: what is right, not all that is refused."""
-        return deepcopy(_told_of(self.arguments))
+        return deepcopy(_field_for_model(self.arguments))
 
     def schema(self) -> ToolSchema:
         """What a model is told."""
@@ -158,27 +158,27 @@ def lookup_of(tool: Tool, result: ToolResult, error: ToolError | None) -> Lookup
 
 
 @lru_cache(maxsize=256)
-def _told_of(arguments: type[BaseModel]) -> JsonObject:
+def _field_for_model(arguments: type[BaseModel]) -> JsonObject:
     """The schema that a model is told of arguments; made once, because every role and every run asks for it again."""
-    schema = _told(arguments.model_json_schema())
+    schema = _for_model(arguments.model_json_schema())
     schema.pop("description", None)
     schema.setdefault("properties", {})
     return schema
 
 
-def _told(schema: JsonObject) -> JsonObject:
+def _for_model(schema: JsonObject) -> JsonObject:
     """A schema without what no model needs: it is sent with every request, and the arguments are checked here.
 
     What stands beside `default`, `enum` or `const` is a value and stays as it is, whatever its keys are called.
     """
-    kept = {key: value for key, value in _chosen(schema).items() if key not in UNTOLD}
+    kept = {key: value for key, value in _chosen(schema).items() if key not in HIDDEN_FROM_MODELS}
     for key, value in kept.items():
         if key in NAMED:
-            kept[key] = {name: _told(part) for name, part in value.items()}
+            kept[key] = {name: _for_model(part) for name, part in value.items()}
         elif key in LISTED:
-            kept[key] = [_told(part) for part in value]
+            kept[key] = [_for_model(part) for part in value]
         elif key in NESTED and isinstance(value, dict):
-            kept[key] = _told(value)  # pyright: ignore[reportUnknownArgumentType]
+            kept[key] = _for_model(value)  # pyright: ignore[reportUnknownArgumentType]
     if not kept.get("default", True):
         del kept["default"]
     if isinstance(kept.get("additionalProperties"), bool):

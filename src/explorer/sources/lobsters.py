@@ -11,17 +11,17 @@ from pydantic import BeforeValidator
 from explorer.documents.parsing.markdown import markdown_of
 from explorer.schema.errors import ToolError
 from explorer.sources.http.fetch import API_LIMITS, Web
-from explorer.sources.http.foreign import Foreign, listed, parse
-from explorer.sources.page import Page
+from explorer.sources.http.wire import WireModel, listed, parse
+from explorer.sources.page import WebPage
 from explorer.sources.thread_text import comment_lines, hanging
-from explorer.sources.threads import DELETED, REMOVED, Comment, Part, page_of, walk
+from explorer.sources.threads import DELETED, REMOVED, Comment, CommentRange, page_of, walk
 from explorer.text.sanitize import single_line
 
 HOST = "lobste.rs"
 VIA = "lobsters"
 URL = f"https://{HOST}"
 STORY_PATH = re.compile(r"/s/([a-z0-9]{1,12})(?:/[^/]*)?(?:\.json)?/?", re.IGNORECASE)
-SHOWN = Part(limit=200, depth=12)
+SHOWN = CommentRange(limit=200, depth=12)
 MAX_LEVEL = 60
 WHAT = "Lobsters"
 
@@ -34,7 +34,7 @@ def _name(value: object) -> object:
 User = Annotated[str | None, BeforeValidator(_name)]
 
 
-class _Comment(Foreign):
+class _Comment(WireModel):
     short_id: str
     created_at: str | None = None
     is_deleted: bool | None = None
@@ -66,7 +66,7 @@ class _Comment(Foreign):
         )
 
 
-class _Story(Foreign):
+class _Story(WireModel):
     short_id: str
     title: str
     url: str | None = None
@@ -87,7 +87,7 @@ class Lobsters:
         self._web = web
         self._url = url.rstrip("/")
 
-    async def read(self, url: str) -> Page | None:
+    async def read(self, url: str) -> WebPage | None:
         """The thread of a story; None for the site's other pages.
 
         Raises:
@@ -103,7 +103,7 @@ class Lobsters:
         return _page(parse(_Story, fetched.body, WHAT))
 
 
-def _page(story: _Story) -> Page:
+def _page(story: _Story) -> WebPage:
     comments, _ = _tree(story.comments, 0, 0)
     shown = page_of(comments, [comment.id for comment in comments], SHOWN)
     text = (story.description_plain or markdown_of(story.description or "")).strip()
@@ -119,7 +119,7 @@ def _page(story: _Story) -> Page:
         *comment_lines(shown.comments),
     ]
     is_cut = shown.next_offset is not None or any(comment.more for _, comment in walk(shown.comments))
-    return Page(
+    return WebPage(
         url=address,
         title=title,
         text="\n".join(lines),

@@ -11,7 +11,7 @@ STALE_AFTER = timedelta(days=548)
 
 
 @dataclass(frozen=True)
-class Page:
+class WebPage:
     """A page's text and what is known about it."""
 
     url: str
@@ -39,7 +39,7 @@ class Page:
 class ThreadReader(Protocol):
     """A service that gives the discussions behind a site's addresses."""
 
-    async def read(self, url: str) -> Page | None:
+    async def read(self, url: str) -> WebPage | None:
         """The thread at an address; None when there is none, and the page is read like any other.
 
         Raises:
@@ -48,7 +48,7 @@ class ThreadReader(Protocol):
         ...
 
 
-def is_stale(page: Page, now: datetime) -> bool:
+def is_stale(page: WebPage, now: datetime) -> bool:
     """Whether the page's own date is more than a year and a half past; no date, no judgement."""
     written = _moment(page.published)
     return written is not None and now - written > STALE_AFTER

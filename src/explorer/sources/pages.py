@@ -18,10 +18,10 @@ from explorer.documents.parsing.word_count import FEW_WORDS, words
 from explorer.schema.errors import NoSuchThingError, ToolError
 from explorer.sources.http.cache import ResponseCache
 from explorer.sources.http.fetch import Fetched, FetchLimits, Web
-from explorer.sources.page import Page, ThreadReader
+from explorer.sources.page import ThreadReader, WebPage
 from explorer.sources.reader_service import ReaderService
 
-__all__ = ["Page", "PageReader", "ThreadReader"]
+__all__ = ["PageReader", "ThreadReader", "WebPage"]
 
 PDF_LIMITS = FetchLimits(seconds=60.0, body_bytes=32_000_000)
 """Half a PDF is none: its table of contents stands at the end."""
@@ -46,10 +46,10 @@ class PageReader:
         self._parser = parser
         self._reader = reader
         self._threads = threads or {}
-        self._pages = ResponseCache[Page](time.monotonic)
+        self._pages = ResponseCache[WebPage](time.monotonic)
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def read(self, url: str) -> Page:
+    async def read(self, url: str) -> WebPage:
         """Read one page; who asks for one that is being read waits for it.
 
         Raises:
@@ -64,22 +64,22 @@ class PageReader:
             self._pages.put(target, page, size=len(page.text))
             return page
 
-    async def _thread(self, url: str) -> Page | None:
+    async def _thread(self, url: str) -> WebPage | None:
         """From the service that has the host, or a domain above it."""
         host = urlsplit(url).hostname or ""
         while host and host not in self._threads:
             host = host.partition(".")[2]
         return await self._threads[host].read(url) if host else None
 
-    async def _page(self, url: str) -> Page:
+    async def _page(self, url: str) -> WebPage:
         """The reader is somebody else's: it never learns of hosts the user opened for this machine alone."""
         if self._reader is None or self._web.guard.is_allowed_host(urlsplit(url).hostname or ""):
             return await self._directly(url)
         return await self._through(self._reader, url)
 
-    async def _through(self, reader: ReaderService, url: str) -> Page:
+    async def _through(self, reader: ReaderService, url: str) -> WebPage:
         """The reader's answer, or the page itself where that is nothing or doubtful."""
-        page: Page | None = None
+        page: WebPage | None = None
         try:
             page = await reader.read(url)
             if words(page.text) >= FEW_WORDS and CHALLENGE not in page.flags:
@@ -95,7 +95,7 @@ class PageReader:
             fault = NoSuchThingError if isinstance(error, NoSuchThingError) else ToolError
             raise fault(f"{error.message} (The reader service did not help: {problem})") from error
 
-    async def _directly(self, url: str) -> Page:
+    async def _directly(self, url: str) -> WebPage:
         fetched = await self._web.get(url, accept=PAGE_TYPES)
         if fetched.problem:
             fault = NoSuchThingError if fetched.status in GONE else ToolError
@@ -110,7 +110,7 @@ class PageReader:
         if not document.text:
             raise ToolError(_empty_words(url, document))
         cut = (TRUNCATED,) if fetched.is_truncated else ()
-        return Page(
+        return WebPage(
             url=fetched.url,
             title=document.title or fetched.url,
             text=document.text,

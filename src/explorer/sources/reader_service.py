@@ -10,8 +10,8 @@ from explorer.documents.parsing.flags import text_flags
 from explorer.documents.parsing.languages import language_of
 from explorer.schema.errors import ToolError
 from explorer.sources.http.fetch import Fetched, FetchLimits, Web
-from explorer.sources.http.foreign import Foreign
-from explorer.sources.page import Page
+from explorer.sources.http.wire import WireModel
+from explorer.sources.page import WebPage
 from explorer.text.sanitize import single_line
 
 READER_LIMITS = FetchLimits(seconds=45.0, in_flight=4, is_service=True)
@@ -31,14 +31,14 @@ REFUSALS = {
 """Of the service, by the first three digits of its own codes (40104, 40203, ...), which are those of HTTP."""
 
 
-class _Found(Foreign):
+class _Found(WireModel):
     title: str | None = None
     content: str | None = None
     publishedTime: str | None = None  # noqa: N815 - the vendor's name
     warning: str | None = None
 
 
-class _Answer(Foreign):
+class _Answer(WireModel):
     code: int | None = None
     status: int | None = None
     data: _Found | None = None
@@ -57,7 +57,7 @@ class ReaderService:
         self._url = url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
-    async def read(self, url: str) -> Page:
+    async def read(self, url: str) -> WebPage:
         """The page as the reader gives it.
 
         Raises:
@@ -93,12 +93,12 @@ def _refusal(answer: _Answer | None, status: int, otherwise: str) -> str:
     """Why the service refused, in our words for the codes it documents, and else in its own."""
     code = answer.code if answer and answer.code else status
     known = REFUSALS.get(int(str(code)[:STATUS_DIGITS]))
-    said = single_line((answer.readableMessage or answer.message or "") if answer else "")
-    detail = f' ("{said[:MAX_WORDS_CHARS]}")' if said and not known else ""
+    stated = single_line((answer.readableMessage or answer.message or "") if answer else "")
+    detail = f' ("{stated[:MAX_WORDS_CHARS]}")' if stated and not known else ""
     return f"{known or otherwise}{detail} (code {code})." if known or detail else f"{otherwise}."
 
 
-def _from_text(url: str, fetched: Fetched) -> Page:
+def _from_text(url: str, fetched: Fetched) -> WebPage:
     """Read the form `Title: .. URL Source: .. Published Time: .. Warning: .. Markdown Content: ..`."""
     whole = text_of(fetched.body, fetched.content_type)
     head, mark, body = whole.partition(BODY)
@@ -106,10 +106,10 @@ def _from_text(url: str, fetched: Fetched) -> Page:
     return _page(url, facts, (body if mark else whole).strip(), fetched)
 
 
-def _page(url: str, facts: dict[str, str], text: str, fetched: Fetched) -> Page:
+def _page(url: str, facts: dict[str, str], text: str, fetched: Fetched) -> WebPage:
     failed = TARGET_ERROR.search(facts.get("Warning", "") or text[:500])
     title = facts.get("Title", "")
-    return Page(
+    return WebPage(
         url=url,
         title=title or url,
         text=text,

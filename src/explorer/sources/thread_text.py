@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from explorer.sources.moments import moment
 from explorer.sources.threads import Comment, walk
+from explorer.sources.timestamps import moment
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.evidence import SourceDraft, Store
+from explorer.workspace.source_store import SourceDraft, Store
 
 MAX_WAYS = 5
 """Comments named as places to read on."""

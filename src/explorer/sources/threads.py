@@ -29,7 +29,7 @@ class Comment:
 
 
 @dataclass(frozen=True)
-class Part:
+class CommentRange:
     """How much of a thread is wanted."""
 
     limit: int = 50
@@ -41,7 +41,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Page:
+class CommentPage:
     """A part of a thread."""
 
     comments: tuple[Comment, ...]
@@ -49,7 +49,9 @@ class Page:
     """Where further top-level comments begin; None when there are none."""
 
 
-def page_of(comments: Sequence[Comment], order: Sequence[str], part: Part, gone: Collection[str] = ()) -> Page:
+def page_of(
+    comments: Sequence[Comment], order: Sequence[str], part: CommentRange, gone: Collection[str] = ()
+) -> CommentPage:
     """The most prominent of a tree's comments, from a top-level comment on.
 
     `order` is every top-level id in rank order, held or not, so that an offset means the same each time, whatever
@@ -61,10 +63,10 @@ def page_of(comments: Sequence[Comment], order: Sequence[str], part: Part, gone:
     waiting.sort(key=lambda comment: places[comment.id])
     shown = _pruned(waiting, _chosen(waiting, part))
     behind = places[shown[-1].id] + 1 if shown else len(order)
-    return Page(shown, next((place for place in range(behind, len(order)) if order[place] not in gone), None))
+    return CommentPage(shown, next((place for place in range(behind, len(order)) if order[place] not in gone), None))
 
 
-def _chosen(comments: Sequence[Comment], part: Part) -> set[str]:
+def _chosen(comments: Sequence[Comment], part: CommentRange) -> set[str]:
     """Ids of the most prominent comments.
 
     A comment's place is its parent's place plus its own rank among its siblings, so that the best answers to the

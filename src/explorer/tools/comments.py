@@ -15,9 +15,9 @@ from explorer.sources.reddit.names import post_named
 from explorer.sources.reddit.reddit import Reddit
 from explorer.sources.reddit.text import reddit_thread_text
 from explorer.sources.thread_text import ThreadText, stored
-from explorer.sources.threads import Part
+from explorer.sources.threads import CommentRange
 from explorer.text.sanitize import single_line
-from explorer.workspace.evidence import Store
+from explorer.workspace.source_store import Store
 
 MAX_COMMENTS = 500
 ARGUMENT = "post_id"
@@ -51,16 +51,16 @@ class GetCommentsTool(Tool):
     async def execute(self, **arguments: Any) -> ToolResult:
         """Show the thread."""
         asked = GetCommentsArguments(**arguments)
-        part = Part(asked.limit, asked.depth, asked.offset)
+        part = CommentRange(asked.limit, asked.depth, asked.offset)
         read = self._of_reddit if asked.platform == "reddit" else self._of_hackernews
         content, source_id = await stored(await read(asked.post_id.strip(), part), self._store)
         return ToolResult(success=True, content=content, metadata={"sources": [source_id]})
 
-    async def _of_reddit(self, post_id: str, part: Part) -> ThreadText:
+    async def _of_reddit(self, post_id: str, part: CommentRange) -> ThreadText:
         thread, routed = await self._reddit.thread(post_named(post_id), part)
         return reddit_thread_text(thread, routed, ARGUMENT)
 
-    async def _of_hackernews(self, post_id: str, part: Part) -> ThreadText:
+    async def _of_hackernews(self, post_id: str, part: CommentRange) -> ThreadText:
         try:
             thread = await self._hackernews.thread(_hn_item(post_id), part)
         except ServiceDownError as error:

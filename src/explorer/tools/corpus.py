@@ -15,7 +15,7 @@ from explorer.documents.corpus.results import CorpusHit, modified_date
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.evidence import SourceDraft, Store
+from explorer.workspace.source_store import SourceDraft, Store
 
 PAGE_CHARS = 20_000
 """Of a document's text per call."""
@@ -61,7 +61,7 @@ class SearchCorpusTool(Tool):
             for number, (source, hit) in enumerate(zip(sources, found.hits, strict=True), start=1)
         ]
         count = f"{len(found.hits)} of {found.documents} document{'s' * (found.documents != 1)}"
-        missing = (await self._corpus.overview()).skipped.told
+        missing = (await self._corpus.overview()).skipped.described
         body = [*entries, *([f"Not searched: {single_line(missing, TOLD_CHARS)}"] if missing else [])]
         lines = [
             f'Corpus search for "{single_line(asked.query, TITLE_CHARS)}": {count}.',

@@ -14,7 +14,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import FileChange, WrittenFile
 from explorer.schema.tool import FORESEEN, Arguments, Effect, Tool, ToolResult
 from explorer.text.sanitize import visible
-from explorer.workspace.file_content import Passage, describe
+from explorer.workspace.file_content import LineRange, describe
 from explorer.workspace.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
 
 MAX_LINES = 400
@@ -31,7 +31,7 @@ MAX_REPEATS = 5_000
 """Of a pattern's `{n}`, multiplied: `regex` unrolls them, and `a{1000000000}` would take all memory."""
 
 
-class ReadArguments(Arguments):
+class ReadFileArguments(Arguments):
     """Of `read_file`."""
 
     filepath: str
@@ -44,7 +44,7 @@ class ReadTool(Tool):
 
     name = "read_file"
     description = f"Read a text file of this run, {MAX_LINES} lines at a time, with line numbers."
-    arguments = ReadArguments
+    arguments = ReadFileArguments
     pages_itself = True
 
     def __init__(self, workspace: Workspace) -> None:
@@ -64,7 +64,7 @@ class ReadTool(Tool):
         return ToolResult(success=True, content="\n".join(_numbered(path, start, found)))
 
 
-def _numbered(path: str, start: int, found: Passage) -> list[str]:
+def _numbered(path: str, start: int, found: LineRange) -> list[str]:
     if not found.total and found.is_whole:
         return [f"{path} is empty"]
     last = start + len(found.lines) - 1
@@ -103,11 +103,11 @@ class ChangingTool(Tool):
                 await asyncio.to_thread(self._refuse_changed, foreseen)
             text = await asyncio.to_thread(self._text, arguments)
             written = await asyncio.to_thread(self._workspace.write_text, arguments["filepath"], text)
-        return _told(self.verb, written)
+        return _change_summary(self.verb, written)
 
     async def recall(self, change: FileChange) -> ToolResult:
         """The result of a change that a crash cut off after it was made."""
-        return _told(self.verb, describe(change.path, self._workspace.read_text(change.path)))
+        return _change_summary(self.verb, describe(change.path, self._workspace.read_text(change.path)))
 
     def _rests_on_what_stood(self, arguments: dict[str, Any]) -> bool:  # noqa: ARG002 - some calls differ
         """Whether what another did to the file meanwhile would be lost, or changed into something nobody meant."""
@@ -122,7 +122,7 @@ class ChangingTool(Tool):
         """The file's whole text after the change."""
 
 
-class WriteArguments(Arguments):
+class WriteFileArguments(Arguments):
     """Of `write_file`."""
 
     filepath: str
@@ -135,7 +135,7 @@ class WriteTool(ChangingTool):
 
     name = "write_file"
     description = "Write a text file of this run."
-    arguments = WriteArguments
+    arguments = WriteFileArguments
     verb = "Wrote"
 
     def _rests_on_what_stood(self, arguments: dict[str, Any]) -> bool:
@@ -152,7 +152,7 @@ class WriteTool(ChangingTool):
         return content
 
 
-class EditArguments(Arguments):
+class EditFileArguments(Arguments):
     """Of `edit_file`."""
 
     filepath: str
@@ -165,7 +165,7 @@ class EditTool(ChangingTool):
 
     name = "edit_file"
     description = "Replace one passage of a file."
-    arguments = EditArguments
+    arguments = EditFileArguments
     verb = "Edited"
 
     def _text(self, arguments: dict[str, Any]) -> str:
@@ -178,7 +178,7 @@ class EditTool(ChangingTool):
         return text.replace(old, new)
 
 
-def _told(verb: str, written: WrittenFile) -> ToolResult:
+def _change_summary(verb: str, written: WrittenFile) -> ToolResult:
     return ToolResult(
         success=True,
         content=f"{verb} {written.path} ({written.lines} lines, {written.bytes} bytes).",
@@ -186,7 +186,7 @@ def _told(verb: str, written: WrittenFile) -> ToolResult:
     )
 
 
-class ListArguments(Arguments):
+class ListFilesArguments(Arguments):
     """Of `list_files`."""
 
     path: str = ""
@@ -198,7 +198,7 @@ class ListTool(Tool):
 
     name = "list_files"
     description = "List the files of this run."
-    arguments = ListArguments
+    arguments = ListFilesArguments
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -212,7 +212,7 @@ class ListTool(Tool):
         return ToolResult(success=True, content="\n".join(lines) or "No files.")
 
 
-class SearchArguments(Arguments):
+class SearchFilesArguments(Arguments):
     """Of `search_files`."""
 
     pattern: str = Field(min_length=1, max_length=MAX_PATTERN_CHARS, description="Text or regular expression")
@@ -224,7 +224,7 @@ class SearchTool(Tool):
 
     name = "search_files"
     description = "Find lines in the files of this run."
-    arguments = SearchArguments
+    arguments = SearchFilesArguments
 
     def __init__(self, workspace: Workspace, seconds: float = SEARCH_SECONDS) -> None:
         self._workspace = workspace

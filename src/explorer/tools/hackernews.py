@@ -10,18 +10,18 @@ from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError, ToolError
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.sources.date_ranges import Window, days_in, window
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.items import HnUser, SearchHit
 from explorer.sources.hackernews.list_text import VIA, hn_draft, hn_entry
 from explorer.sources.hackernews.search import HnFound, HnQuery
 from explorer.sources.hackernews.services import ServiceDownError
 from explorer.sources.hackernews.thread_text import hn_thread_text
-from explorer.sources.moments import moment
-from explorer.sources.since import Window, days_in, window
 from explorer.sources.thread_text import number, stored
-from explorer.sources.threads import Part
+from explorer.sources.threads import CommentRange
+from explorer.sources.timestamps import moment
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.evidence import SourceDraft, Store
+from explorer.workspace.source_store import SourceDraft, Store
 
 MAX_STORIES = 200
 MAX_COMMENTS = 500
@@ -32,7 +32,7 @@ USER_NAME = re.compile(r"[A-Za-z0-9_-]{2,32}")
 T = TypeVar("T")
 
 
-class StoriesArguments(Arguments):
+class GetHnStoriesArguments(Arguments):
     """Arguments of `get_hn_stories`."""
 
     story_type: Literal["top", "new", "best", "ask", "show", "job"] = "top"
@@ -43,7 +43,7 @@ class StoriesArguments(Arguments):
     )
 
 
-class CommentsArguments(Arguments):
+class GetHnCommentsArguments(Arguments):
     """Arguments of `get_hn_comments`."""
 
     story_id: int = Field(ge=1, description="Or a comment's, for what stands under it")
@@ -52,7 +52,7 @@ class CommentsArguments(Arguments):
     offset: int = Field(default=0, ge=0)
 
 
-class SearchArguments(Arguments):
+class SearchHnArguments(Arguments):
     """Arguments of `search_hn`."""
 
     query: str = Field(max_length=300, description="One to four keywords")
@@ -65,7 +65,7 @@ class SearchArguments(Arguments):
     )
 
 
-class UserArguments(Arguments):
+class GetHnUserArguments(Arguments):
     """Arguments of `get_hn_user`."""
 
     name: str
@@ -108,11 +108,11 @@ class HnStoriesTool(_HackerNewsTool):
 
     name: ClassVar[str] = "get_hn_stories"
     description = "List Hacker News stories."
-    arguments: ClassVar[type[Arguments]] = StoriesArguments
+    arguments: ClassVar[type[Arguments]] = GetHnStoriesArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """List the stories."""
-        asked = StoriesArguments(**arguments)
+        asked = GetHnStoriesArguments(**arguments)
         if asked.date.strip():
             return await self._of_days(asked)
         found = await _or_advise(
@@ -121,7 +121,7 @@ class HnStoriesTool(_HackerNewsTool):
         head = _stories_head(asked.story_type, len(found.stories), found.total)
         return await self._listed(head, [_Group([SearchHit(story) for story in found.stories])])
 
-    async def _of_days(self, asked: StoriesArguments) -> ToolResult:
+    async def _of_days(self, asked: GetHnStoriesArguments) -> ToolResult:
         days = days_in(asked.date, self._now(), self._zone, MAX_DAYS)
         limit = min(asked.limit, MAX_STORIES // len(days))
         found = await _or_advise(
@@ -146,11 +146,11 @@ class HnSearchTool(_HackerNewsTool):
 
     name: ClassVar[str] = "search_hn"
     description = "Search all of Hacker News."
-    arguments: ClassVar[type[Arguments]] = SearchArguments
+    arguments: ClassVar[type[Arguments]] = SearchHnArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """Search and list the hits."""
-        asked = SearchArguments(**arguments)
+        asked = SearchHnArguments(**arguments)
         tags = asked.tags.replace(" ", "")
         if tags and not TAGS.fullmatch(tags):
             raise RefusedCallError(
@@ -169,13 +169,13 @@ class HnCommentsTool(_HackerNewsTool):
 
     name: ClassVar[str] = "get_hn_comments"
     description = "Read the discussion under a Hacker News story."
-    arguments: ClassVar[type[Arguments]] = CommentsArguments
+    arguments: ClassVar[type[Arguments]] = GetHnCommentsArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """Show the thread."""
-        asked = CommentsArguments(**arguments)
+        asked = GetHnCommentsArguments(**arguments)
         thread = await _or_advise(
-            self._client.thread(asked.story_id, Part(asked.limit, asked.depth, asked.offset)),
+            self._client.thread(asked.story_id, CommentRange(asked.limit, asked.depth, asked.offset)),
             "Try this later, or look for the discussion with web_search.",
         )
         content, source_id = await stored(hn_thread_text(thread, "story_id"), self._store)
@@ -187,11 +187,11 @@ class HnUserTool(_HackerNewsTool):
 
     name: ClassVar[str] = "get_hn_user"
     description = "Look up a Hacker News user."
-    arguments: ClassVar[type[Arguments]] = UserArguments
+    arguments: ClassVar[type[Arguments]] = GetHnUserArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """Show the profile."""
-        name = UserArguments(**arguments).name.strip()
+        name = GetHnUserArguments(**arguments).name.strip()
         if not USER_NAME.fullmatch(name):
             raise RefusedCallError(
                 f'"{single_line(name)[:40]}" is no name of a Hacker News user: letters, digits, _ and -.'

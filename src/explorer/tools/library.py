@@ -7,12 +7,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from explorer.reports.library import Contribution, Library, NewReport, Shelved
+from explorer.reports.library import Contribution, Library, NewReport, StoredReport
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.schema.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
 from explorer.text.sanitize import fence, single_line, visible
-from explorer.workspace.evidence import SourceDraft, Store
+from explorer.workspace.source_store import SourceDraft, Store
 
 PAGE_CHARS = 20_000
 MAX_LISTED = 50
@@ -24,7 +24,7 @@ ReportName = Annotated[str, Field(description="Its name")]
 
 
 @dataclass(frozen=True)
-class Desk:
+class LibraryContext:
     """What the library's tools work with."""
 
     library: Library
@@ -39,7 +39,7 @@ class Desk:
         return Contribution(content, self.run, CURRENT_CALL.get(), verdict, self.sources())
 
 
-class CreateArguments(Arguments):
+class CreateReportArguments(Arguments):
     """Of `create_report`."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
@@ -57,8 +57,8 @@ class _WritingTool(Tool):
     effect: ClassVar[Effect] = Effect.REPEATABLE
     is_parallel: ClassVar[bool] = False
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: LibraryContext) -> None:
+        self._context = context
 
 
 class CreateReportTool(_WritingTool):
@@ -66,18 +66,18 @@ class CreateReportTool(_WritingTool):
 
     name: ClassVar[str] = "create_report"
     description = "Begin a library report on one story or topic."
-    arguments: ClassVar[type[Arguments]] = CreateArguments
+    arguments: ClassVar[type[Arguments]] = CreateReportArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """Write it."""
-        asked = CreateArguments(**arguments)
+        asked = CreateReportArguments(**arguments)
         new = NewReport(asked.title, asked.story_id, asked.url)
-        content = self._desk.contribution(asked.content, asked.verdict)
-        name = await asyncio.to_thread(self._desk.library.create, new, content)
+        content = self._context.contribution(asked.content, asked.verdict)
+        name = await asyncio.to_thread(self._context.library.create, new, content)
         return ToolResult(success=True, content=f"Created {name} in the library.")
 
 
-class AppendArguments(Arguments):
+class AppendReportArguments(Arguments):
     """Of `append_report`."""
 
     report: ReportName
@@ -90,17 +90,17 @@ class AppendReportTool(_WritingTool):
 
     name: ClassVar[str] = "append_report"
     description = "Add what is new to a library report."
-    arguments: ClassVar[type[Arguments]] = AppendArguments
+    arguments: ClassVar[type[Arguments]] = AppendReportArguments
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """Write the section."""
-        asked = AppendArguments(**arguments)
-        addition = self._desk.contribution(asked.content, asked.verdict)
-        name, title = await asyncio.to_thread(self._desk.library.append, asked.report, addition)
+        asked = AppendReportArguments(**arguments)
+        addition = self._context.contribution(asked.content, asked.verdict)
+        name, title = await asyncio.to_thread(self._context.library.append, asked.report, addition)
         return ToolResult(success=True, content=f'Appended to {name}: "{title}".')
 
 
-class ReadArguments(Arguments):
+class ReadReportArguments(Arguments):
     """Of `read_report`."""
 
     report: ReportName
@@ -112,21 +112,21 @@ class ReadReportTool(Tool):
 
     name: ClassVar[str] = "read_report"
     description = "Read a library report. Its [1] are its own: to cite one, read that page anew."
-    arguments: ClassVar[type[Arguments]] = ReadArguments
+    arguments: ClassVar[type[Arguments]] = ReadReportArguments
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: LibraryContext) -> None:
+        self._context = context
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """Read one stretch of it."""
-        asked = ReadArguments(**arguments)
-        found = await asyncio.to_thread(self._desk.library.find, asked.report)
+        asked = ReadReportArguments(**arguments)
+        found = await asyncio.to_thread(self._context.library.find, asked.report)
         if found.fields is None:
             raise ToolError(f"{single_line(found.name)} cannot be read as a report: {single_line(found.problem)}")
         text = visible(found.text)
         if asked.offset and asked.offset >= len(text):
             raise ToolError(f"offset={asked.offset} is behind the end: {found.name} has {len(text)} characters")
-        (source,) = await self._desk.store([draft_of(found)])
+        (source,) = await self._context.store([draft_of(found)])
         end = min(asked.offset + PAGE_CHARS, len(text))
         more = f"; read on with offset={end}" if end < len(text) else ""
         lines = [
@@ -137,7 +137,7 @@ class ReadReportTool(Tool):
         return ToolResult(success=True, content="\n".join(lines), metadata={"sources": [source.id]})
 
 
-def draft_of(report: Shelved) -> SourceDraft:
+def draft_of(report: StoredReport) -> SourceDraft:
     """A readable report as a source, said to be an earlier report."""
     fields = report.fields
     title = fields.title if fields is not None else report.name
@@ -152,7 +152,7 @@ def draft_of(report: Shelved) -> SourceDraft:
     )
 
 
-class ListArguments(Arguments):
+class ListReportsArguments(Arguments):
     """Of `list_reports`."""
 
     date: str = Field(default="", description="2026-08-10, 2026-08, today, yesterday")
@@ -164,29 +164,29 @@ class ListReportsTool(Tool):
 
     name: ClassVar[str] = "list_reports"
     description = "List the library's reports of earlier runs, newest first."
-    arguments: ClassVar[type[Arguments]] = ListArguments
+    arguments: ClassVar[type[Arguments]] = ListReportsArguments
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: LibraryContext) -> None:
+        self._context = context
 
     async def execute(self, **arguments: Any) -> ToolResult:
         """List them."""
-        asked = ListArguments(**arguments)
-        found = await asyncio.to_thread(self._desk.library.shelved, asked.date, asked.query)
+        asked = ListReportsArguments(**arguments)
+        found = await asyncio.to_thread(self._context.library.stored_reports, asked.date, asked.query)
         if not found:
             return ToolResult(success=True, content="No such reports in the library.")
         counted = "1 report" if len(found) == 1 else f"{len(found)} reports"
         head = f"{counted} in the library, newest day first."
         if len(found) > MAX_LISTED:
             head = f"{counted} in the library, the newest {MAX_LISTED} here; narrow it by date or query."
-        lines = [_line(shelved) for shelved in found[:MAX_LISTED]]
+        lines = [_line(stored_report) for stored_report in found[:MAX_LISTED]]
         return ToolResult(success=True, content="\n".join([head, fence("\n".join(lines))]))
 
 
-def _line(shelved: Shelved) -> str:
-    fields = shelved.fields
+def _line(stored_report: StoredReport) -> str:
+    fields = stored_report.fields
     if fields is None:
-        return f"{single_line(shelved.name)} | unreadable: {single_line(shelved.problem)[:LINE_CHARS]}"
+        return f"{single_line(stored_report.name)} | unreadable: {single_line(stored_report.problem)[:LINE_CHARS]}"
     facts = [
         f"verdict: {fields.verdict}" if fields.verdict else "",
         f"story {fields.story_id}" if fields.story_id else "",
@@ -194,10 +194,10 @@ def _line(shelved: Shelved) -> str:
         f"updated {fields.updated[:16].replace('T', ' ')}" if fields.updated else "",
         f"{len(fields.run)} runs" if len(fields.run) > 1 else "",
     ]
-    parts = [shelved.name, fields.title, *(fact for fact in facts if fact)]
+    parts = [stored_report.name, fields.title, *(fact for fact in facts if fact)]
     return " | ".join(single_line(part)[:LINE_CHARS] for part in parts)
 
 
-def library_tools(desk: Desk) -> tuple[Tool, ...]:
+def library_tools(context: LibraryContext) -> tuple[Tool, ...]:
     """All tools over the library."""
-    return (ListReportsTool(desk), ReadReportTool(desk), CreateReportTool(desk), AppendReportTool(desk))
+    return (ListReportsTool(context), ReadReportTool(context), CreateReportTool(context), AppendReportTool(context))

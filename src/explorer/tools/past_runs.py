@@ -8,13 +8,22 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from explorer.reports.earlier import (
+    EarlierHit,
+    PastRun,
+    PastText,
+    SearchLimits,
+    SearchResult,
+    past_runs,
+    search,
+    texts_of,
+)
 from explorer.reports.library import Library
-from explorer.reports.past_texts import Hit, PastRun, PastText, Reach, Sought, past_runs, search, texts_of
-from explorer.reports.report import SAMPLE_FLAG
+from explorer.reports.render import SAMPLE_FLAG
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.evidence import SourceDraft, Store
+from explorer.workspace.source_store import SourceDraft, Store
 
 LIBRARY = "library"
 EARLIER_RUN, EARLIER_REPORT = "earlier_run", "earlier_report"
@@ -34,17 +43,17 @@ class Past:
     run: str
     """This run's id: its own files are no earlier ones."""
     library: Library
-    reach: Reach = field(default_factory=Reach)
+    limits: SearchLimits = field(default_factory=SearchLimits)
 
-    def search(self, query: str, limit: int) -> Sought:
+    def search(self, query: str, limit: int) -> SearchResult:
         """The best passages of the library and of all other runs, newest first where they are equally good."""
-        return search(query, self._texts(), limit, self.reach)
+        return search(query, self._texts(), limit, self.limits)
 
     def _texts(self) -> Iterator[PastText]:
-        for shelved in self.library.shelved():
-            if shelved.fields is not None:
-                fields = shelved.fields
-                yield PastText(LIBRARY, fields.title, shelved.day, shelved.name, shelved.text)
+        for stored_report in self.library.stored_reports():
+            if stored_report.fields is not None:
+                fields = stored_report.fields
+                yield PastText(LIBRARY, fields.title, stored_report.day, stored_report.name, stored_report.text)
         yield from texts_of(past_runs(self.workspace, self.run))
 
     def draft(self, found: PastText) -> SourceDraft:
@@ -96,17 +105,17 @@ class SearchRunsTool(Tool):
     async def execute(self, **arguments: Any) -> ToolResult:
         """Search, store what was found, and list it."""
         asked = SearchRunsArguments(**arguments)
-        sought = await asyncio.to_thread(self._past.search, asked.query, asked.limit)
-        hits, drafts = await asyncio.to_thread(self._with_drafts, sought.hits)
+        result = await asyncio.to_thread(self._past.search, asked.query, asked.limit)
+        hits, drafts = await asyncio.to_thread(self._with_drafts, result.hits)
         sources = await self._store(drafts)
         ids = [source.id for source in sources]
         entries = [_entry(number, name, hit) for number, (name, hit) in enumerate(zip(ids, hits, strict=True), 1)]
-        lines = [_head(asked.query, sought, len(hits)), *([fence("\n".join(entries))] if entries else [])]
+        lines = [_head(asked.query, result, len(hits)), *([fence("\n".join(entries))] if entries else [])]
         return ToolResult(success=True, content="\n".join(lines), metadata={"sources": list(dict.fromkeys(ids))})
 
-    def _with_drafts(self, hits: list[Hit]) -> tuple[list[Hit], list[SourceDraft]]:
+    def _with_drafts(self, hits: list[EarlierHit]) -> tuple[list[EarlierHit], list[SourceDraft]]:
         """The hits whose text is still there: a run may be removed while it is searched."""
-        kept: list[Hit] = []
+        kept: list[EarlierHit] = []
         drafts: list[SourceDraft] = []
         for hit in hits:
             try:
@@ -117,14 +126,14 @@ class SearchRunsTool(Tool):
         return kept, drafts
 
 
-def _head(query: str, sought: Sought, count: int) -> str:
-    runs = len(sought.origins - {LIBRARY})
-    cut = ", the newest; the rest would have taken too long" if sought.is_cut else ""
+def _head(query: str, result: SearchResult, count: int) -> str:
+    runs = len(result.origins - {LIBRARY})
+    cut = ", the newest; the rest would have taken too long" if result.is_cut else ""
     asked = single_line(query, LINE_CHARS)
     return f'Earlier findings on "{asked}": {count} hits. Looked through: the library, {runs} runs{cut}.'
 
 
-def _entry(number: int, identifier: str, hit: Hit) -> str:
+def _entry(number: int, identifier: str, hit: EarlierHit) -> str:
     found = hit.found
     what = "report in the library" if found.origin == LIBRARY else f"run {found.origin}"
     place = found.path if found.is_title else f"{found.path}:{hit.line}"

@@ -12,7 +12,7 @@ from explorer.sources.reddit.reddit import Reddit, Routed
 from explorer.sources.reddit.routes import PostsQuery, RedditPosts
 from explorer.sources.reddit.text import reddit_draft, reddit_entry
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.evidence import Store
+from explorer.workspace.source_store import Store
 
 MAX_POSTS = 100
 

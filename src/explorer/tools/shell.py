@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from explorer.sandbox.jobs import OUTPUTS, Job, Jobs, output_path
-from explorer.sandbox.running import STOPPED, TIMED_OUT, Shell
-from explorer.sandbox.watching import files_of
+from explorer.sandbox.resource_monitor import files_of
+from explorer.sandbox.shell import STOPPED, TIMED_OUT, Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.events import WrittenFile
 from explorer.schema.tool import CURRENT_CALL, INTERRUPTED, Arguments, Effect, Tool, ToolResult
 from explorer.text.sanitize import fence
 from explorer.workspace.file_content import HEAD_BYTES, kind_of
-from explorer.workspace.run_paths import INPUTS, QUESTION
+from explorer.workspace.paths import INPUTS, QUESTION
 from explorer.workspace.workspace import REPORT, Workspace, describe, sha256
 
 HEAD_CHARS = 8_000
@@ -83,13 +83,13 @@ class ExecuteShellTool(Tool):
         ended = await self._shell.run(asked.command, output, asked.timeout)
         how = f"exit code {ended.exit_code}" if not ended.reason else _why(ended.reason, asked.timeout)
         head = f"{how} after {ended.seconds:g} s"
-        return await _told(self._workspace, head, f"{OUTPUTS}/{output.name}", (ended.files, ended.removed))
+        return await _change_summary(self._workspace, head, f"{OUTPUTS}/{output.name}", (ended.files, ended.removed))
 
     async def interrupted(self) -> ToolResult:
         """Index what a command had changed when it was cut off, so that the journal knows the folder as it is."""
         changes = await asyncio.to_thread(unrecorded, self._workspace, self._recorded())
         output = output_path(self._shell.place.folder, CURRENT_CALL.get())
-        found = await _told(self._workspace, INTERRUPTED, f"{OUTPUTS}/{output.name}", changes)
+        found = await _change_summary(self._workspace, INTERRUPTED, f"{OUTPUTS}/{output.name}", changes)
         return found.model_copy(update={"success": False, "error": found.content})
 
 
@@ -116,7 +116,9 @@ class GetShellOutputTool(Tool):
         """Look, or wait and look."""
         asked = GetShellOutputArguments(**arguments)
         job = await self._jobs.wait(asked.bash_id, BLOCK_S) if asked.block else self._jobs.find(asked.bash_id)
-        return await _told(self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed))
+        return await _change_summary(
+            self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed)
+        )
 
 
 class KillShellArguments(Arguments):
@@ -139,7 +141,9 @@ class KillShellTool(Tool):
     async def execute(self, **arguments: Any) -> ToolResult:
         """End it."""
         job = await self._jobs.end(KillShellArguments(**arguments).bash_id)
-        return await _told(self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed))
+        return await _change_summary(
+            self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed)
+        )
 
 
 def shell_tools(shell: Shell, jobs: Jobs, workspace: Workspace, recorded: RecordedFiles = dict[str, str]) -> list[Tool]:
@@ -194,7 +198,7 @@ def unrecorded(workspace: Workspace, recorded: Mapping[str, str]) -> tuple[tuple
     return changed, gone
 
 
-async def _told(
+async def _change_summary(
     workspace: Workspace, head: str, output: str, changes: tuple[Sequence[str], Sequence[str]]
 ) -> ToolResult:
     """What the model reads, and the files for the index: those written, and those removed."""

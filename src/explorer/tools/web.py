@@ -9,10 +9,10 @@ from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.sources.page import STALE, Page, is_stale
+from explorer.sources.page import STALE, WebPage, is_stale
 from explorer.sources.pages import PageReader
 from explorer.text.sanitize import fence, single_line, visible
-from explorer.workspace.evidence import SourceDraft, Store
+from explorer.workspace.source_store import SourceDraft, Store
 
 PAGE_CHARS = 20_000
 """Of a page's text per call."""
@@ -79,11 +79,11 @@ class ReadWebpageTool(Tool):
         return ToolResult(success=True, content=content, metadata={"sources": [source.id]})
 
 
-def _dated(page: Page, now: datetime) -> Page:
+def _dated(page: WebPage, now: datetime) -> WebPage:
     return replace(page, flags=(*page.flags, STALE)) if is_stale(page, now) else page
 
 
-def _page_lines(source_id: str, page: Page, text: str, offset: int) -> str:
+def _page_lines(source_id: str, page: WebPage, text: str, offset: int) -> str:
     end = min(offset + PAGE_CHARS, len(text))
     facts = [
         f"by {single_line(page.author, TITLE_CHARS)}" if page.author else "",

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.sources.search.search import WebAnswer, WebHit, WebQuery, WebSearch
-from explorer.sources.since import since_time
+from explorer.sources.date_ranges import since_time
+from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.evidence import SourceDraft, Store
+from explorer.workspace.source_store import SourceDraft, Store
 
 SNIPPET_CHARS = 1_000
 TITLE_CHARS = 300

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from explorer.workspace.run_paths import ENGINE_FOLDER, REPORT
+from explorer.workspace.paths import ENGINE_FOLDER, REPORT
 
 OWNER = stat.S_IRWXU
 """What the engine needs of a folder: to list it, to write in it and to reach what is in it."""

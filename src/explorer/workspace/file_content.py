@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from explorer.schema.events import WrittenFile
-from explorer.workspace.run_paths import clean
+from explorer.workspace.paths import clean
 
 HEAD_BYTES = 8_192
 """Of a file, to tell text from what is none."""
@@ -29,7 +29,7 @@ PNG_HEADER = struct.Struct(">8x4x4s2L")
 
 
 @dataclass(frozen=True)
-class Passage:
+class LineRange:
     """Some lines of a text file."""
 
     lines: list[str]
@@ -84,7 +84,7 @@ def lines_in(descriptor: int) -> int:
     return count + (last not in {b"", b"\n"})
 
 
-def passage(descriptor: int, first: int, last: int) -> Passage:
+def passage(descriptor: int, first: int, last: int) -> LineRange:
     """The lines from `first` to `last`, counted from 1, of an open text file."""
     wanted = _Lines(first, last)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -93,7 +93,7 @@ def passage(descriptor: int, first: int, last: int) -> Passage:
     is_whole = os.fstat(descriptor).st_size <= MAX_SCANNED_BYTES
     if is_whole:
         wanted.end(decoder.decode(b"", final=True))
-    return Passage(wanted.kept, wanted.count, is_whole)
+    return LineRange(wanted.kept, wanted.count, is_whole)
 
 
 @dataclass

@@ -28,7 +28,7 @@ class Held:
     bytes: int
 
 
-class RoomLeft:
+class QuotaTracker:
     """Keeps count. `look` counts what is there; it may stop once there is more than the quota."""
 
     def __init__(self, quota: Quota, look: Callable[[], Held]) -> None:

@@ -19,11 +19,10 @@ from pathlib import Path
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import FileChange, WrittenFile
 from explorer.workspace.access import restore_access
-from explorer.workspace.beneath import Opening, best_opening, reason, replace
 from explorer.workspace.file_content import (
     HEAD_BYTES,
     MAX_SCANNED_BYTES,
-    Passage,
+    LineRange,
     describe,
     head_of,
     kind_of,
@@ -32,8 +31,7 @@ from explorer.workspace.file_content import (
     passage,
     sha256,
 )
-from explorer.workspace.quota import Held, Quota, RoomLeft
-from explorer.workspace.run_paths import (
+from explorer.workspace.paths import (
     ENGINE_FOLDER,
     REPORT,
     clean,
@@ -42,7 +40,9 @@ from explorer.workspace.run_paths import (
     refuse_engine_folder,
     refuse_report_folder,
 )
-from explorer.workspace.run_tree import RunTree
+from explorer.workspace.quota import Held, Quota, QuotaTracker
+from explorer.workspace.safe_open import Opening, best_opening, reason, replace
+from explorer.workspace.tree import RunTree
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 """Of one file, read or written whole."""
@@ -74,7 +74,7 @@ class Workspace:
         self.folder = folder
         self._tree = RunTree(folder, opening or best_opening())
         self._quota = quota or Quota()
-        self._room = RoomLeft(self._quota, self._held)
+        self._quota_left = QuotaTracker(self._quota, self._held)
         self._locks: dict[str, asyncio.Lock] = {}
         self.set_aside: list[str] = []
         """Where things were moved that stood in the report's way."""
@@ -111,7 +111,7 @@ class Workspace:
             raise ToolError(no_text(path, kind, len(content)))
         return content.decode("utf-8", "replace")
 
-    def read_lines(self, path: str, first: int, last: int) -> Passage:
+    def read_lines(self, path: str, first: int, last: int) -> LineRange:
         """Some lines of a text file of any size; of a very big one, only those near its beginning.
 
         Raises:
@@ -155,7 +155,7 @@ class Workspace:
             raise ToolError(f"{path} is in the engine's own folder {ENGINE_FOLDER}/; write somewhere else")
         if clean(path) != REPORT:
             old = self._tree.status(path)
-            self._room.take(path, 0 if old else 1, size - (_room_of(old) if old else 0))
+            self._quota_left.take(path, 0 if old else 1, size - (_quota_of(old) if old else 0))
 
     def write_own(self, path: str, text: str) -> WrittenFile:
         """The same for the engine itself, which may write `.explorer/`.
@@ -275,7 +275,7 @@ class Workspace:
         files = size = 0
         for _, status in self._tree.walk():
             files += 1
-            size += _room_of(status)
+            size += _quota_of(status)
             if files > self._quota.files or size > self._quota.bytes:
                 break
         return Held(files, size)
@@ -292,6 +292,6 @@ def _readable(text: str) -> str:
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def _room_of(status: os.stat_result) -> int:
+def _quota_of(status: os.stat_result) -> int:
     """Bytes a file really takes, holes left out; 0 for what is no file."""
     return min(status.st_size, status.st_blocks * 512) if stat.S_ISREG(status.st_mode) else 0

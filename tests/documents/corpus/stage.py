@@ -7,12 +7,11 @@ from pathlib import Path
 
 from reportlab.pdfgen.canvas import Canvas
 
-from explorer.documents.corpus.folder import Bounds
+from explorer.documents.corpus.folder import FolderLimits
 from explorer.documents.corpus.index import Corpus, Options
-from explorer.documents.corpus.reading import DocumentParser
 from explorer.documents.corpus.refreshing import Progress
 from explorer.documents.parsing.document import Document
-from explorer.documents.parsing.parser import TrustingParser
+from explorer.documents.parsing.parser import DocumentParser, TrustingParser
 from explorer.schema.errors import ToolError
 
 NOTES = {
@@ -67,12 +66,12 @@ async def opened(
     parser: DocumentParser | None = None,
     *,
     index: Path | None = None,
-    bounds: Bounds | None = None,
+    bounds: FolderLimits | None = None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
 ) -> AsyncGenerator[Corpus]:
     """A corpus over a folder; its index stands beside the folder."""
     place = index or folder.parent / "index.sqlite"
-    options = Options(bounds=bounds or Bounds(), on_progress=on_progress)
+    options = Options(bounds=bounds or FolderLimits(), on_progress=on_progress)
     async with Corpus(folder, place, parser or CountingParser(), options) as corpus:
         yield corpus
 

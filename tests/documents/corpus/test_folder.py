@@ -7,7 +7,7 @@ import pytest
 
 from documents.corpus.stage import write
 from explorer.documents.corpus import folder as looking
-from explorer.documents.corpus.folder import Bounds, read_bytes, walk
+from explorer.documents.corpus.folder import FolderLimits, read_bytes, walk
 
 
 def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
     (top / "loop").symlink_to(top)
     os.mkfifo(top / "pipe")
     (top / os.fsdecode(b"caf\xe9.txt")).write_text("latin name")
-    listing = walk(top, {top / "reports"}, Bounds(file_bytes=100))
+    listing = walk(top, {top / "reports"}, FolderLimits(file_bytes=100))
     assert [file.name for file in listing.files] == ["a.md", "deep/b.txt"]
     assert listing.skipped.counts == {
         looking.HIDDEN: 2,
@@ -45,17 +45,17 @@ def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
         looking.SPECIAL: 1,
         looking.BAD_NAME: 1,
     }
-    assert "1 too big (big.txt)" in listing.skipped.told
-    assert "hidden" not in listing.skipped.told
+    assert "1 too big (big.txt)" in listing.skipped.described
+    assert "hidden" not in listing.skipped.described
 
 
 def test_the_limit_of_files_keeps_the_nearest(tmp_path: Path) -> None:
     """Over the limit, files nearest to the top stay, and the rest is counted."""
     write(tmp_path, {"deep/down/a.md": "x", "deep/b.md": "x", "c.md": "x", "d.md": "x"})
-    listing = walk(tmp_path, (), Bounds(files=3))
+    listing = walk(tmp_path, (), FolderLimits(files=3))
     assert [file.name for file in listing.files] == ["c.md", "d.md", "deep/b.md"]
     assert listing.skipped.counts == {looking.TOO_MANY: 1}
-    cut = walk(tmp_path, (), Bounds(entries=1))
+    cut = walk(tmp_path, (), FolderLimits(entries=1))
     assert cut.skipped.counts == {looking.TOO_MANY: 1}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from documents.corpus.stage import NOTES, CountingParser, opened, paths, pdf, write
-from explorer.documents.corpus.folder import TOO_BIG, TOO_MANY, Bounds
+from explorer.documents.corpus.folder import TOO_BIG, TOO_MANY, FolderLimits
 from explorer.documents.corpus.index import Corpus, checked_folder, index_path
 from explorer.documents.corpus.refreshing import NOT_PARSED, Progress
 from explorer.schema.errors import ConfigError, ToolError
@@ -121,7 +121,7 @@ async def test_html_and_other_encodings(tmp_path: Path) -> None:
         assert await paths(corpus, "lantern") == ["wide.txt"]
         assert await paths(corpus, "灯塔") == ["gb.txt"]
         assert await paths(corpus, "cote eclaire") == ["west.txt"]
-        assert "1 not text, HTML or PDF (image.bin)" in (await corpus.overview()).skipped.told
+        assert "1 not text, HTML or PDF (image.bin)" in (await corpus.overview()).skipped.described
 
 
 async def test_what_cannot_be_parsed_is_told_and_tried_again_a_few_times(notes: Path) -> None:
@@ -142,11 +142,11 @@ async def test_what_cannot_be_parsed_is_told_and_tried_again_a_few_times(notes: 
 async def test_big_folders_are_bounded_and_say_so(notes: Path) -> None:
     """Files over the size, and files and text over the limits, are left out and counted."""
     write(notes, {"huge.log": "x " * 5_000})
-    async with opened(notes, bounds=Bounds(files=3, file_bytes=5_000)) as corpus:
+    async with opened(notes, bounds=FolderLimits(files=3, file_bytes=5_000)) as corpus:
         overview = await corpus.overview()
     assert overview.documents == 3
     assert overview.skipped.counts == {TOO_BIG: 1, TOO_MANY: 1}
-    async with opened(notes, index=notes.parent / "b.sqlite", bounds=Bounds(chars=20)) as corpus:
+    async with opened(notes, index=notes.parent / "b.sqlite", bounds=FolderLimits(chars=20)) as corpus:
         assert (await corpus.overview()).skipped.counts[TOO_MANY] == 4
 
 

@@ -1,7 +1,7 @@
 """What the rule-driven client does with a folder, apart from whole runs."""
 
 from explorer.offline.client import next_turn
-from explorer.offline.question import Kind, understand
+from explorer.offline.question import QuestionKind, understand
 from explorer.offline.text import sentences_of, unwrapped
 from explorer.schema.messages import UserText
 from offline import simulated
@@ -24,11 +24,11 @@ def test_the_tool_alone_is_enough() -> None:
 
 def test_the_line_decides_where_an_answer_is_looked_for() -> None:
     """With a folder, only a question that names Hacker News goes there."""
-    assert understand(FIRST.format("What do the ropes cost?", LINE)).kind is Kind.FOLDER
-    assert understand(FIRST.format("What is the latest news today?", LINE)).kind is Kind.FOLDER
-    assert understand(FIRST.format("What is the latest news today?", "")).kind is Kind.HACKER_NEWS
-    assert understand(FIRST.format("What is on Hacker News?", LINE)).kind is Kind.HACKER_NEWS
-    assert understand(FIRST.format("What do the ropes cost?", "\nCorpus: notes: no index")).kind is Kind.WEB
+    assert understand(FIRST.format("What do the ropes cost?", LINE)).kind is QuestionKind.FOLDER
+    assert understand(FIRST.format("What is the latest news today?", LINE)).kind is QuestionKind.FOLDER
+    assert understand(FIRST.format("What is the latest news today?", "")).kind is QuestionKind.HACKER_NEWS
+    assert understand(FIRST.format("What is on Hacker News?", LINE)).kind is QuestionKind.HACKER_NEWS
+    assert understand(FIRST.format("What do the ropes cost?", "\nCorpus: notes: no index")).kind is QuestionKind.WEB
 
 
 def test_wrapped_lines_become_sentences() -> None:

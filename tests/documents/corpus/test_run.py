@@ -9,7 +9,7 @@ import yaml
 
 from documents.corpus.stage import NOTES, opened, pdf, write
 from explorer.offline.corpus import folder_hits_in
-from explorer.run.forking import fork
+from explorer.run.fork import fork
 from explorer.run.run import RunResult, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Limits, Services, Settings

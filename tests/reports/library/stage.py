@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from explorer.journal.records import encode_all
+from explorer.journal.codec import encode_all
 from explorer.reports.library import Contribution, Library, NewReport
-from explorer.schema.events import Record, RunStarted, Source
+from explorer.schema.events import JournalRecord, RunStarted, Source
 
 NOON = datetime(2026, 8, 10, 12, 0, tzinfo=UTC)
 FIRST, SECOND = "20260810-120000-sqlite-0001", "20260810-150000-sqlite-0002"
@@ -30,7 +30,7 @@ SOURCES = {
 
 def library(folder: Path, moment: datetime = NOON) -> Library:
     """The library of a folder, at a moment that stands still."""
-    return Library(folder, lambda: moment, patience_s=5)
+    return Library(folder, lambda: moment, max_wait_s=5)
 
 
 def said(
@@ -53,7 +53,7 @@ def begun(folder: Path, content: str = "It is out [S1].", **about: str) -> str:
 def past_run(workspace: Path, run_id: str, question: str, files: Mapping[str, str], **settings: Any) -> Path:
     """The folder of a run that is over: a journal's beginning, and files; its path."""
     folder = workspace / run_id
-    begun_at = Record(
+    begun_at = JournalRecord(
         v=1, seq=1, at=NOON, event=RunStarted(run_id=run_id, question=question, engine="0", settings=settings)
     )
     for path, text in {"question.txt": question, **files}.items():

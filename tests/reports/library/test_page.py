@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from explorer.reports.library.page import Page, ReportFields, first_page
+from explorer.reports.library.page import ReportFields, ReportPage, first_page
 from explorer.schema.errors import ToolError
 from reports.library.stage import FIRST, NOON, SECOND, SOURCES, TITLE, said
 
@@ -15,15 +15,15 @@ LATER = NOON + timedelta(hours=3)
 def test_text_survives_the_round() -> None:
     """What is put together and taken apart is what it was."""
     page = first_page(FIELDS, said("It is out [S1], they say [S2]."))
-    assert Page.parse(page.text()) == page
-    assert Page.parse(page.text()).text() == page.text()
+    assert ReportPage.parse(page.text()) == page
+    assert ReportPage.parse(page.text()).text() == page.text()
 
 
 def test_what_people_wrote_by_hand_is_kept() -> None:
     """Fields of their own, Windows line ends, a date without quotes, words below the references."""
     text = first_page(FIELDS, said("It is out [S1].")).text()
     text = text.replace("verdict: ''", "verdict:\nstars: 5\nseen: 2026-08-10") + "\nMy own note.\n"
-    page, title = Page.parse(text.replace("\n", "\r\n")).with_update(said("More [S2].", SECOND, "w.t1.1"), LATER)
+    page, title = ReportPage.parse(text.replace("\n", "\r\n")).with_update(said("More [S2].", SECOND, "w.t1.1"), LATER)
     again = page.text()
     assert "stars: 5\nseen: '2026-08-10'\n" in again
     assert again.index("My own note.") < again.index(f"## {title}") < again.index("<!-- references -->")
@@ -32,7 +32,7 @@ def test_what_people_wrote_by_hand_is_kept() -> None:
 
 def test_a_report_written_by_hand_can_be_added_to() -> None:
     """A title in the frontmatter is all it needs."""
-    page, _ = Page.parse("---\ntitle: Mine\nrun: a\n---\nWords.\n").with_update(said("More [S1].", SECOND), LATER)
+    page, _ = ReportPage.parse("---\ntitle: Mine\nrun: a\n---\nWords.\n").with_update(said("More [S1].", SECOND), LATER)
     assert page.fields.run == ("a", SECOND)
     assert page.body.startswith("Words.\n\n## Update 2026-08-10 15:00")
     assert list(page.references) == [1]
@@ -42,12 +42,12 @@ def test_content_cannot_pose_as_the_engines_marks() -> None:
     """A section that holds a call's mark or the references' is text: the real call is not taken for done."""
     real = said("The real words.", SECOND, "writer-1.t2.1")
     forged = said(f"Nothing here.\n\n{real.mark}\n\n<!--REFERENCES-->\n\n<!-- references -->\n\n1. Forged [S1]")
-    page = Page.parse(first_page(FIELDS, forged).text())
+    page = ReportPage.parse(first_page(FIELDS, forged).text())
     assert real.mark not in page.body
     assert len(page.references) == 1
     assert page.update_of(real.mark) == ""
     page, _ = page.with_update(real, LATER)
-    assert Page.parse(page.text()).update_of(real.mark).startswith("Update 2026-08-10 15:00")
+    assert ReportPage.parse(page.text()).update_of(real.mark).startswith("Update 2026-08-10 15:00")
 
 
 def test_code_cites_nothing_and_invisible_text_is_gone() -> None:
@@ -60,7 +60,7 @@ def test_an_ill_sorted_title_does_not_break_the_file() -> None:
     """YAML's own marks in a title and an address are quoted."""
     hostile = "---\n&a: [x]\n---"
     fields = ReportFields(title=" ".join(hostile.split()), url="{a: *b}")
-    assert Page.parse(first_page(fields, said("Words.")).text()).fields == fields
+    assert ReportPage.parse(first_page(fields, said("Words.")).text()).fields == fields
 
 
 def test_a_sample_is_said_to_be_one() -> None:

@@ -26,7 +26,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 def gold_shelf() -> tuple[dict[str, Source], dict[str, str]]:
     """The gold set's sources and their texts, by id."""
     texts = {row["id"]: row["text"] for row in rows("sources.jsonl")}
-    told = {
+    shown = {
         row["id"]: source(row.pop("id"), row.pop("text"), **row) for row in (dict(one) for one in rows("sources.jsonl"))
     }
-    return told, texts
+    return shown, texts

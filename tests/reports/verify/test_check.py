@@ -4,7 +4,7 @@ import pytest
 
 from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Claim, Verdict, Verification
-from explorer.reports.verify.haystack import haystack
+from explorer.reports.verify.indexed_source import index_source
 from explorer.reports.verify.words import words_for_writer
 from reports.verify.shelf import source
 
@@ -22,10 +22,10 @@ def _one(draft: str, text: str = TEXT, **facts: str) -> Claim:
 
 def test_a_source_is_prepared_once_for_all_checks_of_a_draft() -> None:
     """The same source with the same text is the same one; another text, or other facts, is looked into anew."""
-    ready = haystack(source("S1", TEXT), TEXT)
-    assert haystack(source("S1", TEXT), str(TEXT.encode(), "utf-8")) is ready
-    assert haystack(source("S1", "It cost $5."), "It cost $5.").text == "It cost $5."
-    assert haystack(source("S1", TEXT, title="Mills of 1999"), TEXT).plain.startswith("Mills of 1999")
+    ready = index_source(source("S1", TEXT), TEXT)
+    assert index_source(source("S1", TEXT), str(TEXT.encode(), "utf-8")) is ready
+    assert index_source(source("S1", "It cost $5."), "It cost $5.").text == "It cost $5."
+    assert index_source(source("S1", TEXT, title="Mills of 1999"), TEXT).plain.startswith("Mills of 1999")
 
 
 def test_only_the_cited_sentence_is_a_claim() -> None:
@@ -188,11 +188,11 @@ def test_words_for_the_writer() -> None:
     found = _check(
         "Fine.\n\nIt ground 4,200 kg in 2024 [S1].\n\nIda says “Flour is patience and more” [S1].\n\nGone [S7]."
     )
-    told = words_for_writer(found)
-    assert "- line 3: It ground 4,200 kg in 2024 [S1]." in told
-    assert "“4,200 kg” is not in S1; S1 has “4,200 tons”" in told
-    assert "goes on otherwise after “flour is patience”" in told
-    assert "S7 is no source of this run" in told
+    shown = words_for_writer(found)
+    assert "- line 3: It ground 4,200 kg in 2024 [S1]." in shown
+    assert "“4,200 kg” is not in S1; S1 has “4,200 tons”" in shown
+    assert "goes on otherwise after “flour is patience”" in shown
+    assert "S7 is no source of this run" in shown
     assert words_for_writer(_check("It ground 4,200 tons [S1].")) == ""
 
 

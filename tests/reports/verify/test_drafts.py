@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.reports.report import render
+from explorer.reports.render import render
 from explorer.reports.verify.check import check
 from explorer.reports.verify.drafts import draft_of
 from explorer.reports.verify.files import cited_in

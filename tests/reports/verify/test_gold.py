@@ -65,5 +65,5 @@ def test_counts_of_the_whole_set() -> None:
     counts = verification.counts
     assert counts["total"] == sum(counts[str(verdict)] for verdict in Verdict)
     assert counts["not_found"] + counts["source_missing"] == len(PLANTED) == len(verification.faults)
-    told = Counter(str(claim.verdict) for claim in verification.claims)
-    assert told == Counter({name: number for name, number in counts.items() if name != "total" and number})
+    shown = Counter(str(claim.verdict) for claim in verification.claims)
+    assert shown == Counter({name: number for name, number in counts.items() if name != "total" and number})

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from pydantic import SecretStr
 
+from explorer.llm.clients import Clients
 from explorer.llm.models import ModelRef
-from explorer.llm.open_clients import Clients
 from explorer.reports.verify.check import check
 from explorer.reports.verify.judge import MAX_JUDGED, Judgements, judge, nearest, opinion, question_about
 from explorer.run.settings_parts import model_setup

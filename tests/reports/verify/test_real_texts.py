@@ -27,8 +27,8 @@ def _texts() -> Iterator[str]:
     if not pages or not articles.is_file():
         pytest.skip("the recorded pages are not beside the checkout")
     for path in pages:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        yield visible(told.get("ground_truth", told).get("main_content") or "")
+        shown = json.loads(path.read_text(encoding="utf-8"))
+        yield visible(shown.get("ground_truth", shown).get("main_content") or "")
     with gzip.open(articles, "rt", encoding="utf-8") as lines:
         for line, _ in zip(lines, range(100), strict=False):
             yield visible(json.loads(line).get("text") or "")
@@ -58,7 +58,7 @@ def test_a_text_carries_itself() -> None:
 def test_a_changed_figure_is_found() -> None:
     """One figure of a line changed, and most of these lines are told as not found."""
     chance = random.Random(7)  # noqa: S311 - the same lines each time
-    changed = told = 0
+    changed = shown = 0
     for text in filter(None, _texts()):
         for line in [line for line in _lines(text) if FIGURE.search(line) and not set("“\"«\u2018'") & set(line)][:8]:
             place = chance.choice(list(FIGURE.finditer(line))).start()
@@ -66,9 +66,9 @@ def test_a_changed_figure_is_found() -> None:
             draft = " ".join(f"{part} [S1]." for part in re.split(r"(?<=[a-z])\.\s", wrong))
             changed += 1
             found = check(draft, {"S1": source("S1", text)}, {"S1": text}.get)
-            told += bool(found.faults)
-    print(f"{told} of {changed} changed figures found")  # noqa: T201 - the same
-    assert told >= CHANGED_FOUND * changed
+            shown += bool(found.faults)
+    print(f"{shown} of {changed} changed figures found")  # noqa: T201 - the same
+    assert shown >= CHANGED_FOUND * changed
 
 
 @pytest.mark.slow

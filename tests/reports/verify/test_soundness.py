@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from explorer.reports.verify.check import check
-from explorer.reports.verify.soundness import Flaw, Kind, flaws
+from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.text.sanitize import visible
 from reports.verify.shelf import source
 from sources.loopback import DATA
@@ -25,7 +25,7 @@ def found_in(draft: str, text: str = LOG, asked: str = "") -> tuple[Flaw, ...]:
     return flaws(draft, sources, texts, check(draft, sources, texts), asked)
 
 
-def kinds(draft: str, text: str = LOG, asked: str = "") -> list[Kind]:
+def kinds(draft: str, text: str = LOG, asked: str = "") -> list[FlawKind]:
     """The kinds of all flaws."""
     return [flaw.kind for flaw in found_in(draft, text, asked)]
 
@@ -33,23 +33,23 @@ def kinds(draft: str, text: str = LOG, asked: str = "") -> list[Kind]:
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
-        ("It was opened in June [1].", Kind.OWN_NUMBERS),
-        ("It was opened in June.[2] It is old.", Kind.OWN_NUMBERS),
-        ("It was opened in June[3].", Kind.OWN_NUMBERS),
-        ("It was opened in June[4]", Kind.OWN_NUMBERS),
-        ("It was opened in June[^5].", Kind.OWN_NUMBERS),
-        ("## References\n\n1. The log\n", Kind.OWN_REFERENCES),
-        ("**Old.**\n\n### Sources:\n\n- A friend\n", Kind.OWN_REFERENCES),
-        ("[^1]: The log\n", Kind.OWN_REFERENCES),
-        ("See [the log](https://other.example/a).", Kind.UNKNOWN_LINKS),
-        ("See `https://other.example/a`.", Kind.UNKNOWN_LINKS),
-        ("See https://log.example/invented.", Kind.UNKNOWN_LINKS),
-        ("It is old [S9].", Kind.DANGLING),
-        ("It weighs 9,000 tons [S1].", Kind.UNSUPPORTED),
-        ("It has 8 lanes. It cost 90 million euros. It weighs 4,000 tons.", Kind.UNCITED),
+        ("It was opened in June [1].", FlawKind.OWN_NUMBERS),
+        ("It was opened in June.[2] It is old.", FlawKind.OWN_NUMBERS),
+        ("It was opened in June[3].", FlawKind.OWN_NUMBERS),
+        ("It was opened in June[4]", FlawKind.OWN_NUMBERS),
+        ("It was opened in June[^5].", FlawKind.OWN_NUMBERS),
+        ("## References\n\n1. The log\n", FlawKind.OWN_REFERENCES),
+        ("**Old.**\n\n### Sources:\n\n- A friend\n", FlawKind.OWN_REFERENCES),
+        ("[^1]: The log\n", FlawKind.OWN_REFERENCES),
+        ("See [the log](https://other.example/a).", FlawKind.UNKNOWN_LINKS),
+        ("See `https://other.example/a`.", FlawKind.UNKNOWN_LINKS),
+        ("See https://log.example/invented.", FlawKind.UNKNOWN_LINKS),
+        ("It is old [S9].", FlawKind.DANGLING),
+        ("It weighs 9,000 tons [S1].", FlawKind.UNSUPPORTED),
+        ("It has 8 lanes. It cost 90 million euros. It weighs 4,000 tons.", FlawKind.UNCITED),
     ],
 )
-def test_each_rule_finds_what_it_is_for(words: str, kind: Kind) -> None:
+def test_each_rule_finds_what_it_is_for(words: str, kind: FlawKind) -> None:
     """One flaw beside a sentence that is in order."""
     assert kinds(f"{OURS}\n{words}\n") == [kind]
 
@@ -81,7 +81,7 @@ def test_what_is_in_order_raises_no_alarm(words: str) -> None:
 def test_an_address_of_the_question_is_known() -> None:
     """What the user named need not be in a source."""
     draft = f"{OURS}\nSee https://other.example/a.\n"
-    assert kinds(draft) == [Kind.UNKNOWN_LINKS]
+    assert kinds(draft) == [FlawKind.UNKNOWN_LINKS]
     assert kinds(draft, asked="What does https://other.example/a/ say?") == []
 
 
@@ -89,7 +89,7 @@ def test_the_front_page_of_a_sources_site_is_known() -> None:
     """It is named for orientation; another page of the site is unknown."""
     sources = {"S1": source("S1", "The bridge is old.", url="https://deep.example/a/b")}
     texts = {"S1": "The bridge is old."}.get
-    for address, expected in (("https://deep.example/", []), ("https://deep.example/c", [Kind.UNKNOWN_LINKS])):
+    for address, expected in (("https://deep.example/", []), ("https://deep.example/c", [FlawKind.UNKNOWN_LINKS])):
         draft = f"The bridge is old [S1], says {address}.\n"
         assert [flaw.kind for flaw in flaws(draft, sources, texts, check(draft, sources, texts))] == expected
 
@@ -100,8 +100,8 @@ def _real_texts() -> Iterator[str]:
     if not pages or not articles.is_file():
         pytest.skip("the recorded pages are not beside the checkout")
     for path in pages:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        yield visible(told.get("ground_truth", told).get("main_content") or "")
+        shown = json.loads(path.read_text(encoding="utf-8"))
+        yield visible(shown.get("ground_truth", shown).get("main_content") or "")
     with gzip.open(articles, "rt", encoding="utf-8") as lines:
         yield from (visible(json.loads(line).get("text") or "") for line in lines)
 
@@ -112,6 +112,8 @@ def test_real_texts_raise_few_alarms() -> None:
     seen = [found_in(f"{text}\n\nSo it says [S1].\n", text) for text in _real_texts() if text]
     alarms = [flaw for found in seen for flaw in found]
     assert len(seen) > 500
-    assert [flaw.clause for flaw in alarms if flaw.kind in {Kind.UNKNOWN_LINKS, Kind.DANGLING, Kind.UNSUPPORTED}] == []
-    numbered = [flaw for flaw in alarms if flaw.kind in {Kind.OWN_NUMBERS, Kind.OWN_REFERENCES}]
+    assert [
+        flaw.clause for flaw in alarms if flaw.kind in {FlawKind.UNKNOWN_LINKS, FlawKind.DANGLING, FlawKind.UNSUPPORTED}
+    ] == []
+    numbered = [flaw for flaw in alarms if flaw.kind in {FlawKind.OWN_NUMBERS, FlawKind.OWN_REFERENCES}]
     assert 0 < len(numbered) < MOST_NUMBERED * len(seen)

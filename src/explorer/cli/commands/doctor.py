@@ -11,23 +11,23 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.agents.prompts import PromptLoader, built_in_roles
-from explorer.cli.commands.probes import Finding, probe_services
-from explorer.cli.commands.run_checks import check_run
+from explorer.agents.roles import PromptLoader, built_in_roles
+from explorer.cli.commands.doctor_run import check_run
+from explorer.cli.commands.probes import CheckResult, probe_services
 from explorer.cli.screens.output import emit, emit_json
-from explorer.cli.screens.plain import one_line
+from explorer.cli.screens.sanitize import one_line
 from explorer.cli.settings.configuration import Configuration, Unknown
+from explorer.cli.settings.load import inspected
 from explorer.cli.settings.options import COMMON, CommonOptions
-from explorer.cli.settings.reading import inspected
-from explorer.journal.runs import find_run
-from explorer.run.equipment import choose_shell
+from explorer.journal.listing import find_run
+from explorer.run.resources import choose_shell
 from explorer.run.settings_parts import search_setup
-from explorer.sandbox.choosing import Sandbox
-from explorer.sandbox.confinement import Tier
+from explorer.sandbox.confinement import SandboxTier
+from explorer.sandbox.selection import Sandbox
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Settings
 from explorer.sources.http.caller import Caller
-from explorer.sources.search.choose_search import plan_search
+from explorer.sources.search.selection import plan_search
 
 OLDEST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 100 * 1024**2
@@ -51,7 +51,7 @@ def doctor(
     """
     configuration = inspected(options)
     if run is not None:
-        return _tell(check_run(find_run(configuration.settings.workspace, run)), options)
+        return _print_result(check_run(find_run(configuration.settings.workspace, run)), options)
     findings = [
         check_python(sys.version_info[:3]),
         check_workspace(configuration.settings.workspace),
@@ -64,10 +64,10 @@ def doctor(
         *check_variables(configuration.unknown),
         *probe_services(configuration),
     ]
-    return _tell(findings, options)
+    return _print_result(findings, options)
 
 
-def _tell(findings: Sequence[Finding], options: CommonOptions) -> int:
+def _print_result(findings: Sequence[CheckResult], options: CommonOptions) -> int:
     if options.output_format == "text":
         emit("\n".join(_line(finding) for finding in findings))
     else:
@@ -75,27 +75,27 @@ def _tell(findings: Sequence[Finding], options: CommonOptions) -> int:
     return 1 if any(finding.level == "fail" for finding in findings) else 0
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: CheckResult) -> str:
     line = f"{finding.level:<5}{finding.name:<{NAME_CHARS}}{one_line(finding.words)}"
     return line + (f"\n     → {one_line(finding.fix)}" if finding.fix else "")
 
 
-def check_python(version: tuple[int, ...]) -> Finding:
+def check_python(version: tuple[int, ...]) -> CheckResult:
     """The interpreter is one we run on."""
     words = ".".join(str(part) for part in version)
     if version < OLDEST_PYTHON:
-        return Finding("python", "fail", f"{words} is too old", "install Python 3.11 or newer")
-    return Finding("python", "ok", words)
+        return CheckResult("python", "fail", f"{words} is too old", "install Python 3.11 or newer")
+    return CheckResult("python", "ok", words)
 
 
-def check_shell(sandbox: Sandbox) -> Finding:
+def check_shell(sandbox: Sandbox) -> CheckResult:
     """What holds the commands of agents: seen to hold, not believed."""
     if sandbox.confinement is None:
         reason, _, fix = sandbox.why.partition(". To have a shell, ")
-        return Finding("shell", "warn", f"agents have no shell: {reason}", fix)
-    if sandbox.confinement.tier is Tier.UNCONFINED:
-        return Finding("shell", "warn", sandbox.why, "leave out --unsafe-shell (EXPLORER_SHELL=auto)")
-    return Finding("shell", "ok", sandbox.why)
+        return CheckResult("shell", "warn", f"agents have no shell: {reason}", fix)
+    if sandbox.confinement.tier is SandboxTier.UNCONFINED:
+        return CheckResult("shell", "warn", sandbox.why, "leave out --unsafe-shell (EXPLORER_SHELL=auto)")
+    return CheckResult("shell", "ok", sandbox.why)
 
 
 def existing(path: Path) -> Path:
@@ -104,7 +104,7 @@ def existing(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
-def check_workspace(workspace: Path) -> Finding:
+def check_workspace(workspace: Path) -> CheckResult:
     """Runs can be written: tried out, not guessed from permission bits."""
     place = existing(workspace)
     try:
@@ -112,32 +112,32 @@ def check_workspace(workspace: Path) -> Finding:
             file.write(b"explorer")
     except OSError as error:
         words = f"cannot write to {place}: {error.strerror}"
-        return Finding("workspace", "fail", words, "give another folder: --workspace DIR, or EXPLORER_WORKSPACE")
+        return CheckResult("workspace", "fail", words, "give another folder: --workspace DIR, or EXPLORER_WORKSPACE")
     words = f"{workspace} is writable" if workspace.exists() else f"{workspace} will be made by the first run"
-    return Finding("workspace", "ok", words)
+    return CheckResult("workspace", "ok", words)
 
 
-def check_disk(workspace: Path) -> Finding:
+def check_disk(workspace: Path) -> CheckResult:
     """There is room for runs."""
     free = shutil.disk_usage(existing(workspace)).free
     words = f"{free / 1024**3:.1f} GiB free"
     if free < LEAST_FREE_BYTES:
-        return Finding("disk", "fail", words, "make room, or give another folder: --workspace DIR")
+        return CheckResult("disk", "fail", words, "make room, or give another folder: --workspace DIR")
     if free < ENOUGH_FREE_BYTES:
-        return Finding("disk", "warn", words, "make room soon: a run stores every page it reads")
-    return Finding("disk", "ok", words)
+        return CheckResult("disk", "warn", words, "make room soon: a run stores every page it reads")
+    return CheckResult("disk", "ok", words)
 
 
-def check_roles(roles_dir: Path | None) -> Finding:
+def check_roles(roles_dir: Path | None) -> CheckResult:
     """All role files can be used."""
     try:
         roles = PromptLoader([built_in_roles(), *([roles_dir] if roles_dir else [])]).roles()
     except ConfigError as error:
-        return Finding("roles", "fail", error.message, error.hint)
-    return Finding("roles", "ok", ", ".join(roles))
+        return CheckResult("roles", "fail", error.message, error.hint)
+    return CheckResult("roles", "ok", ", ".join(roles))
 
 
-def check_keys(configuration: Configuration) -> list[Finding]:
+def check_keys(configuration: Configuration) -> list[CheckResult]:
     """Which keys there are; that one is missing is a problem only for the model that needs it."""
     settings = configuration.settings
     keys = settings.secrets
@@ -146,50 +146,54 @@ def check_keys(configuration: Configuration) -> list[Finding]:
     models = [settings.model, *settings.role_models.values()]
     wants_anthropic = any(model.startswith(("anthropic:", "claude-")) for model in models)
     findings = [
-        Finding("anthropic key", "ok", "set")
+        CheckResult("anthropic key", "ok", "set")
         if has_anthropic
-        else Finding("anthropic key", "fail", "not set, but a model needs it", "set ANTHROPIC_API_KEY")
+        else CheckResult("anthropic key", "fail", "not set, but a model needs it", "set ANTHROPIC_API_KEY")
         if wants_anthropic
-        else Finding("anthropic key", "ok", "not set"),
-        Finding("openai key", "ok", "set" if has_openai else "not set"),
-        Finding("tavily key", "ok", "set")
+        else CheckResult("anthropic key", "ok", "not set"),
+        CheckResult("openai key", "ok", "set" if has_openai else "not set"),
+        CheckResult("tavily key", "ok", "set")
         if keys.tavily_key.get_secret_value()
-        else Finding("tavily key", "ok", "not set"),
+        else CheckResult("tavily key", "ok", "not set"),
     ]
     has_model = has_anthropic or has_openai or settings.services.openai_url or settings.model != "auto"
     if not has_model:
         fix = "set ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_BASE_URL of a local server"
         findings.append(
-            Finding("model", "warn", "no key: a local server is used, or offline mode, which is no language model", fix)
+            CheckResult(
+                "model", "warn", "no key: a local server is used, or offline mode, which is no language model", fix
+            )
         )
     return findings
 
 
-def check_search(settings: Settings) -> Finding:
+def check_search(settings: Settings) -> CheckResult:
     """Which web search engine would be asked, and why."""
     try:
         plan = plan_search(search_setup(settings))
     except ConfigError as error:
-        return Finding("search engine", "fail", error.message, error.hint)
-    return Finding("search engine", "ok", f"{', '.join(plan.engines[:1]) or 'none'}: {plan.why}")
+        return CheckResult("search engine", "fail", error.message, error.hint)
+    return CheckResult("search engine", "ok", f"{', '.join(plan.engines[:1]) or 'none'}: {plan.why}")
 
 
-def check_contact(settings: Settings) -> Finding:
+def check_contact(settings: Settings) -> CheckResult:
     """Whether the operators of sites can reach the user: Wikimedia and Reddit ask for that of every program."""
     caller = Caller(contact=settings.contact)
     wants_name = bool(settings.secrets.reddit_id.get_secret_value())
     if wants_name and "(by /u/" not in caller.reddit_user_agent:
         words = "Reddit's rules ask every app for its user's name, and none is set"
-        return Finding("contact", "warn", words, "set EXPLORER_CONTACT=/u/NAME")
+        return CheckResult("contact", "warn", words, "set EXPLORER_CONTACT=/u/NAME")
     if settings.contact:
-        return Finding("contact", "ok", caller.user_agent)
+        return CheckResult("contact", "ok", caller.user_agent)
     words = "not set: Wikimedia may slow down or refuse programs whose user cannot be reached"
-    return Finding("contact", "warn", words, "set EXPLORER_CONTACT to an e-mail address or a web address")
+    return CheckResult("contact", "warn", words, "set EXPLORER_CONTACT to an e-mail address or a web address")
 
 
-def check_variables(unknown: Sequence[Unknown]) -> list[Finding]:
+def check_variables(unknown: Sequence[Unknown]) -> list[CheckResult]:
     """Variables that look like ours and are not: most are mistyped, and other commands refuse them."""
     return [
-        Finding("variable", "fail", f"{one.place} is not a setting", f"did you mean {one.near}?" if one.near else UNSET)
+        CheckResult(
+            "variable", "fail", f"{one.place} is not a setting", f"did you mean {one.near}?" if one.near else UNSET
+        )
         for one in unknown
     ]

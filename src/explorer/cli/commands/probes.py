@@ -12,15 +12,15 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from explorer.cli.screens.figures import counted
+from explorer.cli.screens.number_format import counted
 from explorer.cli.settings.configuration import DEFAULT, Configuration
 from explorer.llm.model_list import list_models
-from explorer.network.outbound import PROXY_LOGIN_REQUIRED, advice, client_ways, login_problem
+from explorer.network.client_options import PROXY_LOGIN_REQUIRED, advice, client_ways, login_problem
 from explorer.run.settings_parts import SEARCH_ADDRESSES, search_setup
 from explorer.schema.errors import ConfigError, ModelError
 from explorer.schema.network import Network
 from explorer.schema.settings import Settings
-from explorer.sources.search.choose_search import plan_search
+from explorer.sources.search.selection import plan_search
 
 PROBE_S = 3.0
 LOCAL_PROBE_S = 1.0
@@ -36,7 +36,7 @@ Level = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """One checked thing."""
 
     name: str
@@ -74,7 +74,7 @@ class Asker(Thread):
         self.answer = self._ask()
 
 
-def probe_services(configuration: Configuration) -> list[Finding]:
+def probe_services(configuration: Configuration) -> list[CheckResult]:
     """Ask every service the settings lead to, and the usual local model servers, all at once."""
     probes = _probes(configuration)
     asked = [Asker(partial(problem_at, configuration.settings.network, probe.url)) for probe in probes]
@@ -84,7 +84,7 @@ def probe_services(configuration: Configuration) -> list[Finding]:
         asker.join(max(0.0, deadline - time.monotonic()))
     findings = [_finding(configuration, probe, asker.answer) for probe, asker in zip(probes, asked, strict=True)]
     answering = [asker.answer for asker in local if asker.answer]
-    return [*findings, Finding("local models", "ok", ", ".join(answering) or "no local server answers")]
+    return [*findings, CheckResult("local models", "ok", ", ".join(answering) or "no local server answers")]
 
 
 def _probes(configuration: Configuration) -> list[Probe]:
@@ -165,12 +165,12 @@ def _models_at(name: str, url: str) -> str:
     return f"{name} at {url} ({counted(len(models), 'model')})"
 
 
-def _finding(configuration: Configuration, probe: Probe, problem: str | None) -> Finding:
+def _finding(configuration: Configuration, probe: Probe, problem: str | None) -> CheckResult:
     if problem == "":
-        return Finding(probe.name, "ok", "answers")
+        return CheckResult(probe.name, "ok", "answers")
     words = f"does not answer: {problem}" if problem else f"does not answer within {PROBE_S:.0f} s"
     origin = configuration.origin(probe.setting)
     # An address the user wrote is meant to work; a default may just be out of reach today.
     if origin == DEFAULT:
-        return Finding(probe.name, "warn", words, "check the network; without one: explorer demo")
-    return Finding(probe.name, "fail", words, f"check the address: {origin}")
+        return CheckResult(probe.name, "warn", words, "check the network; without one: explorer demo")
+    return CheckResult(probe.name, "fail", words, f"check the address: {origin}")

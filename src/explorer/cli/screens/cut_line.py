@@ -1,6 +1,6 @@
 """What people are told, once for each model, when its server reads only part of what it is sent."""
 
-from explorer.cli.screens.figures import tokens
+from explorer.cli.screens.number_format import tokens
 from explorer.cli.screens.run_view import RunView
 from explorer.schema.events import TurnTaken
 

@@ -11,12 +11,12 @@ from rich.live import Live
 from rich.text import Text
 
 from explorer.cli.screens.cut_line import cut_line
-from explorer.cli.screens.figures import counted, duration, money, tokens
+from explorer.cli.screens.number_format import counted, duration, money, tokens
 from explorer.cli.screens.outages import outage_words
-from explorer.cli.screens.plain import one_line
 from explorer.cli.screens.run_view import WORKING, AgentView, RunView
+from explorer.cli.screens.sanitize import one_line
 from explorer.cli.screens.session_lines import session_lines
-from explorer.schema.events import Record, SessionConfigured, TurnTaken
+from explorer.schema.events import JournalRecord, SessionConfigured, TurnTaken
 
 REFRESH_S = 0.125
 NEWEST = 3
@@ -48,7 +48,7 @@ class LiveView:
         self._view = view
         return self._live
 
-    def observe(self, record: Record, view: RunView) -> None:
+    def observe(self, record: JournalRecord, view: RunView) -> None:
         """Write above the view, where it stays, what a session works with and what the user has to correct."""
         if isinstance(record.event, SessionConfigured):
             self.say("\n".join(session_lines(record.event, self._console.width)))

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from explorer.cli.screens.figures import counted
-from explorer.cli.screens.plain import one_line
+from explorer.cli.screens.number_format import counted
+from explorer.cli.screens.sanitize import one_line
 from explorer.observe.provenance import FileOrigin, Write
 
 MAX_IDS = 20

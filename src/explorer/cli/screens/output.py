@@ -31,7 +31,7 @@ EXIT_CODES = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommandResult:
     """How a command ended: the same fields for every ending."""
 
     status: str
@@ -129,7 +129,7 @@ def emit_json(value: object) -> None:
     emit(as_json(value))
 
 
-def emit_outcome(outcome: Outcome, output_format: OutputFormat) -> None:
+def emit_outcome(outcome: CommandResult, output_format: OutputFormat) -> None:
     """Tell programs how it ended; text has its report on stdout already, or nothing."""
     if output_format == "json":
         emit_json(asdict(outcome))

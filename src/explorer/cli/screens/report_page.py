@@ -4,7 +4,7 @@ import sys
 from urllib.parse import unquote
 
 from explorer.cli.screens.output import emit
-from explorer.cli.screens.plain import plain
+from explorer.cli.screens.sanitize import plain
 from explorer.text.frontmatter import split_frontmatter
 
 REPORT = "report.md"

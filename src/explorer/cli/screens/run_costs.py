@@ -4,11 +4,11 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.cli.screens.figures import cached, counted, money, percent, short_time, tokens
+from explorer.cli.screens.number_format import cached, counted, money, percent, short_time, tokens
 from explorer.cli.screens.output import token_counts
-from explorer.cli.screens.plain import one_line
-from explorer.observe.spending.path import Link, longest
-from explorer.observe.spending.tally import AgentShare, Paid, Spending
+from explorer.cli.screens.sanitize import one_line
+from explorer.observe.costs.critical_path import PathSegment, longest
+from explorer.observe.costs.totals import AgentShare, Spending, UsageTotals
 
 NAME_COLUMNS = 9
 """Of the names before the rows of a page's head."""
@@ -43,25 +43,27 @@ def head_rows(spending: Spending) -> list[Row]:
     if spending.total.usage.cache_read_tokens or spending.total.usage.cache_write_tokens:
         rows.append(("saved", _saved(spending.total)))
     if spending.inherited is not None:
-        paid = spending.inherited.paid
-        words = f"{money(paid.cost_usd)}, {tokens(paid.usage.total_tokens)} tokens of it by {spending.inherited.run}"
+        totals = spending.inherited.totals
+        words = (
+            f"{money(totals.cost_usd)}, {tokens(totals.usage.total_tokens)} tokens of it by {spending.inherited.run}"
+        )
         rows.append(("paid", words))
     rows += [("slowest", _slowest(spending)), ("path", _path(spending))]
     return rows
 
 
-def _tokens(paid: Paid) -> str:
-    usage = paid.usage
+def _tokens(totals: UsageTotals) -> str:
+    usage = totals.usage
     share = cached(usage.cache_read_tokens, usage.input_tokens)
     return f"{tokens(usage.input_tokens)} in{share}, {tokens(usage.output_tokens)} out"
 
 
-def _saved(paid: Paid) -> str:
-    if paid.saved_usd is None:
+def _saved(totals: UsageTotals) -> str:
+    if totals.saved_usd is None:
         return "not known: a model that used its cache is not in the price list"
-    if paid.saved_usd < 0:
-        return f"nothing yet: filling the cache cost {money(-paid.saved_usd)} more than reading it saved"
-    return f"{money(paid.saved_usd)} by caching"
+    if totals.saved_usd < 0:
+        return f"nothing yet: filling the cache cost {money(-totals.saved_usd)} more than reading it saved"
+    return f"{money(totals.saved_usd)} by caching"
 
 
 def _slowest(spending: Spending) -> str:
@@ -96,20 +98,20 @@ def role_table(spending: Spending, columns: int) -> str:
         [
             Column("role", [one_line(role.role, SHOWN_NAME) for role in roles], 0),
             Column("agents", [str(role.agents) for role in roles], 7),
-            Column("turns", [str(role.paid.turns) for role in roles], 6),
-            *_paid_columns([role.paid for role in roles]),
+            Column("turns", [str(role.totals.turns) for role in roles], 6),
+            *_usage_columns([role.totals for role in roles]),
             Column("time", [short_time(role.seconds) for role in roles], 5),
         ],
         columns,
     )
 
 
-def _paid_columns(paid: Sequence[Paid]) -> list[Column]:
+def _usage_columns(totals: Sequence[UsageTotals]) -> list[Column]:
     return [
-        Column("in", [tokens(one.usage.input_tokens) for one in paid], 1),
-        Column("cached", [percent(one.cache_share) for one in paid], 4),
-        Column("out", [tokens(one.usage.output_tokens) for one in paid], 2),
-        Column("cost", [money(one.cost_usd).removeprefix("cost ") for one in paid], 3),
+        Column("in", [tokens(one.usage.input_tokens) for one in totals], 1),
+        Column("cached", [percent(one.cache_share) for one in totals], 4),
+        Column("out", [tokens(one.usage.output_tokens) for one in totals], 2),
+        Column("cost", [money(one.cost_usd).removeprefix("cost ") for one in totals], 3),
     ]
 
 
@@ -119,33 +121,35 @@ def costs_page(spending: Spending, columns: int) -> str:
     rows = [
         *head_rows(spending),
         ("spent", f"{money(spending.total.cost_usd)} in {counted(spending.total.turns, 'turn')}"),
-        ("time", f"{short_time(spending.seconds)} in {_lives(spending)}"),
+        ("time", f"{short_time(spending.seconds)} in {_sessions(spending)}"),
         ("at once", at_once),
     ]
     blocks = [
         head(rows, columns),
         "Roles\n" + role_table(spending, columns),
-        "Agents, what they used\n" + _agents_paid(spending.agents, columns),
+        "Agents, what they used\n" + _agents_usage(spending.agents, columns),
         "Agents, what their time went into\n" + _agents_time(spending.agents, columns),
         "What the run waited for, from start to end\n" + _links(spending.path, columns),
     ]
     return "\n\n".join(blocks)
 
 
-def _lives(spending: Spending) -> str:
-    number = len(spending.lives)
+def _sessions(spending: Spending) -> str:
+    number = len(spending.sessions)
     return (
-        "1 life" if number == 1 else f"{number} lives: {', '.join(short_time(life.seconds) for life in spending.lives)}"
+        "1 life"
+        if number == 1
+        else f"{number} lives: {', '.join(short_time(interval.seconds) for interval in spending.sessions)}"
     )
 
 
-def _agents_paid(agents: Sequence[AgentShare], columns: int) -> str:
-    saved = ["?" if one.paid.saved_usd is None else money(one.paid.saved_usd) for one in agents]
+def _agents_usage(agents: Sequence[AgentShare], columns: int) -> str:
+    saved = ["?" if one.totals.saved_usd is None else money(one.totals.saved_usd) for one in agents]
     return _table(
         [
             Column("agent", [one_line(one.id, SHOWN_NAME) for one in agents], 0),
-            Column("turns", [str(one.paid.turns) for one in agents], 6),
-            *_paid_columns([one.paid for one in agents]),
+            Column("turns", [str(one.totals.turns) for one in agents], 6),
+            *_usage_columns([one.totals for one in agents]),
             Column("saved", saved, 5),
         ],
         columns,
@@ -166,7 +170,7 @@ def _agents_time(agents: Sequence[AgentShare], columns: int) -> str:
     )
 
 
-def _links(links: Sequence[Link], columns: int) -> str:
+def _links(links: Sequence[PathSegment], columns: int) -> str:
     return _table(
         [
             Column("agent", [one_line(link.agent, SHOWN_NAME) for link in links], 0),
@@ -201,14 +205,14 @@ def spending_facts(spending: Spending) -> dict[str, object]:
     inherited, slowest = spending.inherited, spending.slowest
     parallelism = spending.parallelism
     return {
-        **_paid_facts(spending.total),
+        **_usage_facts(spending.total),
         "seconds": round(spending.seconds, DECIMALS),
         "parallelism": None if parallelism is None else round(parallelism, DECIMALS),
         "by_role": [
             {
                 "role": role.role,
                 "agents": role.agents,
-                **_paid_facts(role.paid),
+                **_usage_facts(role.totals),
                 "seconds": round(role.seconds, DECIMALS),
             }
             for role in spending.roles
@@ -217,28 +221,32 @@ def spending_facts(spending: Spending) -> dict[str, object]:
         "slowest_agent": {"id": slowest.id, **_times(slowest)} if slowest else None,
         "critical_path": [_link_facts(link) for link in spending.path],
         "lives": [
-            {"start": life.start.isoformat(), "end": life.end.isoformat(), "seconds": round(life.seconds, DECIMALS)}
-            for life in spending.lives
+            {
+                "start": interval.start.isoformat(),
+                "end": interval.end.isoformat(),
+                "seconds": round(interval.seconds, DECIMALS),
+            }
+            for interval in spending.sessions
         ],
         "inherited": None
         if inherited is None
-        else {"run_id": inherited.run, "records": inherited.records, **_paid_facts(inherited.paid)},
+        else {"run_id": inherited.run, "records": inherited.records, **_usage_facts(inherited.totals)},
     }
 
 
-def _paid_facts(paid: Paid) -> dict[str, object]:
-    share = paid.cache_share
+def _usage_facts(totals: UsageTotals) -> dict[str, object]:
+    share = totals.cache_share
     return {
-        "turns": paid.turns,
-        "tokens": token_counts(paid.usage),
+        "turns": totals.turns,
+        "tokens": token_counts(totals.usage),
         "cache_share": None if share is None else round(share, 4),
-        "cost_usd": paid.cost_usd,
-        "saved_usd": paid.saved_usd,
+        "cost_usd": totals.cost_usd,
+        "saved_usd": totals.saved_usd,
     }
 
 
 def _agent_facts(agent: AgentShare) -> dict[str, object]:
-    return {"id": agent.id, "role": agent.role, **_paid_facts(agent.paid), **_times(agent)}
+    return {"id": agent.id, "role": agent.role, **_usage_facts(agent.totals), **_times(agent)}
 
 
 def _times(agent: AgentShare) -> dict[str, float]:
@@ -251,7 +259,7 @@ def _times(agent: AgentShare) -> dict[str, float]:
     }
 
 
-def _link_facts(link: Link) -> dict[str, object]:
+def _link_facts(link: PathSegment) -> dict[str, object]:
     return {
         "agent": link.agent,
         "start_s": round(link.start_s, DECIMALS),

@@ -9,9 +9,9 @@ from explorer.cli.screens.output import token_counts
 from explorer.cli.screens.report_page import REPORT
 from explorer.cli.screens.run_costs import spending_facts
 from explorer.cli.screens.run_view import AgentView, RunView, session_facts
+from explorer.observe.costs.totals import spending_of
 from explorer.observe.provenance import origins
-from explorer.observe.spending.tally import spending_of
-from explorer.schema.events import ENGINE, Record, RunFinished
+from explorer.schema.events import ENGINE, JournalRecord, RunFinished
 from explorer.workspace.workspace import Workspace
 
 
@@ -28,7 +28,7 @@ class TimelineEvent:
         return {"seq": self.seq, "at": self.at.isoformat(), "words": self.words}
 
 
-def named(record: Record) -> str:
+def named(record: JournalRecord) -> str:
     """A record without news for people, by its kind."""
     event = record.event
     return event.type.replace("_", " ") if event.agent == ENGINE else f"{event.agent}  {event.type.replace('_', ' ')}"
@@ -40,7 +40,7 @@ def timeline_page(events: Sequence[TimelineEvent]) -> str:
     return "\n".join(f"{event.seq:>{width}} {event.at.astimezone():%H:%M:%S} {event.words}" for event in events)
 
 
-def run_facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[str, object]:
+def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> dict[str, object]:
     """Everything, for programs."""
     spending = spending_of(records)
     seconds = {agent.id: agent.seconds for agent in spending.agents}
@@ -60,7 +60,7 @@ def run_facts(view: RunView, folder: Path, records: Sequence[Record]) -> dict[st
         "session": session_facts(view),
         "agents": [_agent_facts(agent, seconds.get(agent.id, 0.0)) for agent in view.agents.values()],
         "slowest_agent": spending.slowest.id if spending.slowest else None,
-        "tokens_by_role": {role.role: role.paid.usage.total_tokens for role in spending.roles},
+        "tokens_by_role": {role.role: role.totals.usage.total_tokens for role in spending.roles},
         "spending": spending_facts(spending),
         "failed_attempts": view.failed_attempts,
         "outages": [

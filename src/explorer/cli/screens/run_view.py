@@ -3,16 +3,16 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from explorer.cli.screens.activity import doing
 from explorer.cli.screens.outages import Outage, outage_words
-from explorer.cli.screens.wording import doing
-from explorer.journal.billed import Unanswered, reserved
+from explorer.journal.unanswered_requests import Unanswered, reserved
 from explorer.schema.events import (
     AgentContinued,
     AgentFinished,
     AgentStarted,
     AnyEvent,
     CitationsJudged,
-    Record,
+    JournalRecord,
     RequestSent,
     RoleLoaded,
     RunFinished,
@@ -104,7 +104,7 @@ class RunView:
     cut: set[str] = field(default_factory=set[str])
     """Models whose server was seen to read only part of what it was sent."""
 
-    def apply(self, record: Record) -> None:
+    def apply(self, record: JournalRecord) -> None:
         """Fold one record in; one that was seen before changes nothing."""
         if record.seq <= self.seq:
             return

@@ -5,20 +5,20 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Protocol
 
+from explorer.cli.screens.activity import asked, outcome
 from explorer.cli.screens.cut_line import cut_line
-from explorer.cli.screens.figures import counted
+from explorer.cli.screens.number_format import counted
 from explorer.cli.screens.outages import outage_words
-from explorer.cli.screens.plain import one_line
 from explorer.cli.screens.run_view import RunView
+from explorer.cli.screens.sanitize import one_line
 from explorer.cli.screens.session_lines import models_words, session_lines
-from explorer.cli.screens.wording import asked, outcome
 from explorer.schema.events import (
     AgentContinued,
     AgentFinished,
     AgentStarted,
+    JournalRecord,
     NoteAdded,
     PathMoved,
-    Record,
     Repaired,
     RunFinished,
     RunForked,
@@ -43,7 +43,7 @@ class Screen(Protocol):
         """While inside, the run is shown."""
         ...
 
-    def observe(self, record: Record, view: RunView) -> None:
+    def observe(self, record: JournalRecord, view: RunView) -> None:
         """A record became durable; `view` is the state just before it."""
         ...
 
@@ -69,7 +69,7 @@ class Quiet:
         """Nothing is shown."""
         return nullcontext()
 
-    def observe(self, record: Record, view: RunView) -> None:
+    def observe(self, record: JournalRecord, view: RunView) -> None:
         """Stay silent."""
 
     def say(self, text: str) -> None:
@@ -87,7 +87,7 @@ class Lines(Quiet):
         # The line of a run's start waits for the next record: what the session works with is said before it.
         self._start = ""
 
-    def observe(self, record: Record, view: RunView) -> None:
+    def observe(self, record: JournalRecord, view: RunView) -> None:
         """Write the event's line, if it has one."""
         line = line_of(record, view)
         stamped = f"{record.at.astimezone().strftime(CLOCK)} {line}" if line else ""
@@ -95,10 +95,10 @@ class Lines(Quiet):
             self._start = stamped
             return
         start, self._start = self._start, ""
-        said = [start, stamped]
+        stated = [start, stamped]
         if isinstance(record.event, SessionConfigured):
-            said = [*session_lines(record.event), start]
-        for words in filter(None, said):
+            stated = [*session_lines(record.event), start]
+        for words in filter(None, stated):
             self._write(words)
 
     def say(self, text: str) -> None:
@@ -106,7 +106,7 @@ class Lines(Quiet):
         self._write(text)
 
 
-def line_of(record: Record, view: RunView) -> str:
+def line_of(record: JournalRecord, view: RunView) -> str:
     """An event in one line; empty for those that tell people nothing."""
     event = record.event
     line = ""

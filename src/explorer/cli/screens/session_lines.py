@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Callable, Mapping
 
 from explorer.agents.report_reserve import ReportReserve, enough, held_back
-from explorer.cli.screens.figures import counted, duration, money
-from explorer.cli.screens.plain import one_line
+from explorer.cli.screens.number_format import counted, duration, money
+from explorer.cli.screens.sanitize import one_line
 from explorer.schema.events import LimitInUse, ModelInUse, SessionConfigured
 from explorer.schema.limits import Limits
 

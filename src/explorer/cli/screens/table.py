@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from explorer.cli.screens.plain import one_line
+from explorer.cli.screens.sanitize import one_line
 
 GAP = "  "
 

@@ -70,7 +70,7 @@ class StoredDocument:
 
 
 @dataclass(frozen=True)
-class Entry:
+class IndexEntry:
     """A document to be put into the index, or a problem in its place."""
 
     file: FoundFile
@@ -172,7 +172,7 @@ class Database:
         """Note a file's new times: its content is the same."""
         self._all(TOUCH, file.path, file.size, file.mtime_ns, file.ctime_ns, file.name)
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: IndexEntry) -> None:
         """Replace what is known of a file, all of it or nothing."""
 
         def replace(db: sqlite3.Connection) -> None:
@@ -228,7 +228,7 @@ class Database:
         )
 
 
-def _put(db: sqlite3.Connection, entry: Entry) -> None:
+def _put(db: sqlite3.Connection, entry: IndexEntry) -> None:
     for (old,) in db.execute("SELECT id FROM documents WHERE name = ?", (entry.file.name,)).fetchall():
         _forget(db, old)
     identifier = db.execute(FILL, _values(entry)).lastrowid
@@ -242,7 +242,7 @@ def _put(db: sqlite3.Connection, entry: Entry) -> None:
         db.execute("INSERT INTO words (rowid, title, name, text) VALUES (?, ?, ?, ?)", (place, title, name, text))
 
 
-def _values(entry: Entry) -> dict[str, object]:
+def _values(entry: IndexEntry) -> dict[str, object]:
     document = entry.document or StoredDocument(entry.file.path, "")
     text = document.text.encode()
     return {

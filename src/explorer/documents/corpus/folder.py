@@ -38,7 +38,7 @@ _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @dataclass(frozen=True)
-class Bounds:
+class FolderLimits:
     """How much of a folder is looked at."""
 
     files: int = MAX_FILES
@@ -75,7 +75,7 @@ class Skipped:
             shown.append(readable(name))
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """What a reader should know is missing, on one line; empty when nothing is."""
         return "; ".join(
             f"{count} {reason} ({', '.join(self.examples[reason])}{', ...' if count > EXAMPLES else ''})"
@@ -99,9 +99,9 @@ def readable(name: str) -> str:
     return " ".join(unicodedata.normalize("NFC", shown).split()) or "?"
 
 
-def walk(folder: Path, excluded: Collection[Path] = (), bounds: Bounds | None = None) -> Listing:
+def walk(folder: Path, excluded: Collection[Path] = (), bounds: FolderLimits | None = None) -> Listing:
     """The files of a folder that may hold text, nearest to its top first when there are too many; sorted by name."""
-    limits = bounds or Bounds()
+    limits = bounds or FolderLimits()
     listing = Listing()
     waiting = deque([""])
     while waiting and listing.entries < limits.entries:
@@ -162,7 +162,7 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def _take(entry: "os.DirEntry[str]", name: str, listing: Listing, limits: Bounds) -> None:
+def _take(entry: "os.DirEntry[str]", name: str, listing: Listing, limits: FolderLimits) -> None:
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:

@@ -11,13 +11,13 @@ from typing import Self, TypeVar
 from filelock import AsyncFileLock, Timeout
 
 from explorer.documents.corpus.database import Database, StoredDocument
-from explorer.documents.corpus.folder import Bounds, Skipped, readable
+from explorer.documents.corpus.folder import FolderLimits, Skipped, readable
 from explorer.documents.corpus.ranking import Catalogue
-from explorer.documents.corpus.reading import DocumentParser
 from explorer.documents.corpus.refreshing import Progress, Refresher
 from explorer.documents.corpus.results import CorpusHits, document_at, find
 from explorer.documents.corpus.schema import DamagedIndexError
 from explorer.documents.corpus.words import understood
+from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ConfigError, RefusedCallError, ToolError
 
 WAIT_S = 60.0
@@ -43,7 +43,7 @@ class Options:
     excluded: Collection[Path] = ()
     """Folders in it that are left out: explorer's own."""
     on_progress: Callable[[Progress], None] = lambda _progress: None
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: FolderLimits = field(default_factory=FolderLimits)
 
 
 def index_path(workspace: Path, folder: Path) -> Path:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from explorer.documents.corpus.database import StoredDocument
 from explorer.documents.corpus.folder import MAX_FILE_BYTES, FoundFile
-from explorer.documents.corpus.reading import DocumentParser, as_utf8, read_file, readable_kind
+from explorer.documents.corpus.reading import as_utf8, read_file, readable_kind
 from explorer.documents.parsing.kinds import HTML, PDF
+from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.text.frontmatter import read_frontmatter, with_frontmatter
-from explorer.workspace.evidence import SourceDraft
+from explorer.workspace.source_store import SourceDraft
 
 PARSED_SUFFIX = ".md"
 """Of the text beside a file that is none."""

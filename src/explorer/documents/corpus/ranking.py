@@ -20,7 +20,7 @@ MAX_NAMINGS = 5
 
 
 @dataclass(frozen=True)
-class Place:
+class RankedPassage:
     """A document among the results."""
 
     document: int
@@ -54,13 +54,13 @@ def _spaced(text: str) -> str:
     return f" {' '.join(PIECE.findall(folded(text)))} "
 
 
-def ranked(database: Database, query: Query, catalogue: Catalogue, only: Sequence[int] | None) -> list[Place]:
+def ranked(database: Database, query: Query, catalogue: Catalogue, only: Sequence[int] | None) -> list[RankedPassage]:
     """The documents that meet a query, best first; among all, or among some."""
     found = database.rank(query.match, CANDIDATES, only)
-    places = {one.document: Place(one.document, one.passage, one.score) for one in found}
+    places = {one.document: RankedPassage(one.document, one.passage, one.score) for one in found}
     if found and len(query.terms) > 1:
         for one in database.rank(query.match_all, CANDIDATES, [*places]):
-            _raise(places, Place(one.document, one.passage, one.score * ALL_WORDS_BONUS))
+            _raise(places, RankedPassage(one.document, one.passage, one.score * ALL_WORDS_BONUS))
     for place in _best_first(places)[:NAMING_DOCUMENTS]:
         for number, score in _named_by(database, place, catalogue):
             if only is None or number in only:
@@ -68,7 +68,7 @@ def ranked(database: Database, query: Query, catalogue: Catalogue, only: Sequenc
     return _best_first(places)
 
 
-def _named_by(database: Database, place: Place, catalogue: Catalogue) -> list[tuple[int, float]]:
+def _named_by(database: Database, place: RankedPassage, catalogue: Catalogue) -> list[tuple[int, float]]:
     """The other documents that a result's passage names, each with what that is worth."""
     span = database.passage(place.passage)
     text = database.document(place.document).text[span.start : span.end]
@@ -79,19 +79,21 @@ def _named_by(database: Database, place: Place, catalogue: Catalogue) -> list[tu
     ]
 
 
-def _add_named(database: Database, places: dict[int, Place], by: Place, number: int, worth: float) -> None:
+def _add_named(
+    database: Database, places: dict[int, RankedPassage], by: RankedPassage, number: int, worth: float
+) -> None:
     known = places.get(number)
     if known is None:
-        places[number] = Place(number, database.first_passage(number), worth, named_in=by.document)
+        places[number] = RankedPassage(number, database.first_passage(number), worth, named_in=by.document)
     else:
-        _raise(places, Place(number, known.passage, worth + known.score / 2, known.named_in))
+        _raise(places, RankedPassage(number, known.passage, worth + known.score / 2, known.named_in))
 
 
-def _best_first(places: dict[int, Place]) -> list[Place]:
+def _best_first(places: dict[int, RankedPassage]) -> list[RankedPassage]:
     return sorted(places.values(), key=lambda place: (-place.score, place.document))
 
 
-def _raise(places: dict[int, Place], place: Place) -> None:
+def _raise(places: dict[int, RankedPassage], place: RankedPassage) -> None:
     known = places.get(place.document)
     if known is None or place.score > known.score:
         places[place.document] = place

@@ -4,12 +4,12 @@ import asyncio
 import codecs
 import re
 from pathlib import PurePosixPath
-from typing import Protocol
 
 from explorer.documents.corpus.database import StoredDocument
 from explorer.documents.corpus.folder import NO_TEXT, FoundFile
 from explorer.documents.parsing.document import TRUNCATED, Document
 from explorer.documents.parsing.kinds import FEED, HTML, JSON, PDF, TEXT, kind_of
+from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ToolError
 from explorer.text.sanitize import single_line, visible
 
@@ -31,14 +31,6 @@ PAIR = re.compile(rb"[\x81-\xfe][\x40-\xfe]")
 FIRST_COMMON = 0xA1
 """From this second byte on stand the common characters of GB 18030."""
 CHINESE_SHARE = 0.6
-
-
-class DocumentParser(Protocol):
-    """What reads HTML and PDF; `explorer.documents.parsing.parser.Parser` does, in a process of its own."""
-
-    async def parse(self, kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
-        """The text of a document; `ToolError` when there is none."""
-        ...
 
 
 def readable_kind(body: bytes, name: str) -> str:

@@ -6,10 +6,20 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.documents.corpus.database import Database, Entry, KnownFile
-from explorer.documents.corpus.folder import NO_TEXT, TOO_MANY, UNREADABLE, Bounds, FoundFile, Skipped, read_bytes, walk
+from explorer.documents.corpus.database import Database, IndexEntry, KnownFile
+from explorer.documents.corpus.folder import (
+    NO_TEXT,
+    TOO_MANY,
+    UNREADABLE,
+    FolderLimits,
+    FoundFile,
+    Skipped,
+    read_bytes,
+    walk,
+)
 from explorer.documents.corpus.passages import passages_of
-from explorer.documents.corpus.reading import DocumentParser, read_file
+from explorer.documents.corpus.reading import read_file
+from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ToolError
 
 MAX_ATTEMPTS = 3
@@ -42,7 +52,7 @@ class Refresher:
     database: Database
     parser: DocumentParser
     excluded: Collection[Path]
-    bounds: Bounds
+    bounds: FolderLimits
     on_progress: Callable[[Progress], None]
 
     async def refresh(self) -> Skipped:
@@ -95,13 +105,13 @@ class Refresher:
         await asyncio.to_thread(self.database.put, entry)
         return len(entry.document.text) if entry.document else 0
 
-    async def _entry(self, file: FoundFile, body: bytes, digest: str, attempts: int) -> Entry:
+    async def _entry(self, file: FoundFile, body: bytes, digest: str, attempts: int) -> IndexEntry:
         try:
             document = await read_file(self.parser, body, file)
         except ToolError as error:
-            return Entry(file, digest, problem=error.message or NOT_PARSED, attempts=attempts)
+            return IndexEntry(file, digest, problem=error.message or NOT_PARSED, attempts=attempts)
         spans = await asyncio.to_thread(lambda: tuple(passages_of(document.text, document.page_starts)))
-        return Entry(file, digest, document, spans)
+        return IndexEntry(file, digest, document, spans)
 
 
 def _is_settled(file: FoundFile, known: KnownFile | None) -> bool:

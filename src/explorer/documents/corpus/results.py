@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from explorer.documents.corpus.database import Database, StoredDocument
 from explorer.documents.corpus.passages import snippet
-from explorer.documents.corpus.ranking import Catalogue, Place, ranked
+from explorer.documents.corpus.ranking import Catalogue, RankedPassage, ranked
 from explorer.documents.corpus.words import Query
 from explorer.schema.errors import NoSuchThingError
 
@@ -72,7 +72,7 @@ def _matching(catalogue: Catalogue, glob: str) -> Iterator[int]:
             yield number
 
 
-def _hit(database: Database, catalogue: Catalogue, query: Query, place: Place) -> CorpusHit:
+def _hit(database: Database, catalogue: Catalogue, query: Query, place: RankedPassage) -> CorpusHit:
     document, span = database.document(place.document), database.passage(place.passage)
     return CorpusHit(
         path=document.path,

@@ -9,7 +9,7 @@ from typing import Protocol, Self
 from explorer.documents.parsing.document import Document
 from explorer.documents.parsing.kinds import KINDS, TEXT
 from explorer.documents.parsing.reading import read_document
-from explorer.documents.parsing.wire import Question
+from explorer.documents.parsing.wire import ParseRequest
 from explorer.documents.parsing.worker_process import ParserLimits, WorkerDiedError, WorkerProcess
 from explorer.schema.errors import ToolError
 
@@ -80,9 +80,9 @@ class Parser:
         if kind == TEXT:  # nothing is parsed there
             return read_document(kind, body, url=url, content_type=content_type)
         async with self._places:
-            return await self._in_worker(Question(kind, url, content_type), body)
+            return await self._in_worker(ParseRequest(kind, url, content_type), body)
 
-    async def _in_worker(self, question: Question, body: bytes) -> Document:
+    async def _in_worker(self, question: ParseRequest, body: bytes) -> Document:
         name = question.url or "The document"
         worker: WorkerProcess | None = None
         is_whole = False

@@ -16,7 +16,7 @@ MAX_ANSWER_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
-class Question:
+class ParseRequest:
     """What is to be parsed."""
 
     kind: str
@@ -25,7 +25,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ParseReply:
     """What came of it: a document, or words about what is wrong with it."""
 
     document: Document | None = None
@@ -34,21 +34,21 @@ class Answer:
     """Memory the process had at most, so far."""
 
 
-READY = Answer()
+READY = ParseReply()
 
 
-def question_bytes(question: Question, body: bytes) -> bytes:
+def question_bytes(question: ParseRequest, body: bytes) -> bytes:
     """A question as it is sent."""
     head = json.dumps(asdict(question)).encode()
     return QUESTION.pack(len(head), len(body)) + head + body
 
 
-def question_of(head: bytes) -> Question:
+def question_of(head: bytes) -> ParseRequest:
     """A question out of its head."""
-    return Question(**json.loads(head))
+    return ParseRequest(**json.loads(head))
 
 
-def answer_bytes(answer: Answer) -> bytes:
+def answer_bytes(answer: ParseReply) -> bytes:
     """An answer as it is sent; halves of characters out of a broken page are replaced."""
     body = json.dumps(asdict(answer), ensure_ascii=False).encode("utf-8", "replace")
     return ANSWER.pack(len(body)) + body

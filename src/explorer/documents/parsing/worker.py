@@ -11,7 +11,7 @@ import sys
 from typing import BinaryIO
 
 from explorer.documents.parsing.reading import read_document
-from explorer.documents.parsing.wire import QUESTION, READY, Answer, answer_bytes, question_of
+from explorer.documents.parsing.wire import QUESTION, READY, ParseReply, answer_bytes, question_of
 from explorer.schema.errors import ToolError
 
 MAX_DESCRIPTORS = 64
@@ -35,13 +35,13 @@ def main(memory_bytes: int, cpu_s: int) -> None:
         try:
             document = read_document(question.kind, body, url=question.url, content_type=question.content_type)
         except ToolError as error:
-            _say(answers, Answer(problem=error.message, peak_bytes=_peak_bytes()))
+            _say(answers, ParseReply(problem=error.message, peak_bytes=_peak_bytes()))
         else:
-            _say(answers, Answer(document=document, peak_bytes=_peak_bytes()))
+            _say(answers, ParseReply(document=document, peak_bytes=_peak_bytes()))
     os._exit(0)  # nothing is left to tidy, and large libraries are slow to leave
 
 
-def _say(answers: BinaryIO, answer: Answer) -> None:
+def _say(answers: BinaryIO, answer: ParseReply) -> None:
     with contextlib.suppress(BrokenPipeError):  # the engine is gone; the next reading sees it
         answers.write(answer_bytes(answer))
         answers.flush()

@@ -11,7 +11,7 @@ from typing import Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from explorer.documents.parsing.wire import ANSWER, MAX_ANSWER_BYTES, Answer, Question, question_bytes
+from explorer.documents.parsing.wire import ANSWER, MAX_ANSWER_BYTES, ParseReply, ParseRequest, question_bytes
 
 TOO_LONG = "it took too long to read"
 TOO_LARGE = "it took too much memory to read"
@@ -23,7 +23,7 @@ LAST_WORDS = 4_000
 END_S = 2.0
 """For a process that closed its pipes to be gone."""
 
-ANSWERS = TypeAdapter(Answer)
+ANSWERS = TypeAdapter(ParseReply)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class WorkerProcess:
         except ChildProcessError:
             return False
 
-    async def ask(self, question: Question, body: bytes) -> Answer:
+    async def ask(self, question: ParseRequest, body: bytes) -> ParseReply:
         """Have a document read.
 
         Raises:
@@ -144,7 +144,7 @@ class WorkerProcess:
         assert self._process.stdout
         return self._process.stdin, self._process.stdout
 
-    async def _answer(self) -> Answer:
+    async def _answer(self) -> ParseReply:
         _, answers = self._streams
         (size,) = ANSWER.unpack(await answers.readexactly(ANSWER.size))
         if size > MAX_ANSWER_BYTES:

@@ -1,10 +1,10 @@
 """The adapter for Anthropic's Messages API, on the official SDK's transport, authentication and error mapping."""
 
 from explorer.llm.anthropic.reply import AnthropicReply
-from explorer.llm.anthropic.request import PROVIDER, REASONING, to_head, to_messages, to_rest
+from explorer.llm.anthropic.request import PROVIDER, REASONING, to_messages, to_prefix, to_rest
 from explorer.llm.bound_reasoning import BoundReasoning
-from explorer.llm.frozen_head import FrozenHeads
-from explorer.llm.options import ClientOptions, Place
+from explorer.llm.options import ClientOptions, Endpoint
+from explorer.llm.prompt_prefix import PromptPrefixes
 from explorer.llm.sdk_client import Sdk, SdkClient
 from explorer.schema.messages import Request, Turn
 
@@ -21,9 +21,11 @@ class AnthropicClient(SdkClient):
     def __init__(self, options: ClientOptions) -> None:
         base_url = options.base_url or DEFAULT_URL
         settings = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
-        place = Place("Anthropic", base_url, *settings, options.key, options.network, is_default=not options.base_url)
-        super().__init__(options, place, _sdk(), "/v1/messages")
-        self._heads = FrozenHeads(to_head)
+        endpoint = Endpoint(
+            "Anthropic", base_url, *settings, options.key, options.network, is_default=not options.base_url
+        )
+        super().__init__(options, endpoint, _sdk(), "/v1/messages")
+        self._prefixes = PromptPrefixes(to_prefix)
         self._reasoning = BoundReasoning(PROVIDER)
 
     async def generate(self, request: Request) -> Turn:
@@ -32,9 +34,9 @@ class AnthropicClient(SdkClient):
         Raises:
             ModelError: No turn came; nothing of the attempt may be used.
         """
-        reply = AnthropicReply(self._place, self._meter(request))
+        reply = AnthropicReply(self._endpoint, self._meter(request))
         bound = self._reasoning.before(request)
-        body = self._heads.body(request, to_messages(request, bound.kept), to_rest(request))
+        body = self._prefixes.body(request, to_messages(request, bound.kept), to_rest(request))
         await self._exchange(body, reply)
         turn = reply.turn(request.model)
         if reply.has_true_reasoning and any(block.get("type") in REASONING for block in turn.blocks):

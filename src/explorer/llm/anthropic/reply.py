@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 from explorer.llm.anthropic.request import PROVIDER, REASONING
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
-from explorer.llm.options import Place
+from explorer.llm.options import Endpoint
 from explorer.llm.projection import require_unique_ids, with_ids
 from explorer.llm.sse import ServerEvent
 from explorer.llm.wire_json import (
-    Arguments,
+    ParsedArguments,
     as_count,
     as_object,
     as_text,
     cut_problem,
-    mend_object,
     not_an_object,
     parse_arguments,
     parse_payload,
+    repair_object,
 )
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import JsonObject, StopKind, ToolCall, Turn, Usage, place_of
@@ -41,8 +41,8 @@ CUTTING_STOPS = frozenset({StopKind.MAX_TOKENS, StopKind.CONTEXT_EXCEEDED})
 class AnthropicReply:
     """Collects one stream. Blocks are kept as they came; nothing is validated that only passes through."""
 
-    def __init__(self, place: Place, meter: ReplyMeter) -> None:
-        self._place = place
+    def __init__(self, endpoint: Endpoint, meter: ReplyMeter) -> None:
+        self._endpoint = endpoint
         self._meter = meter
         self._data = ""
         """The event being taken, as it came."""
@@ -98,12 +98,14 @@ class AnthropicReply:
         """
         stop_reason = as_text(self._delta.get("stop_reason"))
         if not self._is_complete or not stop_reason:
-            message = f"{self._place} ended the stream before the reply was complete"
+            message = f"{self._endpoint} ended the stream before the reply was complete"
             raise ModelError(ModelFault.TRANSPORT, message)
         stop = STOPS.get(stop_reason, StopKind.UNKNOWN)
         blocks, problems = self._finished_blocks(is_cut=stop in CUTTING_STOPS)
         calls = tuple(
-            _call(blocks, place, problems.get(place, "")) for place in range(len(blocks)) if _is_call(blocks[place])
+            _call(blocks, endpoint, problems.get(endpoint, ""))
+            for endpoint in range(len(blocks))
+            if _is_call(blocks[endpoint])
         )
         require_unique_ids(call.id for call in calls)
         return Turn(
@@ -136,7 +138,7 @@ class AnthropicReply:
         """Add a piece to its block. A text is added to, a citation appended, anything else replaces."""
         index, delta = _index(payload), as_object(payload.get("delta"))
         if index not in self._blocks:
-            raise ModelError(ModelFault.TRANSPORT, f"{self._place} sent a piece of a block that never started")
+            raise ModelError(ModelFault.TRANSPORT, f"{self._endpoint} sent a piece of a block that never started")
         block = self._blocks[index]
         for field, value in delta.items():
             if field == "type":
@@ -164,7 +166,7 @@ class AnthropicReply:
         return True
 
     def _take_error(self, payload: JsonObject) -> bool:
-        raise model_error(refusal_of(payload), self._place)
+        raise model_error(refusal_of(payload), self._endpoint)
 
     def _finished_blocks(self, *, is_cut: bool) -> tuple[list[JsonObject], dict[int, str]]:
         """Join the pieces; return the blocks and, by position, what is wrong with a call's arguments."""
@@ -178,10 +180,10 @@ class AnthropicReply:
             if raw or "input" in block or _is_call(block):
                 arguments = _arguments(raw, block.get("input"))
                 if is_cut and index == last:
-                    arguments = Arguments(None, cut_problem(raw))
+                    arguments = ParsedArguments(None, cut_problem(raw))
                 block["input"] = arguments.value or {}
                 problems[position] = arguments.problem
-            blocks.append(mend_object(block))
+            blocks.append(repair_object(block))
             is_altered = is_altered or blocks[-1] != block or bool(problems.get(position))
             if is_altered and block.get("type") in REASONING:
                 self._has_true_reasoning = False
@@ -217,19 +219,23 @@ def _settled(stop: StopKind, *, has_calls: bool) -> StopKind:
     return stop
 
 
-def _arguments(raw: str, given: object) -> Arguments:
+def _arguments(raw: str, given: object) -> ParsedArguments:
     """Parse streamed arguments; servers that send them whole put them into the block's start."""
     if raw or given in ({}, "", None):
         return parse_arguments(raw)
-    return Arguments(as_object(given), "") if isinstance(given, dict) else Arguments(None, not_an_object(given))
+    return (
+        ParsedArguments(as_object(given), "")
+        if isinstance(given, dict)
+        else ParsedArguments(None, not_an_object(given))
+    )
 
 
-def _call(blocks: list[JsonObject], place: int, problem: str) -> ToolCall:
-    block = blocks[place]
+def _call(blocks: list[JsonObject], endpoint: int, problem: str) -> ToolCall:
+    block = blocks[endpoint]
     arguments = None if problem else block["input"]
     name = as_text(block.get("name"))
     return ToolCall(
-        id=block["id"], name=name, arguments=arguments, problem=problem, at=place_of(arguments, place, "input")
+        id=block["id"], name=name, arguments=arguments, problem=problem, at=place_of(arguments, endpoint, "input")
     )
 
 

@@ -16,7 +16,7 @@ REASONING = frozenset({"thinking", "redacted_thinking"})
 """Blocks that hold a model's reasoning; the API refuses a cache mark on these."""
 
 
-def to_head(request: Request) -> JsonObject:
+def to_prefix(request: Request) -> JsonObject:
     """Write what stays the same for all requests of a role; its end is marked to be cached."""
     body: JsonObject = {"model": request.model, "stream": True}
     if request.tools:
@@ -57,30 +57,30 @@ def with_cache_marks(messages: list[JsonObject]) -> list[JsonObject]:
     With the mark at the end of the head that is three of the four that the API allows. The fourth stands amid a turn
     that adds many blocks: an entry is looked for at most 20 blocks before a mark.
     """
-    said = [index for index in range(len(messages) - 1, -1, -1) if messages[index]["role"] == "user"][:2]
-    tails = [(index, len(messages[index]["content"]) - 1) for index in said]
-    for index, block in [*tails, *_middle(messages, said)]:
+    stated = [index for index in range(len(messages) - 1, -1, -1) if messages[index]["role"] == "user"][:2]
+    tails = [(index, len(messages[index]["content"]) - 1) for index in stated]
+    for index, block in [*tails, *_middle(messages, stated)]:
         content = list(messages[index]["content"])
         content[block] = _marked(content[block])
         messages[index] = {**messages[index], "content": content}
     return messages
 
 
-def _middle(messages: list[JsonObject], said: list[int]) -> list[tuple[int, int]]:
+def _middle(messages: list[JsonObject], stated: list[int]) -> list[tuple[int, int]]:
     """The block in the middle of what a long turn adds, its last block left out; none when the turn is short."""
-    since = said[1] + 1 if len(said) > 1 else 0
+    since = stated[1] + 1 if len(stated) > 1 else 0
     added = [
         (index, block) for index in range(since, len(messages)) for block in range(len(messages[index]["content"]))
     ]
     if len(added) <= LONG_TURN_BLOCKS:
         return []
     half = len(added) // 2
-    near = sorted(range(len(added) - 1), key=lambda place: abs(place - half))
-    return [added[place] for place in near if _may_be_marked(messages, added[place])][:1]
+    near = sorted(range(len(added) - 1), key=lambda endpoint: abs(endpoint - half))
+    return [added[endpoint] for endpoint in near if _may_be_marked(messages, added[endpoint])][:1]
 
 
-def _may_be_marked(messages: list[JsonObject], place: tuple[int, int]) -> bool:
-    return messages[place[0]]["content"][place[1]].get("type") not in REASONING
+def _may_be_marked(messages: list[JsonObject], endpoint: tuple[int, int]) -> bool:
+    return messages[endpoint[0]]["content"][endpoint[1]].get("type") not in REASONING
 
 
 def _marked(block: JsonObject) -> JsonObject:

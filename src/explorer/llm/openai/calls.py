@@ -6,7 +6,7 @@ from typing import Any
 
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.projection import require_unique_ids, with_ids
-from explorer.llm.wire_json import Arguments, as_object, as_text, cut_problem, parse_arguments
+from explorer.llm.wire_json import ParsedArguments, as_object, as_text, cut_problem, parse_arguments
 from explorer.schema.messages import JsonObject, ToolCall, place_of
 
 STANDARD_FIELDS = frozenset({"index", "id", "type", "function"})
@@ -79,15 +79,15 @@ class StreamedCalls:
         ids = with_ids([call.id for call in self._calls])
         wire: list[JsonObject] = []
         neutral: list[ToolCall] = []
-        for place, (call_id, call) in enumerate(zip(ids, self._calls, strict=True)):
+        for endpoint, (call_id, call) in enumerate(zip(ids, self._calls, strict=True)):
             raw = "".join(call.pieces)
             arguments = parse_arguments(raw)
             if is_cut and call is self._calls[-1]:
-                arguments = Arguments(None, cut_problem(raw))
+                arguments = ParsedArguments(None, cut_problem(raw))
             text = "{}" if arguments.value is None or not raw.strip() else raw
             wire.append({**wire_call(call_id, call.name, text), **call.added})
             value, problem = arguments
-            at = place_of(value, 0, "tool_calls", place, "function", "arguments")
+            at = place_of(value, 0, "tool_calls", endpoint, "function", "arguments")
             neutral.append(ToolCall(id=call_id, name=call.name, arguments=value, problem=problem, at=at))
         return wire, tuple(neutral)
 

@@ -11,10 +11,10 @@ from explorer.llm.openai.calls import StreamedCalls, wire_call
 from explorer.llm.openai.dialect import REASONING_FIELD
 from explorer.llm.openai.request import PROVIDER
 from explorer.llm.openai.written_calls import find_written_calls
-from explorer.llm.options import Place
+from explorer.llm.options import Endpoint
 from explorer.llm.projection import made_up_id
 from explorer.llm.sse import ServerEvent
-from explorer.llm.wire_json import as_count, as_object, as_objects, as_text, encode, mend_object, parse_payload
+from explorer.llm.wire_json import as_count, as_object, as_objects, as_text, encode, parse_payload, repair_object
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import JsonObject, StopKind, ToolCall, Turn, Usage
 
@@ -38,8 +38,8 @@ _NOT_KEPT = frozenset({"role", "tool_calls", "function_call"})
 class OpenAIReply:
     """Collects one stream. What servers add to the standard (reasoning) is kept, and goes back with the message."""
 
-    def __init__(self, place: Place, known_tools: Collection[str], meter: ReplyMeter) -> None:
-        self._place = place
+    def __init__(self, endpoint: Endpoint, known_tools: Collection[str], meter: ReplyMeter) -> None:
+        self._endpoint = endpoint
         self._meter = meter
         self._known_tools = known_tools
         self._pieces: defaultdict[str, list[str]] = defaultdict(list)
@@ -66,7 +66,7 @@ class OpenAIReply:
             return True
         chunk = parse_payload(event.data)
         if event.event == "error" or chunk.get("error"):
-            raise model_error(refusal_of(chunk), self._place)
+            raise model_error(refusal_of(chunk), self._endpoint)
         return self.take_chunk(chunk)
 
     def take_chunk(self, chunk: JsonObject) -> bool:
@@ -84,7 +84,7 @@ class OpenAIReply:
             ModelError: The stream had no finish reason, or two of its calls have one id.
         """
         if not self._finish_reason:
-            message = f"{self._place} ended the stream before the reply was complete"
+            message = f"{self._endpoint} ended the stream before the reply was complete"
             raise ModelError(ModelFault.TRANSPORT, message)
         stop = STOPS.get(self._finish_reason, StopKind.UNKNOWN)
         message, calls, is_written = self._message(stop)
@@ -152,7 +152,7 @@ class OpenAIReply:
             message["content"] = None
         if entries:
             message["tool_calls"] = entries
-        return _mended(message, calls, is_written=is_written)
+        return _repaired(message, calls, is_written=is_written)
 
 
 def join_parts(parts: Sequence[Any]) -> list[Any]:
@@ -219,15 +219,15 @@ def _written(text: str, known_tools: Collection[str]) -> tuple[list[JsonObject],
     return [wire_call(call.id, call.name, json.dumps(call.arguments, ensure_ascii=False)) for call in calls], calls
 
 
-def _mended(
+def _repaired(
     message: JsonObject, calls: tuple[ToolCall, ...], *, is_written: bool
 ) -> tuple[JsonObject, tuple[ToolCall, ...], bool]:
     """Mend half surrogate pairs in both views."""
-    return mend_object(message), tuple(_mended_call(call) for call in calls), is_written
+    return repair_object(message), tuple(_repaired_call(call) for call in calls), is_written
 
 
-def _mended_call(call: ToolCall) -> ToolCall:
+def _repaired_call(call: ToolCall) -> ToolCall:
     if call.arguments is None:
         return call
-    arguments = mend_object(call.arguments)
+    arguments = repair_object(call.arguments)
     return call if arguments is call.arguments else call.model_copy(update={"arguments": arguments, "at": ()})

@@ -15,7 +15,7 @@ BOUND_FIELDS = ("reasoning_details", "reasoning")
 """A gateway's form of reasoning that may be bound to what stands before it; `reasoning_details` holds signatures."""
 
 
-def to_head(request: Request, dialect: Dialect) -> JsonObject:
+def to_prefix(request: Request, dialect: Dialect) -> JsonObject:
     """Write what stays the same for all requests of a role in a run: all but the history and the limit."""
     body: JsonObject = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
     if dialect.has_cache_key and request.run:
@@ -111,16 +111,16 @@ def _call_in_dialect(call: JsonObject, dialect: Dialect, ids: Mapping[str, str],
     return made
 
 
-def _append_said(messages: list[JsonObject], said: UserText, dialect: Dialect) -> None:
+def _append_said(messages: list[JsonObject], stated: UserText, dialect: Dialect) -> None:
     """Add words of the user; two messages of one role in a row break the templates of many local models."""
-    if not said.text.strip():
+    if not stated.text.strip():
         return
     if dialect.needs_reply_after_results and messages and messages[-1]["role"] == "tool":
         messages.append({"role": "assistant", "content": READ_ON})
     if messages and messages[-1]["role"] == "user":
-        messages[-1] = {"role": "user", "content": f"{messages[-1]['content']}\n\n{said.text}"}
+        messages[-1] = {"role": "user", "content": f"{messages[-1]['content']}\n\n{stated.text}"}
     else:
-        messages.append({"role": "user", "content": said.text})
+        messages.append({"role": "user", "content": stated.text})
 
 
 def _own_messages(turn: Turn, *, has_bound: bool) -> list[JsonObject]:
@@ -128,10 +128,10 @@ def _own_messages(turn: Turn, *, has_bound: bool) -> list[JsonObject]:
 
     Signed reasoning behind a changed beginning is left out: the model that signed it would refuse the request.
     """
-    said = [block for block in turn.blocks if block.get("content") or block.get("tool_calls") or block.get("refusal")]
-    if has_bound or not any("reasoning_details" in block for block in said):
-        return said
-    return [{name: value for name, value in block.items() if name not in BOUND_FIELDS} for block in said]
+    stated = [block for block in turn.blocks if block.get("content") or block.get("tool_calls") or block.get("refusal")]
+    if has_bound or not any("reasoning_details" in block for block in stated):
+        return stated
+    return [{name: value for name, value in block.items() if name not in BOUND_FIELDS} for block in stated]
 
 
 def _projected_messages(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:

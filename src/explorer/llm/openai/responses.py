@@ -1,11 +1,11 @@
 """The adapter for OpenAI's Responses API, on the official SDK's transport, authentication and error mapping."""
 
 from explorer.llm.bound_reasoning import BoundReasoning
-from explorer.llm.frozen_head import FrozenHeads
 from explorer.llm.openai.responses_reply import ResponsesReply
-from explorer.llm.openai.responses_request import PROVIDER, is_reasoning, to_head, to_input, to_rest
+from explorer.llm.openai.responses_request import PROVIDER, is_reasoning, to_input, to_prefix, to_rest
 from explorer.llm.openai.sdk import OpenAISdkClient
 from explorer.llm.options import ClientOptions
+from explorer.llm.prompt_prefix import PromptPrefixes
 from explorer.schema.errors import ModelError
 from explorer.schema.messages import Request, Turn
 
@@ -21,7 +21,7 @@ class ResponsesClient(OpenAISdkClient):
 
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options, "/responses")
-        self._heads = FrozenHeads(to_head)
+        self._prefixes = PromptPrefixes(to_prefix)
         self._reasoning = BoundReasoning(PROVIDER)
         self._without_reasoning: set[str] = set()
         """Models that do not reason."""
@@ -47,11 +47,11 @@ class ResponsesClient(OpenAISdkClient):
         return False
 
     async def _ask(self, request: Request) -> Turn:
-        reply = ResponsesReply(self._place, self._meter(request))
+        reply = ResponsesReply(self._endpoint, self._meter(request))
         bound = self._reasoning.before(request)
         history = to_input(request, bound.kept)
         rest = to_rest(request, wants_reasoning=request.model not in self._without_reasoning)
-        body = self._heads.body(request, history, rest)
+        body = self._prefixes.body(request, history, rest)
         await self._exchange(body, reply)
         turn = reply.turn(request.model)
         if any(is_reasoning(block) for block in turn.blocks):

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
 from explorer.llm.openai.responses_request import PROVIDER
-from explorer.llm.options import Place
+from explorer.llm.options import Endpoint
 from explorer.llm.projection import require_unique_ids, with_ids
 from explorer.llm.sse import ServerEvent
 from explorer.llm.wire_json import (
-    Arguments,
+    ParsedArguments,
     as_count,
     as_object,
     as_objects,
     as_text,
     cut_problem,
-    mend_object,
     parse_arguments,
     parse_payload,
+    repair_object,
 )
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import JsonObject, StopKind, ToolCall, Turn, Usage, place_of
@@ -56,8 +56,8 @@ class ResponsesReply:
     the first may be cut.
     """
 
-    def __init__(self, place: Place, meter: ReplyMeter) -> None:
-        self._place = place
+    def __init__(self, endpoint: Endpoint, meter: ReplyMeter) -> None:
+        self._endpoint = endpoint
         self._meter = meter
         self._data = ""
         """The event being taken, as it came."""
@@ -109,7 +109,7 @@ class ResponsesReply:
             ModelError: The stream was not complete, or an item does not agree with its pieces.
         """
         if not self._response:
-            message = f"{self._place} ended the stream before the reply was complete"
+            message = f"{self._endpoint} ended the stream before the reply was complete"
             raise ModelError(ModelFault.TRANSPORT, message)
         status = as_text(self._response.get("status"))
         reason = as_text(as_object(self._response.get("incomplete_details")).get("reason"))
@@ -160,7 +160,7 @@ class ResponsesReply:
 
     def _take_failure(self, payload: JsonObject) -> bool:
         error = as_object(payload.get("response")).get("error") or payload.get("error") or payload
-        raise model_error(refusal_of({"error": error}), self._place)
+        raise model_error(refusal_of({"error": error}), self._endpoint)
 
     def _items(self, *, is_cut: bool) -> list[JsonObject]:
         """Return the items in their order. One that only began is there as far as it came when the reply was cut.
@@ -173,32 +173,32 @@ class ResponsesReply:
             if index in items:
                 continue
             if not is_cut:
-                raise ModelError(ModelFault.TRANSPORT, f"{self._place} ended the reply within one of its items")
+                raise ModelError(ModelFault.TRANSPORT, f"{self._endpoint} ended the reply within one of its items")
             items[index] = {**begun, "status": "incomplete"}
             if _is_call(begun):
                 items[index]["arguments"] = "".join(self._pieces[index])
         for index, pieces in self._pieces.items():
             self._check_pieces("".join(pieces), items.get(index, {}))
-        return [mend_object(items[index]) for index in sorted(items)]
+        return [repair_object(items[index]) for index in sorted(items)]
 
     def _check_pieces(self, text: str, item: JsonObject) -> None:
         if text != as_text(item.get("arguments")):
             name = as_text(item.get("name"))
-            message = f"{self._place} sent arguments for {name!r} that are not what their pieces come to"
+            message = f"{self._endpoint} sent arguments for {name!r} that are not what their pieces come to"
             raise ModelError(ModelFault.TRANSPORT, message)
 
     def _with_calls(self, items: list[JsonObject], *, is_cut: bool) -> tuple[list[JsonObject], tuple[ToolCall, ...]]:
         """Read the calls; arguments that are none go back as `{}`."""
-        places = [place for place, item in enumerate(items) if _is_call(item)]
-        ids = with_ids([as_text(items[place].get("call_id")) for place in places])
+        places = [endpoint for endpoint, item in enumerate(items) if _is_call(item)]
+        ids = with_ids([as_text(items[endpoint].get("call_id")) for endpoint in places])
         require_unique_ids(ids)
         calls: list[ToolCall] = []
-        for place, call_id in zip(places, ids, strict=True):
-            item = items[place]
-            is_whole = item.get("status") in {None, "completed"} and not (is_cut and place == len(items) - 1)
-            call = _call(item, call_id, place, is_whole=is_whole)
+        for endpoint, call_id in zip(places, ids, strict=True):
+            item = items[endpoint]
+            is_whole = item.get("status") in {None, "completed"} and not (is_cut and endpoint == len(items) - 1)
+            call = _call(item, call_id, endpoint, is_whole=is_whole)
             changed = {} if call.arguments is not None and as_text(item.get("arguments")) else {"arguments": "{}"}
-            items[place] = {**item, "call_id": call_id, **changed}
+            items[endpoint] = {**item, "call_id": call_id, **changed}
             calls.append(call)
         return items, tuple(calls)
 
@@ -216,12 +216,12 @@ def to_usage(usage: JsonObject) -> Usage:
     )
 
 
-def _call(item: JsonObject, call_id: str, place: int, *, is_whole: bool) -> ToolCall:
+def _call(item: JsonObject, call_id: str, endpoint: int, *, is_whole: bool) -> ToolCall:
     raw = as_text(item.get("arguments"))
-    value, problem = parse_arguments(raw) if is_whole else Arguments(None, cut_problem(raw))
-    whole = value if value is None else mend_object(value)
+    value, problem = parse_arguments(raw) if is_whole else ParsedArguments(None, cut_problem(raw))
+    whole = value if value is None else repair_object(value)
     # Halves of characters that JSON's own escapes hide are joined only in the neutral view.
-    at = place_of(whole, place, "arguments") if whole is value else ()
+    at = place_of(whole, endpoint, "arguments") if whole is value else ()
     return ToolCall(id=call_id, name=as_text(item.get("name")), arguments=whole, problem=problem, at=at)
 
 

@@ -14,7 +14,7 @@ MIN_OUTPUT_TOKENS = 16
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 
 
-def to_head(request: Request) -> JsonObject:
+def to_prefix(request: Request) -> JsonObject:
     """Write what stays the same for all requests of a role in a run: all but the history, the limit and the effort.
 
     `strict` is off because it is on by default in this API, and demands schemas in which every field is required.
@@ -87,19 +87,19 @@ def _own_items(blocks: Sequence[JsonObject], *, keeps_reasoning: bool) -> Sequen
     reasoning of the turn does; and without ids nothing is left that could lack its pair.
     """
     is_free = keeps_reasoning or not any(is_reasoning(block) for block in blocks)
-    if is_free and all(_may_return(blocks, place) for place in range(len(blocks))):
+    if is_free and all(_may_return(blocks, endpoint) for endpoint in range(len(blocks))):
         return blocks
     return [_bare(block) for block in blocks if not is_reasoning(block) and not _is_empty(block)]
 
 
-def _may_return(blocks: Sequence[JsonObject], place: int) -> bool:
+def _may_return(blocks: Sequence[JsonObject], endpoint: int) -> bool:
     """Whether an item is complete, and a piece of reasoning has behind it what it led to."""
-    block = blocks[place]
+    block = blocks[endpoint]
     if block.get("status") not in {None, "completed"} or _is_empty(block):
         return False
     if not is_reasoning(block):
         return True
-    return bool(block.get("encrypted_content")) and any(not is_reasoning(later) for later in blocks[place + 1 :])
+    return bool(block.get("encrypted_content")) and any(not is_reasoning(later) for later in blocks[endpoint + 1 :])
 
 
 def _bare(block: JsonObject) -> JsonObject:
@@ -118,8 +118,8 @@ def _is_empty(block: JsonObject) -> bool:
     return not any(part.get("text") or part.get("refusal") for part in block.get("content") or ())
 
 
-def _said(said: UserText) -> JsonObject:
-    return {"role": "user", "content": said.text}
+def _said(stated: UserText) -> JsonObject:
+    return {"role": "user", "content": stated.text}
 
 
 def _output(content: str, call_id: str) -> JsonObject:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from explorer.llm.hosts import is_official
-from explorer.llm.options import ClientOptions, Place
+from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.sdk_client import Sdk, SdkClient
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class OpenAISdkClient(SdkClient):
         official = is_official(base_url)
         name = "OpenAI" if official else "the OpenAI-compatible server"
         settings = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
-        place = Place(name, base_url, *settings, options.key, options.network, is_default=not options.base_url)
-        super().__init__(options, place, _sdk(is_for_openai=official), path)
+        endpoint = Endpoint(name, base_url, *settings, options.key, options.network, is_default=not options.base_url)
+        super().__init__(options, endpoint, _sdk(is_for_openai=official), path)
         self._priced_as = "openai" if official else "other"
         """Another server sets its own prices, whatever its models are called."""
 

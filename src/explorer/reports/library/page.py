@@ -35,7 +35,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from explorer.reports.library.naming import MAX_LINE_CHARS
-from explorer.reports.report import SAMPLE_FLAG, reference, without_network
+from explorer.reports.render import SAMPLE_FLAG, reference, without_network
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, HEADING_REFERENCES, cited_ids
@@ -97,7 +97,7 @@ class Contribution:
 
 
 @dataclass(frozen=True)
-class Page:
+class ReportPage:
     """A report, taken apart."""
 
     fields: ReportFields
@@ -153,7 +153,7 @@ class Page:
         return replace(self, fields=fields, body=f"{self.body}\n\n{section}", references=references), title
 
 
-def first_page(fields: ReportFields, content: Contribution) -> Page:
+def first_page(fields: ReportFields, content: Contribution) -> ReportPage:
     """A new report.
 
     Raises:
@@ -161,7 +161,7 @@ def first_page(fields: ReportFields, content: Contribution) -> Page:
     """
     text, references = numbered(content, {})
     heading = "" if text.startswith("# ") else f"# {fields.title}"
-    return Page(fields, "\n\n".join(part for part in (heading, content.mark, text) if part), references)
+    return ReportPage(fields, "\n\n".join(part for part in (heading, content.mark, text) if part), references)
 
 
 def fields_of(text: str) -> ReportFields:

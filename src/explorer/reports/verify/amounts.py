@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from explorer.reports.verify.haystack import Haystack
+from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.plain import words
 from explorer.reports.verify.quantities import Quantity, quantities
 from explorer.reports.verify.rounding import rounded
@@ -29,56 +29,58 @@ _NO_NAMES = (
     "both under between top rank day week year page step part phase figure table section chapter"
 )
 NO_NAMES = frozenset(_NO_NAMES.split())
-MAX_TOLD = 3
+MAX_SHOWN = 3
 
 
-def has_amount(claimed: Quantity, text: str, hay: Haystack) -> str:
+def has_amount(claimed: Quantity, text: str, indexed: IndexedSource) -> str:
     """How a source has a number that a sentence (`text`) names; empty when it does not."""
     name = _name_before(claimed, text)
     if name:
-        beside = _beside(name, claimed, hay)
+        beside = _beside(name, claimed, indexed)
         if beside is not None:
             return beside
-    exact = [one for one in same_amounts(claimed, hay) if _fits(claimed, text, one, hay)]
+    exact = [one for one in same_amounts(claimed, indexed) if _fits(claimed, text, one, indexed)]
     if exact:
-        return "found" if _counts_the_same(claimed, text, exact, hay) else ""
-    if _is_year(claimed, hay):
+        return "found" if _counts_the_same(claimed, text, exact, indexed) else ""
+    if _is_year(claimed, indexed):
         return "found"
-    return "rounded, found" if any(_fits(claimed, text, one, hay) for one in rounded(claimed, text, hay)) else ""
+    return (
+        "rounded, found" if any(_fits(claimed, text, one, indexed) for one in rounded(claimed, text, indexed)) else ""
+    )
 
 
-def same_amounts(claimed: Quantity, hay: Haystack) -> Iterator[Quantity]:
+def same_amounts(claimed: Quantity, indexed: IndexedSource) -> Iterator[Quantity]:
     """The source's numbers with the same value, whatever their unit; and those that are equal in another unit."""
     for value in claimed.values:
-        yield from hay.by_value.get(value, ())
+        yield from indexed.by_value.get(value, ())
     measure = MEASURES.get(claimed.unit)
     if measure is not None:
         for value in claimed.values:
             yield from (
-                one for one in hay.by_measure.get((measure.of, value * measure.size), ()) if value not in one.values
+                one for one in indexed.by_measure.get((measure.of, value * measure.size), ()) if value not in one.values
             )
 
 
-def _fits(claimed: Quantity, text: str, there: Quantity, hay: Haystack) -> bool:
+def _fits(claimed: Quantity, text: str, there: Quantity, indexed: IndexedSource) -> bool:
     """Whether the units of both can be the same."""
     if claimed.per and there.per and claimed.per != there.per:
         return False
     if not claimed.unit and not there.unit:
         return True
     if not there.unit:
-        return not counted(hay.plain, there) and _may_have(claimed, there, hay)
+        return not counted(indexed.plain, there) and _may_have(claimed, there, indexed)
     if not claimed.unit:
         return not counted(text, claimed)
     return _same_unit(claimed, there)
 
 
-def _may_have(claimed: Quantity, there: Quantity, hay: Haystack) -> bool:
+def _may_have(claimed: Quantity, there: Quantity, indexed: IndexedSource) -> bool:
     """Whether a bare number of the source can be meant with a unit: of a small one the unit must be near."""
     if max(claimed.values) > FEW:
         return True
-    if _name_before(there, hay.plain):
+    if _name_before(there, indexed.plain):
         return False
-    around = hay.plain[max(0, there.start - NEAR_CHARS) : there.end + NEAR_CHARS]
+    around = indexed.plain[max(0, there.start - NEAR_CHARS) : there.end + NEAR_CHARS]
     return "|" in around or any(_like(one, claimed) for one in quantities(around))
 
 
@@ -110,7 +112,7 @@ def _stem(noun: str) -> str:
     return noun.removesuffix("es") if noun.endswith(("ches", "shes", "xes", "sses")) else noun.removesuffix("s")
 
 
-def _counts_the_same(claimed: Quantity, text: str, there: list[Quantity], hay: Haystack) -> bool:
+def _counts_the_same(claimed: Quantity, text: str, there: list[Quantity], indexed: IndexedSource) -> bool:
     """Whether a small number counts in the source what it counts in the sentence.
 
     Only where the source counts the same things and says another number is it taken as a contradiction.
@@ -118,22 +120,22 @@ def _counts_the_same(claimed: Quantity, text: str, there: list[Quantity], hay: H
     noun = counted(text, claimed)
     if not noun or max(claimed.values) > FEW or claimed.unit:
         return True
-    if any(_is_near(noun, one, hay) for one in there):
+    if any(_is_near(noun, one, indexed) for one in there):
         return True
-    return not any(counted(hay.plain, one) == noun for one in hay.quantities)
+    return not any(counted(indexed.plain, one) == noun for one in indexed.quantities)
 
 
-def _is_near(noun: str, there: Quantity, hay: Haystack) -> bool:
+def _is_near(noun: str, there: Quantity, indexed: IndexedSource) -> bool:
     """Whether a number of the source counts these things, or counts nothing else and they are near."""
-    own = counted(hay.plain, there)
-    around = hay.plain[max(0, there.start - NEAR_CHARS) : there.end + NEAR_CHARS].lower()
+    own = counted(indexed.plain, there)
+    around = indexed.plain[max(0, there.start - NEAR_CHARS) : there.end + NEAR_CHARS].lower()
     return noun == own or (not own and noun in around)
 
 
-def counts_there(claimed: Quantity, text: str, hay: Haystack) -> str:
+def counts_there(claimed: Quantity, text: str, indexed: IndexedSource) -> str:
     """`found` when the source itself counts what the sentence counts, with this number; empty otherwise."""
     noun = counted(text, claimed)
-    is_there = bool(noun) and any(noun == counted(hay.plain, one) for one in same_amounts(claimed, hay))
+    is_there = bool(noun) and any(noun == counted(indexed.plain, one) for one in same_amounts(claimed, indexed))
     return "found" if is_there else ""
 
 
@@ -146,30 +148,30 @@ def _name_before(claimed: Quantity, text: str) -> str:
     return found[1].lower() if found and found[1].lower() not in NO_NAMES else ""
 
 
-def _beside(name: str, claimed: Quantity, hay: Haystack) -> str | None:
+def _beside(name: str, claimed: Quantity, indexed: IndexedSource) -> str | None:
     """`found` when the source has the name with this number, empty when only with others; None when with none."""
     number = " ".join(words(claimed.text))
-    if f" {name} {number} " in hay.spaced:
+    if f" {name} {number} " in indexed.spaced:
         return "found"
-    others = re.findall(rf" {re.escape(name)} (\d[\d.]*) ", hay.spaced)
+    others = re.findall(rf" {re.escape(name)} (\d[\d.]*) ", indexed.spaced)
     return "" if others and not any(other.startswith(f"{number}.") for other in others) else None
 
 
-def _is_year(claimed: Quantity, hay: Haystack) -> bool:
+def _is_year(claimed: Quantity, indexed: IndexedSource) -> bool:
     """Whether a bare number is in the source, but was read there as a year: 2,000 and 2000."""
     if claimed.unit or len(claimed.values) != 1:
         return False
-    return any(day.year == claimed.values[0] and not day.month for day in hay.days)
+    return any(day.year == claimed.values[0] and not day.month for day in indexed.days)
 
 
-def instead(claimed: Quantity, hays: Iterator[Haystack]) -> str:
+def instead(claimed: Quantity, hays: Iterator[IndexedSource]) -> str:
     """What the sources have in its place, in words for the writer; empty when nothing is like it."""
-    for hay in hays:
-        others = list(dict.fromkeys(_shown(one, hay) for one in same_amounts(claimed, hay)))
+    for indexed in hays:
+        others = list(dict.fromkeys(_shown(one, indexed) for one in same_amounts(claimed, indexed)))
         if not others and claimed.unit:
-            others = list(dict.fromkeys(_shown(one, hay) for one in hay.quantities if _like(one, claimed)))
-        if others and len(others) <= 2 * MAX_TOLD:
-            return f"{hay.source.id} has {', '.join(others[:MAX_TOLD])}"
+            others = list(dict.fromkeys(_shown(one, indexed) for one in indexed.quantities if _like(one, claimed)))
+        if others and len(others) <= 2 * MAX_SHOWN:
+            return f"{indexed.source.id} has {', '.join(others[:MAX_SHOWN])}"
     return ""
 
 
@@ -179,7 +181,7 @@ def _like(one: Quantity, claimed: Quantity) -> bool:
     return mine.of == other.of if mine and other else claimed.unit == one.unit
 
 
-def _shown(one: Quantity, hay: Haystack) -> str:
+def _shown(one: Quantity, indexed: IndexedSource) -> str:
     """A number of the source with a word or two of what follows."""
-    behind = "" if one.unit else "".join(re.findall(r"^[ -][A-Za-z]+", hay.plain[one.end : one.end + 30]))
+    behind = "" if one.unit else "".join(re.findall(r"^[ -][A-Za-z]+", indexed.plain[one.end : one.end + 30]))
     return f"“{' '.join((one.text + behind).split())}”"

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.reports.verify.claims import Claim, Verdict, Verification
-from explorer.reports.verify.haystack import Haystack, haystack
-from explorer.reports.verify.looking import Cited, Look
-from explorer.reports.verify.lookup import look_up
+from explorer.reports.verify.indexed_source import IndexedSource, index_source
+from explorer.reports.verify.lookup_outcome import Cited, LookupOutcome
 from explorer.reports.verify.parts import is_checkable
+from explorer.reports.verify.quote_lookup import look_up
 from explorer.reports.verify.sentences import Sentence, sentences
 from explorer.schema.events import Source
 from explorer.text.citations import MISSING_ID
 from explorer.text.urls import url_key
-from explorer.workspace.evidence import is_intact
+from explorer.workspace.source_store import is_intact
 
 NO_FIGURES = "no quote or number that could be looked up"
 NO_CITATION = "a quote or a number without any citation"
@@ -28,7 +28,7 @@ def check(draft: str, sources: Mapping[str, Source], text_of: TextOf) -> Verific
         sources: All of the run's, by id.
         text_of: Their stored texts; one that is not as the ledger has it is taken for none.
     """
-    shelf = _Shelf(sources, text_of)
+    shelf = _SourceIndex(sources, text_of)
     claims: list[Claim] = []
     uncited: list[Claim] = []
     for sentence in sentences(draft):
@@ -47,24 +47,24 @@ class _Missing:
     why: str
 
 
-class _Shelf:
+class _SourceIndex:
     """The sources of a run, each read and prepared once, when it is first asked for."""
 
     def __init__(self, sources: Mapping[str, Source], text_of: TextOf) -> None:
         self._sources = sources
         self._text_of = text_of
-        self._read: dict[str, Haystack | _Missing] = {}
+        self._read: dict[str, IndexedSource | _Missing] = {}
         self._by_address: dict[str, list[str]] = {}
         for source in sources.values():
             self._by_address.setdefault(url_key(source.url), []).append(source.id)
 
-    def take(self, identifier: str) -> Haystack | _Missing:
+    def take(self, identifier: str) -> IndexedSource | _Missing:
         """A source, or why it is not there."""
         if identifier not in self._read:
             self._read[identifier] = self._open(identifier)
         return self._read[identifier]
 
-    def _open(self, identifier: str) -> Haystack | _Missing:
+    def _open(self, identifier: str) -> IndexedSource | _Missing:
         source = self._sources.get(identifier)
         if identifier == MISSING_ID:
             return _Missing(identifier, "the report itself says that this source is missing")
@@ -75,53 +75,55 @@ class _Shelf:
             return _Missing(identifier, f"the stored text of {identifier} is missing or cannot be read")
         if not is_intact(source, text):
             return _Missing(identifier, f"the stored text of {identifier} is not as it was stored (sha256)")
-        return haystack(source, text)
+        return index_source(source, text)
 
-    def kin(self, hays: Sequence[Haystack]) -> tuple[Haystack, ...]:
+    def same_url_sources(self, hays: Sequence[IndexedSource]) -> tuple[IndexedSource, ...]:
         """Other sources of the same addresses."""
-        cited = {hay.source.id for hay in hays}
-        ids = [one for hay in hays for one in self._by_address[url_key(hay.source.url)] if one not in cited]
-        return tuple(one for one in map(self.take, dict.fromkeys(ids)) if isinstance(one, Haystack))
+        cited = {indexed.source.id for indexed in hays}
+        ids = [one for indexed in hays for one in self._by_address[url_key(indexed.source.url)] if one not in cited]
+        return tuple(one for one in map(self.take, dict.fromkeys(ids)) if isinstance(one, IndexedSource))
 
 
-def _claim(sentence: Sentence, shelf: _Shelf) -> Claim:
+def _claim(sentence: Sentence, shelf: _SourceIndex) -> Claim:
     taken = [shelf.take(identifier) for identifier in sentence.ids]
-    hays = tuple(one for one in taken if isinstance(one, Haystack))
+    hays = tuple(one for one in taken if isinstance(one, IndexedSource))
     missing = [one.why for one in taken if isinstance(one, _Missing)]
     if not hays:
         return _as_claim(sentence, Verdict.SOURCE_MISSING, "; ".join(missing))
     looks = look_up(sentence, Cited(hays))
-    if any(look.finding.verdict is Verdict.NOT_FOUND for look in looks) and (kin := shelf.kin(hays)):
-        looks = look_up(sentence, Cited(hays, kin))
+    if any(outcome.finding.verdict is Verdict.NOT_FOUND for outcome in looks) and (
+        same_url_sources := shelf.same_url_sources(hays)
+    ):
+        looks = look_up(sentence, Cited(hays, same_url_sources))
     verdict, reason = _judged(looks, missing)
     return _as_claim(sentence, verdict, reason, looks)
 
 
-def _judged(looks: Sequence[Look], missing: Sequence[str]) -> tuple[Verdict, str]:
-    by_verdict = {verdict: [look for look in looks if look.finding.verdict is verdict] for verdict in Verdict}
+def _judged(looks: Sequence[LookupOutcome], missing: Sequence[str]) -> tuple[Verdict, str]:
+    by_verdict = {verdict: [outcome for outcome in looks if outcome.finding.verdict is verdict] for verdict in Verdict}
     absent, carried = by_verdict[Verdict.NOT_FOUND], by_verdict[Verdict.SUPPORTED]
-    open_ones = [look for look in by_verdict[Verdict.UNCHECKED] if not look.is_own]
+    open_ones = [outcome for outcome in by_verdict[Verdict.UNCHECKED] if not outcome.is_own]
     if missing and (absent or not carried):
-        return Verdict.SOURCE_MISSING, "; ".join([*missing, *(_said(look) for look in absent)])
+        return Verdict.SOURCE_MISSING, "; ".join([*missing, *(_said(outcome) for outcome in absent)])
     if absent:
-        return Verdict.NOT_FOUND, "; ".join(_said(look) for look in absent)
+        return Verdict.NOT_FOUND, "; ".join(_said(outcome) for outcome in absent)
     if open_ones or not carried:
         return Verdict.UNCHECKED, "; ".join(
-            dict.fromkeys(_said(look) for look in by_verdict[Verdict.UNCHECKED])
+            dict.fromkeys(_said(outcome) for outcome in by_verdict[Verdict.UNCHECKED])
         ) or NO_FIGURES
-    return Verdict.SUPPORTED, "; ".join([*missing, *(_said(look) for look in by_verdict[Verdict.UNCHECKED])])
+    return Verdict.SUPPORTED, "; ".join([*missing, *(_said(outcome) for outcome in by_verdict[Verdict.UNCHECKED])])
 
 
-def _said(look: Look) -> str:
-    return f"“{look.finding.text}”: {look.finding.reason}"
+def _said(outcome: LookupOutcome) -> str:
+    return f"“{outcome.finding.text}”: {outcome.finding.reason}"
 
 
-def _as_claim(sentence: Sentence, verdict: Verdict, reason: str, looks: Sequence[Look] = ()) -> Claim:
+def _as_claim(sentence: Sentence, verdict: Verdict, reason: str, looks: Sequence[LookupOutcome] = ()) -> Claim:
     return Claim(
         sentence=sentence.shown,
         line=sentence.line,
         ids=sentence.ids,
         verdict=verdict,
-        findings=tuple(look.finding for look in looks),
+        findings=tuple(outcome.finding for outcome in looks),
         reason=reason,
     )

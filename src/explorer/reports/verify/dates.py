@@ -97,10 +97,10 @@ def times(text: str) -> Iterator[tuple[int, int, str]]:
 
 def fits(claimed: Day, known: Day) -> bool:
     """Whether a source's date has all that a claimed one says."""
-    return all(not said or said == there for said, there in zip(claimed, known, strict=True))
+    return all(not stated or stated == there for stated, there in zip(claimed, known, strict=True))
 
 
-def told_by(published: str) -> Day | None:
+def dates_of(published: str) -> Day | None:
     """The date at the beginning of an ISO date or date-time."""
     try:
         day = date.fromisoformat(published[:10])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from fractions import Fraction
 
-from explorer.reports.verify.haystack import Haystack
+from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.quantities import Quantity
 from explorer.reports.verify.units import MEASURES
 
@@ -163,24 +163,24 @@ def is_rate(one: Quantity) -> bool:
 
 def is_age(one: Quantity, text: str) -> bool:
     """Whether it says how old a post was."""
-    is_told = AGE.match(text, one.end) or AGE_BEFORE.search(text[max(0, one.start - 40) : one.start])
-    return MEASURES.get(one.unit, MEASURES["bit"]).of == "time" and bool(is_told)
+    is_shown = AGE.match(text, one.end) or AGE_BEFORE.search(text[max(0, one.start - 40) : one.start])
+    return MEASURES.get(one.unit, MEASURES["bit"]).of == "time" and bool(is_shown)
 
 
-def post_facts(one: Quantity, hay: Haystack, around: Sequence[Quantity], text: str) -> tuple[bool, str] | None:
+def post_facts(one: Quantity, indexed: IndexedSource, around: Sequence[Quantity], text: str) -> tuple[bool, str] | None:
     """Whether points an hour or an age fit what is known of a post, and how; None when it is neither, or no post.
 
     Both were told when the post was read and are not in its text: they are points and time of posting, worked out.
     """
-    if hay.source.kind not in POSTS or not (is_rate(one) or is_age(one, text)):
+    if indexed.source.kind not in POSTS or not (is_rate(one) or is_age(one, text)):
         return None
-    if hay.source.kind in THREADS and not is_rate(one) and not AGE.match(text, one.end):
+    if indexed.source.kind in THREADS and not is_rate(one) and not AGE.match(text, one.end):
         return None  # commenters speak of hours of their own
     ages = [hours(other) for other in around if is_age(other, text)]
     rates = [other for other in around if is_rate(other)]
     if ages and rates:
-        return _rate_fits(rates[0], ages[0], hay)
-    known_h = age_when_read(hay)
+        return _rate_fits(rates[0], ages[0], indexed)
+    known_h = age_when_read(indexed)
     if known_h is None:
         return True, "worked out when the post was read"
     if is_age(one, text):
@@ -189,13 +189,13 @@ def post_facts(one: Quantity, hay: Haystack, around: Sequence[Quantity], text: s
             is_possible,
             "the age when the post was read" if is_possible else f"it was {float(known_h):.1f} hours old",
         )
-    needed = [points / max(one.values) for points in _points(hay) if max(one.values)]
+    needed = [points / max(one.values) for points in _points(indexed) if max(one.values)]
     is_possible = not needed or min(needed) <= max(known_h, Fraction(1)) * (1 + RATE_SHARE) + SLACK_H
     return is_possible, "worked out from points and age" if is_possible else "its points and age give another rate"
 
 
-def _rate_fits(rate: Quantity, age_h: Fraction, hay: Haystack) -> tuple[bool, str]:
-    points = _points(hay)
+def _rate_fits(rate: Quantity, age_h: Fraction, indexed: IndexedSource) -> tuple[bool, str]:
+    points = _points(indexed)
     least, most = max(age_h - SLACK_H, Fraction(1)), max(age_h + SLACK_H, Fraction(1))
     value = max(rate.values)
     fits = not points or any(one / most * (1 - RATE_SHARE) <= value <= one / least * (1 + RATE_SHARE) for one in points)
@@ -207,21 +207,23 @@ def _rate_fits(rate: Quantity, age_h: Fraction, hay: Haystack) -> tuple[bool, st
     )
 
 
-def _points(hay: Haystack) -> list[Fraction]:
+def _points(indexed: IndexedSource) -> list[Fraction]:
     """The points of a post, as the first lines of its text tell them."""
-    known = [one for one in hay.quantities if MEASURES.get(one.unit, MEASURES["s"]).of == "points" and not one.is_word]
+    known = [
+        one for one in indexed.quantities if MEASURES.get(one.unit, MEASURES["s"]).of == "points" and not one.is_word
+    ]
     return [max(one.values) for one in known[:1]]
 
 
-def age_when_read(hay: Haystack) -> Fraction | None:
+def age_when_read(indexed: IndexedSource) -> Fraction | None:
     """Hours between posting and reading; None when the source does not tell."""
     try:
-        posted = datetime.fromisoformat(hay.source.published)
+        posted = datetime.fromisoformat(indexed.source.published)
     except ValueError:
         return None
     if posted.tzinfo is None:
         return None
-    return Fraction(int((hay.source.retrieved - posted).total_seconds()), 3600)
+    return Fraction(int((indexed.source.retrieved - posted).total_seconds()), 3600)
 
 
 def hours(one: Quantity) -> Fraction:

@@ -25,8 +25,8 @@ class Figures:
 
 def figures(text: str, *, is_dotted: bool = False) -> Figures:
     """Find them all; what is part of one is not found again as another."""
-    told = list(_whole_names(text))
-    text = _without(text, ((one.start, one.end) for one in told))
+    shown = list(_whole_names(text))
+    text = _without(text, ((one.start, one.end) for one in shown))
     days = list(dates(text))
     text = _without(text, ((one.start, one.end) for one in days))
     hours = [(Named(start, end, text[start:end]), clock) for start, end, clock in times(text)]
@@ -39,7 +39,7 @@ def figures(text: str, *, is_dotted: bool = False) -> Figures:
     releases = _apart(list(versions(text)))
     text = _without(text, ((one.start, one.end) for one, _ in releases))
     return Figures(
-        tuple(days), tuple(hours), tuple(releases), tuple(told), tuple(quantities(text, is_dotted=is_dotted))
+        tuple(days), tuple(hours), tuple(releases), tuple(shown), tuple(quantities(text, is_dotted=is_dotted))
     )
 
 

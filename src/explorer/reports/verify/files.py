@@ -11,7 +11,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
 from explorer.text.citations import cited_ids
-from explorer.workspace.evidence import stored_at, stored_text
+from explorer.workspace.source_store import stored_at, stored_text
 from explorer.workspace.workspace import Workspace
 
 CLAIMS = ".explorer/claims.jsonl"

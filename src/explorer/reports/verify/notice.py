@@ -48,9 +48,9 @@ def notice_of(status: Status, reason: str, lookups: str, language: str, moved: s
 
 
 def _line(label: str, words: str) -> str:
-    told = single_line(words)
-    end = "" if told.endswith((".", "!", "?", "…", "。")) else "."
-    return f"> **{label}:** {told[:1].upper()}{told[1:]}{end}"
+    shown = single_line(words)
+    end = "" if shown.endswith((".", "!", "?", "…", "。")) else "."
+    return f"> **{label}:** {shown[:1].upper()}{shown[1:]}{end}"
 
 
 def without_notice(body: str) -> str:

@@ -22,7 +22,7 @@ MARKS = str.maketrans(dict.fromkeys('“”„«»「」『』"', " "))
 
 
 @dataclass(frozen=True)
-class Part:
+class SentencePart:
     """A stretch of a sentence without its quotes."""
 
     text: str
@@ -34,14 +34,14 @@ class Part:
 
 def passages(sentence: Sentence) -> list[Quote]:
     """The quotes of a sentence; of a blockquote without any, all of it."""
-    told = list(quotes(sentence.text))
-    if told or sentence.kind != "quote" or CALLOUT.match(sentence.text):
-        return told
+    shown = list(quotes(sentence.text))
+    if shown or sentence.kind != "quote" or CALLOUT.match(sentence.text):
+        return shown
     text = ATTRIBUTION.sub("", sentence.text.rstrip())
     return [Quote(0, len(text), text.strip())] if text.strip() else []
 
 
-def parts(sentence: Sentence) -> Iterator[Part]:
+def parts(sentence: Sentence) -> Iterator[SentencePart]:
     """What the citation covers, and what stands behind it in a part of its own."""
     text = sentence.text
     for start, end, quote in passages(sentence):
@@ -51,13 +51,13 @@ def parts(sentence: Sentence) -> Iterator[Part]:
     for stretch, is_tail in ((text[: sentence.tail], False), (text[sentence.tail :], True)):
         if stretch.strip():
             clear = plain(stretch)
-            yield Part(clear, figures(clear), is_tail)
+            yield SentencePart(clear, figures(clear), is_tail)
 
 
-def part_of(quote: str) -> Part:
+def part_of(quote: str) -> SentencePart:
     """A quote, read for its figures."""
     clear = plain(quote)
-    return Part(clear, figures(clear))
+    return SentencePart(clear, figures(clear))
 
 
 def is_passed_over(one: Quantity) -> bool:
@@ -70,7 +70,7 @@ def is_checkable(sentence: Sentence) -> bool:
     if any(not is_short(quote.text) for quote in passages(sentence)):
         return True
     for part in parts(sentence):
-        told = [one for one in part.figures.quantities if not is_passed_over(one) and not own_count(one, part.text)]
-        if any(not one.is_word or one.unit for one in told) or any(one.day.day for one in part.figures.dates):
+        shown = [one for one in part.figures.quantities if not is_passed_over(one) and not own_count(one, part.text)]
+        if any(not one.is_word or one.unit for one in shown) or any(one.day.day for one in part.figures.dates):
             return True
     return False

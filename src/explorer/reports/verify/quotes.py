@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from explorer.reports.verify.haystack import Haystack
+from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.plain import plain, spaced, words
 from explorer.text.words import is_mostly_cjk
 
@@ -65,15 +65,15 @@ def parts_of(quote: str) -> list[tuple[str, bool]]:
     return [(piece, is_cut) for piece, is_cut in pieces if piece.strip()]
 
 
-def has_quote(hay: Haystack, quote: str) -> bool:
+def has_quote(indexed: IndexedSource, quote: str) -> bool:
     """Whether the source has all parts of a quote, in their order and not far apart."""
     parts = parts_of(quote)
     if not parts:
         return False
-    if _in_order(hay.spaced, [_needle(part, is_cut=is_cut) for part, is_cut in parts]):
+    if _in_order(indexed.spaced, [_needle(part, is_cut=is_cut) for part, is_cut in parts]):
         return True
     squeezed = [re.sub(r"(?<!\d) | (?!\d)", "", part) for part, _ in parts]
-    return all(len(part) >= LEAST_SQUEEZED for part in squeezed) and _in_order(hay.squeezed, squeezed)
+    return all(len(part) >= LEAST_SQUEEZED for part in squeezed) and _in_order(indexed.squeezed, squeezed)
 
 
 def _needle(part: str, *, is_cut: bool) -> str:
@@ -104,27 +104,27 @@ def _follow(text: str, parts: list[str], place: int) -> bool:
 
 def is_short(quote: str) -> bool:
     """Whether a quote is too short to hold its writer to it."""
-    told = words(plain(quote))
-    return len(told) < (LEAST_WORDS if not is_mostly_cjk(quote) else LEAST_WORDS + 2)
+    shown = words(plain(quote))
+    return len(shown) < (LEAST_WORDS if not is_mostly_cjk(quote) else LEAST_WORDS + 2)
 
 
-def is_translated(quote: str, hay: Haystack) -> bool:
+def is_translated(quote: str, indexed: IndexedSource) -> bool:
     """Whether a quote is plainly in another language than the source, so that it cannot be there word for word."""
-    if is_mostly_cjk(quote) != hay.is_chinese:
+    if is_mostly_cjk(quote) != indexed.is_chinese:
         return True
-    language = hay.source.language[:2].lower()
+    language = indexed.source.language[:2].lower()
     is_english = len(ENGLISH & set(words(plain(quote)))) >= ENGLISH_WORDS
     return is_english and language not in {"", "en", "un"}
 
 
-def likeness(quote: str, hay: Haystack) -> str:
+def likeness(quote: str, indexed: IndexedSource) -> str:
     """The beginning of a quote as far as the source has it; empty when it has no three words of it."""
-    told = words(" ".join(part for part, _ in parts_of(quote)))
-    low, high = 0, len(told)
+    shown = words(" ".join(part for part, _ in parts_of(quote)))
+    low, high = 0, len(shown)
     while low < high:
         middle = (low + high + 1) // 2
-        if f" {' '.join(told[:middle])} " in hay.spaced:
+        if f" {' '.join(shown[:middle])} " in indexed.spaced:
             low = middle
         else:
             high = middle - 1
-    return " ".join(told[:low]) if low >= LEAST_WORDS else ""
+    return " ".join(shown[:low]) if low >= LEAST_WORDS else ""

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
 
-from explorer.reports.verify.haystack import Haystack
+from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.quantities import Quantity
 
 _ABOUT = "about|around|roughly|approximately|approx\\.?|circa|ca\\.|some|an estimated|estimated|or so|close to"
@@ -36,7 +36,7 @@ def bounds(claimed: Quantity, text: str) -> tuple[Fraction, Fraction] | None:
     return None
 
 
-def rounded(claimed: Quantity, text: str, hay: Haystack) -> Iterator[Quantity]:
+def rounded(claimed: Quantity, text: str, indexed: IndexedSource) -> Iterator[Quantity]:
     """The source's numbers that may be meant by a rounded one: it is rounder than they are, and close."""
     between = bounds(claimed, text)
     if between is None:
@@ -44,7 +44,7 @@ def rounded(claimed: Quantity, text: str, hay: Haystack) -> Iterator[Quantity]:
     low, high = between
     value = max(claimed.values)
     digits, place = _roundness(value)
-    for known, one in hay.in_order[bisect_left(hay.in_order, low, key=lambda pair: pair[0]) :]:
+    for known, one in indexed.in_order[bisect_left(indexed.in_order, low, key=lambda pair: pair[0]) :]:
         if known > high:
             return
         if abs(known - value) <= place and _roundness(known)[0] > digits:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from explorer.reports.report import OWN_NUMBER
+from explorer.reports.render import OWN_NUMBER
 from explorer.reports.verify.check import TextOf
 from explorer.reports.verify.claims import Verdict, Verification
 from explorer.reports.verify.notice import without_notice
@@ -33,7 +33,7 @@ NOBODYS_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "example.
 AFTER_ADDRESS = ".,;:!?*_~'\u2019\u201d。，；：！？、）」』"
 
 
-class Kind(StrEnum):
+class FlawKind(StrEnum):
     """What is wrong with a report."""
 
     DANGLING = "dangling"
@@ -54,7 +54,7 @@ class Kind(StrEnum):
 class Flaw:
     """One thing that keeps a report from being complete."""
 
-    kind: Kind
+    kind: FlawKind
     clause: str
     """For readers: what is wrong, with `{it}` for what the text is."""
     advice: str
@@ -96,7 +96,7 @@ def _dangling(body: str, sources: Mapping[str, Source]) -> Flaw | None:
         return None
     named = f": {', '.join(ids)}" if ids else ""
     return Flaw(
-        Kind.DANGLING,
+        FlawKind.DANGLING,
         f"{{it}} cites sources that do not exist{named}",
         f"report.md cites {', '.join(ids)}, which no stored source has; "
         "correct or remove these citations (only ids that a tool showed exist)",
@@ -113,7 +113,7 @@ def _unsupported(verification: Verification) -> Flaw | None:
         return None
     count, total = len(faults) + len(lost), len(verification.claims)
     return Flaw(
-        Kind.UNSUPPORTED,
+        FlawKind.UNSUPPORTED,
         f"in {{it}}, {count} of {total} cited sentences have a quote or a figure that their sources do not have",
         "",
     )
@@ -129,7 +129,7 @@ def _own_numbers(body: str) -> Flaw | None:
         return None
     named = _named([f"[{number}]" for number in numbers])
     return Flaw(
-        Kind.OWN_NUMBERS,
+        FlawKind.OWN_NUMBERS,
         f"{{it}} numbers references of its own ({named}), which lead to no stored source",
         f"report.md numbers references itself ({named}). Cite sources by the ids that tools showed, such as [S12]: "
         "numbers and the list of references are made from them.",
@@ -141,7 +141,7 @@ def _own_references(body: str) -> Flaw | None:
     if not entries:
         return None
     return Flaw(
-        Kind.OWN_REFERENCES,
+        FlawKind.OWN_REFERENCES,
         f"{{it}} has a list of references of its own ({len(entries)} entries), which leads to no stored source",
         "report.md has a list of references of its own. Take it out: the list is made from the ids you cite, such as "
         "[S12].",
@@ -178,7 +178,7 @@ def _unknown_links(body: str, sources: Mapping[str, Source], text_of: TextOf, as
     named = _named(list(unknown.values()))
     pages = "a page" if len(unknown) == 1 else f"{len(unknown)} pages"
     return Flaw(
-        Kind.UNKNOWN_LINKS,
+        FlawKind.UNKNOWN_LINKS,
         f"{{it}} links to {pages} that no stored source has ({named})",
         f"report.md links to addresses that no stored source has: {named}. Link only to addresses that a source is or "
         "names, exactly as it names them; take the others out.",
@@ -221,7 +221,7 @@ def _uncited(body: str, sources: Mapping[str, Source], verification: Verificatio
     if not any(one in sources for one in cited_ids(body)):
         facts = f", although {_sentences(uncited)} a quote or a figure" if uncited else ""
         return Flaw(
-            Kind.UNCITED,
+            FlawKind.UNCITED,
             f"{{it}} cites no source{facts}",
             "report.md cites no source. Put the id of its source, such as [S12], behind each claim; take out what no "
             "source says.",
@@ -230,7 +230,7 @@ def _uncited(body: str, sources: Mapping[str, Source], verification: Verificatio
         return None
     first = "; ".join(f"line {one.line}: {one.sentence[:120]}" for one in verification.uncited[:MAX_NAMED])
     return Flaw(
-        Kind.UNCITED,
+        FlawKind.UNCITED,
         f"in {{it}}, {_sentences(uncited)} a quote or a figure without a citation, and only {cited} cite a source",
         f"{_sentences(uncited)} a quote or a figure in report.md and no citation ({first}). Put the id of its source "
         "behind each, or take the statement out.",

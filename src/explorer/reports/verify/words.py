@@ -2,7 +2,7 @@
 
 from explorer.reports.verify.claims import Claim, Verdict, Verification
 
-MAX_TOLD = 20
+MAX_SHOWN = 20
 SENTENCE_CHARS = 240
 INTRODUCTION = (
     "Each quote and figure of the cited sentences in report.md was looked up, without any model, in the stored text of "
@@ -22,9 +22,9 @@ def words_for_writer(verification: Verification) -> str:
     faults = verification.faults
     if not faults:
         return ""
-    lines = [_fault(claim) for claim in faults[:MAX_TOLD]]
-    if len(faults) > MAX_TOLD:
-        lines.append(f"- and {len(faults) - MAX_TOLD} more of the same kind")
+    lines = [_fault(claim) for claim in faults[:MAX_SHOWN]]
+    if len(faults) > MAX_SHOWN:
+        lines.append(f"- and {len(faults) - MAX_SHOWN} more of the same kind")
     return "\n".join([INTRODUCTION, "", *lines, "", ADVICE])
 
 

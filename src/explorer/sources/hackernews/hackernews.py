@@ -18,7 +18,7 @@ from explorer.sources.hackernews.search import DayOfStories, HnFound, HnQuery, d
 from explorer.sources.hackernews.services import HnServices, ServiceDownError
 from explorer.sources.hackernews.threads import BATCH, HnThreads, Thread
 from explorer.sources.http.fetch import Web
-from explorer.sources.threads import Part
+from explorer.sources.threads import CommentRange
 
 LISTS = TypeAdapter[list[int] | None](list[int] | None)
 USER = TypeAdapter[FirebaseUser | None](FirebaseUser | None)
@@ -84,7 +84,7 @@ class HackerNews:
             raise failures[0]
         return tuple(answer for answer in found if isinstance(answer, DayOfStories))
 
-    async def thread(self, item_id: int, part: Part) -> Thread:
+    async def thread(self, item_id: int, part: CommentRange) -> Thread:
         """A story's thread, or what stands under one comment, as far as asked for.
 
         Raises:

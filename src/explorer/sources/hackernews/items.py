@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 from explorer.sources.hackernews.text import plain_text
-from explorer.sources.http.foreign import Foreign, Ids, listed
-from explorer.sources.moments import Seconds
+from explorer.sources.http.wire import Ids, WireModel, listed
 from explorer.sources.threads import DEAD, DELETED, Comment
+from explorer.sources.timestamps import Seconds
 
 ITEM_URL = "https://news.ycombinator.com/item?id={}"
 STORY_TYPES = frozenset({"story", "job", "poll"})
@@ -55,7 +55,7 @@ class SearchHit:
     """The comment's text; empty when the hit is a story."""
 
 
-class FirebaseItem(Foreign):
+class FirebaseItem(WireModel):
     """An item of the Firebase API; only `id` is guaranteed."""
 
     id: int
@@ -113,7 +113,7 @@ class FirebaseItem(Foreign):
         return DELETED if self.deleted else DEAD if self.dead or text in DEAD_TEXTS else ""
 
 
-class AlgoliaItem(Foreign):
+class AlgoliaItem(WireModel):
     """A node of Algolia's `items/<id>`: a whole tree in one answer."""
 
     id: int
@@ -162,7 +162,7 @@ class AlgoliaItem(Foreign):
         )
 
 
-class AlgoliaHit(Foreign):
+class AlgoliaHit(WireModel):
     """A hit of Algolia's search."""
 
     objectID: int  # noqa: N815 - the vendor's name
@@ -198,7 +198,7 @@ class AlgoliaHit(Foreign):
         return SearchHit(story, comment)
 
 
-class AlgoliaAnswer(Foreign):
+class AlgoliaAnswer(WireModel):
     """The envelope of a search."""
 
     hits: Annotated[tuple[AlgoliaHit, ...], BeforeValidator(listed)] = ()
@@ -227,7 +227,7 @@ class HnUser:
         return USER_URL.format(self.name)
 
 
-class FirebaseUser(Foreign):
+class FirebaseUser(WireModel):
     """A user of the Firebase API."""
 
     id: str
@@ -241,7 +241,7 @@ class FirebaseUser(Foreign):
         return HnUser(self.id, self.karma, self.created, plain_text(self.about or ""), len(self.submitted))
 
 
-class AlgoliaUser(Foreign):
+class AlgoliaUser(WireModel):
     """A user of the search service."""
 
     username: str

@@ -4,10 +4,10 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from explorer.sources.hackernews.items import SearchHit, Story
-from explorer.sources.moments import moment
 from explorer.sources.thread_text import number
+from explorer.sources.timestamps import moment
 from explorer.text.sanitize import single_line
-from explorer.workspace.evidence import SourceDraft
+from explorer.workspace.source_store import SourceDraft
 
 VIA = "hackernews"
 COMMENT_PREVIEW_CHARS = 500

@@ -4,11 +4,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.thread_text import hn_thread_text
-from explorer.sources.page import Page
-from explorer.sources.threads import Part
+from explorer.sources.page import WebPage
+from explorer.sources.threads import CommentRange
 
 HOST = "news.ycombinator.com"
-SHOWN = Part(limit=100, depth=8)
+SHOWN = CommentRange(limit=100, depth=8)
 ARGUMENT = "post_id"
 """What `get_comments` calls a thread's or a comment's id."""
 
@@ -19,7 +19,7 @@ class HackerNewsPages:
     def __init__(self, client: HackerNews) -> None:
         self._client = client
 
-    async def read(self, url: str) -> Page | None:
+    async def read(self, url: str) -> WebPage | None:
         """The thread; None for the site's other pages.
 
         Raises:
@@ -32,7 +32,7 @@ class HackerNewsPages:
         written = hn_thread_text(await self._client.thread(int(item), SHOWN), ARGUMENT)
         draft = written.draft
         more = tuple(f"Not all is shown, see get_comments with platform=hackernews. {note}" for note in written.notes)
-        return Page(
+        return WebPage(
             url=draft.url,
             title=draft.title,
             text=draft.text,

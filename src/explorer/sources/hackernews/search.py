@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import date, tzinfo
 from urllib.parse import urlencode
 
+from explorer.sources.date_ranges import day_window
 from explorer.sources.hackernews.items import AlgoliaAnswer, SearchHit, Story
 from explorer.sources.hackernews.services import HnServices
-from explorer.sources.since import day_window
 
 MAX_RELAXED = 4
 """Words of the longest relaxed query: the search wants all words, and stories have short titles."""

@@ -8,9 +8,9 @@ from pydantic import TypeAdapter
 
 from explorer.schema.errors import ToolError
 from explorer.sources.hackernews.items import AlgoliaItem, FirebaseItem
-from explorer.sources.http.answer import API_LIMITS, Fetched
 from explorer.sources.http.fetch import Web
-from explorer.sources.http.foreign import parse
+from explorer.sources.http.fetched import API_LIMITS, Fetched
+from explorer.sources.http.wire import parse
 
 API = "Hacker News' API"
 SEARCH = "Hacker News search"

@@ -2,10 +2,10 @@
 
 from explorer.sources.hackernews.items import ITEM_URL, Story
 from explorer.sources.hackernews.threads import Thread
-from explorer.sources.moments import moment
 from explorer.sources.thread_text import ThreadText, comment_lines, hanging, shown_of, ways_on
+from explorer.sources.timestamps import moment
 from explorer.text.sanitize import single_line
-from explorer.workspace.evidence import SourceDraft
+from explorer.workspace.source_store import SourceDraft
 
 VIA = "hackernews"
 

@@ -9,7 +9,7 @@ from itertools import count
 from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
 from explorer.sources.hackernews.items import STORY_TYPES, AlgoliaItem, FirebaseItem, Story
 from explorer.sources.hackernews.services import HnServices, ServiceDownError
-from explorer.sources.threads import Comment, Page, Part, page_of, size, walk
+from explorer.sources.threads import Comment, CommentPage, CommentRange, page_of, size, walk
 
 BATCH = 16
 """Firebase items asked for at a time; the host's gate lets as many through."""
@@ -81,7 +81,7 @@ class HnThreads:
     def __init__(self, services: HnServices) -> None:
         self._services = services
 
-    async def read(self, item_id: int, part: Part) -> Thread:
+    async def read(self, item_id: int, part: CommentRange) -> Thread:
         """A story's thread, or what stands under one comment, as far as asked for.
 
         Raises:
@@ -97,7 +97,7 @@ class HnThreads:
         page, total = await self._comments(found, part)
         return Thread(story, page.comments, max(story.comments or 0, total), page.next_offset)
 
-    async def _below(self, found: _Found, part: Part) -> Thread:
+    async def _below(self, found: _Found, part: CommentRange) -> Thread:
         """A comment with its replies, under the title of its story."""
         root = found.comment
         assert root  # a comment's kind is known from one of the two answers
@@ -110,7 +110,7 @@ class HnThreads:
             tree = group.create_task(self._services.tree_or_failure(item_id))
         return _Found(item.result(), tree.result())
 
-    async def _comments(self, found: _Found, part: Part) -> tuple[Page, int]:
+    async def _comments(self, found: _Found, part: CommentRange) -> tuple[CommentPage, int]:
         """What is shown, and how many comments there are as far as is known."""
         comments = found.tree.replies() if isinstance(found.tree, AlgoliaItem) else ()
         known = {comment.id for comment in comments}

@@ -23,7 +23,7 @@ from filelock import AsyncFileLock
 from pydantic import AwareDatetime, ValidationError
 
 from explorer.schema.messages import Frozen
-from explorer.sources.http.answer import DAY_S, Fetched, FetchLimits
+from explorer.sources.http.fetched import DAY_S, Fetched, FetchLimits
 
 CACHE_FOLDER = ".cache/pages"
 """In the workspace, beside the runs."""
@@ -44,7 +44,7 @@ SECRET_PARAMETERS = re.compile(
 """Names of parameters of a query that open something: such an address is not written down."""
 
 
-class Entry(Frozen):
+class CacheEntry(Frozen):
     """What is known about a kept body."""
 
     v: Literal[1] = 1
@@ -129,7 +129,7 @@ class DiskCache:
     def _get(self, key: CacheKey, limits: FetchLimits) -> Fetched | None:
         try:
             path = self._place("entries", key.digest)
-            entry = Entry.model_validate_json(_read(path, MAX_ENTRY_BYTES))
+            entry = CacheEntry.model_validate_json(_read(path, MAX_ENTRY_BYTES))
             if (entry.asked, entry.accept) != (key.url, key.accept) or not self._is_young(entry, limits):
                 return None
             body_path = self._place("bodies", entry.sha256)
@@ -151,7 +151,7 @@ class DiskCache:
         )
         return fetched if fetched.serves(limits) else None
 
-    def _is_young(self, entry: Entry, limits: FetchLimits) -> bool:
+    def _is_young(self, entry: CacheEntry, limits: FetchLimits) -> bool:
         age_s = (self._now() - entry.fetched_at).total_seconds()
         return 0 <= age_s <= min(entry.keep_s, limits.keep_s)
 
@@ -161,7 +161,7 @@ class DiskCache:
             fetched_at = fetched.fetched_at or self._now()
             _write(self._place("bodies", digest, made=True), fetched.body, self._now().timestamp())
             for key in keys:
-                entry = Entry(
+                entry = CacheEntry(
                     asked=key.url,
                     accept=key.accept,
                     url=fetched.url,

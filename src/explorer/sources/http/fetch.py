@@ -20,17 +20,17 @@ import httpx2
 
 from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
-from explorer.sources.http.answer import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
 from explorer.sources.http.cache import ResponseCache
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.disk_cache import CacheKey, DiskCache
 from explorer.sources.http.fetch_log import logged, logged_failure
+from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
 from explorer.sources.http.headers import keep_s, retry_after_s
 from explorer.sources.http.politeness import Politeness
 from explorer.sources.http.robots import Robots, TooManyRedirectsError
 from explorer.sources.http.transport import GuardedTransport
 
-__all__ = ["API_LIMITS", "PAGE_LIMITS", "FetchLimits", "Fetched", "Habits", "Web"]
+__all__ = ["API_LIMITS", "PAGE_LIMITS", "FetchLimits", "FetchPolicy", "Fetched", "Web"]
 
 MAX_REDIRECTS = 5
 MAX_RETRY_AFTER_S = 5.0
@@ -42,7 +42,7 @@ DECODABLE = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 
 
 @dataclass(frozen=True)
-class Habits:
+class FetchPolicy:
     """How a web treats its hosts, and what it keeps beyond its own life."""
 
     politeness: Politeness | None = None
@@ -55,7 +55,7 @@ class Habits:
 
 
 @dataclass(frozen=True)
-class _Order:
+class _FetchRequest:
     """What is to be fetched."""
 
     url: httpx2.URL
@@ -86,22 +86,22 @@ class Web:
         transport: httpx2.AsyncBaseTransport | None = None,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
-        habits: Habits | None = None,
+        fetch_policy: FetchPolicy | None = None,
     ) -> None:
         self.guard = guard
-        self._habits = habits or Habits()
+        self._fetch_policy = fetch_policy or FetchPolicy()
         self._client = httpx2.AsyncClient(
-            transport=transport or GuardedTransport(guard, outbound=self._habits.caller.network),
+            transport=transport or GuardedTransport(guard, outbound=self._fetch_policy.caller.network),
             trust_env=False,
             follow_redirects=False,
             timeout=httpx2.Timeout(IO_TIMEOUT_S, pool=None),
-            headers={"User-Agent": self._habits.caller.user_agent, "Accept-Encoding": "gzip, deflate"},
+            headers={"User-Agent": self._fetch_policy.caller.user_agent, "Accept-Encoding": "gzip, deflate"},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
         self._pause = pause
         self._clock = clock
         usual = None if transport else Politeness(clock=clock, pause=pause)
-        self._politeness = self._habits.politeness or usual
+        self._politeness = self._fetch_policy.politeness or usual
         self._robots = Robots(lambda url, limits: self.get(url, limits=limits), clock)
         self._cache = ResponseCache[Fetched](clock)
         self._failures: dict[_Key, tuple[float, ToolError]] = {}
@@ -139,7 +139,7 @@ class Web:
             ToolError: No answer came: refused by the guard or by the site's robots.txt, not reachable, too slow,
                 too many redirects, damaged.
         """
-        order = _Order(self.guard.check_url(url.strip()).copy_with(fragment=None), accept, limits, headers or {})
+        order = _FetchRequest(self.guard.check_url(url.strip()).copy_with(fragment=None), accept, limits, headers or {})
         key = (str(order.url), accept, tuple(sorted(order.headers.items())))
         asked = self._clock()
         async with self._locks.setdefault(key, asyncio.Lock()):
@@ -158,9 +158,9 @@ class Web:
                 self._cache.put(key, replace(fetched, from_cache=True), size=len(fetched.body))
             return logged(fetched)
 
-    async def _brought(self, order: _Order) -> Fetched:
+    async def _brought(self, order: _FetchRequest) -> Fetched:
         """From the workspace's cache, else from the network."""
-        disk = self._habits.disk
+        disk = self._fetch_policy.disk
         if disk is None or order.headers:
             return await self._persistently(order)
         key = CacheKey(str(order.url), order.accept, self._is_opened(order.url))
@@ -171,14 +171,14 @@ class Web:
         async with disk.alone(key):
             return await disk.get(key, order.limits) or await self._kept(disk, key, order)
 
-    async def _kept(self, disk: DiskCache, key: CacheKey, order: _Order) -> Fetched:
+    async def _kept(self, disk: DiskCache, key: CacheKey, order: _FetchRequest) -> Fetched:
         """From the network, and into the cache, unless it led from a public host to one opened by the user."""
         fetched = await self._persistently(order)
         if not fetched.problem and self._is_opened(httpx2.URL(fetched.url)) == key.is_opened:
             await disk.put(key, fetched)
         return fetched
 
-    async def _persistently(self, order: _Order) -> Fetched:
+    async def _persistently(self, order: _FetchRequest) -> Fetched:
         """Try, and try again where that can help."""
         url, limits = order.url, order.limits
         allowance = _Allowance(limits.seconds)
@@ -204,7 +204,7 @@ class Web:
             await self._pause(_wait(attempt) if wait is None else wait)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _following(self, order: _Order, allowance: "_Allowance") -> Fetched:
+    async def _following(self, order: _FetchRequest, allowance: "_Allowance") -> Fetched:
         """One attempt, redirects followed."""
         target = order.url
         for _ in range(MAX_REDIRECTS + 1):
@@ -215,7 +215,7 @@ class Web:
             target = self.guard.check_url(answer)
         raise TooManyRedirectsError(f"{order.url} redirects more than {MAX_REDIRECTS} times. Use another source.")
 
-    async def _once(self, url: httpx2.URL, order: _Order) -> Fetched | str:
+    async def _once(self, url: httpx2.URL, order: _FetchRequest) -> Fetched | str:
         """One request: the answer, or where it redirects to."""
         async with self._client.stream("GET", url, headers=order.headers_for(url)) as response:
             location = response.headers.get("location", "")
@@ -232,7 +232,7 @@ class Web:
                 body=body,
                 is_truncated=is_truncated,
                 retry_after_s=retry_after_s(response.headers.get("retry-after", "")),
-                fetched_at=self._habits.now(),
+                fetched_at=self._fetch_policy.now(),
                 keep_s=keep_s(response.headers.get("cache-control", ""), order.limits),
             )
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from loguru import logger
 
 from explorer.schema.errors import ToolError
-from explorer.sources.http.answer import Fetched
+from explorer.sources.http.fetched import Fetched
 
 
 def logged(fetched: Fetched) -> Fetched:

@@ -34,7 +34,7 @@ class Politeness:
         self._clock = clock
         self._pause = pause
         self._gap_s = gap_s
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _HostSlot] = {}
 
     @asynccontextmanager
     async def turn(self, host: str, delay_s: float = 0.0) -> AsyncGenerator[None]:
@@ -44,7 +44,7 @@ class Politeness:
             ToolError: The pause asked for is too long, or too many wait already.
         """
         gap_s = max(delay_s, self._gap_s)
-        place = self._places.setdefault(host, _Place())
+        place = self._places.setdefault(host, _HostSlot())
         if gap_s > LONGEST_GAP_S:
             raise ToolError(
                 f"robots.txt of {host} asks for a pause of {delay_s:g} s between pages, which is too long; "
@@ -67,7 +67,7 @@ class Politeness:
             place.waiting -= 1
 
 
-class _Place:
+class _HostSlot:
     """A host, the one who has its turn, and those who wait."""
 
     def __init__(self) -> None:

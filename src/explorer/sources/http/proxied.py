@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import httpcore2
 
-from explorer.network.outbound import PROXY_LOGIN_REQUIRED, login_problem
+from explorer.network.client_options import PROXY_LOGIN_REQUIRED, login_problem
 from explorer.schema.network import Proxy
 
 MAX_CONNECTIONS = 64
@@ -86,11 +86,11 @@ class ProxiedPools:
         return self._pools[proxy.address]
 
 
-def _words(proxy: Proxy, request: httpcore2.Request, said: str) -> str:
+def _words(proxy: Proxy, request: httpcore2.Request, stated: str) -> str:
     """Return what a proxy's refusal to connect means."""
-    if said.startswith(str(proxy)):
-        return said
-    if said.startswith(str(PROXY_LOGIN_REQUIRED)):
+    if stated.startswith(str(proxy)):
+        return stated
+    if stated.startswith(str(PROXY_LOGIN_REQUIRED)):
         return login_problem(proxy)
     host = request.url.host.decode("ascii", "replace")
-    return f"{proxy} does not connect to {host}: it answers {' '.join(said.split())[:100]}"
+    return f"{proxy} does not connect to {host}: it answers {' '.join(stated.split())[:100]}"

@@ -10,8 +10,8 @@ import httpx2
 
 from explorer.network.guard import NoSuchSiteError, UrlRefusedError
 from explorer.schema.errors import ToolError
-from explorer.sources.http.answer import DAY_S, Fetched, FetchLimits
 from explorer.sources.http.caller import PRODUCT
+from explorer.sources.http.fetched import DAY_S, Fetched, FetchLimits
 
 ROBOTS_PATH = "/robots.txt"
 ROBOTS_LIMITS = FetchLimits(seconds=10.0, body_bytes=512_000, in_flight=4, retries=1, is_service=True)
@@ -32,7 +32,7 @@ class TooManyRedirectsError(ToolError):
 
 
 @dataclass(frozen=True)
-class Manners:
+class RobotsRules:
     """What one origin asks for."""
 
     may_read: Callable[[str], bool]
@@ -52,7 +52,7 @@ class Robots:
     ) -> None:
         self._fetch = fetch
         self._clock = clock
-        self._known: dict[str, Manners] = {}
+        self._known: dict[str, RobotsRules] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def delay_s(self, url: httpx2.URL) -> float:
@@ -64,17 +64,17 @@ class Robots:
         """
         if url.path == ROBOTS_PATH:
             return 0.0
-        manners = await self._manners(url)
-        if manners.problem:
+        rules = await self._rules_of(url)
+        if rules.problem:
             raise RobotsError(
-                f"Not fetched: {url}: robots.txt of {url.host} could not be read ({manners.problem}), and until it can "
+                f"Not fetched: {url}: robots.txt of {url.host} could not be read ({rules.problem}), and until it can "
                 "be, nothing there is to be read by programs (RFC 9309); use another source."
             )
-        if not manners.may_read(str(url)):
+        if not rules.may_read(str(url)):
             raise RobotsError(f"Not fetched: {url}: robots.txt of {url.host} forbids it; use another source.")
-        return manners.delay_s
+        return rules.delay_s
 
-    async def _manners(self, url: httpx2.URL) -> Manners:
+    async def _rules_of(self, url: httpx2.URL) -> RobotsRules:
         origin = str(url.copy_with(path=ROBOTS_PATH, query=None, fragment=None))
         async with self._locks.setdefault(origin, asyncio.Lock()):
             known = self._known.get(origin)
@@ -85,7 +85,7 @@ class Robots:
                 self._known[origin] = known
             return known
 
-    async def _asked(self, address: str) -> Manners:
+    async def _asked(self, address: str) -> RobotsRules:
         """Ask an origin: refusing to show its robots.txt (4xx) allows everything, failing to show it forbids it."""
         try:
             fetched = await self._fetch(address, ROBOTS_LIMITS)
@@ -101,23 +101,23 @@ class Robots:
             return self._allowing()
         return await asyncio.to_thread(self._parsed, fetched)
 
-    def _parsed(self, fetched: Fetched) -> Manners:
+    def _parsed(self, fetched: Fetched) -> RobotsRules:
         from protego import Protego  # noqa: PLC0415 - needed by the few runs that read pages directly
 
         lines = fetched.body.decode("utf-8-sig", "replace").splitlines()
         text = "\n".join(lines[:-1] if fetched.is_truncated else lines)
         rules = Protego.parse(AGENT_LINE.sub(_said_to_us, text))
-        return Manners(
+        return RobotsRules(
             may_read=lambda url: rules.can_fetch(url, PRODUCT),
             delay_s=rules.crawl_delay(PRODUCT) or 0.0,
             until=self._clock() + KEPT_S,
         )
 
-    def _allowing(self) -> Manners:
-        return Manners(lambda _url: True, 0.0, self._clock() + KEPT_S)
+    def _allowing(self) -> RobotsRules:
+        return RobotsRules(lambda _url: True, 0.0, self._clock() + KEPT_S)
 
-    def _forbidding(self, problem: str) -> Manners:
-        return Manners(lambda _url: False, 0.0, self._clock() + UNREACHABLE_KEPT_S, problem.rstrip(". "))
+    def _forbidding(self, problem: str) -> RobotsRules:
+        return RobotsRules(lambda _url: False, 0.0, self._clock() + UNREACHABLE_KEPT_S, problem.rstrip(". "))
 
 
 def _said_to_us(line: "re.Match[str]") -> str:

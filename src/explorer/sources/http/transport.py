@@ -13,8 +13,8 @@ from functools import cached_property
 import httpcore2
 import httpx2
 
+from explorer.network.client_options import advice, ssl_context
 from explorer.network.guard import Guard
-from explorer.network.outbound import advice, ssl_context
 from explorer.schema.network import Network
 from explorer.sources.http.proxied import ProxiedPools
 

@@ -24,7 +24,7 @@ REFUSALS = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class RedditResponse:
     """One answer, read whole."""
 
     status: int
@@ -54,7 +54,7 @@ def token_problem(status: int) -> str:
     return f"it gave no token (status {status})"
 
 
-def judged(answer: Answer) -> bytes:
+def judged(answer: RedditResponse) -> bytes:
     """The body, if it is what was asked for.
 
     Raises:

@@ -15,7 +15,7 @@ from explorer.sources.reddit.routes import (
     total_of,
 )
 from explorer.sources.reddit.session import RedditSession
-from explorer.sources.threads import Part
+from explorer.sources.threads import CommentRange
 
 MOST_COMMENTS = 500
 """Of one answer."""
@@ -56,7 +56,7 @@ class RedditApi:
         things = _read(await self._session.get(path, parameters))
         return RedditPosts(tuple(live_posts(things)[: query.limit]))
 
-    async def thread(self, name: PostName, part: Part) -> RedditThread:
+    async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
         """A post and a part of its comments; stubs are expanded as far as the part needs it.
 
         Raises:
@@ -85,7 +85,7 @@ class RedditApi:
             return RedditThread(post, page.comments, total_of(post, known), page.next_offset)
         return RedditThread(post, (replace(root, replies=page.comments),), known, page.next_offset, root.id)
 
-    async def _expand(self, forest: Forest, name: PostName, part: Part) -> None:
+    async def _expand(self, forest: Forest, name: PostName, part: CommentRange) -> None:
         """Ask for what the page still lacks, a few times; a refusal leaves it counted, as it was."""
         base = name.comment or name.post
         async with self._expanding:  # Reddit wants one expansion at a time of each client
@@ -98,7 +98,7 @@ class RedditApi:
                 except (RouteClosedError, RedditRefusedError):
                     return
 
-    async def _expanded(self, forest: Forest, name: PostName, part: Part) -> bool:
+    async def _expanded(self, forest: Forest, name: PostName, part: CommentRange) -> bool:
         """Whether there was something left to ask for."""
         base = name.comment or name.post
         if ids := forest.missing(base, part)[:MOST_IDS]:

@@ -9,8 +9,8 @@ from typing import TypeVar, cast
 from urllib.parse import urlencode
 
 from explorer.schema.errors import ToolError
-from explorer.sources.http.answer import Fetched, FetchLimits
 from explorer.sources.http.fetch import Web
+from explorer.sources.http.fetched import Fetched, FetchLimits
 from explorer.sources.reddit.forest import Forest
 from explorer.sources.reddit.items import Post, Thing, post_of, posts_in, things_in
 from explorer.sources.reddit.names import EVERYWHERE, PostName
@@ -23,7 +23,7 @@ from explorer.sources.reddit.routes import (
     RouteClosedError,
     total_of,
 )
-from explorer.sources.threads import Comment, Part
+from explorer.sources.threads import Comment, CommentRange
 
 ARCHIVE = "https://arctic-shift.photon-reddit.com"
 LIMITS = FetchLimits(seconds=25.0, body_bytes=32_000_000, in_flight=2, retries=1, is_service=True, keep_s=300.0)
@@ -86,7 +86,7 @@ class ArcticShift:
             )
         return RedditPosts(tuple(posts[: query.limit]), note)
 
-    async def thread(self, name: PostName, part: Part) -> RedditThread:
+    async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
         """A post and a part of its comments, the most points first.
 
         Raises:
@@ -202,8 +202,8 @@ def _is_too_slow(fetched: Fetched) -> bool:
         whole: object = json.loads(fetched.body) if len(fetched.body) <= ERROR_BYTES else None
     except (ValueError, RecursionError):
         return False
-    said = str(cast("dict[str, object]", whole).get("error", "")) if isinstance(whole, dict) else ""
-    return any(word in said.lower() for word in TIMEOUTS)
+    stated = str(cast("dict[str, object]", whole).get("error", "")) if isinstance(whole, dict) else ""
+    return any(word in stated.lower() for word in TIMEOUTS)
 
 
 def _read(read: Callable[[bytes], T], body: bytes) -> T:

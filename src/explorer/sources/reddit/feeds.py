@@ -12,12 +12,12 @@ from urllib.parse import urlencode
 
 from explorer.schema.errors import ToolError
 from explorer.sources.hackernews.text import plain_text
-from explorer.sources.http.answer import FetchLimits
 from explorer.sources.http.fetch import Web
+from explorer.sources.http.fetched import FetchLimits
 from explorer.sources.reddit.items import Post
 from explorer.sources.reddit.names import EVERYWHERE, PostName, post_at
 from explorer.sources.reddit.routes import PostsQuery, RedditPosts, RedditRefusedError, RedditThread, RouteClosedError
-from explorer.sources.threads import Comment, Part, page_of
+from explorer.sources.threads import Comment, CommentRange, page_of
 
 SITE = "https://www.reddit.com"
 LIMITS = FetchLimits(seconds=20.0, body_bytes=4_000_000, in_flight=1, retries=0, is_service=True, keep_s=600.0)
@@ -67,7 +67,7 @@ class RedditFeeds:
             raise RouteClosedError(f"it has no entries for r/{query.subreddit}")
         return RedditPosts(tuple(posts[: query.limit]))
 
-    async def thread(self, name: PostName, part: Part) -> RedditThread:
+    async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
         """A post and some of its comments, one after the other.
 
         Raises:

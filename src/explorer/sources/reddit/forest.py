@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from explorer.sources.reddit.items import GONE_AUTHOR, GONE_TEXTS, Thing
-from explorer.sources.threads import Comment, Page, Part, page_of, size
+from explorer.sources.threads import Comment, CommentPage, CommentRange, page_of, size
 
 MAX_LEVELS = 100
 """Deeper replies are counted, not read."""
@@ -73,7 +73,7 @@ class Forest:
         thing = self._comments.get(comment_id)
         return self._one(thing, (), 0) if thing else None
 
-    def page(self, root: str, part: Part) -> Page:
+    def page(self, root: str, part: CommentRange) -> CommentPage:
         """A part of what stands below a post or a comment."""
         return page_of(self._tree(root), self._order(root), part)
 
@@ -82,19 +82,19 @@ class Forest:
         known = self._tree(root)
         return size(known) + sum(stub.count for stub in self._stubs.get(root, []))
 
-    def missing(self, root: str, part: Part) -> tuple[str, ...]:
+    def missing(self, root: str, part: CommentRange) -> tuple[str, ...]:
         """Ids that a page still lacks, the most prominent first."""
         order = self._order(root)[part.offset : part.offset + part.limit]
         top = [one for one in order if one not in self._comments]
         below = [one for stub in self._reachable(order, part.depth) for one in stub.ids]
         return tuple(dict.fromkeys([*top, *below]))
 
-    def left_off(self, root: str, part: Part) -> tuple[str, ...]:
+    def left_off(self, root: str, part: CommentRange) -> tuple[str, ...]:
         """Comments of a page below which an answer broke off."""
         order = self._order(root)[part.offset : part.offset + part.limit]
         return tuple(stub.above for stub in self._reachable(order, part.depth) if not stub.ids)
 
-    def held(self, root: str, part: Part) -> int:
+    def held(self, root: str, part: CommentRange) -> int:
         """Comments that a page could show now."""
         order = self._order(root)[part.offset :]
         return sum(1 for _ in self._walk(order, part.depth))

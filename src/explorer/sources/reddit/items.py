@@ -9,9 +9,9 @@ from urllib.parse import urljoin
 
 from pydantic import BeforeValidator, ValidationError
 
-from explorer.sources.http.foreign import Foreign, listed
-from explorer.sources.moments import Seconds
+from explorer.sources.http.wire import WireModel, listed
 from explorer.sources.threads import DELETED, REMOVED
+from explorer.sources.timestamps import Seconds
 
 SITE = "https://www.reddit.com"
 GONE_TEXTS = {"[deleted]": DELETED, "[removed]": REMOVED, "[ Removed by Reddit ]": REMOVED}
@@ -35,7 +35,7 @@ Text = Annotated[str, BeforeValidator(_text)]
 Whole = Annotated[int | None, BeforeValidator(_whole)]
 
 
-class Thing(Foreign):
+class Thing(WireModel):
     """A post (`t3`), a comment (`t1`) or a stub for comments left out (`more`), with the fields of all three."""
 
     kind: str

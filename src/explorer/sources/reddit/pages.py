@@ -1,12 +1,12 @@
 """Pages of Reddit, read as posts with their comments: as HTML it shows them to nobody without an account."""
 
-from explorer.sources.page import Page
+from explorer.sources.page import WebPage
 from explorer.sources.reddit.names import post_at
 from explorer.sources.reddit.reddit import Reddit
 from explorer.sources.reddit.text import reddit_thread_text
-from explorer.sources.threads import Part, walk
+from explorer.sources.threads import CommentRange, walk
 
-PART = Part(limit=100, depth=8)
+PART = CommentRange(limit=100, depth=8)
 REDDIT_HOSTS = ("reddit.com", "redd.it")
 """With every host below them: old, new, np, ..."""
 
@@ -17,7 +17,7 @@ class RedditPages:
     def __init__(self, reddit: Reddit) -> None:
         self._reddit = reddit
 
-    async def read(self, url: str) -> Page | None:
+    async def read(self, url: str) -> WebPage | None:
         """A post with its comments; None for any other address: a list, a picture, a user.
 
         Raises:
@@ -30,7 +30,7 @@ class RedditPages:
         written = reddit_thread_text(thread, routed, "post_id")
         is_cut = thread.next_offset is not None or any(comment.more for _, comment in walk(thread.comments))
         ways = ("More of the thread: get_comments with platform=reddit.",) if is_cut else ()
-        return Page(
+        return WebPage(
             url=written.draft.url,
             title=thread.post.title,
             text=written.draft.text,

@@ -23,7 +23,7 @@ from explorer.sources.reddit.routes import (
     closed_words,
 )
 from explorer.sources.reddit.session import Access, RedditSession
-from explorer.sources.threads import Part
+from explorer.sources.threads import CommentRange
 from explorer.text.sanitize import single_line
 
 API = "the API"
@@ -86,7 +86,7 @@ class Reddit:
         what = f"r/{query.subreddit}"
         return await self._first(what, lambda route: route.posts(query))
 
-    async def thread(self, name: PostName, part: Part) -> tuple[RedditThread, Routed]:
+    async def thread(self, name: PostName, part: CommentRange) -> tuple[RedditThread, Routed]:
         """A post and a part of its comments.
 
         Raises:

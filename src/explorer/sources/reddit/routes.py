@@ -7,7 +7,7 @@ from typing import Protocol
 from explorer.schema.errors import ToolError
 from explorer.sources.reddit.items import Post
 from explorer.sources.reddit.names import PostName
-from explorer.sources.threads import Comment, Part
+from explorer.sources.threads import Comment, CommentRange
 
 SECONDS = {"hour": 3_600, "day": 86_400, "week": 604_800, "month": 2_678_400, "year": 31_622_400}
 """Of the stretches of time that Reddit's lists know; `all` is none."""
@@ -77,7 +77,7 @@ class Route(Protocol):
         """Posts of a subreddit."""
         ...
 
-    async def thread(self, name: PostName, part: Part) -> RedditThread:
+    async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
         """A post and a part of its comments."""
         ...
 

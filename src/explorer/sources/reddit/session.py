@@ -20,10 +20,10 @@ from pydantic import ValidationError
 from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.foreign import Foreign
 from explorer.sources.http.headers import retry_after_s
 from explorer.sources.http.transport import GuardedTransport
-from explorer.sources.reddit.answer import Answer, judged, number_in, token_problem
+from explorer.sources.http.wire import WireModel
+from explorer.sources.reddit.answer import RedditResponse, judged, number_in, token_problem
 from explorer.sources.reddit.routes import RouteClosedError
 
 TOKEN_HOST = "https://www.reddit.com"  # noqa: S105 - an address
@@ -78,7 +78,7 @@ class Access:
         return App(self.identity, self.secret) if self.identity else None
 
 
-class _Token(Foreign):
+class _Token(WireModel):
     access_token: str
     expires_in: float = 3_600.0
 
@@ -162,7 +162,7 @@ class RedditSession:
         if wait_s > 0:
             await self._pause(wait_s)
 
-    def _heed(self, answer: Answer) -> None:
+    def _heed(self, answer: RedditResponse) -> None:
         """Keep what an answer says of the limit."""
         reset_s = number_in(answer.headers.get("x-ratelimit-reset", ""))
         left = number_in(answer.headers.get("x-ratelimit-remaining", ""))
@@ -197,7 +197,7 @@ class RedditSession:
         self._token = token.access_token
         self._token_until = self._clock() + max(token.expires_in - TOKEN_MARGIN_S, TOKEN_MARGIN_S)
 
-    async def _once(self, method: str, url: str, authorization: str, form: Mapping[str, str] | None) -> Answer:
+    async def _once(self, method: str, url: str, authorization: str, form: Mapping[str, str] | None) -> RedditResponse:
         headers = {"Authorization": authorization} if authorization else {}
         try:
             async with self._gate, asyncio.timeout(SECONDS):
@@ -214,7 +214,7 @@ class RedditSession:
         except ToolError as error:  # of the guard: there is no such host, or it must not be asked
             raise RouteClosedError(f"it cannot be reached: {error.message}") from error
 
-    async def _answer(self, request: httpx2.Request) -> Answer:
+    async def _answer(self, request: httpx2.Request) -> RedditResponse:
         assert self._client
         response = await self._client.send(request, stream=True)
         try:
@@ -226,7 +226,7 @@ class RedditSession:
                         raise RouteClosedError(f"it sent more than {MOST_BYTES} bytes")
         finally:
             await response.aclose()
-        return Answer(response.status_code, response.headers, bytes(body))
+        return RedditResponse(response.status_code, response.headers, bytes(body))
 
     def _opened(self, url: str) -> httpx2.AsyncClient:
         self._guard.check_url(url)

@@ -4,14 +4,14 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from explorer.sources.hackernews.list_text import velocity
-from explorer.sources.moments import moment
 from explorer.sources.reddit.items import Post
 from explorer.sources.reddit.reddit import Routed
 from explorer.sources.reddit.routes import RedditThread
 from explorer.sources.thread_text import ThreadText, comment_lines, hanging, number, shown_of, ways_on
 from explorer.sources.threads import walk
+from explorer.sources.timestamps import moment
 from explorer.text.sanitize import single_line
-from explorer.workspace.evidence import SourceDraft
+from explorer.workspace.source_store import SourceDraft
 
 PREVIEW_CHARS = 300
 

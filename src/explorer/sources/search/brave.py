@@ -8,13 +8,13 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from explorer.sources.http.service_call import CallError, CallRules, RefusedError, ServiceCall, parsed
+from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, ServiceRefusedError, parsed
 from explorer.sources.search.filters import Window, answered, iso_date, window, with_sites
-from explorer.sources.search.search import WebAnswer, WebHit, WebQuery, failure
+from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, failure
 
 PATH = "/res/v1/web/search"
 MAX_RESULTS = 20
-RULES = CallRules(in_flight=1, is_billed=True)
+RULES = ApiRules(in_flight=1, is_billed=True)
 """Small plans allow one request a second, so they are sent one after another."""
 FRESHNESS: dict[Window, str] = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
 KEY_REFUSED = "did not accept its key (BRAVE_API_KEY)"
@@ -61,12 +61,12 @@ class BraveSearch:
         key: str,
         url: str,
         *,
-        rules: CallRules = RULES,
+        rules: ApiRules = RULES,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._now = now
         headers = {"X-Subscription-Token": key}
-        self._call = ServiceCall(url, headers, secret=key, rules=rules)
+        self._call = ApiClient(url, headers, secret=key, rules=rules)
 
     async def __aenter__(self) -> Self:
         """Open; nothing is sent before the first search."""
@@ -97,7 +97,7 @@ class BraveSearch:
             answer = parsed(BraveAnswer, await self._call.get(PATH, parameters))
         except CallError as error:
             # Of the key is said with the status of a query that is not accepted.
-            is_key = isinstance(error, RefusedError) and "TOKEN" in str(error.fields).upper()
+            is_key = isinstance(error, ServiceRefusedError) and "TOKEN" in str(error.fields).upper()
             raise failure(
                 self.name, error, {401: KEY_REFUSED, **({UNPROCESSABLE: KEY_REFUSED} if is_key else {})}
             ) from error

@@ -9,7 +9,7 @@ from typing import Self
 from loguru import logger
 
 from explorer.schema.errors import ToolError
-from explorer.sources.search.search import OTHER_TOOLS, SearchFailedError, WebAnswer, WebQuery, WebSearch
+from explorer.sources.search.port import OTHER_TOOLS, SearchFailedError, WebAnswer, WebQuery, WebSearch
 
 KEPT_S = 900.0
 """An answer serves everybody who asks the same within this time: engines bill each search."""
@@ -89,9 +89,9 @@ class SearchChain:
                 self._rests[engine.name] = _Rest(self._clock() + error.rest_s, error)
                 continue
             logger.info("web search: {} gave {} results", engine.name, len(answer.hits))
-            told = [*failed, *self._passed_over(engine, resting, failed)]
+            shown = [*failed, *self._passed_over(engine, resting, failed)]
             self._rests.pop(engine.name, None)
-            return replace(answer, notes=(*map(_note, told), *answer.notes))
+            return replace(answer, notes=(*map(_note, shown), *answer.notes))
         raise self._failure(failed) from (failed[-1] if failed else None)
 
     def _rests_now(self, engine: WebSearch) -> bool:

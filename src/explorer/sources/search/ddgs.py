@@ -11,10 +11,10 @@ from typing import Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from explorer.network.outbound import authorities_file
+from explorer.network.client_options import authorities_file
 from explorer.schema.network import Network
 from explorer.sources.search.filters import Window, answered, window, with_sites
-from explorer.sources.search.search import LONG_REST_S, SHORT_REST_S, SearchFailedError, WebAnswer, WebHit, WebQuery
+from explorer.sources.search.port import LONG_REST_S, SHORT_REST_S, SearchFailedError, WebAnswer, WebHit, WebQuery
 from explorer.text.sanitize import single_line
 
 ENGINES = ("duckduckgo", "brave", "mojeek", "startpage", "yahoo")
@@ -118,7 +118,7 @@ class DdgsSearch:
                 return []
             words = single_line(str(error), 200)
             raise SearchFailedError(
-                self.name, "got nothing from its engines", said=words, rest_s=SHORT_REST_S
+                self.name, "got nothing from its engines", stated=words, rest_s=SHORT_REST_S
             ) from error
         except ValidationError as error:
             raise SearchFailedError(self.name, "sent something unexpected") from error

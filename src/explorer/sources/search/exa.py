@@ -6,12 +6,12 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict
 
 from explorer.schema.messages import JsonObject
-from explorer.sources.http.service_call import CallError, CallRules, ServiceCall, parsed
+from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
 from explorer.sources.search.filters import answered, iso_date
-from explorer.sources.search.search import PAGE_TEXT_CHARS, WebAnswer, WebHit, WebQuery, failure, page_text
+from explorer.sources.search.port import PAGE_TEXT_CHARS, WebAnswer, WebHit, WebQuery, failure, page_text
 from explorer.text.sanitize import single_line
 
-RULES = CallRules(seconds=30.0, body_bytes=32_000_000, is_billed=True)
+RULES = ApiRules(seconds=30.0, body_bytes=32_000_000, is_billed=True)
 """It sends the pages' text, and bills each answered search: text and highlights of up to 10 results are included."""
 SNIPPET_CHARS = 1_000
 PASSAGE_CHARS = {"basic": 1_000, "advanced": 3_000}
@@ -45,8 +45,8 @@ class ExaSearch:
 
     name = "exa"
 
-    def __init__(self, key: str, url: str, *, rules: CallRules = RULES) -> None:
-        self._call = ServiceCall(url, {"x-api-key": key}, secret=key, rules=rules)
+    def __init__(self, key: str, url: str, *, rules: ApiRules = RULES) -> None:
+        self._call = ApiClient(url, {"x-api-key": key}, secret=key, rules=rules)
 
     async def __aenter__(self) -> Self:
         """Open; nothing is sent before the first search."""

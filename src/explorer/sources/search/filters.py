@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 from urllib.parse import urlsplit
 
-from explorer.sources.search.search import WebAnswer, WebHit, WebQuery, merged
+from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, merged
 
 Window = Literal["day", "week", "month", "year"]
 WINDOW_DAYS: dict[Window, int] = {"day": 1, "week": 7, "month": 30, "year": 365}

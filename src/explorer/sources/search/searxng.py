@@ -8,9 +8,9 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from explorer.sources.http.service_call import CallError, CallRules, ServiceCall, parsed
+from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
 from explorer.sources.search.filters import answered, iso_date, window, with_sites
-from explorer.sources.search.search import SearchFailedError, WebAnswer, WebHit, WebQuery, failure
+from explorer.sources.search.port import SearchFailedError, WebAnswer, WebHit, WebQuery, failure
 from explorer.text.sanitize import single_line
 
 REFUSALS = {
@@ -18,7 +18,7 @@ REFUSALS = {
     404: "is not found at its address: check EXPLORER_SEARXNG_URL",
     429: "refuses by its limiter: allow this machine in its limiter.toml, or set server.limiter to false",
 }
-RULES = CallRules()
+RULES = ApiRules()
 MAX_ENGINES_NAMED = 6
 NOT_A_NAME = re.compile(r"[^\w .:/-]")
 
@@ -51,9 +51,9 @@ class SearxngSearch:
     name = "searxng"
 
     def __init__(
-        self, url: str, *, rules: CallRules = RULES, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self, url: str, *, rules: ApiRules = RULES, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
-        self._call = ServiceCall(url.rstrip("/").removesuffix("/search"), {}, rules=rules)
+        self._call = ApiClient(url.rstrip("/").removesuffix("/search"), {}, rules=rules)
         self._now = now
 
     async def __aenter__(self) -> Self:

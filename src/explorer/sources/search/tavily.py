@@ -7,21 +7,13 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from explorer.schema.messages import JsonObject
-from explorer.sources.http.service_call import TOO_MANY, CallError, CallRules, RefusedError
+from explorer.sources.http.api_client import TOO_MANY, ApiRules, CallError, ServiceRefusedError
 from explorer.sources.search.filters import answered, iso_date
-from explorer.sources.search.search import (
-    LONG_REST_S,
-    SearchFailedError,
-    WebAnswer,
-    WebHit,
-    WebQuery,
-    failure,
-    page_text,
-)
+from explorer.sources.search.port import LONG_REST_S, SearchFailedError, WebAnswer, WebHit, WebQuery, failure, page_text
 from explorer.sources.search.tavily_session import TavilyAnswer, TavilySession
 from explorer.text.sanitize import single_line
 
-RULES = CallRules(seconds=40.0, body_bytes=32_000_000, is_billed=True)
+RULES = ApiRules(seconds=40.0, body_bytes=32_000_000, is_billed=True)
 """It reads the pages it finds while we wait, and sends their text."""
 REFUSALS = {
     401: "did not accept its key (TAVILY_API_KEY)",
@@ -42,7 +34,7 @@ class KeylessProblem(BaseModel):
 class TavilySearch:
     """Tavily through its SDK; without a key in its keyless mode, which has a cap of its own."""
 
-    def __init__(self, key: str, url: str, *, rules: CallRules = RULES) -> None:
+    def __init__(self, key: str, url: str, *, rules: ApiRules = RULES) -> None:
         self._key = key
         self._url = url.rstrip("/")
         self._rules = rules
@@ -99,7 +91,7 @@ class TavilySearch:
         return hits
 
     def _failed(self, error: CallError) -> SearchFailedError:
-        if self._key or not isinstance(error, RefusedError) or error.status != TOO_MANY:
+        if self._key or not isinstance(error, ServiceRefusedError) or error.status != TOO_MANY:
             return failure(self.name, error, REFUSALS)
         try:
             problem = KeylessProblem.model_validate(error.fields.get("error"))
@@ -111,7 +103,7 @@ class TavilySearch:
         rest = LONG_REST_S if wait is None else wait
         clause = f"is over its keyless cap{window}{again}"
         hint = "set TAVILY_API_KEY (a free key has 1,000 credits a month)"
-        return SearchFailedError(self.name, clause, said=error.said, rest_s=rest, hint=hint)
+        return SearchFailedError(self.name, clause, stated=error.stated, rest_s=rest, hint=hint)
 
 
 def _parameters(query: WebQuery) -> JsonObject:

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from explorer.schema.messages import JsonObject
-from explorer.sources.http.service_call import CallRules, ServiceCall, UnreachableError
+from explorer.sources.http.api_client import ApiClient, ApiRules, UnreachableError
 
 HEADERS_PASSED = ("authorization", "content-type", "x-")
 
@@ -41,11 +41,11 @@ class TavilySession:
         UnreachableError: The address or the key cannot be used.
     """
 
-    def __init__(self, key: str, url: str, rules: CallRules) -> None:
+    def __init__(self, key: str, url: str, rules: ApiRules) -> None:
         import httpx  # noqa: PLC0415 - SDKs are slow to import
         import tavily  # noqa: PLC0415 - SDKs are slow to import
 
-        calls = self._calls = ServiceCall(url, {}, secret=key, rules=rules)
+        calls = self._calls = ApiClient(url, {}, secret=key, rules=rules)
         calls.check()
 
         class Through(httpx.AsyncBaseTransport):

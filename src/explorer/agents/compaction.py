@@ -1,0 +1,200 @@
+"""What of a history goes on being sent: when old results are cleared, and when a conversation is summarised.
+
+Both are records laid over a history that stays as it was recorded. In between, a history is only added to: what a
+provider keeps in its cache is a conversation's beginning. So room is made rarely and in large batches.
+"""
+
+from collections.abc import Sequence
+
+from explorer.agents.decisions import Compaction, Decision, Ending, Note, Summary
+from explorer.journal.agent_state import SUMMARISE, AgentState
+from explorer.journal.context_size import BYTES_PER_TOKEN, clearable_chars
+from explorer.schema.events import Clearing, Status, WrittenFile
+from explorer.schema.messages import Message, Results, Turn, UserText
+
+DEFAULT_WINDOW_TOKENS = 128_000
+"""Of models whose window nobody knows. One that is smaller is found out when it refuses."""
+WINDOW_SHARE = 0.7
+"""Of a window that is used; a reply has to fit too, and counts before a request are estimates."""
+REFUSED_SHARE = 0.9
+"""Of what was refused: less was taken before."""
+WORKING_TOKENS = 48_000
+"""A conversation is kept under this even where the window is larger, for every turn sends all of it again."""
+CARRIED_CHARS = 400_000
+"""Sending old results again has by then cost about what making the rest of the conversation anew costs, where a cache
+reads at a tenth of the price: time to clear them, in a conversation of any size."""
+LEAST_FREED = 1 / 4
+"""Of the tokens a conversation may have: less is not worth a new beginning."""
+LEAST_FREED_OF_ALL = 1 / 4
+"""Of a conversation that is cleared although it would still fit."""
+LEAST_SUMMED_TOKENS = 2_000
+"""A summary and what the engine adds to it are about as long."""
+KEPT_MESSAGES = 4
+KEPT_BYTES = 40_000
+SHORT_BYTES = 6_000
+"""The latest exchanges stay as they are: the last one, the last two unless they are long, and more while short."""
+LAST_STEPS = 2
+"""An agent that has no more turns than these has no use for a summary."""
+MIN_STEPS_BETWEEN = 3
+"""Clearing again sooner, after the provider refused, would mean going round in circles."""
+MAX_COMPACTIONS = 2
+"""How often in a row room is made for an agent that finds nothing new."""
+MAX_LISTED_FILES = 60
+
+ASK = (
+    "This conversation is getting long and will be shortened. Write down now, in words and without calling a tool, "
+    "all that you need to go on: what you found, with the source ids; what you decided and why; what you tried in "
+    "vain; what is still to be done. Your task, your latest exchanges and the list of your files will stay."
+)
+NO_PROGRESS = (
+    "This conversation had to be shortened again although nothing new came of it. Write down what you have in a file, "
+    "then end."
+)
+LEFT_OUT = "The exchanges before this were left out to make room."
+
+
+def plan_compaction(state: AgentState, prefix_bytes: int, window_tokens: int | None) -> Decision | None:
+    """What is to be done about a conversation's length before its model is asked again; None: nothing.
+
+    Args:
+        state: Whose it is.
+        prefix_bytes: Of system text and tools.
+        window_tokens: Of the agent's model; None for a model that needs everything it was told.
+    """
+    if window_tokens is None or state.summing_at is not None:
+        return None
+    tokens = state.context_size.tokens(state.messages, prefix_bytes)
+    limit = limit_of(state, window_tokens)
+    if state.context_size.compactions >= MAX_COMPACTIONS and "squeezed" not in state.notes:
+        return Note("squeezed", NO_PROGRESS)
+    if tokens >= limit:
+        return _relieve(state, tokens, limit)
+    return _thrift(state, tokens, limit)
+
+
+def _thrift(state: AgentState, tokens: int, limit: int) -> Decision | None:
+    """Clear old results that fit, but have been sent again often enough."""
+    least = LEAST_FREED_OF_ALL * tokens
+    context_size = state.context_size
+    # The second is a quick look that spares going through the history each turn.
+    if context_size.carried_chars < CARRIED_CHARS or context_size.long_chars < least * BYTES_PER_TOKEN:
+        return None
+    before = kept_from(state.messages, limit)
+    return Compaction(before, Clearing.CARRIED, tokens) if _freed(state, before) >= least else None
+
+
+def limit_of(state: AgentState, window_tokens: int) -> int:
+    """How many tokens a conversation may have."""
+    limit = min(WORKING_TOKENS, int(window_tokens * WINDOW_SHARE))
+    refused = state.context_size.window_tokens
+    return limit if refused is None else min(limit, int(refused * REFUSED_SHARE))
+
+
+def _relieve(state: AgentState, tokens: int, limit: int) -> Decision | None:
+    """Clear when that is enough, else summarise, else go on: the provider may take it all the same."""
+    before = kept_from(state.messages, limit)
+    least = int(limit * LEAST_FREED)
+    is_cleared = _freed(state, before) >= least
+    if not is_cleared and (state.steps_left <= LAST_STEPS or _summed(state, before) < max(least, LEAST_SUMMED_TOKENS)):
+        return None
+    context_size = state.context_size
+    if context_size.compactions >= MAX_COMPACTIONS and context_size.is_compacted_again(state.steps, state.found_at):
+        return Ending(Status.PARTIAL, "its conversation kept filling up without anything new", last_words(state))
+    return Compaction(before, Clearing.FULL, tokens) if is_cleared else Note(SUMMARISE, ASK)
+
+
+def after_refusal(
+    state: AgentState, prefix_bytes: int = 0, window_tokens: int | None = None, compaction_note: str = ""
+) -> Decision:
+    """Make what room there is in a conversation that the provider does not take; one that is refused again ends.
+
+    Nothing is asked of the model then: it would be refused, too.
+    """
+    if state.summing_at is not None:
+        return summary(state, window_tokens, compaction_note)
+    before = max(0, len(state.messages) - KEPT_MESSAGES)
+    made_at = state.context_size.made_at
+    is_again = made_at is not None and state.steps - made_at < MIN_STEPS_BETWEEN
+    if not is_again and _freed(state, before):
+        return Compaction(before, Clearing.REFUSED, state.context_size.tokens(state.messages, prefix_bytes))
+    if not is_again and _summed(state, before) >= LEAST_SUMMED_TOKENS:
+        return summary(state, window_tokens, compaction_note)
+    return Ending(Status.PARTIAL, "the conversation no longer fits the model's window", last_words(state))
+
+
+def summary(state: AgentState, window_tokens: int | None, compaction_note: str) -> Summary:
+    """What stands in the place of old exchanges: what the model wrote down, and what is on record.
+
+    Args:
+        state: An agent that was asked to write down what it needs.
+        window_tokens: Of its model.
+        compaction_note: What the run knows that the agent has to know: its helpers and jobs.
+    """
+    asked_at = len(state.messages) if state.summing_at is None else state.summing_at
+    written = next((one for one in state.messages[asked_at:] if isinstance(one, Turn)), None)
+    words = written.text.strip() if written is not None else ""
+    words = words or last_words(state)
+    parts = [LEFT_OUT, f"What you wrote down of them:\n{words}" if words else "", _on_record(state), compaction_note]
+    before = kept_from(state.messages[:asked_at], limit_of(state, window_tokens or DEFAULT_WINDOW_TOKENS))
+    return Summary(max(1, before), "\n\n".join(part for part in parts if part))
+
+
+def _on_record(state: AgentState) -> str:
+    """What the journal knows an agent did."""
+    lines = [_file_line(one) for one in list(state.files.values())[-MAX_LISTED_FILES:]]
+    if len(state.files) > len(lines):
+        lines.insert(0, f"- {len(state.files) - len(lines)} earlier ones")
+    files = "\n".join(["Files you wrote, which you can read again:", *lines]) if lines else ""
+    met = f"You met {len(state.sources)} stored sources." if state.sources else ""
+    return "\n\n".join(part for part in (files, met) if part)
+
+
+def _file_line(file: WrittenFile) -> str:
+    return f"- {file.path} ({file.lines} lines, {file.bytes} bytes): {file.title}"
+
+
+def kept_from(messages: Sequence[Message], limit_tokens: int) -> int:
+    """Where the latest exchanges begin, which stay as they are: with a turn or words, never with results."""
+    from_here, size = len(messages), 0
+    while from_here > 0:
+        size += _shown_bytes(messages[from_here - 1])
+        if not _is_kept(len(messages) - from_here, size, limit_tokens):
+            break
+        from_here -= 1
+    while 0 < from_here < len(messages) and isinstance(messages[from_here], Results):
+        from_here -= 1
+    return from_here
+
+
+def _is_kept(later: int, size: int, limit_tokens: int) -> bool:
+    """Whether a message stays that has so many after it, and takes so many bytes together with them.
+
+    In a small window both sizes are a quarter of what a conversation may have.
+    """
+    most = min(SHORT_BYTES if later >= KEPT_MESSAGES else KEPT_BYTES, limit_tokens * BYTES_PER_TOKEN // 4)
+    return later < KEPT_MESSAGES // 2 or size <= most
+
+
+def _shown_bytes(message: Message) -> int:
+    if isinstance(message, Results):
+        return sum(len(result.content) for result in message.results)
+    return len(message.text) if isinstance(message, UserText) else sum(len(str(block)) for block in message.blocks)
+
+
+def _freed(state: AgentState, before: int) -> int:
+    """About how many tokens clearing the results before a message frees."""
+    old = state.messages[:before]
+    return sum(clearable_chars(message) for message in old if isinstance(message, Results)) // BYTES_PER_TOKEN
+
+
+def _summed(state: AgentState, before: int) -> int:
+    """About how many tokens there are before a message."""
+    return sum(state.context_size.bytes_of(state.messages)[1:before]) // BYTES_PER_TOKEN
+
+
+def last_words(state: AgentState) -> str:
+    """What the agent last said since its latest task."""
+    texts = (
+        message.text.strip() for message in reversed(state.messages[state.began_at :]) if isinstance(message, Turn)
+    )
+    return next((text for text in texts if text), "")

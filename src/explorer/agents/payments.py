@@ -1,0 +1,156 @@
+"""What pays for a request: a reservation for each time it is sent, settled by what came of it.
+
+A provider bills a request whether or not its reply arrives. So an attempt that broke off costs its reservation, and of
+a reply whose count of tokens cannot be, what cannot be believed costs what was reserved for it: reasoning is billed
+and need not be sent, so the reply's own length says little.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from explorer.agents.budget import Account, Amount, Reservation, WorstCost
+from explorer.schema.errors import ModelError
+from explorer.schema.events import AnyEvent, RequestSent
+from explorer.schema.messages import LLMClient, Request, Turn, Usage
+
+BYTES_PER_TOKEN = 2
+"""Fewer than any tokenizer needs for prose in any script: an upper bound for tokens."""
+MOST_BYTES_PER_TOKEN = 128
+"""No tokenizer puts so many bytes of prose into a token."""
+MOST_CHARS_PER_TOKEN = 8
+"""Of written text; runs of blanks count as one character, because a token may hold many of them."""
+MOST_TOKENS = 10_000_000
+"""No request has more."""
+
+
+class OverBudgetError(Exception):
+    """An attempt broke off and has used up its reservation; the limits have no room for another just now."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """By what an agent's requests are paid."""
+
+    account: Account
+    worst_cost: WorstCost
+    record: Callable[[AnyEvent], Awaitable[None]]
+    window_tokens: int | None = None
+    """Of the model; None when it is not known."""
+    request_bytes: int = 0
+    """About how many bytes the whole request has, whatever was counted of it before."""
+
+
+@dataclass(frozen=True)
+class PaidClient:
+    """A client that lets each request pay for each time it is sent. It stands between the retries and an adapter."""
+
+    inner: LLMClient
+
+    async def generate(self, request: Request) -> Turn:
+        """Ask once.
+
+        Raises:
+            ModelError: No turn came.
+            OverBudgetError: The request cannot be paid a further time just now.
+        """
+        if request.attempt is None:
+            return await self.inner.generate(request)
+        return await request.attempt(self.inner, request)
+
+
+class Payment:
+    """Pays for one request, however often it is sent. Whoever makes one has to `close` it."""
+
+    def __init__(self, terms: Terms, reservation: Reservation, input_tokens: int) -> None:
+        self._terms = terms
+        self._hold: Reservation | None = reservation
+        self._input_tokens = input_tokens
+        self._output_tokens = reservation.max_output_tokens
+        self._is_sent = False
+        self.lost = Amount()
+        """What attempts that broke off were booked with."""
+
+    async def attempt(self, client: LLMClient, request: Request) -> Turn:
+        """Send the request once, and book what came of it.
+
+        Raises:
+            ModelError: No turn came.
+            OverBudgetError: It was sent before, and there is no room to send it again.
+        """
+        reservation = self._hold = self._hold or self._held_again()
+        sent = RequestSent(
+            agent=request.agent,
+            model=request.model,
+            input_tokens=self._input_tokens,
+            output_tokens=reservation.max_output_tokens,
+            cost_usd=reservation.amount.cost_usd,
+        )
+        await self._terms.record(sent)
+        self._is_sent = True
+        try:
+            turn = await client.generate(
+                replace(request, max_output_tokens=reservation.max_output_tokens, attempt=None)
+            )
+        except ModelError as error:
+            self._is_sent = False
+            if error.is_billed:
+                self._lose(reservation)
+            raise
+        turn = counted(turn, sent, self._terms)
+        self.take(turn)
+        return turn
+
+    def take(self, turn: Turn) -> None:
+        """Book a turn; nothing, when its attempt has booked it."""
+        if self._hold is not None:
+            self._settle(self._hold, Amount(1, turn.usage.total_tokens, turn.cost_usd or 0.0))
+
+    def close(self) -> None:
+        """Give back what is still reserved, unless it is for a request that was sent and cannot be taken back."""
+        if self._hold is not None and self._is_sent:
+            self._lose(self._hold)
+        elif self._hold is not None:
+            self._settle(self._hold, Amount())
+
+    def _held_again(self) -> Reservation:
+        reservation = self._terms.account.try_reserve(self._input_tokens, self._output_tokens, self._terms.worst_cost)
+        if isinstance(reservation, str):
+            raise OverBudgetError(reservation)
+        return reservation
+
+    def _lose(self, reservation: Reservation) -> None:
+        lost = replace(reservation.amount, steps=0)
+        self.lost += lost
+        self._settle(reservation, lost)
+
+    def _settle(self, reservation: Reservation, used: Amount) -> None:
+        self._hold, self._is_sent = None, False
+        self._terms.account.commit(reservation, used)
+
+
+def counted(turn: Turn, sent: RequestSent, terms: Terms) -> Turn:
+    """A turn whose usage can be believed: as it is, or with what was reserved in place of what cannot be."""
+    usage = turn.usage
+    most = min(MOST_TOKENS, max(terms.window_tokens or MOST_TOKENS, sent.input_tokens + sent.output_tokens))
+    has_input = 0 < usage.input_tokens <= most and usage.input_tokens >= terms.request_bytes // MOST_BYTES_PER_TOKEN
+    is_empty = has_input and not turn.text and not turn.calls
+    has_output = 0 < usage.output_tokens <= most and not _is_too_few(usage.output_tokens, turn)
+    has_output = has_output or (usage.output_tokens == 0 and is_empty)
+    if has_input and has_output:
+        return turn
+    bound = Usage(
+        input_tokens=usage.input_tokens if has_input else sent.input_tokens,
+        output_tokens=usage.output_tokens if has_output else sent.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens if has_input else 0,
+        cache_write_tokens=usage.cache_write_tokens if has_input else 0,
+    )
+    cost = None if turn.cost_usd is None else terms.worst_cost(bound.input_tokens, bound.output_tokens)
+    return turn.model_copy(update={"usage": bound, "cost_usd": cost, "is_estimated": True})
+
+
+def _is_too_few(output_tokens: int, turn: Turn) -> bool:
+    """Whether so few tokens cannot hold what the turn says."""
+    texts = [turn.text, *(value for call in turn.calls for value in (call.arguments or {}).values())]
+    stated = [text for text in texts if isinstance(text, str)]
+    most = output_tokens * MOST_CHARS_PER_TOKEN
+    return sum(len(text) for text in stated) > most and sum(len(" ".join(text.split())) for text in stated) > most

@@ -1,0 +1,417 @@
+"""Roles become agents; and a helper becomes a tool, `call_agent`, made here, above the loop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from explorer.agents.budget import Account, Amount, Budget, Reservation, WorstCost
+from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry, index_line, subagent_result
+from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, last_words
+from explorer.agents.compaction_notes import compaction_note
+from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
+from explorer.agents.model_failures import concerns_run, failed_end, other_helpers, ways_to_retry
+from explorer.agents.policies import (
+    WRITING_TOOLS,
+    Decision,
+    Ending,
+    Note,
+    budget_note,
+    refuse_repetition,
+    short_reply_note,
+    write_now_note,
+)
+from explorer.agents.reply_length import LEAST_EXPLORING_TOKENS, LEAST_WRITING_TOKENS
+from explorer.agents.roles import CALL_AGENT, Role, check_roles, helper_lines, report_writers
+from explorer.agents.tool_calls import Append, Toolbox, ToolCallContext
+from explorer.agents.user_stop import CALL_GRACE_S, StoppableClient, StoppedError
+from explorer.journal.agent_state import AgentState
+from explorer.journal.control import ControlKind, ControlMessage, Inbox
+from explorer.journal.run_state import RunState
+from explorer.schema.errors import ConfigError, ModelError, ToolError
+from explorer.schema.events import (
+    ORCHESTRATOR,
+    AgentContinued,
+    AgentFinished,
+    AgentStarted,
+    RoleLoaded,
+    Status,
+    Steered,
+    StopAsked,
+)
+from explorer.schema.messages import LLMClient, ToolCall
+from explorer.schema.tool import Effect, Tool, ToolResult
+from explorer.workspace.paths import refuse_engine_folder, refuse_report_folder
+from explorer.workspace.workspace import Workspace
+
+CUT_OFF_BY_STOP = frozenset({Effect.PURE, Effect.EXTERNAL})
+"""Effects of calls that the user's stop cuts off; commands are ended by the shell, which keeps what they wrote."""
+LIMIT_WORDS = {"calls": "tool call limit", "steps": "step limit", "tokens": "token limit", "cost": "cost limit"}
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model a role works with."""
+
+    label: str
+    """With the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
+    name: str
+    client: LLMClient
+    worst_cost: WorstCost
+    window_tokens: int | None = DEFAULT_WINDOW_TOKENS
+    """None: its conversations are never shortened."""
+    effort: str = ""
+    """How much it is to reason; empty: as the vendor has it."""
+
+
+@dataclass(frozen=True)
+class TeamContext:
+    """All that a team is made of."""
+
+    roles: Mapping[str, Role]
+    tools: Mapping[str, Tool]
+    """Every tool there is, but `call_agent`, which the team makes itself."""
+    absent: Mapping[str, str]
+    """Tools a role may name that this run does not have, each with the reason."""
+    model_of: Callable[[str], Model]
+    """By role."""
+    workspace: Workspace
+    run_state: RunState
+    record: Append
+    budget: Budget
+    inbox: Inbox
+    notifications: Callable[[AgentState], Note | None]
+    """What an agent is to be told of its background jobs."""
+    clock: Callable[[], float]
+    max_output_tokens: int
+    jobs: Callable[[str], Sequence[str]] = lambda _agent: ()
+    """By agent, a line on each of its background jobs."""
+    review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
+    """What becomes of an orchestrator's end."""
+
+
+class Team:
+    """The agents of one run."""
+
+    def __init__(self, parts: TeamContext) -> None:
+        self._context = parts
+        self._places = asyncio.Semaphore(parts.budget.limits.max_parallel_agents)
+        self._busy: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        """By role, the latest number given: hundreds of helpers do not each count from one."""
+        self._writers = report_writers(parts.roles)
+        """The roles that write the report."""
+        self._loading = asyncio.Lock()
+        self._ordering = asyncio.Lock()
+        self._tools = {**parts.tools, CALL_AGENT: CallAgentTool(self.run_subagent, helper_lines(parts.roles))}
+        check_roles(parts.roles, {*self._tools, *parts.absent})
+
+    async def run_orchestrator(self, task: str) -> AgentFinished:
+        """Start the orchestrator with a task, or take it from where its events left it."""
+        run_state = self._context.run_state
+        if ORCHESTRATOR not in run_state.agents:
+            await self._load(ORCHESTRATOR)
+            steps = self._context.roles[ORCHESTRATOR].limits.max_steps
+            await self._context.record(AgentStarted(agent=ORCHESTRATOR, role=ORCHESTRATOR, task=task, max_steps=steps))
+        return await self._run(run_state.agents[ORCHESTRATOR])
+
+    async def run_follow_up(self, message: str, *, renews_limits: bool = False) -> AgentFinished:
+        """Give the finished orchestrator a further task, and let it work."""
+        await self.record_follow_up(message, renews_limits=renews_limits)
+        return await self._run(self._context.run_state.agents[ORCHESTRATOR])
+
+    async def record_follow_up(self, message: str, *, renews_limits: bool = False) -> None:
+        """Put a further task for the finished orchestrator on disk; `lead` lets it work."""
+        steps = self._context.roles[ORCHESTRATOR].limits.max_steps
+        await self._context.record(
+            AgentContinued(agent=ORCHESTRATOR, task=message, max_steps=steps, renews_limits=renews_limits)
+        )
+
+    async def run_subagent(self, asked: CallAgentArguments, call: str) -> ToolResult:
+        """Run a helper for a `call_agent` call: a new one, an earlier one again, or the one the call had begun."""
+        state = self._context.run_state.child_of(call) or await self._open_subagent(asked, call)
+        try:
+            async with self._places:
+                finished = await self._run_subagent(state)
+        finally:
+            self._busy.discard(state.agent)
+        return subagent_result(state, finished, full=asked.return_full_output, retry=self._retry(state, finished))
+
+    async def _run_subagent(self, state: AgentState) -> AgentFinished:
+        """Run a helper to its end; a failure of its model that the orchestrator does not share is its end."""
+        try:
+            return await self._run(state)
+        except ModelError as error:
+            models, over = self._context.model_of, self._context.budget.winding_down
+            if over and error.is_outage and state.role not in self._writers:
+                finished = AgentFinished(
+                    agent=state.agent, status=Status.PARTIAL, reason=over, summary=last_words(state)
+                )
+            elif concerns_run(error, models(state.role).label, models(ORCHESTRATOR).label):
+                raise
+            else:
+                finished = failed_end(state.agent, error, last_words(state))
+        await self._context.record(finished)
+        return finished
+
+    def _retry(self, state: AgentState, finished: AgentFinished) -> Retry | None:
+        if not finished.fault:
+            return None
+        models = {role: self._context.model_of(role).label for role in self._context.roles}
+        failed = models[state.role]
+        others = other_helpers(failed, models, (role for role in models if role not in {ORCHESTRATOR, state.role}))
+        return Retry(failed, others, ways_to_retry(state.agent, failed, others))
+
+    async def _open_subagent(self, asked: CallAgentArguments, call: str) -> AgentState:
+        parts = self._context
+        task = self._task(asked)
+        if asked.agent_id:
+            state = self._earlier(asked)
+            limit = parts.roles[state.role].limits.max_steps
+            self._busy.add(state.agent)
+            await parts.record(
+                AgentContinued(agent=state.agent, parent_call=call, task=task, max_steps=_steps(asked, limit))
+            )
+            return state
+        role = self._role(asked.agent_type)
+        agent = self._new_id(role.name)
+        # Claimed before anything is waited for: helpers started together count each other.
+        self._busy.add(agent)
+        await self._load(role.name)
+        await parts.record(
+            AgentStarted(
+                agent=agent,
+                role=role.name,
+                parent=ORCHESTRATOR,
+                parent_call=call,
+                task=task,
+                max_steps=_steps(asked, role.limits.max_steps),
+            )
+        )
+        return parts.run_state.agents[agent]
+
+    def _role(self, name: str) -> Role:
+        helpers = [role for role in self._context.roles if role != ORCHESTRATOR]
+        if name not in helpers:
+            raise ToolError(f"there is no helper called {name!r}; your helpers: {', '.join(helpers)}")
+        started = len(self._context.run_state.agents.keys() | self._busy) - 1
+        most = self._context.budget.limits.max_agents
+        has_writer = any(state.role in self._writers for state in self._context.run_state.agents.values())
+        is_kept = bool(self._writers) and not has_writer and most > 1 and started == most - 1
+        if is_kept and name not in self._writers:
+            writers = " or ".join(sorted(self._writers))
+            raise ToolError(
+                f"this run may start {most} helpers; the last place is kept for the {writers}: "
+                "work with what there is, or give an earlier helper a further task by its agent_id"
+            )
+        if started >= most and not (self._context.budget.winding_down and name in self._writers):
+            raise ToolError(
+                f"this run may start {most} helpers, and has; work with what there is, "
+                "or give an earlier helper a further task by its agent_id"
+            )
+        return self._context.roles[name]
+
+    def _earlier(self, asked: CallAgentArguments) -> AgentState:
+        agents = self._context.run_state.agents
+        state = agents.get(asked.agent_id)
+        if state is None or asked.agent_id == ORCHESTRATOR:
+            known = ", ".join(name for name in agents if name != ORCHESTRATOR) or "none yet"
+            raise ToolError(f"there is no helper {asked.agent_id!r} in this run; there are: {known}")
+        if state.finished is None or state.agent in self._busy:
+            raise ToolError(f"{asked.agent_id} is still at work; ask it again when it has answered")
+        return state
+
+    def _new_id(self, role: str) -> str:
+        number = self._numbers.get(role, 0) + 1
+        # Ids claimed but not yet on disk count: two helpers started together must not share one.
+        while (agent := f"{role}-{number}") in self._context.run_state.agents or agent in self._busy:
+            number += 1
+        self._numbers[role] = number
+        return agent
+
+    def _task(self, asked: CallAgentArguments) -> str:
+        parts = [asked.task_description.strip()]
+        if asked.output_dir:
+            refuse_engine_folder(asked.output_dir)
+            refuse_report_folder(f"{asked.output_dir}/x")
+            parts.append(f"Write your files under `{asked.output_dir.strip('/')}/`.")
+        if asked.context_files:
+            lines = "\n".join(index_line(self._context.workspace, path) for path in asked.context_files)
+            parts.append(f"Files for you (read them with read_file):\n{lines}")
+        return "\n\n".join(parts)
+
+    async def _load(self, role: str) -> None:
+        """Freeze a role's head: prompt, tools and model stay for the whole run, whatever happens to the files."""
+        async with self._loading:
+            if role not in self._context.run_state.prefixes:
+                await self._record_prefix(role)
+
+    async def _record_prefix(self, role: str) -> None:
+        known = self._context.roles[role]
+        schemas = tuple(self._tools[name].schema() for name in known.tools if name in self._tools)
+        model = self._context.model_of(role)
+        await self._context.record(
+            RoleLoaded(
+                role=role,
+                model=model.label,
+                system=known.prompt,
+                tools=schemas,
+                max_steps=known.limits.max_steps,
+                effort=model.effort,
+            )
+        )
+
+    async def _run(self, state: AgentState) -> AgentFinished:
+        if state.role not in self._context.roles:
+            raise ConfigError(
+                f"this run used the role {state.role!r}, which is not there now",
+                hint="give its folder again: --roles DIR",
+            )
+        loaded = self._context.run_state.prefixes[state.role]
+        model = self._context.model_of(state.role)
+        toolbox = Toolbox(self._tools[tool.name] for tool in loaded.tools if tool.name in self._tools)
+        stopping = self._context.budget.stopping
+        is_orchestrator = state.role == ORCHESTRATOR
+        # What the writer is asked for is what there is to wait for.
+        asks = state.role in self._writers
+        client = model.client if asks else StoppableClient(model.client, stopping, may_ask=is_orchestrator)
+        context = AgentContext(
+            prefix=PromptPrefix(model.name, loaded.system, loaded.tools, self._context.run_state.run_id, model.effort),
+            client=client,
+            calls=ToolCallContext(
+                toolbox,
+                self._context.record,
+                self._spill,
+                self._context.workspace.digest,
+                self._within,
+                self._authorize,
+            ),
+            account=lambda: self._account(state.role),
+            on_exhausted=self._on_exhausted,
+            worst_cost=model.worst_cost,
+            max_output_tokens=self._context.max_output_tokens,
+            clock=self._context.clock,
+            before_request=self._before_request,
+            shortened=self._shortened,
+            window_tokens=model.window_tokens,
+            compaction_note=self._compaction_note,
+            review=self._context.review,
+        )
+        return await self._until_stopped(state, context)
+
+    async def _until_stopped(self, state: AgentState, context: AgentContext) -> AgentFinished:
+        """Run an agent; cut off by the user's stop, a helper ends with what it has, and the orchestrator writes up."""
+        while True:
+            try:
+                return await run_agent(state, context)
+            except StoppedError:
+                if state.role != ORCHESTRATOR:
+                    ending = Ending(Status.PARTIAL, self._context.budget.winding_down, last_words(state))
+                    await self._context.record(ending.event(state.agent))
+
+    async def _within(self, tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
+        """Await what a tool does; a lookup that is at work when the user stops the run is cut off after a moment."""
+        if tool.effect not in CUT_OFF_BY_STOP:
+            return await doing
+        try:
+            async with self._context.budget.stopping.cut_off(CALL_GRACE_S):
+                return await doing
+        except StoppedError as error:
+            raise ToolError(error.message) from error
+
+    def check_for_stop(self) -> None:
+        """Stop as soon as another process says so: no turn of an agent may come for minutes."""
+        budget = self._context.budget
+        if not budget.stopping.is_asked:
+            order = next((one for one in self._context.inbox.waiting() if one.kind is ControlKind.STOP), None)
+            if order is not None:
+                budget.stop(order.text)
+
+    def _compaction_note(self, state: AgentState) -> str:
+        return compaction_note(state, self._context.run_state, self._context.workspace.read_text, self._context.jobs)
+
+    def _account(self, role: str) -> Account:
+        budget = self._context.budget
+        return budget.root if budget.winding_down and self._is_for_report(role) else budget.exploration
+
+    def _is_for_report(self, role: str) -> bool:
+        """Whether a role may use what is held back for the report."""
+        return role == ORCHESTRATOR or role in self._writers
+
+    def _shortened(self, state: AgentState, hold: Reservation) -> Note | None:
+        """What a reply that has to be shorter means: exploring is over, or the writer has to know its length."""
+        budget, is_writer = self._context.budget, state.role in self._writers
+        length, wished = hold.max_output_tokens, self._context.max_output_tokens
+        if length >= wished or not self._is_for_report(state.role):
+            return None
+        if not budget.winding_down and length < (LEAST_WRITING_TOKENS if is_writer else LEAST_EXPLORING_TOKENS):
+            more = Amount(0, wished, self._context.model_of(state.role).worst_cost(0, wished))
+            budget.wind_down(LIMIT_WORDS[budget.exploration.exceeded_limit(more) or "cost"])
+            return write_now_note(state, budget.winding_down) if is_writer else budget_note(state, budget)
+        return short_reply_note(state, length) if is_writer else None
+
+    def _on_exhausted(self, state: AgentState, limit: str) -> Ending | None:
+        was_winding_down = bool(self._context.budget.winding_down)
+        self._context.budget.wind_down(LIMIT_WORDS[limit])
+        is_last = was_winding_down or not self._is_for_report(state.role)
+        return Ending(Status.PARTIAL, LIMIT_WORDS[limit], "") if is_last else None
+
+    async def _before_request(self, state: AgentState) -> Decision | None:
+        await self._take_control_messages()
+        budget = self._context.budget
+        if state.role == ORCHESTRATOR:
+            return budget_note(state, budget)
+        if budget.winding_down and state.role not in self._writers:
+            return Ending(Status.PARTIAL, budget.winding_down, "")
+        return self._context.notifications(state)
+
+    async def has_unanswered_message(self) -> bool:
+        """Whether the user said something to the orchestrator that it has not answered, though it could."""
+        await self._take_control_messages()
+        return self._context.run_state.agents[ORCHESTRATOR].is_steered and not self._context.budget.winding_down
+
+    async def _take_control_messages(self) -> None:
+        """Apply what another process left for this run: any agent's turn will do, the words go to the orchestrator."""
+        if not self._context.inbox.waiting():
+            return
+        async with self._ordering:
+            for order in self._context.inbox.waiting():
+                await self._apply(order)
+                self._context.inbox.done(order)
+
+    async def _apply(self, order: ControlMessage) -> None:
+        is_new = order.id not in self._context.run_state.orders
+        if order.kind is ControlKind.STOP:
+            if is_new:
+                await self._context.record(StopAsked(order=order.id, reason=order.text))
+            self._context.budget.stop(order.text)
+        elif is_new:
+            await self._context.record(Steered(agent=ORCHESTRATOR, text=order.text, order=order.id))
+
+    def _authorize(self, agent: str, call: ToolCall) -> str:
+        state = self._context.run_state.agents[agent]
+        reason = self._context.budget.winding_down
+        if reason and state.role == ORCHESTRATOR and not self._is_writing(call):
+            return f"refused: the run is winding down ({reason}); only the report may be worked on"
+        return refuse_repetition(state, call) or self._count(state, call)
+
+    def _count(self, state: AgentState, call: ToolCall) -> str:
+        """Count a call before it is made; why it is refused when the limit has no room for it."""
+        budget = self._context.budget
+        if budget.calls.take(for_report=self._is_for_report(state.role) and self._is_writing(call)):
+            return ""
+        budget.wind_down(LIMIT_WORDS["calls"])
+        return f"refused: this run may make {budget.calls.limit} tool calls, and has; end with what you have"
+
+    def _is_writing(self, call: ToolCall) -> bool:
+        if call.name == CALL_AGENT:
+            return (call.arguments or {}).get("agent_type") in self._writers
+        return call.name in WRITING_TOOLS
+
+    async def _spill(self, key: str, text: str) -> str:
+        path = f".explorer/outputs/{key}.txt"
+        await asyncio.to_thread(self._context.workspace.write_own, path, text)
+        return path
+
+
+def _steps(asked: CallAgentArguments, limit: int) -> int:
+    return limit if asked.max_steps is None else min(asked.max_steps, limit)

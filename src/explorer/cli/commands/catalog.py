@@ -1,0 +1,139 @@
+"""What there is to work with: `tools`, `agents`, `models`."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
+from explorer.agents.roles import Role, check_roles, helper_lines
+from explorer.cli.commands.library import library_of
+from explorer.cli.screens.number_format import counted
+from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.sanitize import one_line
+from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE
+from explorer.cli.screens.table import aligned
+from explorer.cli.settings.load import configured
+from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
+from explorer.run.connectors import Connectors
+from explorer.run.resources import SHELL_TOOLS, choose_models, choose_shell, effort_of, load_roles
+from explorer.sandbox.confinement import SandboxSpec
+from explorer.sandbox.jobs import Jobs
+from explorer.sandbox.shell import Shell
+from explorer.schema.errors import ToolError
+from explorer.schema.events import Source
+from explorer.schema.settings import Settings
+from explorer.schema.tool import Tool, ToolResult
+from explorer.tools.files import file_tools
+from explorer.tools.finish import FinishTool
+from explorer.tools.library import LibraryContext, library_tools
+from explorer.tools.past_runs import Past, SearchRunsTool
+from explorer.tools.shell import shell_tools
+from explorer.tools.sources import ListSourcesTool, ReadSourceTool
+from explorer.workspace.source_store import SourceDraft
+from explorer.workspace.workspace import Workspace
+
+SENTENCE_CHARS = 90
+
+
+def tools(*, options: CommonOptions = COMMON) -> int:
+    """List what agents can do, and which roles may do it."""
+    settings = configured(options).settings
+    roles = load_roles(settings)
+    offered, absent = asyncio.run(all_tools(settings, roles))
+    rows = [(tool, [name for name, role in roles.items() if tool.name in role.tools]) for tool in offered]
+    if options.output_format == "text":
+        cells = [(tool.name, ", ".join(allowed) or "-", first_sentence(tool.description)) for tool, allowed in rows]
+        cells += [(name, "-", f"Not there: {reason}") for name, reason in absent.items()]
+        emit(aligned(("TOOL", "ROLES", "WHAT IT DOES"), cells))
+    else:
+        emit_json([{**tool.schema().model_dump(), "effect": tool.effect, "roles": names} for tool, names in rows])
+    return 0
+
+
+def agents(*, options: CommonOptions = COMMON) -> int:
+    """List the roles: what each is for, its model, tools and limits, and the file it comes from."""
+    roles = load_roles(configured(options).settings)
+    if options.output_format == "text":
+        emit("\n\n".join(_role_page(role) for role in roles.values()))
+    else:
+        emit_json([role.model_dump(mode="json", exclude={"prompt"}) for role in roles.values()])
+    return 0
+
+
+def models(*, options: ModelOptions = MODEL) -> int:
+    """Tell which model each role would use now, and why. Local servers are asked, nothing is paid."""
+    settings = configured(options).settings
+    roles = load_roles(settings)
+    choice = asyncio.run(choose_models(settings, roles))
+    if options.output_format == "text":
+        rows = [
+            (name, str(choice.models[name]), role.model, effort_of(settings, role) or "-")
+            for name, role in roles.items()
+        ]
+        is_offline = any(ref.provider == OFFLINE for ref in choice.models.values())
+        remark = f"\n{NO_MODEL}" if is_offline else ""
+        emit(f"{aligned(('ROLE', 'MODEL', 'ASKS FOR', 'EFFORT'), rows)}\n\n{one_line(choice.why)}{remark}")
+    else:
+        efforts = {name: effort for name, role in roles.items() if (effort := effort_of(settings, role))}
+        models = {name: str(ref) for name, ref in choice.models.items()}
+        emit_json({"models": models, "efforts": efforts, "why": choice.why})
+    return 0
+
+
+def check_team(settings: Settings) -> None:
+    """See that the roles can be used, before anything is started.
+
+    Raises:
+        ConfigError: A role file cannot be, or names a tool that is not there.
+    """
+    roles = load_roles(settings)
+    offered, absent = asyncio.run(all_tools(settings, roles))
+    check_roles(roles, {*(tool.name for tool in offered), *absent})
+
+
+def first_sentence(text: str) -> str:
+    """What a description begins with."""
+    line = one_line(text)
+    sentence, stop, _ = line.partition(". ")
+    return one_line(sentence + stop.strip(), SENTENCE_CHARS)
+
+
+def _role_page(role: Role) -> str:
+    rows = [
+        ("model", role.model),
+        *([("effort", role.effort)] if role.effort else []),
+        ("limit", counted(role.limits.max_steps, "step")),
+        ("tools", ", ".join(role.tools)),
+        ("file", str(role.path)),
+    ]
+    return "\n".join([role.name, f"  {one_line(role.description)}", *(f"  {name:<7}{text}" for name, text in rows)])
+
+
+async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> tuple[list[Tool], dict[str, str]]:
+    """Every tool, made to be looked at: none is ever run; and those that are not there, with the reason."""
+    async with Connectors.open(settings) as connectors:
+        library = library_of(settings)
+        offered = [
+            CallAgentTool(_no_help, helper_lines(roles)),
+            *file_tools(Workspace(Path())),
+            ListSourcesTool(Workspace(Path()), dict),
+            ReadSourceTool(Workspace(Path()), dict),
+            *connectors.tools(_no_store),
+            *library_tools(LibraryContext(library, "", dict, _no_store)),
+            SearchRunsTool(Past(settings.workspace, "", library), _no_store),
+            FinishTool(lambda _is_empty: ""),
+        ]
+        absent = connectors.absent
+    sandbox = await choose_shell(settings)
+    if sandbox.confinement is None:
+        return offered, {**absent, **dict.fromkeys(SHELL_TOOLS, sandbox.why)}
+    shell = Shell(sandbox.confinement, SandboxSpec(Path()))
+    return [*offered, *shell_tools(shell, Jobs(shell), Workspace(Path()))], absent
+
+
+async def _no_help(asked: CallAgentArguments, call: str) -> ToolResult:
+    raise ToolError(f"{call}: no run, no {asked.agent_type}")
+
+
+async def _no_store(drafts: Sequence[SourceDraft]) -> list[Source]:
+    raise ToolError(f"no run to store {len(drafts)} sources in")

@@ -1,0 +1,51 @@
+"""The command `diff`: two runs beside each other."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.sanitize import plain
+from explorer.cli.screens.screen import say
+from explorer.cli.settings.load import configured
+from explorer.cli.settings.options import COMMON, CommonOptions
+from explorer.journal.listing import RUNNING, UNFINISHED, find_run, is_running
+from explorer.reports.compare.page import comparison_page
+from explorer.reports.compare.runs import compare_runs
+from explorer.reports.compare.snapshots import RunSnapshot, snapshot_on_disk
+from explorer.schema.errors import ConfigError
+
+DIFFERS = 1
+
+
+def diff(
+    run_a: Annotated[str, Parameter(help="The earlier run: its id, the beginning of one, or `latest`.")],
+    run_b: Annotated[str, Parameter(help="The later run.")],
+    /,
+    *,
+    options: CommonOptions = COMMON,
+) -> int:
+    """Compare two runs: what is new, gone and changed, by claim and source.
+
+    Exit code 0: nothing differs; 1: something does.
+
+    Example: `explorer diff 20261121 latest`
+    """
+    workspace = configured(options).settings.workspace
+    first, second = find_run(workspace, run_a), find_run(workspace, run_b)
+    if first == second:
+        raise ConfigError(f"{run_a!r} and {run_b!r} are the same run", hint="list them: explorer runs")
+
+    def side(folder: Path) -> RunSnapshot:
+        return snapshot_on_disk(folder, RUNNING if is_running(folder) else UNFINISHED)
+
+    found = compare_runs(side(first), side(second))
+    for head, folder in ((found.first, first), (found.second, second)):
+        if not (folder / "report.md").is_file() and not options.quiet:
+            say(f"run {head.run_id} has no report: only sources are compared")
+    if options.output_format == "text":
+        emit(plain(comparison_page(found)).rstrip("\n"))
+    else:
+        emit_json({"differs": found.differs, **found.model_dump(mode="json")})
+    return DIFFERS if found.differs else 0

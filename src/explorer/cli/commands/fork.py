@@ -1,0 +1,80 @@
+"""The command `fork`: another run out of the beginning of one."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from explorer.cli.commands.ask import check_before_paying, continue_run
+from explorer.cli.logs import show_logs
+from explorer.cli.question import as_asked
+from explorer.cli.screens.number_format import counted
+from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.screen import say
+from explorer.cli.settings.load import configured
+from explorer.cli.settings.options import RUN, RunOptions
+from explorer.journal.listing import find_run, read_records
+from explorer.journal.run_state import RunState
+from explorer.run.fork import Forked
+from explorer.run.fork import fork as fork_run
+from explorer.schema.errors import ConfigError
+from explorer.schema.events import Status
+
+
+def fork(
+    run: Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")],
+    /,
+    *message: Annotated[str, Parameter(help="A follow-up question, or words for an unfinished run.")],
+    at: Annotated[
+        int | None, Parameter(name="--at", help="The last record shared; `show RUN --timeline` has the numbers.")
+    ] = None,
+    no_run: Annotated[
+        bool, Parameter(name="--no-run", negative="", help="Only make the new run; do not go on with it.")
+    ] = False,
+    options: RunOptions = RUN,
+) -> int:
+    """Make another run out of the beginning of one, and go on with that: the first stays as it is.
+
+    Files stand as they stood at that record. Works on a damaged run too, up to its last good record.
+
+    Example: `explorer fork latest "Look at prices instead" --at 42`
+    """
+    if len(run.split()) > 1:
+        raise ConfigError("a run's name stands first, and has no spaces", hint='write: explorer fork latest "..."')
+    configuration = configured(options)
+    check_before_paying(options)
+    words = as_asked(" ".join(message))
+    folder = find_run(configuration.settings.workspace, run)
+    show_logs(options.verbose)
+    forked = asyncio.run(fork_run(folder, at, datetime.now(UTC)))
+    _print_result(forked, folder.name, options)
+    if no_run or (not words and _is_complete(forked)):
+        return _left_as_it_is(forked, folder.name, options)
+    return continue_run(forked.folder, words, configuration, options)
+
+
+def _is_complete(forked: Forked) -> bool:
+    finished = RunState.of(record.event for record in read_records(forked.folder)).finished
+    return finished is not None and finished.status is Status.COMPLETE
+
+
+def _print_result(forked: Forked, of: str, options: RunOptions) -> None:
+    if options.quiet:
+        return
+    say(f"forked {of} at record {forked.at}: {forked.folder.name}")
+    if forked.lost:
+        say(f"{counted(len(forked.lost), 'file')} could not be brought back: {', '.join(forked.lost)}")
+
+
+def _left_as_it_is(forked: Forked, of: str, options: RunOptions) -> int:
+    run_id = forked.folder.name
+    if options.output_format != "text":
+        facts = {"run_id": run_id, "folder": str(forked.folder.resolve()), "forked_from": of, "at": forked.at}
+        emit_json({**facts, "lost": list(forked.lost)})
+        return 0
+    emit(run_id)
+    if not options.quiet:
+        words = ' "your follow-up"' if _is_complete(forked) else ""
+        say(f"  → go on: explorer resume {run_id}{words}")
+    return 0

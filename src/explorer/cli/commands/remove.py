@@ -1,0 +1,169 @@
+"""The commands `runs rm` and `runs gc`: runs are thrown away, after a look at which."""
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from explorer.cli.screens.number_format import counted, size
+from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.screen import say
+from explorer.cli.screens.table import aligned
+from explorer.cli.settings.load import configured
+from explorer.cli.settings.options import COMMON, CommonOptions
+from explorer.journal.listing import (
+    DAMAGED,
+    RUNNING,
+    UNFINISHED,
+    RunOverview,
+    find_run,
+    is_running,
+    list_runs,
+    overview,
+)
+from explorer.run.archive import remove, size_of
+from explorer.schema.errors import ConfigError
+from explorer.sources.http.disk_cache import clear
+
+AGE = re.compile(r"(\d+)([hdw])")
+HOURS = {"h": 1, "d": 24, "w": 7 * 24}
+DEFAULT_AGE = "30d"
+Yes = Annotated[bool, Parameter(name=["--yes", "-y"], negative="", help="Do not ask.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OldOptions(CommonOptions):
+    """Flags that tell which runs are old."""
+
+    older_than: Annotated[
+        str | None, Parameter(name="--older-than", help="Age of a run's last record: 12h, 30d, 8w; 30d if not given.")
+    ] = None
+    keep: Annotated[int | None, Parameter(name="--keep", help="Keep the newest N, whatever their age.")] = None
+    unfinished: Annotated[
+        bool, Parameter(name="--unfinished", negative="", help="Also runs that could be resumed.")
+    ] = False
+    cache: Annotated[
+        bool, Parameter(name="--cache", negative="", help="Also drop the cache of fetched pages, whatever its age.")
+    ] = False
+
+
+OLD = OldOptions()
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """A run that is to go."""
+
+    run: RunOverview
+    bytes: int
+
+
+def rm(*runs: Annotated[str, Parameter(name="RUN")], yes: Yes = False, options: CommonOptions = COMMON) -> int:
+    """Remove runs, with all their files; a running run is refused."""
+    workspace = configured(options).settings.workspace
+    if not runs:
+        raise ConfigError("which run?", hint="write: explorer runs rm RUN, and see: explorer runs")
+    folders = dict.fromkeys(find_run(workspace, name) for name in runs)
+    doomed = [_doomed(overview(folder)) for folder in folders]
+    for one in doomed:
+        if is_running(one.run.folder):
+            name = one.run.run_id
+            raise ConfigError(f"run {name} is running and cannot be removed", hint=f"stop it: explorer stop {name}")
+    return _remove(doomed, options, is_sure=yes)
+
+
+def gc(
+    *,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", negative="", help="Only tell which.")] = False,
+    yes: Yes = False,
+    options: OldOptions = OLD,
+) -> int:
+    """Remove old runs; never one that is running or damaged, nor an unfinished one unless asked for."""
+    doomed = _old_runs(options)
+    if options.cache and not dry_run:
+        say(f"dropped {size(clear(configured(options).settings.workspace))} of fetched pages")
+    if dry_run or not doomed:
+        return _print_result(doomed, options, removed=False)
+    return _remove(doomed, options, is_sure=yes)
+
+
+def _old_runs(options: OldOptions) -> list[Doomed]:
+    keep = options.keep
+    if keep is not None and keep < 0:
+        raise ConfigError(f"flag --keep: {keep} is not allowed", hint="allowed is a whole number, 0 or more")
+    age = _age(options.older_than or DEFAULT_AGE) if options.older_than or keep is None else timedelta()
+    found = list_runs(configured(options).settings.workspace)
+    candidates = found[: max(0, len(found) - (keep or 0))]
+    spared = {RUNNING, DAMAGED} if options.unfinished else {RUNNING, DAMAGED, UNFINISHED}
+    before = datetime.now(UTC) - age
+    return [
+        _doomed(run)
+        for run in candidates
+        if run.status not in spared and run.last is not None and run.last <= before and not is_running(run.folder)
+    ]
+
+
+def _age(raw: str) -> timedelta:
+    found = AGE.fullmatch(raw.lower())
+    if found is None or len(found[1]) > 5:  # noqa: PLR2004 - digits; more weeks than a date can go back
+        raise ConfigError(f"flag --older-than: {raw[:80]!r} is not allowed", hint="allowed is an age like 12h, 30d, 8w")
+    return timedelta(hours=int(found[1]) * HOURS[found[2]])
+
+
+def _doomed(run: RunOverview) -> Doomed:
+    return Doomed(run, size_of(run.folder))
+
+
+def _remove(doomed: Sequence[Doomed], options: CommonOptions, *, is_sure: bool) -> int:
+    if not is_sure and not _agreed(doomed):
+        return _print_result([], options, removed=False)
+    for one in doomed:
+        remove(one.run.folder)
+    return _print_result(doomed, options, removed=True)
+
+
+def _agreed(doomed: Sequence[Doomed]) -> bool:
+    """Whether the person at the terminal says yes.
+
+    Raises:
+        ConfigError: There is nobody to ask.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ConfigError(f"{counted(len(doomed), 'run')} would be removed, and nobody can be asked", hint="add --yes")
+    say(_listing(doomed))
+    say(f"remove {counted(len(doomed), 'run')}? [y/N]")
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _print_result(doomed: Sequence[Doomed], options: CommonOptions, *, removed: bool) -> int:
+    total = sum(one.bytes for one in doomed)
+    if options.output_format != "text":
+        runs = [{"run_id": one.run.run_id, "status": one.run.status, "bytes": one.bytes} for one in doomed]
+        emit_json({"removed": removed, "runs": runs, "bytes": total})
+    elif removed:
+        emit(f"removed {counted(len(doomed), 'run')}, {size(total)}")
+    elif doomed:
+        emit(f"{_listing(doomed)}\n{counted(len(doomed), 'run')}, {size(total)}; nothing was removed")
+    else:
+        emit("nothing to remove")
+    return 0
+
+
+def _listing(doomed: Sequence[Doomed]) -> str:
+    header = ("RUN", "STATUS", "LAST", "SIZE", "QUESTION")
+    rows = [
+        (
+            one.run.run_id,
+            one.run.status,
+            f"{one.run.last:%Y-%m-%d}" if one.run.last else "?",
+            size(one.bytes),
+            one.run.question,
+        )
+        for one in doomed
+    ]
+    return aligned(header, rows, last_width=60)

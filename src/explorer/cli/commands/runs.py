@@ -1,0 +1,180 @@
+"""The commands that look at runs without running anything: `runs`, `show`, `report`."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from explorer.cli.screens.live import tree
+from explorer.cli.screens.number_format import counted, duration, money, size, spent, tokens
+from explorer.cli.screens.origins_page import origins_page
+from explorer.cli.screens.outages import outage_words
+from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.report_page import REPORT, print_report
+from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table
+from explorer.cli.screens.run_facts import TimelineEvent, named, run_facts, timeline_page
+from explorer.cli.screens.run_view import RUNNING, AgentView, RunView
+from explorer.cli.screens.sanitize import one_line, plain
+from explorer.cli.screens.screen import line_of, say
+from explorer.cli.screens.session_lines import session_page
+from explorer.cli.screens.table import aligned
+from explorer.cli.settings.load import configured
+from explorer.cli.settings.options import COMMON, CommonOptions
+from explorer.journal.listing import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
+from explorer.observe.costs.totals import Spending, spending_of
+from explorer.observe.provenance import origins
+from explorer.run.last_report import report_of_unfinished
+from explorer.schema.errors import NotFoundError
+from explorer.workspace.workspace import Workspace
+
+LEAST_QUESTION_CELLS = 30
+TIMELINE_LINES = 20
+PAGE_COLUMNS = 80
+RunName = Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")]
+
+
+def runs(*, options: CommonOptions = COMMON) -> int:
+    """List runs, newest last."""
+    workspace = configured(options).settings.workspace
+    found = list_runs(workspace)
+    if options.output_format != "text":
+        emit_json([overview.model_dump(mode="json") for overview in found])
+    elif found:
+        emit(_listing(found))
+    elif not options.quiet:
+        say(f'no runs in {workspace}\n  → start one: explorer "your question"')
+    return 0
+
+
+def show(
+    run: RunName = LATEST,
+    /,
+    *,
+    timeline: Annotated[
+        bool, Parameter(name="--timeline", negative="", help="Every record by its number, which `fork --at` takes.")
+    ] = False,
+    files: Annotated[
+        bool,
+        Parameter(name="--files", negative="", help="Where each file comes from: who wrote it, when, citing what."),
+    ] = False,
+    costs: Annotated[
+        bool,
+        Parameter(name="--costs", negative="", help="Tokens, money and time by role and agent; the chain of waiting."),
+    ] = False,
+    options: CommonOptions = COMMON,
+) -> int:
+    """Show one run: its question, agents, files, sources, cost, and how it went.
+
+    Example: `explorer show latest --timeline`
+    """
+    folder = find_run(configured(options).settings.workspace, run)
+    records = read_records(folder)
+    report_of_unfinished(folder)
+    view = RunView()
+    events: list[TimelineEvent] = []
+    for record in records:
+        line = line_of(record, view)
+        if line or timeline:
+            events.append(TimelineEvent(record.seq, record.at, line or named(record)))
+        view.apply(record)
+    if view.status == RUNNING and not is_running(folder):
+        view.status = UNFINISHED
+    if options.output_format != "text":
+        emit_json(run_facts(view, folder, records) | {"timeline": [event.facts() for event in events]})
+    elif files:
+        emit(origins_page(origins(records, Workspace(folder))))
+    elif costs:
+        emit(costs_page(spending_of(records), _columns()))
+    else:
+        emit(timeline_page(events) if timeline else _page(view, folder, events, spending_of(records)))
+    return 0
+
+
+def report(run: RunName = LATEST, /, *, options: CommonOptions = COMMON) -> int:
+    """Print a run's report: rendered on a terminal, plain markdown in a pipe."""
+    folder = find_run(configured(options).settings.workspace, run)
+    path = folder / REPORT
+    report_of_unfinished(folder)
+    if not path.is_file():
+        raise NotFoundError(f"run {folder.name} has no report", hint=f"finish it: explorer resume {folder.name}")
+    markdown = path.read_text(encoding="utf-8", errors="replace")
+    if options.output_format == "text":
+        print_report(markdown)
+    else:
+        emit_json({"run_id": folder.name, "report": str(path), "report_text": markdown})
+    return 0
+
+
+def _listing(found: list[RunOverview]) -> str:
+    header = ("RUN", "STATUS", "COST", "TOKENS", "AGENTS", "SOURCES", "QUESTION")
+    rows = [
+        (
+            overview.run_id,
+            str(overview.status),
+            money(overview.cost_usd).removeprefix("cost "),
+            tokens(overview.tokens),
+            str(overview.agents),
+            str(overview.sources),
+            overview.question,
+        )
+        for overview in found
+    ]
+    if not sys.stdout.isatty():
+        return aligned(header, rows)
+    taken = sum(max(len(row[i]) for row in (header, *rows)) + 2 for i in range(len(header) - 1))
+    room = shutil.get_terminal_size().columns - taken
+    return aligned(header, rows, last_width=max(room, LEAST_QUESTION_CELLS))
+
+
+def _columns() -> int:
+    """How wide a page may be: as the terminal, elsewhere as most terminals are."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PAGE_COLUMNS
+
+
+def _page(view: RunView, folder: Path, events: list[TimelineEvent], spending: Spending) -> str:
+    cut = len(events) - TIMELINE_LINES
+    lines = timeline_page(events[-TIMELINE_LINES:]).splitlines()
+    timeline = [f"... {counted(cut, 'earlier line')}: --timeline shows all", *lines] if cut > 0 else lines
+    blocks = [
+        plain(view.question),
+        _head(view, folder, spending),
+        *(["Latest session\n" + session_page(view.session)] if view.session is not None else []),
+        "Roles\n" + role_table(spending, _columns()),
+        "Agents\n" + "\n".join(f"  {'  ' * depth}{_agent(agent)}" for agent, depth, _ in tree(view)),
+        "Files\n" + ("\n".join(f"  {_file(view, path)}" for path in view.files) or "  none"),
+        "Timeline\n" + "\n".join(f"  {line}" for line in timeline),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _head(view: RunView, folder: Path, spending: Spending) -> str:
+    status = f"{view.status} ({one_line(view.reason)})" if view.reason else view.status
+    path, money_spent = folder / REPORT, spent(view.cost_usd, view.estimated)
+    rows = [
+        ("run", folder.name),
+        ("status", status),
+        ("started", view.started.astimezone().strftime("%Y-%m-%d %H:%M") if view.started else "?"),
+        ("spent", f"{money_spent}, {tokens(view.usage.total_tokens)} tokens, {duration(spending.seconds)}"),
+        ("models", ", ".join(sorted(set(view.models.values()))) or "?"),
+        *head_rows(spending),
+        ("failed", counted(view.failed_attempts, "attempt") + " at a turn"),
+        *[("outage", outage_words(outage)) for outage in view.outages.values()],
+        ("orders", ", ".join(f"{order.kind} at record {order.seq}" for order in view.orders) or "none"),
+        ("sources", str(len(view.sources))),
+        ("report", str(path) if path.is_file() else "none yet"),
+    ]
+    return head(rows, _columns())
+
+
+def _agent(agent: AgentView) -> str:
+    figures = f"{counted(agent.steps, 'step')}, {tokens(agent.usage.total_tokens)} tokens, {money(agent.cost_usd)}"
+    reason = f" ({one_line(agent.reason)})" if agent.reason else ""
+    return f"{agent.id}  {agent.status}{reason}  {figures}"
+
+
+def _file(view: RunView, path: str) -> str:
+    file = view.files[path]
+    extent = counted(file.lines, "line") if file.lines else size(file.bytes)
+    return f"{one_line(path)}  {extent}  {one_line(file.title)}".rstrip()

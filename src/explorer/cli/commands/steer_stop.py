@@ -1,0 +1,198 @@
+"""Words to a run that another process works on: `steer` and `stop`."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from explorer.cli.question import as_asked
+from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.screen import say
+from explorer.cli.settings.forms import time_or_none
+from explorer.cli.settings.load import configured
+from explorer.cli.settings.options import CommonOptions
+from explorer.journal.control import ControlKind, ControlMessage, Inbox
+from explorer.journal.listing import JournalTail, find_run, holder, is_running
+from explorer.schema.errors import ConfigError, ExplorerError
+from explorer.schema.events import JournalRecord, Steered, StopAsked
+
+STOP_REASON = "stopped by the user"
+LOOK_EVERY_S = 0.05
+APPLIED = "applied"
+QUEUED = "queued"
+ENDED = "ended"
+RunName = Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OrderOptions(CommonOptions):
+    """Flags of the commands that speak to a running run."""
+
+    wait: Annotated[
+        str, Parameter(name="--wait", help="How long to wait until the run has heard it: 0, 10, 10s, 2m.")
+    ] = "10"
+
+
+ORDER = OrderOptions()
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What became of an order."""
+
+    state: str
+    """`applied`, `queued` (the run lives, and will take it), or `ended` (the run ended without it)."""
+    record: int | None = None
+
+
+def steer(run: RunName, /, *words: str, options: OrderOptions = ORDER) -> int:
+    """Say something to a running run; its orchestrator hears it at its next turn.
+
+    Example: `explorer steer latest "Leave out anything before 2025"`
+    """
+    text = as_asked(" ".join(words))
+    if not text:
+        raise ConfigError("there are no words for the run", hint='write: explorer steer latest "your words"')
+    wait_s = _seconds(options.wait)
+    folder = find_run(configured(options).settings.workspace, run)
+    resume = f'explorer resume {folder.name} "your words"'
+    if not is_running(folder):
+        raise ConfigError(f"run {folder.name} is not running", hint=f"say it to the run as it is: {resume}")
+    delivery = _give(folder, ControlKind.STEER, text, wait_s, options)
+    if delivery.state == ENDED:
+        raise ExplorerError(f"run {folder.name} ended without hearing it", hint=f"say it again: {resume}")
+    return 0
+
+
+def stop(
+    run: RunName,
+    /,
+    *,
+    now: Annotated[
+        bool, Parameter(name="--now", negative="", help="End its process at once, with the engine's own report.")
+    ] = False,
+    options: OrderOptions = ORDER,
+) -> int:
+    """Ask a running run to write up what there is, and stop.
+
+    The report is there within half a minute; with `--now` at once, as the engine writes it. Either way
+    `explorer resume` continues later.
+
+    Example: `explorer stop latest`
+    """
+    wait_s = _seconds(options.wait)
+    folder = find_run(configured(options).settings.workspace, run)
+    if not is_running(folder):
+        raise ConfigError(f"run {folder.name} is not running", hint=f"how it stands: explorer show {folder.name}")
+    if now:
+        return _end_process(folder, wait_s, options)
+    _give(folder, ControlKind.STOP, STOP_REASON, wait_s, options)
+    return 0
+
+
+def _seconds(raw: str) -> float | None:
+    try:
+        return time_or_none(raw)
+    except ValueError as error:
+        message = f"flag --wait: {raw[:80]!r} is not allowed"
+        raise ConfigError(message, hint="allowed is a time like 0, 10, 10s or 2m") from error
+
+
+def _give(folder: Path, kind: ControlKind, text: str, wait_s: float | None, options: OrderOptions) -> Delivery:
+    """Leave an order and tell what becomes of it."""
+    tail = JournalTail(folder)
+    tail.read()
+    inbox = Inbox(folder / ".explorer")
+    order = inbox.leave(kind, text, time.time_ns)
+    if options.output_format == "text":
+        emit(QUEUED)
+    delivery = Delivery(QUEUED) if wait_s == 0 else asyncio.run(_delivery(tail, folder, order, wait_s))
+    if delivery.state == ENDED:
+        # Nobody takes it any more; a later life of the run is not to obey words meant for this one.
+        inbox.done(order)
+    if options.output_format != "text" and not (delivery.state == ENDED and kind is ControlKind.STEER):
+        emit_json(
+            {"run_id": folder.name, "order": order.id, "kind": kind, "state": delivery.state, "record": delivery.record}
+        )
+    elif options.output_format == "text":
+        _print_delivery(delivery, kind, wait_s, options)
+    return delivery
+
+
+def _print_delivery(delivery: Delivery, kind: ControlKind, wait_s: float | None, options: OrderOptions) -> None:
+    if delivery.state == APPLIED:
+        emit(f"applied at record {delivery.record}")
+    elif delivery.state == ENDED and kind is ControlKind.STOP:
+        emit("the run ended by itself meanwhile")
+    elif delivery.state == QUEUED and wait_s and not options.quiet:
+        say(f"not applied within {wait_s:g} s; the run takes it at the next turn of any agent")
+
+
+async def _delivery(tail: JournalTail, folder: Path, order: ControlMessage, wait_s: float | None) -> Delivery:
+    try:
+        async with asyncio.timeout(wait_s):
+            while True:
+                # Asked before reading: what was written before the end is then read.
+                is_alive = is_running(folder)
+                record = _applied(tail.read(), order)
+                if record is not None:
+                    return Delivery(APPLIED, record)
+                if not is_alive:
+                    return Delivery(ENDED)
+                await asyncio.sleep(LOOK_EVERY_S)
+    except TimeoutError:
+        return Delivery(QUEUED)
+
+
+def _applied(records: Iterable[JournalRecord], order: ControlMessage) -> int | None:
+    for record in records:
+        if isinstance(record.event, Steered | StopAsked) and record.event.order == order.id:
+            return record.seq
+    return None
+
+
+def _end_process(folder: Path, wait_s: float | None, options: OrderOptions) -> int:
+    process = holder(folder)
+    way = f"ask it to stop: explorer stop {folder.name}"
+    if process is None:
+        raise ConfigError(f"which process works on {folder.name} cannot be told from here", hint=way)
+    try:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGTERM)
+    except PermissionError as error:
+        raise ConfigError(f"process {process} is another user's", hint=way) from error
+    return _tell_end(folder, process, wait_s, options)
+
+
+def _tell_end(folder: Path, process: int, wait_s: float | None, options: OrderOptions) -> int:
+    if options.output_format == "text":
+        emit(f"told process {process} to end")
+    if wait_s != 0 and not asyncio.run(_has_ended(folder, wait_s)):
+        message = f"process {process} is still at work"
+        raise ExplorerError(message, hint=f"wait, or end it the hard way: kill -KILL {process}")
+    state = QUEUED if wait_s == 0 else ENDED
+    if options.output_format != "text":
+        emit_json({"run_id": folder.name, "process": process, "state": state})
+    elif state == ENDED:
+        emit(ENDED)
+    if not options.quiet:
+        say(f"  → go on: explorer resume {folder.name}")
+    return 0
+
+
+async def _has_ended(folder: Path, wait_s: float | None) -> bool:
+    try:
+        async with asyncio.timeout(wait_s):
+            while is_running(folder):  # noqa: ASYNC110 - another process ends, which no event of ours tells
+                await asyncio.sleep(LOOK_EVERY_S)
+    except TimeoutError:
+        return False
+    return True

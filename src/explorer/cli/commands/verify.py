@@ -1,0 +1,215 @@
+"""The command `verify`: which cited sentences of a run's report their stored sources carry."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from explorer.cli.answer_check import check_answer
+from explorer.cli.commands.runs import RunName
+from explorer.cli.screens.number_format import counted, money, tokens
+from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.sanitize import one_line
+from explorer.cli.screens.screen import say
+from explorer.cli.settings.load import configured
+from explorer.cli.settings.options import COMMON, MODELS, CommonOptions
+from explorer.journal.listing import LATEST, find_run, read_records
+from explorer.journal.run_state import RunState
+from explorer.llm.clients import Clients
+from explorer.llm.models import OFFLINE, choose
+from explorer.llm.outage import FailedAttempt
+from explorer.llm.retry import RetryingClient
+from explorer.reports.verify.check import TextOf, check
+from explorer.reports.verify.claims import Claim, Verdict, Verification, without_uncited
+from explorer.reports.verify.drafts import draft_of
+from explorer.reports.verify.files import claim_rows, text_reader, write_results
+from explorer.reports.verify.judge import Judgements, judge
+from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
+from explorer.run.finish import written_report
+from explorer.run.settings_parts import model_setup
+from explorer.schema.errors import ConfigError, StorageError, ToolError
+from explorer.schema.events import Status
+from explorer.schema.messages import JsonObject
+from explorer.schema.model_options import Tier
+from explorer.schema.settings import Settings
+from explorer.workspace.workspace import Workspace
+
+WRONG = 1
+SAY_NOTHING = frozenset({Status.NOTHING_FOUND, Status.SOURCES_UNAVAILABLE, Status.FAILED})
+"""Ends of runs whose report has no answer in it."""
+JUDGE = "judge"
+LABELS = {
+    Verdict.SUPPORTED: "every quote and figure is in a cited source",
+    Verdict.NOT_FOUND: "something is in no cited source",
+    Verdict.SOURCE_MISSING: "no stored text to look in",
+    Verdict.UNCHECKED: "nothing that could be looked up",
+}
+
+
+def verify(
+    run: RunName = LATEST,
+    /,
+    *,
+    is_all: Annotated[
+        bool, Parameter(name="--all", negative="", help="Show every cited sentence, not only what is wrong.")
+    ] = False,
+    judge_model: Annotated[
+        str | None,
+        Parameter(name="--judge", group=MODELS, help="A model to ask, besides, whether sources carry the sentences."),
+    ] = None,
+    options: CommonOptions = COMMON,
+) -> int:
+    """Look the quotes and figures of a report up in the stored texts of the sources it cites, without any model.
+
+    Whether a text means what the sentence says, no program can tell; `--judge` asks a model for its opinion.
+
+    The words that answered the latest follow-up are checked, too, where it was answered in words.
+
+    Exit code 0: nothing wrong was found; 1: something was not found, a source is missing, or references lead nowhere.
+
+    Example: `explorer verify latest --all`
+    """
+    settings = configured(options).settings
+    folder = find_run(settings.workspace, run)
+    run_state = RunState.of(record.event for record in read_records(folder))
+    sources = run_state.sources
+    workspace = Workspace(folder)
+    draft, text_of = draft_of(workspace), text_reader(workspace)
+    verification, found = _checked(run_state, draft.text, workspace)
+    model = settings.judge if judge_model is None else judge_model
+    judged = asyncio.run(_judged(verification.claims, text_of, settings, model)) if model else None
+    try:
+        write_results(workspace, draft, sources, verification, judged)
+    except (StorageError, ToolError, OSError) as error:
+        say(f"the results could not be kept in the run's folder: {error}")
+    answer = check_answer(run_state, text_of)
+    if options.output_format == "text":
+        page = _page(folder, draft.path, verification, judged, is_all=is_all)
+        emit("\n\n".join([page, *map(_flaw_line, found), *([answer.page] if answer else [])]))
+        if not is_all and not options.quiet and verification.claims:
+            say(f"  → every cited sentence: explorer verify {folder.name} --all")
+    else:
+        shown_text = [{"kind": str(flaw.kind), "reason": flaw.reason()} for flaw in found]
+        told_of_answer = answer.facts if answer else None
+        emit_json(_facts(folder, draft.path, verification, judged) | {"flaws": shown_text, "answer": told_of_answer})
+    return WRONG if verification.faults or found or (answer is not None and answer.is_wrong) else 0
+
+
+def _checked(run_state: RunState, draft: str, workspace: Workspace) -> tuple[Verification, list[Flaw]]:
+    """Check a report; one that the engine wrote in the place of a missing one needs no citations."""
+    text_of = text_reader(workspace)
+    verification = check(draft, run_state.sources, text_of)
+    is_unfinished = not written_report(run_state, workspace)
+    if is_unfinished:
+        verification = without_uncited(verification)
+    found = _flaws(run_state, draft, text_of, verification)
+    return verification, [flaw for flaw in found if not (is_unfinished and flaw.kind is FlawKind.UNCITED)]
+
+
+def _flaws(run_state: RunState, draft: str, text_of: TextOf, verification: Verification) -> list[Flaw]:
+    """What is wrong with the report as a whole; one that says that there is nothing to report needs no citation."""
+    is_empty = run_state.finished is not None and run_state.finished.status in SAY_NOTHING
+    found = flaws(draft, run_state.sources, text_of, verification, run_state.asked)
+    return [flaw for flaw in found if not (is_empty and flaw.kind is FlawKind.UNCITED)]
+
+
+def _flaw_line(flaw: Flaw) -> str:
+    return f"Wrong: {one_line(flaw.reason(), 300)}"
+
+
+async def _judged(claims: Sequence[Claim], text_of: TextOf, settings: Settings, model: str) -> Judgements:
+    """Ask the judge about each claim.
+
+    Raises:
+        ConfigError: The model cannot be used.
+    """
+    asked = settings.model_copy(update={"model": model, "role_models": {}})
+    setup = model_setup(asked)
+    choice = await choose(setup, {JUDGE: Tier.BALANCED})
+    ref = choice.models[JUDGE]
+    if ref.provider == OFFLINE:
+        raise ConfigError("a judge is a language model; `offline` is none", hint="for example --judge openai:NAME")
+    async with Clients(setup, openai_url=choice.openai_url) as clients:
+        client = RetryingClient(clients.client_for(ref), clients.gate_for(ref), _say_failure, timing=clients.timing)
+        return await judge(claims, text_of, client, ref.name)
+
+
+async def _say_failure(failed: FailedAttempt) -> None:
+    if failed.waits_s is not None:
+        words = f"the judge did not answer ({one_line(failed.error.message)})"
+        say(f"{words}; attempt {failed.number + 1} in {failed.waits_s:.0f}s")
+
+
+def _facts(folder: Path, path: str, verification: Verification, judged: Judgements | None) -> JsonObject:
+    rows = claim_rows(verification, judged)
+    cited = len(verification.claims)
+    opinions = None
+    if judged is not None:
+        opinions = {"model": judged.model, **judged.counts, "problem": judged.problem, "cost_usd": judged.cost_usd}
+    return {
+        "run_id": folder.name,
+        "file": path,
+        "counts": verification.counts,
+        "judged": opinions,
+        "claims": rows[:cited],
+        "uncited": rows[cited:],
+    }
+
+
+def _page(folder: Path, path: str, verification: Verification, judged: Judgements | None, *, is_all: bool) -> str:
+    counts = verification.counts
+    blocks = [f"{path} of {folder.name}: {counted(counts['total'], 'cited sentence')}, of which", _table(verification)]
+    if judged is not None:
+        blocks.append(_opinions(judged))
+    shown = list(zip(verification.claims, _answers(verification, judged), strict=True))
+    if not is_all:
+        shown = [(claim, answer) for claim, answer in shown if claim in verification.faults]
+    blocks += [_entry(claim, answer) for claim, answer in shown]
+    if is_all:
+        blocks += [_entry(claim, "") for claim in verification.uncited]
+    return "\n\n".join(blocks)
+
+
+def _answers(verification: Verification, judged: Judgements | None) -> list[str]:
+    if judged is None:
+        return [""] * len(verification.claims)
+    return ["not asked" if answer is None else str(answer).replace("_", " ") for answer in judged.answers]
+
+
+def _table(verification: Verification) -> str:
+    counts = verification.counts
+    rows = [(str(verdict).replace("_", " "), counts[str(verdict)], words) for verdict, words in LABELS.items()]
+    rows.append(("uncited", len(verification.uncited), "a quote or a figure, and no citation; not counted above"))
+    return "\n".join(f"  {name:<15}{number:>4}  {words}" for name, number, words in rows)
+
+
+def _opinions(judged: Judgements) -> str:
+    counts = judged.counts
+    shown_text = f"  carried {counts['carried']}, not carried {counts['not_carried']}, unclear {counts['unclear']}"
+    spent = f"{money(judged.cost_usd)}, {tokens(judged.usage.total_tokens)} tokens"
+    ended = f"\n  ended early: {one_line(judged.problem)}" if judged.problem else ""
+    return f"What {one_line(judged.model)} says, which is an opinion ({spent}):\n{shown_text}{ended}"
+
+
+def _entry(claim: Claim, answer: str) -> str:
+    ids = ", ".join(claim.ids) or "no source"
+    verdict = "uncited" if not claim.ids else str(claim.verdict).replace("_", " ")
+    lines = [f"line {claim.line}, {ids}: {verdict}", f"  {one_line(claim.sentence, 300)}"]
+    shown_text = [
+        f"  {one.verdict.replace('_', ' ')}: “{one_line(one.text, 120)}”, {one.reason}" for one in claim.findings
+    ]
+    lines += [one_line_kept(line) for line in shown_text]
+    if not claim.findings and claim.ids:
+        lines.append(f"  {one_line(claim.reason)}")
+    elif claim.verdict is Verdict.SOURCE_MISSING:
+        lines.append(f"  {one_line(claim.reason, 300)}")
+    if answer:
+        lines.append(f"  judged: {answer}")
+    return "\n".join(lines)
+
+
+def one_line_kept(line: str) -> str:
+    """On one line, with its indentation."""
+    return f"  {one_line(line)}"

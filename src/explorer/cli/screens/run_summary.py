@@ -1,0 +1,196 @@
+"""How a run ends on the terminal: the result on stdout, a short account on stderr, the exit code."""
+
+import os
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from explorer.cli.failures import print_error
+from explorer.cli.screens.number_format import cached, cited, counted, duration, spent, tokens
+from explorer.cli.screens.output import CommandResult, described, emit_outcome, exit_code, token_counts
+from explorer.cli.screens.report_page import REPORT, print_report
+from explorer.cli.screens.run_view import RunView, session_facts
+from explorer.cli.screens.sanitize import one_line
+from explorer.cli.screens.screen import say
+from explorer.cli.session import SessionEnd
+from explorer.cli.settings.options import RunOptions
+from explorer.journal.listing import read_records
+from explorer.journal.run_state import RunState
+from explorer.run.run import RunResult
+from explorer.run.unfinished_report import LIMIT_REASONS, resume_command
+from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError, StorageError
+
+FAILURES = {"failed": "the run failed", "sources_unavailable": "sources unavailable"}
+"""Ends that are told as errors."""
+CHECKS = {"sources_unavailable": "check the network and the services: explorer doctor"}
+"""What to look at before going on."""
+ENDINGS = {"nothing_found": "nothing found"}
+"""Ends in other words than their status."""
+
+
+@dataclass(frozen=True)
+class SummaryPrinter:
+    """The end of one command that ran something."""
+
+    options: RunOptions
+    workspace: Path
+
+    def print_end(self, ending: SessionEnd) -> int:
+        """Say how it went; the exit code."""
+        if ending.result is not None:
+            return self._result(ending.result, ending.view)
+        if ending.error is not None:
+            self._add_next_step(ending.error, ending.view)
+            print_error(ending.error, verbose=self.options.verbose)
+        elif ending.view.run_id:
+            self._print_stopped(ending.view.run_id)
+        else:
+            say("stopped before the run began")
+        outcome = self._stopped(ending)
+        emit_outcome(outcome, self.options.output_format)
+        return outcome.exit_code
+
+    def _print_stopped(self, run_id: str) -> None:
+        report = (self.workspace / run_id / REPORT).resolve()
+        rows = [
+            "stopped; everything so far is saved",
+            *([f"  report    {report}"] if report.is_file() else []),
+            f"  → go on: {self._resume_command(run_id)}",
+        ]
+        say("\n".join(rows))
+
+    def _result(self, result: RunResult, view: RunView) -> int:
+        outcome = replace(_outcome(result), session=session_facts(view))
+        if self.options.output is not None and result.report_text:
+            _copy(result, Path(self.options.output).expanduser())
+        if self.options.output_format == "text":
+            print_report(result.answer or result.report_text)
+        else:
+            emit_outcome(outcome, self.options.output_format)
+        if outcome.status in FAILURES:
+            words = f"{FAILURES[outcome.status]}: {one_line(result.reason)}"
+            ways = [CHECKS.get(outcome.status, ""), f"go on: {self._next_step(result)}"]
+            print_error(ExplorerError(words, hint="\n  → ".join(way for way in ways if way)), verbose=0)
+        elif not self.options.quiet:
+            self._account(result, outcome)
+        return outcome.exit_code
+
+    def _account(self, result: RunResult, outcome: CommandResult) -> None:
+        ending = ENDINGS.get(outcome.status, outcome.status)
+        ending += f" ({one_line(result.reason)})" if result.reason else ""
+        usage = result.usage
+        used = f"{tokens(usage.total_tokens)} tokens{cached(usage.cache_read_tokens, usage.input_tokens)}"
+        figures = [spent(result.cost_usd, result.estimated), used, duration(result.seconds)]
+        source_store = [
+            counted(result.sources, "source"),
+            cited(result.verdicts, result.uncited),
+            counted(result.agents, "agent"),
+            counted(result.steps, "step"),
+        ]
+        follow_up = ' "your follow-up"' if outcome.status == "complete" else ""
+        rows = [
+            f"\n{ending}: {result.report or result.folder}",
+            f"  run       {result.run_id}",
+            f"  spent     {', '.join(figures)}",
+            f"  evidence  {', '.join(source_store)}",
+            *([f"  changes   {result.changes}"] if result.changes is not None else []),
+            f"  go on     {self._next_step(result)}{follow_up}",
+        ]
+        say("\n".join(rows))
+
+    def _stopped(self, ending: SessionEnd) -> CommandResult:
+        view, error = ending.view, ending.error
+        seen = seen_outcome(view, (self.workspace / view.run_id).resolve() if view.run_id else None)
+        if error is None:
+            code = ending.interrupted or 1
+            return replace(seen, status="interrupted", exit_code=code, reason="interrupted")
+        words = one_line(error.message)
+        return replace(seen, status="error", exit_code=error.exit_code, reason=words, error=described(error))
+
+    def _add_next_step(self, error: ExplorerError, view: RunView) -> None:
+        """Once a run exists, the hint says how to go on with it; not when the words of the command are the matter."""
+        is_of_words = isinstance(error, ConfigError | RunLockedError) and not isinstance(error, CredentialsError)
+        if not view.run_id or is_of_words:
+            return
+        command, plain_command = self._resume_command(view.run_id), f"explorer resume {view.run_id}"
+        if plain_command in error.hint:
+            error.hint = error.hint.replace(plain_command, command)
+            return
+        if error.hint.startswith("--"):
+            # A flag alone would leave it to the reader to join it with the command.
+            command, error.hint = f"{command} {error.hint}", ""
+        ways = [error.hint, f"nothing is lost; go on: {command}"]
+        error.hint = "\n  → ".join(way for way in ways if way)
+
+    def _next_step(self, result: RunResult) -> str:
+        """How to go on; after a limit with a larger one, which takes what the journal says of the old one."""
+        if result.reason.partition(";")[0] not in LIMIT_REASONS:
+            return self._resume_command(result.run_id)
+        run_state = RunState.of(record.event for record in read_records(result.folder))
+        return resume_command(run_state, result.run_id, result.reason) + self._place()
+
+    def _resume_command(self, run_id: str) -> str:
+        return f"explorer resume {run_id}{self._place()}"
+
+    def _place(self) -> str:
+        place = self.options.workspace
+        return f" --workspace {shlex.quote(place)}" if place else ""
+
+
+def seen_outcome(view: RunView, folder: Path | None) -> CommandResult:
+    """What the records of a run tell of its end; its report is looked for in its folder."""
+    report = folder / REPORT if folder else None
+    return CommandResult(
+        status=view.status,
+        exit_code=exit_code(view.status, view.reason),
+        run_id=view.run_id,
+        folder=str(folder or ""),
+        report=str(report) if report and report.is_file() else None,
+        answer=view.answer,
+        reason=view.reason,
+        cost_usd=view.cost_usd,
+        estimated=view.estimated.model_dump(),
+        tokens=token_counts(view.usage),
+        steps=view.steps,
+        agents=len(view.agents),
+        sources=len(view.sources),
+        seconds=(view.last - view.started).total_seconds() if view.last and view.started else 0.0,
+        session=session_facts(view),
+    )
+
+
+def _outcome(result: RunResult) -> CommandResult:
+    return CommandResult(
+        status=result.status.value,
+        exit_code=exit_code(result.status.value, result.reason),
+        run_id=result.run_id,
+        folder=str(result.folder),
+        report=str(result.report) if result.report else None,
+        report_text=result.report_text,
+        answer=result.answer or result.words,
+        reason=result.reason,
+        cost_usd=result.cost_usd,
+        estimated=result.estimated.model_dump(),
+        tokens=token_counts(result.usage),
+        steps=result.steps,
+        agents=result.agents,
+        sources=result.sources,
+        citations=result.citations,
+        verdicts=result.verdicts,
+        uncited=result.uncited,
+        further_links=[one.model_dump() for one in result.further_links],
+        helpers=[one.model_dump(mode="json") for one in result.helpers],
+        seconds=result.seconds,
+        changes=str(result.changes) if result.changes else None,
+    )
+
+
+def _copy(result: RunResult, target: Path) -> None:
+    """Write the copy of the report whole or not at all."""
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        beside.write_text(result.answer or result.report_text, encoding="utf-8")
+        beside.replace(target)
+    except OSError as error:
+        message = f"the report could not be copied to {target}: {error.strerror}"
+        raise StorageError(message, hint=f"it is at {result.report}") from error

@@ -1,0 +1,306 @@
+"""An agent's state: a fold over its events, and the question it answers: what is to be done next."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+
+import orjson
+
+from explorer.journal.context_size import ContextSize, cleared
+from explorer.schema.events import (
+    AgentContinued,
+    AgentFinished,
+    AgentStarted,
+    AnyEvent,
+    Clearing,
+    Compacted,
+    NoteAdded,
+    ReasoningDropped,
+    Steered,
+    Summarised,
+    ToolFinished,
+    ToolStarted,
+    WrittenFile,
+)
+from explorer.schema.messages import CallResult, Message, Results, ToolCall, Turn, Usage, UserText
+
+SUMMARISE = "summarise"
+"""The reason of the note that asks an agent to write down what it needs; its next turn is the answer to that."""
+
+NEW_TEXT_CHARS = 2_000
+"""A result of this length that an agent has not had before is something new: the next part of a long file, say."""
+
+MAX_REASONING_REFUSALS = 2
+"""After so many no reasoning of the conversation is sent back any more."""
+
+
+@dataclass(frozen=True)
+class OpenCall:
+    """A call of the last turn."""
+
+    key: str
+    """The engine's key: `<agent>.t<turn>.<index>`."""
+    call: ToolCall
+    started: ToolStarted | None
+    """Its `tool_started`, when that is on disk."""
+    finished: ToolFinished | None
+
+
+@dataclass
+class AgentState:
+    """One agent, folded from its events. Only `apply` changes it."""
+
+    agent: str
+    role: str = ""
+    task: str = ""
+    parent: str = ""
+    parent_call: str = ""
+    """The call that waits for this agent: of its start, or of its latest continuation."""
+    messages: list[Message] = field(default_factory=list[Message])
+    """The history up to the last complete exchange."""
+    began_at: int = 0
+    """Where in the history its latest task begins."""
+    steps: int = 0
+    """Turns taken, over the whole life."""
+    step_limit: int = 0
+    """Turns it may take, over the whole life."""
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float = 0.0
+    unpriced_turns: int = 0
+    """Turns of models whose price is not known."""
+    finished: AgentFinished | None = None
+    context_size: ContextSize = field(default_factory=ContextSize)
+    """How large the conversation is."""
+    summing_at: int | None = None
+    """Where in the history it is asked to write down what it needs, until that is done."""
+    repeated: dict[str, int] = field(default_factory=dict[str, int])
+    """By call, how often it brought one and the same result, since the task or since old results were cleared."""
+    most_repeated: int = 0
+    """The most of them."""
+    open_turn: Turn | None = None
+    """The last turn while its calls are not all answered."""
+    notes: dict[str, int] = field(default_factory=dict[str, int])
+    """How often each kind of note was given."""
+    files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
+    """What this agent wrote, by path, as it stood after the last write."""
+    found_at: int = 0
+    """After how many turns it last wrote a file, met a source, or read a long text for the first time."""
+    sources: set[str] = field(default_factory=set[str])
+    """Ids of the sources it met."""
+    reasoning_refusals: int = 0
+    """How often the provider refused reasoning of earlier turns."""
+    is_steered: bool = False
+    """The user said something that no turn has answered yet."""
+    asked: set[str] = field(default_factory=set[str])
+    """Tasks, and the user's words."""
+    ends: bool = False
+    """A tool said that the work is done."""
+    _brought: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
+    """How often each call brought each result, that by its hash."""
+    _read: set[int] = field(default_factory=set[int])
+    """Hashes of the long results of its latest task."""
+    _started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
+    _done: dict[str, ToolFinished] = field(default_factory=dict[str, ToolFinished])
+    _held: list[UserText] = field(default_factory=list[UserText])
+
+    def apply(self, event: AnyEvent) -> None:
+        """Fold one event of this agent in."""
+        match event.type:
+            case "agent_started" | "agent_continued":
+                self._begin(event)
+            case "note" | "steered":
+                self._add_user_text(event)
+            case "compacted" | "summarised" | "reasoning_dropped":
+                self._edit(event)
+            case "turn":
+                self._take(event.turn)
+            case "tool_started":
+                self._started[event.call] = event
+            case "tool_finished":
+                self._finish(event)
+            case "agent_finished":
+                self.finished = event
+            case _:
+                pass
+
+    def _begin(self, event: AgentStarted | AgentContinued) -> None:
+        if isinstance(event, AgentStarted):
+            self.role, self.task, self.parent = event.role, event.task, event.parent
+        self.finished, self.ends, self.notes, self.is_steered = None, False, {}, False
+        self.summing_at, self.context_size.compactions = None, 0
+        self._forget_calls()
+        self.asked.add(event.task)
+        self.began_at = len(self.messages)
+        self.parent_call = event.parent_call
+        self.step_limit, self.found_at = self.steps + event.max_steps, self.steps
+        self._read.clear()
+        self._add_note(event.task)
+
+    def _add_user_text(self, event: NoteAdded | Steered) -> None:
+        if isinstance(event, NoteAdded):
+            self.notes[event.reason] = self.notes.get(event.reason, 0) + 1
+            if event.reason == SUMMARISE:
+                self.summing_at = len(self.messages)
+        else:
+            self.is_steered = True
+            self.asked.add(event.text)
+        self._add_note(event.text)
+
+    def _add_note(self, text: str) -> None:
+        # Between a turn and its results nothing may stand: what comes then is said after the results.
+        if self.open_turn is not None:
+            self._held.append(UserText(text=text))
+        else:
+            self.messages.append(UserText(text=text))
+
+    def _take(self, turn: Turn) -> None:
+        self.steps += 1
+        self.is_steered = self.is_steered and self.summing_at is not None
+        self.usage += turn.usage
+        self.cost_usd += turn.cost_usd or 0.0
+        self.unpriced_turns += turn.cost_usd is None
+        # Something on the way to the provider changes what is sent: reasoning would be refused again and again.
+        is_lost = self.reasoning_refusals >= MAX_REASONING_REFUSALS
+        self.messages.append(without_bond(turn) if is_lost else turn)
+        self.context_size.take_turn(turn, len(self.messages))
+        self._started, self._done = {}, {}
+        if turn.calls:
+            self.open_turn = turn
+
+    def _finish(self, event: ToolFinished) -> None:
+        self._done[event.call] = event
+        self.ends = self.ends or event.ends_agent
+        started = self._started.get(event.call)
+        is_helped = started is not None and started.effect == "child" and event.success
+        is_met = not self.sources.issuperset(event.sources)
+        if event.files or is_helped or is_met or self._is_new_text(event):
+            self.found_at = self.steps
+        self.sources.update(event.sources)
+        for written in event.files:
+            self.files[written.path] = written
+        for path in event.removed:
+            self.files.pop(path, None)
+        if self.open_turn is not None and len(self._done) == len(self.open_turn.calls):
+            self._close(self.open_turn)
+
+    def _is_new_text(self, event: ToolFinished) -> bool:
+        """Say whether a call brought a long text for the first time; hits that are known sources are none."""
+        if not event.success or event.sources or len(event.content) < NEW_TEXT_CHARS:
+            return False
+        key = hash(event.content)
+        is_new = key not in self._read
+        self._read.add(key)
+        return is_new
+
+    def _close(self, turn: Turn) -> None:
+        """All calls of the turn have their results."""
+        calls = self.calls()
+        results = Results(results=tuple(_result(call) for call in calls))
+        self.messages.append(results)
+        self.messages += self._held
+        self._held, self.open_turn = [], None
+        self.context_size.take_results(results)
+        for call, result in zip(turn.calls, results.results, strict=True):
+            self._count_call(call_key(call), hash(result.content))
+
+    def _count_call(self, key: str, result: int) -> None:
+        self._brought[key, result] += 1
+        self.repeated[key] = max(self.repeated.get(key, 0), self._brought[key, result])
+        self.most_repeated = max(self.most_repeated, self.repeated[key])
+
+    def _forget_calls(self) -> None:
+        self._brought.clear()
+        self.repeated.clear()
+        self.most_repeated = 0
+
+    def _edit(self, event: Compacted | Summarised | ReasoningDropped) -> None:
+        if isinstance(event, ReasoningDropped):
+            self._drop_reasoning(event)
+        else:
+            self._apply_compaction(event)
+
+    def _drop_reasoning(self, event: ReasoningDropped) -> None:
+        self.reasoning_refusals += 1
+        old = self.messages[: event.before]
+        self.messages[: event.before] = [without_bond(one) if isinstance(one, Turn) else one for one in old]
+
+    def _apply_compaction(self, event: Compacted | Summarised) -> None:
+        if isinstance(event, Compacted):
+            self._clear(event)
+        else:
+            self._leave_out(event)
+        self.context_size.change(self.messages)
+        # What a model no longer sees it may ask for again.
+        self._forget_calls()
+
+    def _clear(self, event: Compacted) -> None:
+        old = self.messages[: event.before]
+        self.messages[: event.before] = [cleared(one) if isinstance(one, Results) else one for one in old]
+        if event.why is Clearing.REFUSED and event.tokens:
+            self.context_size.window_tokens = min(event.tokens, self.context_size.window_tokens or event.tokens)
+        if event.why is not Clearing.CARRIED:
+            self.context_size.record_compaction(self.steps, self.found_at)
+
+    def _leave_out(self, event: Summarised) -> None:
+        old, new = self.messages[: event.before], self.messages[event.before :]
+        if self.summing_at is not None:
+            asked_at = self.summing_at - event.before
+            # What was said while the model wrote is still to be heard.
+            new = new[:asked_at] + [one for one in new[asked_at + 1 :] if isinstance(one, UserText)]
+        words = [one for one in old[1:] if isinstance(one, UserText) and one.text in self.asked]
+        if self.began_at >= event.before:
+            self.began_at += len(words) + 2 - event.before
+        elif self.began_at:
+            task = self.messages[self.began_at]
+            self.began_at = next((at for at, one in enumerate(words, 1) if one is task), 0)
+        self.messages = [old[0], *words, UserText(text=event.text), *new]
+        self.summing_at = None
+        self.context_size.record_compaction(self.steps, self.found_at)
+
+    def calls(self) -> list[OpenCall]:
+        """The calls of the last turn that has any unanswered, in order; empty when none is open."""
+        if self.open_turn is None:
+            return []
+        keys = [f"{self.agent}.t{self.steps}.{index}" for index in range(1, len(self.open_turn.calls) + 1)]
+        return [
+            OpenCall(key, call, self._started.get(key), self._done.get(key))
+            for key, call in zip(keys, self.open_turn.calls, strict=True)
+        ]
+
+    def call_at(self, key: str) -> ToolCall | None:
+        """The call of the open turn that has the engine's key; None when no such call is open."""
+        calls = self.open_turn.calls if self.open_turn is not None else ()
+        index = key.rpartition(".")[2]
+        return calls[int(index) - 1] if index.isdigit() and 1 <= int(index) <= len(calls) else None
+
+    @property
+    def last_turn(self) -> Turn | None:
+        """The latest turn when nothing was said after it."""
+        last = self.messages[-1] if self.messages else None
+        return last if isinstance(last, Turn) else None
+
+    @property
+    def steps_left(self) -> int:
+        """Turns it may still take."""
+        return max(0, self.step_limit - self.steps)
+
+
+def _result(call: OpenCall) -> CallResult:
+    done = call.finished
+    assert done is not None
+    return CallResult(id=call.call.id, name=call.call.name, content=done.content, is_error=not done.success)
+
+
+def without_bond(turn: Turn) -> Turn:
+    """A turn whose reasoning is not sent back."""
+    return turn.model_copy(update={"bound_to": ""}) if turn.bound_to else turn
+
+
+def call_key(call: ToolCall) -> str:
+    """The same for calls that ask for the same."""
+    try:
+        arguments = orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:
+        # A number beyond 64 bits, or half of a surrogate pair.
+        arguments = json.dumps(call.arguments, sort_keys=True)
+    return f"{call.name} {arguments}"

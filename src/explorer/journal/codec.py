@@ -1,0 +1,211 @@
+"""The journal's lines: how a record becomes bytes and back, and what of a file can be trusted.
+
+A line is `{"v":1,"seq":17,"at":"...","agent":"...","type":"...", ..., "sure":16,"prev":"<crc32>","crc":"<crc32>"}`:
+`prev` is the `crc` of the line before, `crc` covers the line up to itself. So neither a flipped bit nor a
+missing or foreign line is ever taken for a record, the last line included.
+"""
+
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from pydantic import TypeAdapter
+from pydantic_core import to_json
+
+from explorer.schema.errors import JournalDamagedError
+from explorer.schema.events import JOURNAL_VERSION, AnyEvent, JournalRecord
+from explorer.schema.messages import ONCE, JsonObject
+from explorer.text.sanitize import single_line
+
+GENESIS = "00000000"
+"""`prev` of the first line."""
+CRC_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
+LINE_END = re.compile(rb'\n|(?<="\}).(?=\{"v":)', re.DOTALL)
+"""Between two lines of a damaged file: the newline, or whatever byte took its place."""
+ENVELOPE = ("v", "seq", "at", "sure", "prev", "crc")
+SURE = re.compile(rb',"sure":(\d+),"prev":"[0-9a-f]{8}","crc":"[0-9a-f]{8}"\}$')
+NEVER_WRITTEN = re.compile(rb"\0{16}")
+"""What a power cut leaves of a page that never reached the disk; no line has a NUL."""
+
+Upcaster = Callable[[JsonObject], JsonObject]
+
+UPCASTERS: dict[int, Upcaster] = {}
+"""By version: a pure function from a record's fields in that version to those in the next."""
+
+_EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What reading a journal file found."""
+
+    records: tuple[JournalRecord, ...]
+    last_crc: str
+    good_bytes: int
+    """Length of the valid head; what follows is a torn tail."""
+    torn: bytes
+    """What follows the valid head: a torn tail, empty in a clean journal."""
+    damage: JournalDamagedError | None = None
+    """Why what follows is no mere torn tail; None when it is, or is empty."""
+
+
+def encode(record: JournalRecord, prev: str, sure: int | None = None) -> tuple[bytes, str]:
+    """A record's line, with its newline, and its crc.
+
+    Args:
+        record: What to write.
+        prev: The crc of the line before.
+        sure: The last record known to be on disk; the one before, if not given.
+    """
+    known = record.seq - 1 if sure is None else sure
+    head = b'{"v":%d,"seq":%d,"at":"%s",%s,"sure":%d,"prev":"%s"' % (
+        record.v,
+        record.seq,
+        record.at.isoformat().encode(),
+        _fields_of(record.event),
+        known,
+        prev.encode(),
+    )
+    crc = f"{zlib.crc32(head):08x}"
+    return head + b',"crc":"' + crc.encode() + b'"}\n', crc
+
+
+def _fields_of(event: AnyEvent) -> bytes:
+    """An event's fields as they stand in its line, without the braces; made in one pass, whatever it holds."""
+    try:
+        return to_json(event, context=ONCE)[1:-1]
+    except ValueError:
+        # Half of a surrogate pair, which no UTF-8 has: each is written as a question mark.
+        text = json.dumps(event.model_dump(mode="json", context=ONCE), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")[1:-1]
+
+
+def encode_all(records: Iterable[JournalRecord]) -> bytes:
+    """A whole journal of given records."""
+    lines: list[bytes] = []
+    crc = GENESIS
+    for record in records:
+        line, crc = encode(record, crc)
+        lines.append(line)
+    return b"".join(lines)
+
+
+def scan(content: bytes) -> Scan:
+    """Read a journal's bytes.
+
+    Raises:
+        JournalDamagedError: A valid record stands after a damaged one, or the journal is of a newer version.
+    """
+    found = examine(content)
+    if found.damage is not None:
+        raise found.damage
+    return found
+
+
+def examine(content: bytes, last_crc: str = GENESIS, count: int = 0) -> Scan:
+    """Read as far as the bytes can be trusted, and say what is wrong after that instead of refusing all of it.
+
+    Args:
+        content: A journal, or what stands in it behind a valid head.
+        last_crc: Of that head's last record.
+        count: Its records.
+    """
+    records: list[JournalRecord] = []
+    position, damage = 0, None
+    while position < len(content):
+        end = content.find(b"\n", position)
+        line = content[position : end if end >= 0 else len(content)]
+        seq = count + len(records) + 1
+        try:
+            record = _decode(line, last_crc, seq) if end >= 0 else None
+            if record is None:
+                _refuse_if_valid_records_follow(content[position:], seq)
+        except JournalDamagedError as error:
+            record, damage = None, error
+        if record is None:
+            break
+        records.append(record)
+        last_crc = _crc_of(line) or GENESIS
+        position = end + 1
+    return Scan(tuple(records), last_crc, position, content[position:], damage)
+
+
+def _crc_of(line: bytes) -> str | None:
+    """The line's crc when it is the right one."""
+    found = CRC_TAIL.search(line)
+    if found is None or f"{zlib.crc32(line[: found.start()]):08x}".encode() != found[1]:
+        return None
+    return found[1].decode()
+
+
+def _decode(line: bytes, prev: str, seq: int) -> JournalRecord | None:
+    """The record of a line, or None when the line is not what was written after `prev`."""
+    if _crc_of(line) is None:
+        return None
+    fields = _fields(line, seq)
+    if fields["prev"] != prev or fields["seq"] != seq:
+        return None
+    version: int = fields["v"]
+    if version > JOURNAL_VERSION:
+        raise JournalDamagedError(
+            f"record {seq} has version {version}; this explorer reads up to {JOURNAL_VERSION}",
+            hint="update explorer: pip install -U explorer",
+        )
+    while version < JOURNAL_VERSION:
+        if version not in UPCASTERS:
+            raise _not_understood(seq, ValueError(f"there was never a version {version}"))
+        fields = UPCASTERS[version](fields)
+        version += 1
+    body = {key: value for key, value in fields.items() if key not in ENVELOPE}
+    try:
+        return JournalRecord(
+            v=version, seq=seq, at=datetime.fromisoformat(fields["at"]), event=_EVENTS.validate_python(body)
+        )
+    except ValueError as error:
+        raise _not_understood(seq, error) from error
+
+
+def _fields(line: bytes, seq: int) -> JsonObject:
+    """A line's fields with a sound envelope: a checksum is no proof of who wrote the line."""
+    try:
+        fields: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise _not_understood(seq, error) from error
+    kinds = (("v", int), ("seq", int), ("prev", str), ("at", str))
+    if not isinstance(fields, dict) or not all(isinstance(fields.get(name), kind) for name, kind in kinds):  # pyright: ignore[reportUnknownMemberType]
+        raise _not_understood(seq, ValueError("it has no sound envelope"))
+    return cast("JsonObject", fields)
+
+
+def _not_understood(seq: int, error: Exception) -> JournalDamagedError:
+    words = single_line(str(error), 300)
+    return JournalDamagedError(f"record {seq} is intact but not understood: {words}", hint="explorer doctor RUN")
+
+
+def _refuse_if_valid_records_follow(tail: bytes, seq: int) -> None:
+    """A torn tail may be cut off; a hole before intact records, or an intact one in the wrong place, may not.
+
+    The exception is what a power cut leaves of records that were written together and never acknowledged: pages
+    that never reached the disk, before later ones that did. Those later lines were sealed before the hole was sure.
+    """
+    lines = LINE_END.split(tail)
+    # A line alone that lacks nothing but its newline is torn.
+    intact = [line for line in (lines if len(lines) > 1 else ()) if _crc_of(line) is not None]
+    if not intact:
+        return
+    if NEVER_WRITTEN.search(tail) and all(_sure_of(line) < seq for line in intact):
+        return
+    raise JournalDamagedError(
+        f"the journal is damaged at record {seq} (line {seq}), and intact records follow it",
+        hint="explorer does not guess what was lost; what can be saved, and how: explorer doctor RUN",
+    )
+
+
+def _sure_of(line: bytes) -> int:
+    """The last record that was on disk when a line was sealed."""
+    found = SURE.search(line)
+    return int(found[1]) if found is not None else 0

@@ -1,0 +1,104 @@
+"""Words from outside to a running run: another process leaves an order in a folder, the run takes it at its next turn.
+
+An order is a file, written whole or not at all. It is removed once it is in the journal under its id, so that it
+is applied exactly once, also when the run is killed in between.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from explorer.schema.errors import ConfigError, StorageError
+from explorer.workspace.access import restore_access
+
+FOLDER = "inbox"
+MAX_MESSAGE_BYTES = 64 * 1024
+
+
+class ControlKind(StrEnum):
+    """What is wanted of a running run."""
+
+    STEER = "steer"
+    """Say something to the orchestrator."""
+    STOP = "stop"
+    """Write up and stop."""
+
+
+@dataclass(frozen=True)
+class ControlMessage:
+    """One order."""
+
+    id: str
+    """Sortable by time; unique."""
+    kind: ControlKind
+    text: str
+
+
+class Inbox:
+    """The orders for one run."""
+
+    def __init__(self, engine_folder: Path) -> None:
+        """Take the run's `.explorer` folder."""
+        self._folder = engine_folder / FOLDER
+
+    def leave(self, kind: ControlKind, text: str, time_ns: Callable[[], int]) -> ControlMessage:
+        """Queue an order, durably.
+
+        Raises:
+            ConfigError: The words are too many.
+            StorageError: The folder cannot be written.
+        """
+        order = ControlMessage(f"{time_ns():020d}-{secrets.token_hex(3)}", kind, text)
+        content = json.dumps({"kind": order.kind, "text": order.text}, ensure_ascii=False).encode("utf-8", "replace")
+        if len(content) > MAX_MESSAGE_BYTES:
+            raise ConfigError(
+                f"the words have {len(content):,} bytes; a running run takes {MAX_MESSAGE_BYTES:,}",
+                hint="say it shorter, or wait for the end and use: explorer resume RUN",
+            )
+        try:
+            self._folder.mkdir(exist_ok=True)
+            temporary = self._folder / f".{order.id}"
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.rename(self._folder / f"{order.id}.json")
+        except OSError as error:
+            raise StorageError(f"the order could not be left in {self._folder}: {error.strerror}") from error
+        return order
+
+    def waiting(self) -> list[ControlMessage]:
+        """The orders not yet taken, oldest first; what is no order is passed over."""
+        try:
+            names = sorted(one for one in os.listdir(self._folder) if one.endswith(".json"))  # noqa: PTH208 - at each turn
+        except FileNotFoundError:
+            return []
+        except PermissionError:
+            # A command closed the folder; the orders are taken at the next look.
+            restore_access(self._folder.parent.parent)
+            return []
+        return [order for name in names if (order := self._read(name)) is not None]
+
+    def _read(self, name: str) -> ControlMessage | None:
+        path = self._folder / name
+        try:
+            if path.is_symlink() or path.stat().st_size > MAX_MESSAGE_BYTES:
+                return None
+            fields = json.loads(path.read_bytes())
+            return ControlMessage(name.removesuffix(".json"), ControlKind(fields["kind"]), str(fields["text"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def done(self, order: ControlMessage) -> None:
+        """Remove an order that is in the journal, or that nobody will take any more."""
+        (self._folder / f"{order.id}.json").unlink(missing_ok=True)
+
+    def drop_stops(self) -> None:
+        """Remove orders to stop that came too late for the life they were meant for: the next one shall not obey."""
+        for order in self.waiting():
+            if order.kind is ControlKind.STOP:
+                self.done(order)

@@ -1,0 +1,233 @@
+"""Looking at runs: find them, list them, read their records. Never writes, never takes a lock."""
+
+import os
+import re
+import secrets
+from datetime import datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from explorer.journal import journal
+from explorer.journal.codec import GENESIS, examine
+from explorer.journal.run_state import RunState
+from explorer.schema.errors import ConfigError, JournalDamagedError, NotFoundError, StorageError
+from explorer.schema.events import JournalRecord
+from explorer.schema.messages import Frozen
+from explorer.workspace.access import reaches
+
+LATEST = "latest"
+RUNNING = "running"
+UNFINISHED = "unfinished"
+DAMAGED = "damaged"
+OPEN_FILES = Path("/proc/self/fd")
+"""There where the system tells which files a process has open."""
+SLUG_CHARS = 32
+SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
+"""What makes a name a path."""
+
+
+class RunOverview(Frozen):
+    """One line about a run."""
+
+    run_id: str
+    folder: Path
+    question: str
+    status: str
+    """`running`, `unfinished`, `complete`, `partial`, `failed` or `damaged`."""
+    started: datetime | None
+    last: datetime | None
+    """When the latest record was made."""
+    cost_usd: float | None
+    tokens: int
+    agents: int
+    sources: int
+
+
+def new_run_id(question: str, now: datetime) -> str:
+    """A sortable, readable id: time (UTC), words of the question, four random hex digits."""
+    words = re.findall(r"[a-z0-9]+", question.lower())
+    telling = [word for word in words if word not in {"what", "is", "s", "the", "a", "an", "of", "on", "in", "are"}]
+    slug = "-".join(telling)[:SLUG_CHARS].strip("-") or "run"
+    return f"{now:%Y%m%d-%H%M%S}-{slug}-{secrets.token_hex(2)}"
+
+
+def free_run_id(workspace: Path, question: str, now: datetime) -> str:
+    """A new id that no run of the workspace has: four digits meet their like now and then when many start at once."""
+    while (workspace / (run_id := new_run_id(question, now))).exists():
+        pass
+    return run_id
+
+
+def journal_path(folder: Path) -> Path:
+    """Where a run's journal is."""
+    return folder / ".explorer" / "journal.jsonl"
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run, also one that a command has closed to its owner."""
+    return reaches(folder, journal_path(folder))
+
+
+def read_records(folder: Path) -> tuple[JournalRecord, ...]:
+    """All records of a run.
+
+    Raises:
+        NotFoundError: The folder holds no run.
+        StorageError: The journal cannot be read, or is damaged.
+    """
+    path = journal_path(folder)
+    if not is_run(folder):
+        raise NotFoundError(f"{folder} is not a run: it has no journal", hint="explorer runs")
+    return journal.read(path)
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a process holds the run's lock."""
+    lock = FileLock(folder / ".explorer" / "lock", blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        return True
+    except OSError:
+        return False
+    lock.release()
+    return False
+
+
+def holder(folder: Path) -> int | None:
+    """The process that works on a run; None when none does, or when it cannot be told, as on another machine.
+
+    A number in a file proves nothing after a crash, so the process must have the run's lock open.
+    """
+    try:
+        process = int((folder / ".explorer" / "holder").read_text())
+    except (OSError, ValueError):
+        return None
+    return process if is_running(folder) and _has_open(process, folder / ".explorer" / "lock") else None
+
+
+def _has_open(process: int, path: Path) -> bool:
+    try:
+        if not OPEN_FILES.is_dir():
+            os.kill(process, 0)
+            return True
+        wanted = path.stat()
+        return any(os.path.samestat(wanted, found.stat()) for found in _open_files(process))
+    except OSError:
+        return False
+
+
+def _open_files(process: int) -> list[Path]:
+    """Its open files; those that are closed while we look are not among them."""
+    links = Path(f"/proc/{process}/fd").iterdir()
+    return [link for link in links if link.exists()]
+
+
+class JournalTail:
+    """Reads a journal that another process is writing: each record once, as it becomes durable."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = journal_path(folder)
+        self._position = self._count = 0
+        self._crc = GENESIS
+
+    def read(self) -> tuple[JournalRecord, ...]:
+        """The records that came since the last reading.
+
+        Raises:
+            StorageError: The journal cannot be read, or is damaged.
+        """
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._position)
+                found = examine(file.read(), self._crc, self._count)
+        except OSError as error:
+            raise StorageError(f"cannot read {self._path}: {error.strerror}") from error
+        if found.damage is not None:
+            raise found.damage
+        self._position += found.good_bytes
+        self._count += len(found.records)
+        self._crc = found.last_crc
+        return found.records
+
+
+def list_runs(workspace: Path) -> list[RunOverview]:
+    """All runs of a workspace, oldest first."""
+    if not workspace.is_dir():
+        return []
+    folders = sorted(folder for folder in workspace.iterdir() if is_run(folder))
+    return [overview(folder) for folder in folders]
+
+
+def overview(folder: Path) -> RunOverview:
+    """What there is to say about a run in one line."""
+    try:
+        records = read_records(folder)
+    except (JournalDamagedError, StorageError):
+        return RunOverview(
+            run_id=folder.name, folder=folder, question="", status=DAMAGED, started=None, last=None,
+            cost_usd=None, tokens=0, agents=0, sources=0,
+        )  # fmt: skip
+    run_state = RunState.of(record.event for record in records)
+    return RunOverview(
+        run_id=folder.name,
+        folder=folder,
+        question=run_state.started.question if run_state.started else "",
+        status=_status(run_state, folder),
+        started=records[0].at if records else None,
+        last=records[-1].at if records else None,
+        cost_usd=run_state.cost_usd,
+        tokens=run_state.usage.total_tokens,
+        agents=len(run_state.agents),
+        sources=len(run_state.sources),
+    )
+
+
+def _status(run_state: RunState, folder: Path) -> str:
+    if run_state.finished is not None:
+        return str(run_state.finished.status)
+    return RUNNING if is_running(folder) else UNFINISHED
+
+
+def find_run(workspace: Path, name: str) -> Path:
+    """The folder of a run, by id, unique prefix, `latest`, or any path to or into it, as commands print them.
+
+    Raises:
+        NotFoundError: No run fits.
+        ConfigError: More than one does.
+    """
+    if any(separator in name for separator in SEPARATORS):
+        return _at_path(workspace, name)
+    names = sorted(folder.name for folder in workspace.iterdir() if is_run(folder)) if (
+        workspace.is_dir()
+    ) else []  # fmt: skip
+    if not names:
+        raise NotFoundError(f"there are no runs in {workspace}", hint='start one: explorer "your question"')
+    if name == LATEST:
+        return workspace / names[-1]
+    if name in names:
+        return workspace / name
+    fitting = [known for known in names if known.startswith(name)]
+    if not fitting:
+        raise NotFoundError(f"there is no run {name!r} in {workspace}", hint="explorer runs")
+    if len(fitting) > 1:
+        raise ConfigError(f"{name!r} fits {len(fitting)} runs: {', '.join(fitting[:4])}", hint="give more of the id")
+    return workspace / fitting[0]
+
+
+def _at_path(workspace: Path, name: str) -> Path:
+    """The run that a path leads to or into; its last part may also be the beginning of an id, or `latest`."""
+    path = Path(name).expanduser()
+    for place in (path.resolve(), (workspace / path).resolve()):
+        # The outermost one: agents can write a folder that looks like a run into the folder of theirs.
+        runs = [folder for folder in (place, *place.parents) if is_run(folder)]
+        if runs:
+            folder = runs[-1]
+            return workspace / folder.name if folder.parent == workspace.resolve() else folder
+    try:
+        if path.name and path.name != "..":
+            return find_run(workspace if path.parent == Path() else path.parent, path.name)
+    except NotFoundError:
+        pass
+    raise NotFoundError(f"there is no run at {name!r}", hint="explorer runs")

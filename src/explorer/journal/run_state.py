@@ -1,0 +1,268 @@
+"""A whole run as a fold over its records: what is known, whoever did it, and what was used up."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from explorer.journal.agent_state import AgentState, call_key
+from explorer.journal.unanswered_requests import Unanswered
+from explorer.schema.events import (
+    ORCHESTRATOR,
+    AgentContinued,
+    AnyEvent,
+    CitationsJudged,
+    Lookup,
+    PathMoved,
+    RoleLoaded,
+    RunFinished,
+    RunStarted,
+    SandboxChosen,
+    SessionConfigured,
+    Source,
+    ToolFinished,
+    TurnTaken,
+    WrittenFile,
+)
+from explorer.schema.messages import Estimate, JsonObject, Turn, Usage
+
+OF_THE_RUN = frozenset(
+    {
+        "run_started",
+        "session_configured",
+        "run_finished",
+        "role_loaded",
+        "source_recorded",
+        "citations_judged",
+        "sandbox_chosen",
+        "path_moved",
+        "run_forked",
+    }
+)
+"""Types of events that are no agent's."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was used up by some point."""
+
+    steps: int
+    tokens: int
+    cost_usd: float
+    calls: int = 0
+
+
+@dataclass(frozen=True)
+class LookupRecord:
+    """One lookup of a run: what was asked, and what came of it when it was last made."""
+
+    tool: str
+    asked: JsonObject
+    """Its arguments."""
+    outcome: Lookup
+    answer: str
+    """The first line of what the model read."""
+
+
+@dataclass
+class RunState:
+    """A whole run, folded from its records."""
+
+    agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
+    prefixes: dict[str, RoleLoaded] = field(default_factory=dict[str, RoleLoaded])
+    """By role: what its model is shown before any history."""
+    sources: dict[str, Source] = field(default_factory=dict[str, Source])
+    files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
+    """All files agents wrote, by path, as they stood after the last write."""
+    lookups: dict[str, LookupRecord] = field(default_factory=dict[str, LookupRecord])
+    """By what was asked: one that failed and was made again counts as what it brought then."""
+    revised: set[str] = field(default_factory=set[str])
+    """Paths of the files that agents wrote since the question, or the latest follow-up."""
+    report_end: RunFinished | None = None
+    """The latest end of the run that was about its report, not about an answer in words."""
+    is_follow_up: bool = False
+    """The user asked something further after a report."""
+    started: RunStarted | None = None
+    finished: RunFinished | None = None
+    """The latest end, while nothing was asked after it."""
+    calls: int = 0
+    """Tool calls begun by all agents together."""
+    paid_before: Spent = field(default_factory=lambda: Spent(0, 0, 0.0))
+    """What was used up before the latest question or follow-up; limits count from there."""
+    unanswered: Unanswered = field(default_factory=Unanswered)
+    """Requests that were sent and brought no turn."""
+    estimated_turns: Estimate = field(default_factory=Estimate)
+    """Of the turns whose provider reported no believable usage."""
+    judged: list[CitationsJudged] = field(default_factory=list["CitationsJudged"])
+    """Each time a model was asked about the citations."""
+    sandbox: str | None = None
+    """What held the commands of the latest life; empty when there was no shell, None before the first."""
+    moved: list[str] = field(default_factory=list[str])
+    """Where things are that stood in the report's way."""
+    session: SessionConfigured | None = None
+    """What the latest session works with; None in journals of versions that did not record it."""
+    answered_by: set[str] = field(default_factory=set[str])
+    """The models that took turns, with their providers' prefixes."""
+    structured_results: JsonObject = field(default_factory=dict[str, Any])
+    """What the orchestrator handed over at its latest end, besides the report."""
+    orders: set[str] = field(default_factory=set[str])
+    """Ids of the orders from outside that were applied."""
+    _asked_by: dict[str, str] = field(default_factory=dict[str, str])
+    """By `call_agent` call, the agent that works for it."""
+
+    @property
+    def models(self) -> set[str]:
+        """The models that have answered, by their names."""
+        histories = (agent.messages for agent in self.agents.values())
+        answered = {turn.model for history in histories for turn in history if isinstance(turn, Turn)}
+        return answered | {agent.open_turn.model for agent in self.agents.values() if agent.open_turn is not None}
+
+    @classmethod
+    def of(cls, events: Iterable[AnyEvent]) -> "RunState":
+        """Fold events in order."""
+        run_state = cls()
+        for event in events:
+            run_state.apply(event)
+        return run_state
+
+    def apply(self, event: AnyEvent) -> None:
+        """Fold one event in, whoever's it is."""
+        self.unanswered.apply(event)
+        # By their names: asking a model's class whether an event is of it costs many times a comparison.
+        if event.type in OF_THE_RUN:
+            self._apply_to_run(event)
+        else:
+            self._apply_to_agent(event)
+
+    def _apply_to_run(self, event: AnyEvent) -> None:
+        match event.type:
+            case "run_started":
+                self.started = event
+            case "run_finished":
+                self.finished = event
+                self.report_end = self.report_end if event.answer else event
+            case "role_loaded":
+                self.prefixes[event.role] = event
+            case "source_recorded":
+                self.sources[event.source.id] = event.source
+            case "citations_judged":
+                self.judged.append(event)
+            case "session_configured" | "sandbox_chosen" | "path_moved":
+                self._note_session(event)
+            case "run_forked" if self.started is not None:
+                self.started = self.started.model_copy(update={"run_id": event.run_id})
+            case _:
+                pass
+
+    def _note_session(self, event: SessionConfigured | SandboxChosen | PathMoved) -> None:
+        match event:
+            case SessionConfigured():
+                self.session = event
+            case SandboxChosen():
+                self.sandbox = event.tier
+            case PathMoved():
+                self.moved.append(event.to)
+
+    def _apply_to_agent(self, event: AnyEvent) -> None:
+        match event.type:
+            case "turn":
+                self.finished = None
+                self._take(event)
+            case "tool_started":
+                self.calls += 1
+            case "tool_finished":
+                self._finish_call(event)
+            case "agent_started":
+                self.agents[event.agent] = AgentState(event.agent)
+                self._asked_by[event.parent_call] = event.agent
+            case "agent_continued":
+                self._continue(event)
+            case "steered" | "stop_asked":
+                self.orders.add(event.order)
+            case _:
+                pass
+        if event.agent in self.agents:
+            self.agents[event.agent].apply(event)
+
+    def _finish_call(self, event: ToolFinished) -> None:
+        self.files |= {written.path: written for written in event.files}
+        for path in event.removed:
+            self.files.pop(path, None)
+        self.revised.update(written.path for written in event.files)
+        if event.ends_agent and event.agent == ORCHESTRATOR:
+            self.structured_results = event.data
+        agent = self.agents.get(event.agent)
+        if event.lookup is Lookup.NONE or agent is None:
+            return
+        call = agent.call_at(event.call)
+        if call is not None:
+            stated = event.content.partition("\n")[0]
+            self.lookups[call_key(call)] = LookupRecord(call.name, call.arguments or {}, event.lookup, stated)
+
+    def _continue(self, event: AgentContinued) -> None:
+        self._asked_by[event.parent_call] = event.agent
+        self.finished = None
+        if event.renews_limits:
+            self.revised.clear()
+            self.is_follow_up = self.report_end is not None
+            self.paid_before = Spent(self.steps, self.usage.total_tokens, self.known_cost_usd, self.calls)
+
+    def _take(self, event: TurnTaken) -> None:
+        turn = event.turn
+        if turn.is_estimated:
+            self.estimated_turns += Estimate(tokens=turn.usage.total_tokens, cost_usd=turn.cost_usd or 0.0)
+        state = self.agents.get(event.agent)
+        if state is not None and state.role in self.prefixes:
+            self.answered_by.add(self.model_of(state.role))
+
+    def model_of(self, role: str) -> str:
+        """The model of a loaded role in the latest session."""
+        in_use = self.session.models.get(role) if self.session is not None else None
+        return in_use.model if in_use is not None else self.prefixes[role].model
+
+    @property
+    def run_id(self) -> str:
+        """Of the run; empty before its first record."""
+        return self.started.run_id if self.started is not None else ""
+
+    @property
+    def asked(self) -> str:
+        """The user's own words: the question, follow-ups and what was added in between."""
+        lead = self.agents.get(ORCHESTRATOR)
+        question = self.started.question if self.started is not None else ""
+        return "\n".join([question, *sorted(lead.asked if lead is not None else ())])
+
+    def child_of(self, parent_call: str) -> AgentState | None:
+        """The agent that a `call_agent` call started or continued."""
+        return self.agents.get(self._asked_by.get(parent_call, ""))
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all agents together, of the judge, and of requests that brought no turn."""
+        used = [*(state.usage for state in self.agents.values()), *(one.usage for one in self.judged)]
+        return sum(used, self.unanswered.usage_at_most)
+
+    @property
+    def estimated(self) -> Estimate:
+        """What of `usage` and of the cost is estimated."""
+        judged = (one.estimated for one in self.judged if one.estimated is not None)
+        return sum(judged, self.estimated_turns + self.unanswered.estimate)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of all turns together; None when any turn's price is not known."""
+        if any(state.unpriced_turns for state in self.agents.values()):
+            return None
+        if any(one.cost_usd is None for one in self.judged):
+            return None
+        return self.known_cost_usd
+
+    @property
+    def known_cost_usd(self) -> float:
+        """Of all turns whose price is known, and of requests that brought no turn."""
+        judged = sum(one.cost_usd or 0.0 for one in self.judged)
+        return sum(state.cost_usd for state in self.agents.values()) + judged + self.unanswered.cost_at_most
+
+    @property
+    def steps(self) -> int:
+        """Turns of all agents together."""
+        return sum(state.steps for state in self.agents.values())

@@ -1,0 +1,217 @@
+"""One request and its streamed reply: the part that does not depend on a vendor's words."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import aclosing
+from contextvars import ContextVar
+from typing import Protocol, Self
+from urllib.parse import urlsplit
+
+import httpx2
+
+from explorer.llm.bounds import BOUNDS, check_event, oversized
+from explorer.llm.foreign_answers import no_events, stream_error, transport_errors, web_page
+from explorer.llm.options import ClientOptions, Endpoint, Timeouts
+from explorer.llm.sse import EventParser, ServerEvent, StreamTooLargeError
+from explorer.network.client_options import client_ways
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.network import is_this_machine
+
+DRAIN_S = 0.5
+"""Given to a complete stream to end by itself, so that its connection can be used again."""
+
+MAX_CONNECTIONS = 1_000
+"""As many as the SDKs' own default: one for each of many helpers that ask at once."""
+
+KEEP_ALIVE_S = 30.0
+"""An agent asks again when its tools have answered, often after more than the usual 5 s."""
+
+FIRST_CONTENT: ContextVar[Callable[[], None] | None] = ContextVar("FIRST_CONTENT", default=None)
+"""Called when the first content of the reply to the request being made has come."""
+
+Post = Callable[[bytes], Awaitable[httpx2.Response]]
+"""Sends a body through an SDK and returns the raw response, still open; its errors are `ModelError`."""
+
+EVENT_STREAM = "text/event-stream"
+SHOWN_BYTES = 400
+"""Of a body that is no reply, kept to be shown."""
+PAGE_BYTES = 16_384
+"""Of a web page in place of a reply, read to find its title."""
+
+
+class Reply(Protocol):
+    """What collects a stream's events."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the terminal event has come."""
+        ...
+
+    def take(self, event: ServerEvent) -> bool:
+        """Collect one event; say whether it was content, not just a sign of life."""
+        ...
+
+
+def http_client(base_url: str, options: ClientOptions, over_aiohttp: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
+    """Make the connection pool for an SDK.
+
+    Reading has no timeout here because `stream_reply` watches over content. The user's proxies are used, except for
+    servers on this machine, and nothing is read from the environment.
+
+    Args:
+        base_url: Where requests go.
+        options: The network, and how long connecting may take.
+        over_aiohttp: The SDK's client over aiohttp, which opens a fifth of the connections when hundreds of agents
+            ask at once, and costs half the CPU.
+    """
+    limits = httpx2.Limits(
+        max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS, keepalive_expiry=KEEP_ALIVE_S
+    )
+    ways = client_ways(options.network, base_url)
+    context, proxy = ways["verify"], ways["proxy"]
+    # Through a proxy without aiohttp: it sends a login to the proxy for https:// addresses only.
+    tunnel = httpx2.AsyncHTTPTransport(verify=context, proxy=proxy, limits=limits, trust_env=False) if proxy else None
+    return over_aiohttp(
+        timeout=httpx2.Timeout(None, connect=options.timeouts.connect_s),
+        limits=limits,
+        follow_redirects=True,
+        verify=context,
+        trust_env=False,
+        mounts={"all://": tunnel} if tunnel else None,
+    )
+
+
+def is_loopback(url: str) -> bool:
+    """Say whether a URL means this machine."""
+    return is_this_machine(urlsplit(url).hostname or "")
+
+
+async def stream_reply(post: Post, body: bytes, reply: Reply, endpoint: Endpoint, timeouts: Timeouts) -> None:
+    """Send one request and let `reply` collect its stream, until the terminal event or the stream's end.
+
+    Raises:
+        ModelError: The request was refused, the stream broke, or no content came for too long.
+    """
+    try:
+        async with asyncio.timeout(None) as alarm:
+            with _Watch(alarm, timeouts) as watch:
+                response = await post(body)
+                try:
+                    await _collect(response, reply, watch, endpoint)
+                finally:
+                    await response.aclose()
+    except TimeoutError as error:
+        if not reply.is_complete:
+            raise _stalled(endpoint, timeouts) from error
+    except transport_errors() as error:
+        if not reply.is_complete:
+            raise stream_error(error, endpoint) from error
+    except StreamTooLargeError as error:
+        raise oversized(endpoint, str(error)) from error
+
+
+class _Watch:
+    """Ends a turn when no content comes for too long, and in any case at its end.
+
+    Content comes in hundreds of pieces, so each only says until when to wait; the timer looks at that when it is due.
+    """
+
+    def __init__(self, alarm: asyncio.Timeout, timeouts: Timeouts) -> None:
+        self._alarm = alarm
+        self._idle_s = timeouts.idle_s
+        self._loop = asyncio.get_running_loop()
+        self._now = self._loop.time
+        self._ends_at = self._now() + timeouts.total_s
+        self._until = min(self._now() + timeouts.first_content_s, self._ends_at)
+        self._timer = self._loop.call_at(self._until, self._look)
+        self._tell_of_first = FIRST_CONTENT.get()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        now = self._now()
+        if now >= self._until:
+            self._alarm.reschedule(now)
+        else:
+            self._timer = self._loop.call_at(self._until, self._look)
+
+    def content_came(self) -> None:
+        if self._tell_of_first is not None:
+            self._tell_of_first()
+            self._tell_of_first = None
+        self._until = min(self._now() + self._idle_s, self._ends_at)
+        if self._until < self._timer.when():
+            self._timer.cancel()
+            self._timer = self._loop.call_at(self._until, self._look)
+
+    def reply_is_complete(self) -> None:
+        self._timer.cancel()
+        self._alarm.reschedule(self._now() + DRAIN_S)
+
+
+async def _collect(response: httpx2.Response, reply: Reply, watch: _Watch, endpoint: Endpoint) -> None:
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "text/html":
+        raise web_page((await _read(response, PAGE_BYTES)).decode("utf-8", "replace"), response.status_code, endpoint)
+    if kind == "application/json":
+        # A server that does not stream, or an error under a status of 200.
+        body = await _read(response, BOUNDS.event_bytes + 1)
+        if len(body) > BOUNDS.event_bytes:
+            raise oversized(endpoint, f"{BOUNDS.event_bytes:,} bytes in a reply that is not streamed")
+        event = ServerEvent("message", body.decode("utf-8", "replace"))
+        check_event(event.data, endpoint)
+        if not reply.take(event):
+            raise no_events(body[:SHOWN_BYTES], kind, response.status_code, endpoint)
+        return
+    parser = EventParser()
+    begin, has_events = b"", False
+    async with aclosing(response.aiter_bytes()) as chunks:
+        async for chunk in chunks:
+            begin = begin or chunk[:SHOWN_BYTES]
+            events = parser.feed(chunk)
+            has_events = has_events or bool(events)
+            _hand_over(events, reply, watch, endpoint)
+    events = parser.close()
+    _hand_over(events, reply, watch, endpoint)
+    if not (has_events or events or (begin and kind == EVENT_STREAM)):
+        raise no_events(begin, kind, response.status_code, endpoint)
+
+
+async def _read(response: httpx2.Response, most: int) -> bytes:
+    """Read a body up to a number of bytes."""
+    body = bytearray()
+    async with aclosing(response.aiter_bytes()) as chunks:
+        async for chunk in chunks:
+            body += chunk
+            if len(body) >= most:
+                break
+    return bytes(body[:most])
+
+
+def _hand_over(events: Iterable[ServerEvent], reply: Reply, watch: _Watch, endpoint: Endpoint) -> None:
+    """Give a chunk's events to the reply, and look at the clock once for all of them."""
+    if reply.is_complete:
+        return
+    has_content = False
+    for event in events:
+        check_event(event.data, endpoint)
+        if reply.take(event):
+            has_content = True
+            if reply.is_complete:
+                break
+    if has_content:
+        watch.content_came()
+    if reply.is_complete:
+        watch.reply_is_complete()
+
+
+def _stalled(endpoint: Endpoint, timeouts: Timeouts) -> ModelError:
+    message = (
+        f"{endpoint} sent no content for too long (first within {timeouts.first_content_s:g} s, then every "
+        f"{timeouts.idle_s:g} s, {timeouts.total_s:g} s in all)"
+    )
+    return ModelError(ModelFault.STALLED, message, hint="try again later; the run can be resumed")

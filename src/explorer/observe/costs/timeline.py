@@ -1,0 +1,157 @@
+"""Who did what when: a run's records as pieces of work on the run's own clock."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from explorer.observe.costs.run_clock import CALL_AGENT, RunClock, clock_of, request_starts
+from explorer.schema.events import (
+    AgentContinued,
+    AgentFinished,
+    AgentStarted,
+    JournalRecord,
+    ToolFinished,
+    ToolStarted,
+    TurnTaken,
+)
+
+
+class WorkKind(StrEnum):
+    """What an agent waits for while a piece of its work lasts."""
+
+    MODEL = "model"
+    TOOL = "tool"
+    HELPER = "helper"
+    """A helper it called."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One thing an agent waited for."""
+
+    agent: str
+    kind: WorkKind
+    start: float
+    """Seconds on the run's clock."""
+    end: float
+    after: int
+    """The record it came after."""
+    seq: int
+    """The record it ended with; one past the last while it is not over."""
+    call: str = ""
+    """The engine's key of the call; empty for a turn."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an agent was given to do at one time: its start, or its going on."""
+
+    agent: str
+    parent: str
+    call: str
+    """The `call_agent` call that waits for it; empty for the orchestrator."""
+    start: float
+    seq: int
+    """The record it began with."""
+    end: float
+    last: int
+    """The record it ended with; one past the last while it is not over."""
+
+
+@dataclass
+class Timeline:
+    """All of a run's work."""
+
+    clock: RunClock
+    over: int
+    """One past the last record."""
+    roles: dict[str, str] = field(default_factory=dict[str, str])
+    """By agent, in the order of their starts."""
+    intervals: dict[str, list[Interval]] = field(default_factory=dict[str, list[Interval]])
+    """By agent, in the order of their ends."""
+    tasks: dict[str, list[Task]] = field(default_factory=dict[str, list[Task]])
+    """By agent, in order."""
+
+    @property
+    def seconds(self) -> float:
+        """All that was worked, from the first record to the last."""
+        return self.clock.seconds
+
+
+def timeline_of(records: Sequence[JournalRecord]) -> Timeline:
+    """Read a run's work off its records."""
+    reading = _Reading(records)
+    for record in records:
+        reading.see(record)
+    return reading.finished()
+
+
+class _Reading:
+    """The fold from records to work."""
+
+    def __init__(self, records: Sequence[JournalRecord]) -> None:
+        self._asked = request_starts(records)
+        over = records[-1].seq + 1 if records else 1
+        self._work = Timeline(clock_of(records), over)
+        self._latest: dict[str, int] = {}
+        """By agent, its latest record."""
+        self._open: dict[str, Interval] = {}
+        """By key, the calls that are not answered."""
+
+    def see(self, record: JournalRecord) -> None:
+        """Take one record in."""
+        event, work, now = record.event, self._work, self._work.clock.at(record.at)
+        match event:
+            case AgentStarted() | AgentContinued():
+                self._begin(event, record.seq, now)
+            case TurnTaken():
+                start = work.clock.at(self._asked[record.seq])
+                after = self._latest.get(event.agent, 0)
+                self._add(Interval(event.agent, WorkKind.MODEL, start, now, after, record.seq))
+            case ToolStarted():
+                kind = WorkKind.HELPER if event.name == CALL_AGENT else WorkKind.TOOL
+                self._open[event.call] = Interval(event.agent, kind, now, now, record.seq, work.over, event.call)
+            case ToolFinished() if event.call in self._open:
+                self._add(replace(self._open.pop(event.call), end=now, seq=record.seq))
+            case AgentFinished():
+                tasks = work.tasks.get(event.agent)
+                if tasks:
+                    tasks[-1] = replace(tasks[-1], end=now, last=record.seq)
+            case _:
+                pass
+        self._latest[event.agent] = record.seq
+
+    def finished(self) -> Timeline:
+        """Everything; what is not over lasts to the latest record."""
+        work = self._work
+        for interval in sorted(self._open.values(), key=lambda interval: -interval.start):
+            self._add(replace(interval, end=work.seconds))
+        for tasks in work.tasks.values():
+            tasks[:] = [replace(task, end=work.seconds) if task.last == work.over else task for task in tasks]
+        return work
+
+    def _begin(self, event: AgentStarted | AgentContinued, seq: int, now: float) -> None:
+        tasks = self._work.tasks.setdefault(event.agent, [])
+        parent = event.parent if isinstance(event, AgentStarted) else (tasks[0].parent if tasks else "")
+        if isinstance(event, AgentStarted):
+            self._work.roles[event.agent] = event.role
+        tasks.append(Task(event.agent, parent, event.parent_call, now, seq, now, self._work.over))
+
+    def _add(self, interval: Interval) -> None:
+        self._work.intervals.setdefault(interval.agent, []).append(interval)
+
+
+def covered(intervals: Iterable[Interval]) -> list[tuple[float, float]]:
+    """The time that pieces take up, together where they overlap; in order."""
+    spans: list[tuple[float, float]] = []
+    for start, end in sorted((interval.start, interval.end) for interval in intervals):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def length(spans: Iterable[tuple[float, float]]) -> float:
+    """Seconds of spans that do not overlap."""
+    return sum(end - start for start, end in spans)

@@ -1,0 +1,218 @@
+"""A run's spending: tokens, money and time, of the whole, of each role, of each agent."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from explorer.journal.unanswered_requests import Unanswered, reserved
+from explorer.llm.hosts import OPENAI_TURNS, is_official
+from explorer.llm.prices import cost_usd
+from explorer.observe.costs.critical_path import PathSegment, critical_path
+from explorer.observe.costs.run_clock import SessionInterval
+from explorer.observe.costs.timeline import Interval, Timeline, WorkKind, covered, length, timeline_of
+from explorer.schema.events import CitationsJudged, JournalRecord, RunForked, RunStarted, TurnTaken
+from explorer.schema.messages import Turn, Usage
+
+JUDGE = "judge"
+"""Stands for the model that was asked about citations: it is no agent, and is paid all the same."""
+
+
+@dataclass
+class UsageTotals:
+    """Tokens and money of some turns."""
+
+    turns: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+    """None when the price of a turn is not known."""
+    saved_usd: float | None = 0.0
+    """What the provider's cache saved, the price of writing it taken off, by the price list of now; so it may be below
+    0. None when a turn used the cache and its price is not known."""
+
+    def add(self, other: "UsageTotals") -> None:
+        """Add more of them."""
+        self.turns += other.turns
+        self.usage += other.usage
+        self.cost_usd = _sum(self.cost_usd, other.cost_usd)
+        self.saved_usd = _sum(self.saved_usd, other.saved_usd)
+
+    @property
+    def cache_share(self) -> float | None:
+        """The part of all input that came from the provider's cache; None without input."""
+        return self.usage.cache_read_tokens / self.usage.input_tokens if self.usage.input_tokens else None
+
+
+@dataclass
+class RoleShare:
+    """What all agents of a role used."""
+
+    role: str
+    agents: int = 0
+    totals: UsageTotals = field(default_factory=UsageTotals)
+    seconds: float = 0.0
+    """That its agents were at work, one after the other."""
+
+
+@dataclass(frozen=True)
+class AgentShare:
+    """What one agent used. The four kinds of time add up to `seconds`."""
+
+    id: str
+    role: str
+    totals: UsageTotals
+    seconds: float
+    """From the start of a task to its end, over all of its tasks."""
+    model_s: float
+    tools_s: float
+    helpers_s: float
+    """It waited for helpers, and for nothing else."""
+    waited_s: float
+    """It waited for a place, for room in the limits, or for the engine."""
+
+    @property
+    def busy_s(self) -> float:
+        """It did something itself."""
+        return self.model_s + self.tools_s
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """The part of a forked run that was paid by the run it was forked from."""
+
+    run: str
+    records: int
+    totals: UsageTotals
+
+
+@dataclass(frozen=True)
+class Spending:
+    """All that a run used up."""
+
+    total: UsageTotals
+    roles: tuple[RoleShare, ...]
+    agents: tuple[AgentShare, ...]
+    sessions: tuple[SessionInterval, ...]
+    """The stretches in which a process worked on the run, as far as they can be told apart."""
+    seconds: float
+    """Of all lives together."""
+    path: tuple[PathSegment, ...]
+    inherited: Inherited | None
+
+    @property
+    def parallelism(self) -> float | None:
+        """How many agents were at work at once, on average; None for a run of no time."""
+        return sum(agent.busy_s for agent in self.agents) / self.seconds if self.seconds else None
+
+    @property
+    def slowest(self) -> AgentShare | None:
+        """The helper that was at work longest; who leads waits for all of them, and is meant only when alone."""
+        helpers = [agent for agent in self.agents[1:] if agent.seconds] or self.agents
+        return max(helpers, key=lambda agent: agent.seconds - agent.waited_s, default=None)
+
+
+def spending_of(records: Sequence[JournalRecord]) -> Spending:
+    """Read a run's spending off its records, finished or not."""
+    work, by_agent = timeline_of(records), _usage_by_agent(records)
+    agents = tuple(
+        _share(agent, role, work, by_agent.get(agent) or UsageTotals()) for agent, role in work.roles.items()
+    )
+    roles: dict[str, RoleShare] = {}
+    for agent in agents:
+        share = roles.setdefault(agent.role, RoleShare(agent.role))
+        share.agents += 1
+        share.seconds += agent.seconds
+        share.totals.add(agent.totals)
+    if JUDGE in by_agent and JUDGE not in work.roles:
+        roles[JUDGE] = RoleShare(JUDGE, totals=by_agent[JUDGE])
+    return Spending(
+        total=_together(role.totals for role in roles.values()),
+        roles=tuple(roles.values()),
+        agents=agents,
+        sessions=work.clock.sessions,
+        seconds=work.seconds,
+        path=critical_path(work),
+        inherited=_inherited(records),
+    )
+
+
+def _share(agent: str, role: str, work: Timeline, totals: UsageTotals) -> AgentShare:
+    intervals = work.intervals.get(agent, [])
+    seconds = sum(task.end - task.start for task in work.tasks[agent])
+    model, own = _of(intervals, WorkKind.MODEL), _of(intervals, WorkKind.MODEL, WorkKind.TOOL)
+    everything = length(covered(intervals))
+    return AgentShare(
+        id=agent,
+        role=role,
+        totals=totals,
+        seconds=seconds,
+        model_s=model,
+        tools_s=own - model,
+        helpers_s=everything - own,
+        waited_s=max(0.0, seconds - everything),
+    )
+
+
+def _of(intervals: Iterable[Interval], *kinds: WorkKind) -> float:
+    return length(covered(interval for interval in intervals if interval.kind in kinds))
+
+
+def _usage_by_agent(records: Iterable[JournalRecord]) -> dict[str, UsageTotals]:
+    by_agent: dict[str, UsageTotals] = {}
+    openai, unanswered = True, Unanswered()
+    for record in records:
+        event = record.event
+        for sent in unanswered.apply(event):
+            by_agent.setdefault(sent.agent, UsageTotals()).add(UsageTotals(0, reserved(sent), sent.cost_usd, 0.0))
+        if isinstance(event, RunStarted):
+            openai = _is_openai(event)
+        elif isinstance(event, TurnTaken):
+            by_agent.setdefault(event.agent, UsageTotals()).add(_paid(event.turn, is_openai=openai))
+        elif isinstance(event, CitationsJudged):
+            saved = None if event.usage.cache_read_tokens else 0.0
+            judged = UsageTotals(event.asked, event.usage, event.cost_usd, saved)
+            by_agent.setdefault(JUDGE, UsageTotals(0)).add(judged)
+    return by_agent
+
+
+def _together(parts: Iterable[UsageTotals]) -> UsageTotals:
+    total = UsageTotals()
+    for part in parts:
+        total.add(part)
+    return total
+
+
+def _paid(turn: Turn, *, is_openai: bool) -> UsageTotals:
+    return UsageTotals(1, turn.usage, turn.cost_usd, _saved_usd(turn, is_openai=is_openai))
+
+
+def _saved_usd(turn: Turn, *, is_openai: bool) -> float | None:
+    """What a turn would have cost without the cache, less what it costs with it."""
+    usage = turn.usage
+    if not usage.cache_read_tokens and not usage.cache_write_tokens:
+        return 0.0
+    is_of_openai = turn.provider in OPENAI_TURNS
+    if turn.cost_usd is None or (is_of_openai and not is_openai):
+        return None
+    vendor = "openai" if is_of_openai else turn.provider
+    uncached = usage.model_copy(update={"cache_read_tokens": 0, "cache_write_tokens": 0})
+    plain, cached = (cost_usd(turn.model, vendor, one, None) for one in (uncached, usage))
+    return None if plain is None or cached is None else plain - cached
+
+
+def _is_openai(started: RunStarted) -> bool:
+    """Whether the run's OpenAI models were OpenAI's own, whose prices are known."""
+    services: object = started.settings.get("services")
+    url = services.get("openai_url") if isinstance(services, dict) else ""  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return not url or is_official(str(url))  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _inherited(records: Sequence[JournalRecord]) -> Inherited | None:
+    """What stands before the latest fork: all of it another run's, and of that run's own origin too."""
+    for place in range(len(records) - 1, -1, -1):
+        event = records[place].event
+        if isinstance(event, RunForked):
+            return Inherited(event.of, event.shared, _together(_usage_by_agent(records[:place]).values()))
+    return None
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other

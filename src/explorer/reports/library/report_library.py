@@ -1,0 +1,284 @@
+"""The library's folder: `reports/<date>/<slug>.md`, written by one process at a time and read by anybody.
+
+Nothing in it is trusted: a file of somebody else's is shown as unreadable and never written, and no link leads out.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from explorer.reports.library.naming import MAX_LINE_CHARS, UNNAMED, is_same_address, is_same_title, slug_of
+from explorer.reports.library.page import Contribution, ReportFields, ReportPage, fields_of, first_page
+from explorer.schema.errors import StorageError, ToolError
+from explorer.text.sanitize import single_line
+from explorer.workspace.safe_open import TEMPORARY
+from explorer.workspace.workspace import Workspace
+
+PATIENCE_S = 20.0
+"""For another process that is writing."""
+MAX_REPORT_CHARS = 1_000_000
+MAX_URL_CHARS = 4_000
+MAX_LOOKED_AT = 5_000
+"""Reports, the newest first."""
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+DAYS = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+"""A day, a month or a year."""
+RUN_IDS = re.compile(r"\A---\n.*?\n---\n|<!--.*?-->|^## Update [^\n]*", re.DOTALL | re.MULTILINE)
+"""Where a report names runs: its frontmatter, the engine's comments, the headings of updates."""
+HIDDEN = re.compile(r"[.~_]")
+"""What names begin with that are no reports: of editors, and of writes that were cut off."""
+
+
+@dataclass(frozen=True)
+class NewReport:
+    """What a report is about."""
+
+    title: str
+    story_id: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class StoredReport:
+    """One file of the library."""
+
+    name: str
+    """Its path in the library: `2026-08-10/slug.md`."""
+    fields: ReportFields | None
+    problem: str = ""
+    """Why it cannot be read as a report; empty when it can."""
+    text: str = ""
+
+    @property
+    def day(self) -> str:
+        """The day it was begun."""
+        return self.name.partition("/")[0]
+
+
+class Library:
+    """The reports of a folder.
+
+    Args:
+        folder: Of the library; made with the first report.
+        now: The clock in the asker's zone: its date names the day's folder.
+        max_wait_s: Seconds to wait for another process that is writing.
+    """
+
+    def __init__(self, folder: Path, now: Callable[[], datetime], max_wait_s: float = PATIENCE_S) -> None:
+        self.folder = folder
+        self._now = now
+        self._max_wait_s = max_wait_s
+        self._space = Workspace(folder)
+
+    def create(self, new: NewReport, content: Contribution) -> str:
+        """Begin a report and return its name; for a call that was made before, the name it was given then.
+
+        Raises:
+            ToolError: There is one on the same today, it cites what is not there, or the disk refused.
+        """
+        with self._writing():
+            made = self._made_by(content)
+            if made:
+                return made
+            day = f"{self._now():%Y-%m-%d}"
+            for stored in self._of(day):
+                _refuse_double(new, stored)
+            moment = self._now().isoformat(timespec="seconds")
+            fields = ReportFields(
+                title=single_line(new.title, MAX_LINE_CHARS) or UNNAMED,
+                story_id=single_line(new.story_id, MAX_LINE_CHARS),
+                url=single_line(new.url, MAX_URL_CHARS),
+                verdict=single_line(content.verdict, MAX_LINE_CHARS),
+                created=moment,
+                updated=moment,
+                run=(content.run,),
+            )
+            name = self._free_name(day, slug_of(new.title))
+            self._put(name, first_page(fields, content))
+            return name
+
+    def append(self, name: str, addition: Contribution) -> tuple[str, str]:
+        """Add a dated section to a report; for a call that was made before, nothing is added again.
+
+        Returns:
+            The report's name and the section's heading.
+
+        Raises:
+            ToolError: There is no such report, it is none, it says this already, or the disk refused.
+        """
+        with self._writing():
+            stored = self.find(name)
+            if stored.fields is None:
+                raise ToolError(f"{stored.name} cannot be added to: {stored.problem}; it is left as it is")
+            page = ReportPage.parse(stored.text)
+            title = page.update_of(addition.mark) if addition.mark else ""
+            if not title:
+                page, title = page.with_update(addition, self._now())
+                self._put(stored.name, page)
+            return stored.name, title
+
+    def find(self, name: str) -> StoredReport:
+        """A report by its path in the library, or by its name alone where only one has it.
+
+        Raises:
+            ToolError: None fits; names the closest.
+        """
+        wanted = name.strip().removeprefix("./").removeprefix(f"{self.folder.name}/").removesuffix(".md") + ".md"
+        names = list(self._names())
+        fitting = [known for known in names if known == wanted or known.partition("/")[2] == wanted]
+        exact = [known for known in fitting if known == wanted]
+        if len(exact or fitting) == 1:
+            return self._look((exact or fitting)[0])
+        if fitting:
+            raise ToolError(f"{name!r} fits {len(fitting)} reports: {', '.join(fitting[:5])}; give the date too")
+        close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
+        guess = f"; close: {', '.join(close)}" if close else ""
+        raise ToolError(f"there is no report {name[:200]!r} in the library{guess}")
+
+    def stored_reports(self, date: str = "", query: str = "") -> list[StoredReport]:
+        """The reports of a day, month or year, newest first, in which all words of a query stand.
+
+        Raises:
+            ToolError: The date is none.
+        """
+        words = query.casefold().split()
+        return [found for found in self._of(self.days(date)) if all(word in _all_of(found) for word in words)]
+
+    def days(self, date: str) -> str:
+        """What the names of the days' folders begin with that a word for a date means.
+
+        Raises:
+            ToolError: It is no date.
+        """
+        ago = {"today": 0, "yesterday": 1}.get(date.strip().lower())
+        if ago is not None:
+            return f"{self._now() - timedelta(days=ago):%Y-%m-%d}"
+        if date.strip() and not DAYS.fullmatch(date.strip()):
+            raise ToolError(f"date={date[:40]!r} is not understood: write 2026-08-10, 2026-08, today or yesterday")
+        return date.strip()
+
+    def _of(self, days: str) -> Iterator[StoredReport]:
+        return (self._look(name) for name in self._names(days))
+
+    def _names(self, days: str = "") -> Iterator[str]:
+        """Newest day first, by name within a day; only plain folders are entered."""
+        found = 0
+        for folder in sorted(_entries(self.folder), key=lambda entry: entry.name, reverse=True):
+            if not DAY.fullmatch(folder.name) or not folder.name.startswith(days) or not _is_folder(folder):
+                continue
+            for file in sorted(_entries(Path(folder.path)), key=lambda entry: entry.name):
+                if file.name.endswith(".md") and not HIDDEN.match(file.name) and found < MAX_LOOKED_AT:
+                    found += 1
+                    yield f"{folder.name}/{file.name}"
+
+    def _look(self, name: str) -> StoredReport:
+        try:
+            text = self._space.read_text(name)
+        except ToolError as error:
+            # Without the advice on what to do instead, which is about a run's files.
+            return StoredReport(name, None, error.message.partition(";")[0])
+        try:
+            return StoredReport(name, fields_of(text), text=text)
+        except ValueError as error:
+            return StoredReport(name, None, str(error), text)
+
+    def _made_by(self, content: Contribution) -> str:
+        """The report that a call began, in a life of its run that a crash cut off; empty when there is none."""
+        if not content.mark:
+            return ""
+        return next((name for name in self._names() if content.mark in self._text(name)), "")
+
+    def _text(self, name: str) -> str:
+        """Empty for what cannot be read."""
+        try:
+            return self._space.read_text(name)
+        except ToolError:
+            return ""
+
+    def _free_name(self, day: str, slug: str) -> str:
+        number, name = 1, f"{day}/{slug}.md"
+        while os.path.lexists(self.folder / name):
+            number += 1
+            name = f"{day}/{slug}-{number}.md"
+        return name
+
+    def _put(self, name: str, page: ReportPage) -> None:
+        text = page.text()
+        if len(text) > MAX_REPORT_CHARS:
+            raise ToolError(f"{name} would have {len(text)} characters; the limit is {MAX_REPORT_CHARS}: begin another")
+        for entry in _entries(self.folder / name.partition("/")[0]):
+            if TEMPORARY.fullmatch(entry.name):  # of a write that was cut off: nobody else writes now
+                Path(entry.path).unlink(missing_ok=True)
+        try:
+            self._space.write_own(name, text)
+        except StorageError as error:
+            raise ToolError(f"the library was not changed: {error.message}") from error
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        """Nobody else writes meanwhile, in this process or another."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.folder / ".lock", timeout=self._max_wait_s)
+            lock.acquire()
+        except Timeout as error:
+            raise ToolError("another process is writing in the library; try again in a moment") from error
+        except OSError as error:
+            words = error.strerror or "not possible"
+            raise ToolError(f"the library {self.folder} cannot be written: {words}; go on without it") from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _refuse_double(new: NewReport, stored: StoredReport) -> None:
+    fields = stored.fields
+    reason = _likeness(new, fields) if fields is not None else ""
+    if reason:
+        raise ToolError(
+            f"today's library has a report on this already: {stored.name} ({reason}). Nothing was written: read it "
+            f'with read_report, then add what is new with append_report(report="{stored.name}", ...)'
+        )
+
+
+def _likeness(new: NewReport, fields: ReportFields) -> str:
+    """Why two reports are about the same; empty when they are not."""
+    ours = single_line(new.story_id, MAX_LINE_CHARS)
+    if ours and ours == fields.story_id:
+        return "the same story_id"
+    if is_same_address(new.url.strip(), fields.url):
+        return "the same address"
+    is_another_story = bool(ours and fields.story_id)
+    return "" if is_another_story or not is_same_title(new.title, fields.title) else "nearly the same title"
+
+
+def _all_of(stored: StoredReport) -> str:
+    """What a query is looked for in: without the runs' ids, which are made of words too."""
+    text = stored.text
+    if stored.fields is not None:
+        fields = stored.fields
+        text = "\n".join([fields.title, fields.story_id, fields.url, fields.verdict, RUN_IDS.sub("", text)])
+    return f"{stored.name}\n{text}".casefold()
+
+
+def _entries(folder: Path) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False

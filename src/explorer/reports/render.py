@@ -1,0 +1,233 @@
+"""From a draft to the report: citations become numbered references, and a frontmatter tells how it was made."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from explorer.schema.events import Source
+from explorer.text.citations import CITATION, HEADING_REFERENCES, MISSING, cited_ids
+from explorer.text.frontmatter import without_frontmatter
+from explorer.text.words import count_words
+from explorer.workspace.near_duplicates import plain_flags
+
+PLACEHOLDER = re.compile(
+    r"\W*(?:(?:todo|tbd|placeholder|lorem ipsum|to be written|coming soon|report goes here)\b"
+    r"|(?:soon|pending|in progress|done|finished|report|the report|n/?a|see above|待写|待补充|待定)\W*\Z)",
+    re.IGNORECASE,
+)
+"""What stands where a report should be. A short text that says something is a report."""
+HEADINGS = re.compile(r"^ {0,3}#{1,6}(?:\s.*)?$", re.MULTILINE)
+OWN_NUMBER = re.compile(
+    r"(?:(?<![\w\]])|(?<=[a-z]{3})(?=\[[^\]]*\](?:[.,;!?](?:\s|$)|$)))"
+    r"\[(?P<number>[1-9]\d?|\^\w{1,20})(?:: no source)?\](?![(\[:=]|\.[a-z_])",
+    re.MULTILINE,
+)
+"""`[1]` and `[^1]`, as a writer numbers references; behind a letter only where a clause ends: `row[1] is` is code."""
+ADDRESS_IN_WORDS = re.compile(r"https?://([^\s/?#<>`\"')]+)[^\s<>`\"')]*?(?=[:,;.]?(?:[\s<>`\"')]|$))", re.IGNORECASE)
+NO_SOURCE = "[{number}: no source]"
+"""In the place of a writer's own number, so that nobody takes it for one of the references."""
+KIND_WORDS = {"comments": "discussion", "search_hit": "search result"}
+SAMPLE_FLAG = "sample"
+"""Of sources that are bundled and invented: said once, above the references, not behind each."""
+SAMPLE_WORDS = {"en": "All sources are invented sample data.", "zh": "全部来源均为虚构的示例数据。"}
+HEADING_FURTHER = {"en": "Further links", "zh": "延伸阅读"}
+IMAGE = (
+    r"!\[(?P<shows>(?:(?!!\[)(?:[^\[\]\\`<]|\\[^`<]|\[[^\[\]`<]*\]))*)\]"
+    r"\((?P<path><[^<>`]*>|[^()<>`\s]*)(?:[ \t]+\"[^\"`<]*\")?\)"
+    r"|(?P<bang>!)(?=\[)"
+)
+IMAGES = re.compile(IMAGE)
+RISKY = re.compile(
+    rf"\\.|{IMAGE}"
+    r"|<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\x00-\x20\x7f<>`\[]*|[\w.+-]+@[\w.-]+)>"
+    r"|(?<=[\w.,;:)])</?(?:br|sub|sup)\s*/?>"
+    r"|(?P<code>`[^`]+`)"
+    r"|(?P<tag><)(?=[A-Za-z/!?])"
+)
+"""In a line: what is escaped, images, addresses in angle brackets, small tags, what may be code, all other HTML."""
+LOADING_TAG = re.compile(r"<(?=[a-z][a-z0-9-]*[\s/]+[^\s/>]|(?:style|script)\b)", re.IGNORECASE)
+MAX_BLOCKS_CHARS = 300_000
+"""Of a report; in a longer one no block is taken for code, for telling them apart would take too long."""
+LOCAL = re.compile(r"(?!/)[\w./%+,@=~ -]+")
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A report's body with numbered references."""
+
+    text: str
+    cited: tuple[str, ...]
+    """Ids of the cited sources, in the order of their numbers."""
+    citations: int
+    """Citation marks in the prose, one for each source named."""
+    dangling: tuple[str, ...]
+    """Ids cited that no source has."""
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a report says nothing: it is empty, all headings, or says that it is still to be written."""
+    prose = HEADINGS.sub("", without_frontmatter(text))
+    return not count_words(prose) or PLACEHOLDER.match(prose) is not None
+
+
+def problem_of(text: str, sources: Mapping[str, Source]) -> str:
+    """Why a draft cannot be handed over, in words for the model; empty when it can."""
+    if is_placeholder(text):
+        return "report.md is empty or a placeholder; have the report written first"
+    dangling = sorted({identifier for identifier in cited_ids(without_frontmatter(text)) if identifier not in sources})
+    if dangling:
+        return (
+            f"report.md cites {', '.join(dangling)}, which no stored source has; "
+            "correct or remove these citations (only ids that a tool showed exist)"
+        )
+    return ""
+
+
+def image_problem(text: str, has_file: Callable[[str], bool]) -> str:
+    """Why a draft's images cannot be handed over, in words for the model; empty when they can."""
+    lines = [line for line, is_code in _lines(without_frontmatter(text)) if not is_code]
+    paths = [path for line in lines for found in RISKY.finditer(line) if (path := _local(found))]
+    missing = [path for path in dict.fromkeys(paths) if not has_file(path)]
+    if not missing:
+        return ""
+    return (
+        f"report.md shows {', '.join(missing)}, which is no file of this run; "
+        "correct the path (list_files shows what is there) or take the image out"
+    )
+
+
+def render(
+    draft: str,
+    sources: Mapping[str, Source],
+    language: str,
+    has_file: Callable[[str], bool] = lambda _: True,
+    recommended: Sequence[str] = (),
+) -> Rendered:
+    """Number the citations in order of first use and append the references; nothing in it loads by itself.
+
+    Args:
+        draft: Markdown with `[S12]` citations.
+        sources: All of the run's, by id.
+        language: Of the fixed words.
+        has_file: Whether a path is a file of the run, so that its image can be shown.
+        recommended: Ids of sources to list below the references, unless they are cited.
+    """
+    body = without_network(without_frontmatter(draft).strip(), has_file)
+    cited = list(dict.fromkeys(identifier for identifier in cited_ids(body) if identifier in sources))
+    numbers = {identifier: number for number, identifier in enumerate(cited, 1)}
+    dangling = sorted({identifier for identifier in cited_ids(body) if identifier not in sources})
+
+    def numbered(found: "re.Match[str]") -> str:
+        if found["ids"] is None:
+            return found[0]
+        ids = re.findall(r"S\d+", found["ids"])
+        return "".join(f"[{numbers[name]}]" if name in numbers else MISSING for name in ids)
+
+    text = CITATION.sub(numbered, _without_own_numbers(body) if cited else body)
+    if cited:
+        heading = HEADING_REFERENCES.get(language, HEADING_REFERENCES["en"])
+        lines = [RISKY.sub(_tamed, f"{numbers[name]}. {reference(sources[name])}") for name in cited]
+        is_sample = all(SAMPLE_FLAG in sources[name].flags for name in cited)
+        stated = [SAMPLE_WORDS.get(language, SAMPLE_WORDS["en"]), ""] if is_sample else []
+        text = f"{text}\n\n## {heading}\n\n" + "\n".join([*stated, *lines])
+        text += _further([sources[name] for name in recommended if name not in numbers], language)
+    return Rendered(text + "\n", tuple(cited), len(cited_ids(body)), tuple(dangling))
+
+
+def _further(sources: Sequence[Source], language: str) -> str:
+    """Return the list of sources that are recommended and not cited; a part of the references, which are no prose."""
+    heading = HEADING_FURTHER.get(language, HEADING_FURTHER["en"])
+    lines = [RISKY.sub(_tamed, f"- {reference(source)}") for source in sources]
+    return f"\n\n### {heading}\n\n" + "\n".join(lines) if lines else ""
+
+
+def _without_own_numbers(body: str) -> str:
+    """A body whose writer's own numbers say that they lead nowhere; code stays as it is."""
+    pieces: list[str] = []
+    place = 0
+    for found in [*CITATION.finditer(body), None]:
+        end = len(body) if found is None else found.start()
+        own = OWN_NUMBER.finditer(body, place, end)
+        for mark in own:
+            pieces += [body[place : mark.start()], NO_SOURCE.format(number=mark["number"])]
+            place = mark.end()
+        pieces.append(body[place : len(body) if found is None else found.end()])
+        place = len(body) if found is None else found.end()
+    return "".join(pieces)
+
+
+def with_hosts_only(text: str) -> str:
+    """Shorten each address to its host: in the words of an error it is no link of the report's."""
+    return ADDRESS_IN_WORDS.sub(r"\1", text)
+
+
+def without_network(text: str, has_file: Callable[[str], bool] = lambda _: True) -> str:
+    """Markdown of which a viewer loads nothing from elsewhere: the address of an image could carry a secret out.
+
+    Images from elsewhere become links, HTML becomes its own text. One line does not tell for sure what is code within
+    it, so it is changed there too, if less: it may show a space too many.
+    """
+
+    def image(found: "re.Match[str]") -> str:
+        path = _local(found)
+        return f"(image missing: {found['shows'] or path})" if path and not has_file(path) else _tamed(found)
+
+    return "\n".join(line if is_code else RISKY.sub(image, line) for line, is_code in _lines(text))
+
+
+def _tamed(found: "re.Match[str]") -> str:
+    """What stands in the place of something risky in a line."""
+    shows = found["shows"]
+    if shows is not None and not _local(found):
+        gap = " " if found.start() and found.string[found.start() - 1] == "!" else ""
+        return f"{gap}[{shows or 'image'}{found[0][2 + len(shows) :]}"
+    if found["bang"]:
+        return "! "
+    kind = found.lastgroup
+    if kind == "code":
+        return LOADING_TAG.sub("< ", IMAGES.sub(_tamed, found[0]))
+    return "&lt;" if kind == "tag" else found[0]
+
+
+def _local(found: "re.Match[str]") -> str:
+    """The path of an image that is beneath the report's folder; empty for every other."""
+    address = (found["path"] or "").strip("<>")
+    path = unquote(address).removeprefix("./")
+    is_beneath = LOCAL.fullmatch(address) and LOCAL.fullmatch(path) and ".." not in path.split("/")
+    return path if is_beneath else ""
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """The lines of a text, each with whether it is in a fenced block of code.
+
+    HTML is no HTML here, since none is left when the report is shown: it would tell otherwise where a block ends.
+    """
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - only reports need it
+
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    reader = MarkdownIt("commonmark", {"html": False}).disable("inline")
+    blocks = reader.parse(plain) if len(plain) <= MAX_BLOCKS_CHARS else []
+    code = {number for block in blocks if block.type == "fence" and block.map for number in range(*block.map)}
+    return ((line, number in code) for number, line in enumerate(plain.split("\n")))
+
+
+def reference(source: Source) -> str:
+    """One source as a reader wants it: title, what it is, site, date, address, honest flags."""
+    title = re.sub(r"([\[\]\\`*_<>])", r"\\\1", source.title)
+    kind = KIND_WORDS.get(source.kind, "")
+    site = _site(source.url)
+    address = source.url if "://" in source.url else source.url.removeprefix("file:")
+    head = f"{title} ({kind})" if kind else title
+    end = "" if head.endswith(("?", "!", ".")) else "."
+    flags = [flag for flag in plain_flags(source.flags) if flag != SAMPLE_FLAG]
+    marks = f" ({', '.join(flags)})" if flags else ""
+    parts = [part for part in (site, source.published[:10], address) if part]
+    return f"{head}{end} {', '.join(parts)}{marks} `{source.id}`"
+
+
+def _site(url: str) -> str:
+    try:
+        return urlsplit(url).netloc.removeprefix("www.")
+    except ValueError:  # an address from outside may be none
+        return ""

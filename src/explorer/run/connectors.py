@@ -1,0 +1,180 @@
+"""The sources of a run: connections opened once for all agents, and the tools that bring evidence from them."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Self
+
+from explorer.documents.corpus.index import Corpus, Options, checked_folder, index_path
+from explorer.documents.corpus.refreshing import Progress
+from explorer.documents.parsing.parser import DocumentParser, Parser, TrustingParser
+from explorer.network.guard import Guard
+from explorer.offline.sample_day.transport import SAMPLE_NOW, SampleDayTransport
+from explorer.run.settings_parts import search_setup
+from explorer.schema.settings import Settings
+from explorer.schema.tool import Tool
+from explorer.sources.date_ranges import zone_named
+from explorer.sources.hackernews.hackernews import HackerNews
+from explorer.sources.hackernews.pages import HOST as HN_HOST
+from explorer.sources.hackernews.pages import HackerNewsPages
+from explorer.sources.http.caller import Caller
+from explorer.sources.http.disk_cache import CACHE_FOLDER, DiskCache
+from explorer.sources.http.fetch import FetchPolicy, Web
+from explorer.sources.lobsters import HOST as LOBSTERS_HOST
+from explorer.sources.lobsters import Lobsters
+from explorer.sources.pages import PageReader, ThreadReader
+from explorer.sources.reader_service import ReaderService
+from explorer.sources.reddit.pages import REDDIT_HOSTS, RedditPages
+from explorer.sources.reddit.reddit import Reddit
+from explorer.sources.reddit.session import Access
+from explorer.sources.search.port import WebSearch
+from explorer.sources.search.selection import choose_search
+from explorer.tools.comments import GetCommentsTool
+from explorer.tools.corpus import ABSENT as NO_CORPUS
+from explorer.tools.corpus import corpus_tools
+from explorer.tools.hackernews import HnCommentsTool, HnSearchTool, HnStoriesTool, HnUserTool
+from explorer.tools.reddit import RedditPostsTool
+from explorer.tools.web import CheckAddress, ReadWebpageTool, as_asked
+from explorer.tools.web_search import TavilySearchTool
+from explorer.workspace.source_store import Store
+
+CORPUS_TOOLS = ("search_corpus", "read_document")
+NO_REDDIT = "the sample day has no Reddit"
+
+
+@dataclass(frozen=True)
+class Connectors:
+    """The open connections to sources."""
+
+    settings: Settings
+    web: Web
+    parser: Parser
+    hackernews: HackerNews
+    reddit: Reddit
+    pages: PageReader
+    search: WebSearch
+    corpus: Corpus | None
+    """The folder of the user's, where one is given."""
+    now: Callable[[], datetime]
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, settings: Settings, progress: Callable[[str], None] = lambda _words: None
+    ) -> AsyncGenerator[Self]:
+        """Open them; on the sample day, files stand in for the network and its clock stands still.
+
+        `progress` is told how far the indexing of the user's folder is.
+
+        Raises:
+            ConfigError: A folder or a service cannot be used as it is set.
+        """
+        services = settings.services
+        now = _sample_now if settings.is_sample else _now
+        async with AsyncExitStack() as stack:
+            transport = SampleDayTransport() if settings.is_sample else None
+            disk = None if settings.is_sample else DiskCache(settings.workspace / CACHE_FOLDER)
+            web = await stack.enter_async_context(
+                Web(
+                    Guard(services.allow_hosts),
+                    transport=transport,
+                    fetch_policy=FetchPolicy(disk=disk, caller=_caller(settings)),
+                )
+            )
+            parser = await stack.enter_async_context(Parser())
+            corpus = _corpus(settings, parser, lambda indexed: progress(indexed.words))
+            hackernews = HackerNews(web, services.hn_api_url, services.hn_search_url)
+            reddit = await stack.enter_async_context(Reddit.open(web, _access(settings), now))
+            yield cls(
+                settings=settings,
+                web=web,
+                parser=parser,
+                hackernews=hackernews,
+                reddit=reddit,
+                pages=PageReader(
+                    web,
+                    # The sample's pages come with us: a process of their own would guard nothing, and be slower.
+                    TrustingParser() if settings.is_sample else parser,
+                    reader=_reader(web, settings),
+                    threads=_threads(web, hackernews, reddit),
+                ),
+                search=await stack.enter_async_context(choose_search(search_setup(settings))),
+                corpus=await stack.enter_async_context(corpus) if corpus else None,
+                now=now,
+            )
+
+    @property
+    def zone(self) -> tzinfo:
+        """The asker's."""
+        return zone_named(self.settings.timezone)
+
+    @property
+    def absent(self) -> dict[str, str]:
+        """Tools that roles may name and this run does not have, each with what would bring it."""
+        without = {} if self.corpus else dict.fromkeys(CORPUS_TOOLS, NO_CORPUS)
+        return without | ({RedditPostsTool.name: NO_REDDIT} if self.settings.is_sample else {})
+
+    def tools(self, store: Store, check: CheckAddress = as_asked) -> list[Tool]:
+        """The tools that bring evidence, storing it through `store`; pages only at addresses that `check` admits."""
+        made: list[Tool] = [
+            HnStoriesTool(self.hackernews, store, self.now, self.zone),
+            HnCommentsTool(self.hackernews, store, self.now),
+            HnSearchTool(self.hackernews, store, self.now, self.zone),
+            HnUserTool(self.hackernews, store, self.now),
+            RedditPostsTool(self.reddit, store, self.now),
+            GetCommentsTool(self.hackernews, self.reddit, store),
+            TavilySearchTool(self.search, store, self.now, self.zone),
+            ReadWebpageTool(self.pages, store, self.now, check),
+            *(corpus_tools(self.corpus, store) if self.corpus else []),
+        ]
+        return [tool for tool in made if tool.name not in self.absent]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _sample_now() -> datetime:
+    return SAMPLE_NOW
+
+
+def _caller(settings: Settings) -> Caller:
+    return Caller(settings.network, settings.contact)
+
+
+def _corpus(settings: Settings, parser: DocumentParser, on_progress: Callable[[Progress], None]) -> Corpus | None:
+    """The folder that the settings name, without explorer's own runs and reports; None where there is none.
+
+    A run over the sample day reads nothing else, and has none.
+
+    Raises:
+        ConfigError: There is no such folder, or it may not be read.
+    """
+    if settings.corpus is None or settings.is_sample:
+        return None
+    folder = checked_folder(settings.corpus)
+    options = Options(excluded=(settings.workspace, settings.reports_dir), on_progress=on_progress)
+    return Corpus(folder, index_path(settings.workspace, folder), parser, options)
+
+
+def _access(settings: Settings) -> Access:
+    """How Reddit may be asked; on the sample day it is not."""
+    if settings.is_sample:
+        return Access()
+    identity, secret = settings.secrets.reddit_id, settings.secrets.reddit_secret
+    return Access(
+        settings.services.reddit_url, identity.get_secret_value(), secret.get_secret_value(), _caller(settings)
+    )
+
+
+def _threads(web: Web, hackernews: HackerNews, reddit: Reddit) -> dict[str, ThreadReader]:
+    """Sites whose discussions are better read through their services than as pages."""
+    own: dict[str, ThreadReader] = {HN_HOST: HackerNewsPages(hackernews), LOBSTERS_HOST: Lobsters(web)}
+    return own | dict.fromkeys(REDDIT_HOSTS, RedditPages(reddit))
+
+
+def _reader(web: Web, settings: Settings) -> ReaderService | None:
+    """The service that pages are read through, where one is set; the sample day's are nobody else's."""
+    url = settings.reader_address
+    return ReaderService(web, url, settings.secrets.jina_key.get_secret_value()) if url else None

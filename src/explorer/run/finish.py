@@ -1,0 +1,309 @@
+"""How a run ends: every ending leaves `report.md`, with its status, the reason, and what was found."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from explorer.agents.decisions import ANSWERED, CORRECT
+from explorer.journal.run_state import RunState
+from explorer.reports.render import Rendered, image_problem, is_placeholder, problem_of, render, without_network
+from explorer.reports.verify.check import check
+from explorer.reports.verify.claims import Verification, without_uncited
+from explorer.reports.verify.drafts import DRAFT, REPORT, draft_of
+from explorer.reports.verify.files import text_reader, write_results
+from explorer.reports.verify.judge import Judgements
+from explorer.reports.verify.notice import notice_of
+from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
+from explorer.reports.verify.words import words_for_writer
+from explorer.run.outcome import Outcome, count_lookups, failed_words, outcome_of
+from explorer.run.structured_results import further_links
+from explorer.run.unfinished_report import unfinished_report, what_was_tried
+from explorer.schema.errors import ToolError
+from explorer.schema.events import ORCHESTRATOR, AgentFinished, RunFinished, Status
+from explorer.schema.messages import Results
+from explorer.text.citations import with_source_ids
+from explorer.text.frontmatter import with_frontmatter, without_frontmatter
+from explorer.text.words import phrase_language
+from explorer.workspace.workspace import Workspace, sha256
+
+MAX_ANSWER_CHARS = 1_000_000
+"""Of words that answer a follow-up."""
+UNCONFINED = "unconfined"
+"""What the journal says of a life whose commands nothing held."""
+NOT_YET = "not finished yet, and this is said once: have report.md corrected, then finish again."
+"""What a refusal because of the citations begins with; a run is refused for it only once."""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """How a run ended, and its report."""
+
+    status: Status
+    reason: str
+    report: str
+    """The whole text of report.md."""
+    verification: Verification
+    """Of the report; of the answer, where the run ended with one."""
+    answer: str = ""
+    """The words that answer a follow-up, with their references; empty when report.md is the answer."""
+    words: str = ""
+    """What the model said instead of a report, where there is none."""
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What is to be in the report besides the writer's words."""
+
+    language: str = ""
+    """Of its fixed words; empty for that of the question."""
+    judged: Judgements | None = None
+    """What a model said of its citations."""
+
+
+def finish_run(
+    run_state: RunState,
+    workspace: Workspace,
+    ended: AgentFinished | None,
+    cut: str,
+    report_options: ReportOptions = ReportOptions(),
+) -> Conclusion:
+    """Write the final report.md of a run.
+
+    Args:
+        run_state: The run.
+        workspace: Its folder.
+        ended: The orchestrator's end; None when it was cut off.
+        cut: Why it was cut off, or is known to be incomplete; empty otherwise.
+        report_options: What else is to be in it.
+    """
+    workspace.clear_report_path()
+    draft = written_report(run_state, workspace)
+    if draft and is_answer(run_state, ended, cut):
+        return _answered(run_state, workspace, ended, draft, report_options)
+    found = _flaws(run_state, workspace, draft) if draft else None
+    outcome = outcome_of(run_state, ended, cut, found)
+    text = draft or unfinished_report(run_state, workspace, ended, outcome)
+    if draft:
+        text = "\n".join([text.rstrip("\n"), *what_was_tried(run_state, outcome.status), ""])
+    report, verification = _written(run_state, workspace, outcome, text, report_options)
+    words = "" if draft or ended is None else ended.summary.strip()
+    return Conclusion(outcome.status, outcome.reason, report, verification, words=words)
+
+
+def written_report(run_state: RunState, workspace: Workspace) -> str:
+    """The report as an agent wrote it; empty where none is there, or nothing is in it."""
+    draft = _draft(run_state, workspace)
+    return "" if is_placeholder(draft) else draft
+
+
+def is_answer(run_state: RunState, ended: AgentFinished | None, cut: str) -> bool:
+    """Whether a follow-up was answered in words, and not by a revised report."""
+    is_in_words = ended is not None and ended.reason == ANSWERED and ended.status is Status.COMPLETE
+    return is_in_words and not cut and run_state.is_follow_up and REPORT not in run_state.revised
+
+
+def _answered(
+    run_state: RunState, workspace: Workspace, ended: AgentFinished | None, draft: str, report_options: ReportOptions
+) -> Conclusion:
+    """The end of a follow-up that was answered in words; the report stays as it ended."""
+    assert ended is not None
+    before = run_state.report_end or RunFinished(status=Status.COMPLETE, reason="")
+    report, _ = _written(run_state, workspace, Outcome(before.status, before.reason), draft, report_options)
+    words = ended.summary.strip()[:MAX_ANSWER_CHARS]
+    found = _flaws(run_state, workspace, words)
+    outcome = outcome_of(run_state, ended, "", found, "the answer")
+    language = report_options.language or phrase_language(words)
+    rendered = render(words, run_state.sources, language, workspace.exists)
+    answer = _notice(run_state, workspace, outcome, language) + rendered.text
+    verification = check(with_source_ids(rendered.text), run_state.sources, text_reader(workspace))
+    return Conclusion(outcome.status, outcome.reason, report, verification, answer=answer)
+
+
+def _flaws(run_state: RunState, workspace: Workspace, draft: str) -> tuple[Flaw, ...]:
+    text_of = text_reader(workspace)
+    return flaws(draft, run_state.sources, text_of, check(draft, run_state.sources, text_of), run_state.asked)
+
+
+def _notice(run_state: RunState, workspace: Workspace, outcome: Outcome, language: str) -> str:
+    """What a reader has to know first; a reason may hold words from outside, so nothing in it loads by itself."""
+    is_shown = outcome.status is Status.SOURCES_UNAVAILABLE
+    lookups = "" if is_shown else failed_words(count_lookups(run_state))
+    return without_network(notice_of(outcome.status, outcome.reason, lookups, language, _moved(run_state, workspace)))
+
+
+def _moved(run_state: RunState, workspace: Workspace) -> str:
+    """What stood in the report's place and is somewhere else now; empty for nothing."""
+    places = ", ".join(f"`{place}`" for place in dict.fromkeys([*run_state.moved, *workspace.set_aside]))
+    return f"what stood at report.md was no report, and is now at {places}" if places else ""
+
+
+def _written(
+    run_state: RunState, workspace: Workspace, outcome: Outcome, text: str, report_options: ReportOptions
+) -> tuple[str, Verification]:
+    """Write report.md and what a check of it found."""
+    question = run_state.started.question if run_state.started is not None else ""
+    words = report_options.language or phrase_language(question)
+    links = [link.source for link in further_links(run_state)]
+    rendered = render(text, run_state.sources, words, workspace.exists, links)
+    fields = _fields(run_state, outcome, report_options.language or phrase_language(text))
+    report, verification = _verified(
+        fields, _notice(run_state, workspace, outcome, words), rendered, run_state, workspace
+    )
+    workspace.write_own(REPORT, report)
+    write_results(workspace, draft_of(workspace), run_state.sources, verification, report_options.judged)
+    return report, verification
+
+
+def _verified(
+    fields: dict[str, object], notice: str, rendered: Rendered, run_state: RunState, workspace: Workspace
+) -> tuple[str, Verification]:
+    """The whole text of report.md, with what a check of its citations counted in the frontmatter."""
+
+    def text(verification: Verification) -> str:
+        counted = {"citations": verification.counts | _opinions(run_state), "uncited": len(verification.uncited)}
+        return with_frontmatter(fields | {"sources_cited": len(rendered.cited)} | counted, notice + rendered.text)
+
+    # Checked as its reader has it, so that the lines are right: the counts of nothing take up as many.
+    draft = with_source_ids(text(Verification(claims=())))
+    verification = check(draft, run_state.sources, text_reader(workspace))
+    if not written_report(run_state, workspace):
+        verification = without_uncited(verification)
+    return text(verification), verification
+
+
+def _opinions(run_state: RunState) -> dict[str, object]:
+    """What a model said of the citations, apart from what was looked up; nothing where none was asked."""
+    if not run_state.judged:
+        return {}
+    latest = run_state.judged[-1]
+    stated = {"carried": latest.carried, "not_carried": latest.not_carried, "unclear": latest.unclear}
+    return {"judged": {"model": latest.model, **stated}}
+
+
+def checked_draft(run_state: RunState, workspace: Workspace) -> Verification:
+    """What can be looked up of the draft as it stands; nothing where there is none."""
+    draft = _draft(run_state, workspace)
+    return check(draft, run_state.sources, text_reader(workspace))
+
+
+def restore_draft(run_state: RunState, workspace: Workspace) -> None:
+    """Before agents go on: put the writer's own draft back in the rendered report's place.
+
+    A report that only the engine wrote is taken away: to the agents there is none yet.
+    """
+    if REPORT not in run_state.files:
+        workspace.remove(REPORT)
+        return
+    draft = _draft(run_state, workspace)
+    if draft and workspace.digest(REPORT) != sha256(draft.encode("utf-8", "replace")):
+        workspace.write_own(REPORT, draft)
+
+
+def _draft(run_state: RunState, workspace: Workspace) -> str:
+    """The writer's latest text: report.md as an agent wrote it, or its kept copy once report.md was rendered."""
+    written = run_state.files.get(REPORT)
+    if written is None:
+        return ""
+    is_as_written = workspace.digest(REPORT) == written.sha256
+    try:
+        text = workspace.read_text(REPORT if is_as_written else DRAFT)
+    except ToolError:  # a command wrote it, and no text
+        return ""
+    if is_as_written:
+        workspace.write_own(DRAFT, text)
+    return text
+
+
+def _fields(run_state: RunState, outcome: Outcome, language: str) -> dict[str, object]:
+    assert run_state.started is not None
+    usage, cost = run_state.usage, run_state.cost_usd
+    loaded = {
+        run_state.prefixes[state.role].model for state in run_state.agents.values() if state.role in run_state.prefixes
+    }
+    models = sorted(run_state.answered_by or loaded)
+    fields: dict[str, object] = {
+        "question": run_state.started.question,
+        "run_id": run_state.started.run_id,
+        "created_at": created_at(run_state.started.run_id),
+        "status": str(outcome.status),
+    }
+    if outcome.reason:
+        fields["reason"] = outcome.reason
+    if models == ["offline"]:
+        fields["written_by"] = "extraction, without a language model"
+    if any("sample" in source.flags for source in run_state.sources.values()):
+        fields["sample"] = "invented sample data"
+    if run_state.sandbox == UNCONFINED:
+        fields["shell"] = "commands ran without a sandbox (--unsafe-shell)"
+    return fields | {
+        "models": models,
+        "cost_usd": None if cost is None else round(cost, 6),
+        **({"estimated": run_state.estimated.model_dump()} if run_state.estimated else {}),
+        "tokens": {"input": usage.input_tokens, "output": usage.output_tokens},
+        "sources": len(run_state.sources),
+        "sources_cited": 0,
+        "citations": {},
+        "uncited": 0,
+        "language": language,
+    }
+
+
+def created_at(run_id: str) -> str:
+    """The start of a run, as its id tells it (UTC); empty for an id of an embedder's own making."""
+    try:
+        return datetime.strptime(run_id[:15] + "+0000", "%Y%m%d-%H%M%S%z").isoformat()
+    except ValueError:
+        return ""
+
+
+def report_path(folder: Path) -> Path | None:
+    """Where a run's report is; None when there is none."""
+    path = folder / REPORT
+    return path if path.is_file() else None
+
+
+def missing_report(workspace: Workspace) -> str:
+    """Why there is no report, in words for the model; empty when there is one."""
+    if not workspace.exists(REPORT):
+        return "there is no report.md yet"
+    try:
+        return "report.md is empty or a placeholder" if is_placeholder(workspace.read_text(REPORT)) else ""
+    except ToolError as error:
+        return f"report.md cannot be read ({error.message})"
+
+
+def draft_problem(run_state: RunState, workspace: Workspace, *, has_time: bool = True, is_empty: bool = False) -> str:
+    """Why report.md cannot be handed over just now, in words for the model; empty when it can.
+
+    What keeps it from being complete is told once: a writer gets one round to correct it, and the report says what
+    is left.
+
+    Args:
+        run_state: The run.
+        workspace: Its folder.
+        has_time: Whether there is time for that round.
+        is_empty: Whether the orchestrator says that nothing relevant was found.
+    """
+    if not workspace.exists(REPORT):
+        return "there is no report.md yet: have it written (a writer does it well), read it, then finish"
+    draft = workspace.read_text(REPORT)
+    body = without_frontmatter(draft)
+    problem = problem_of(body, run_state.sources) or image_problem(body, workspace.exists)
+    if problem or not has_time or _was_shown(run_state):
+        return problem
+    text_of = text_reader(workspace)
+    verification = check(draft, run_state.sources, text_of)
+    found = flaws(draft, run_state.sources, text_of, verification, run_state.asked)
+    advice = [flaw.advice for flaw in found if flaw.advice and not (is_empty and flaw.kind is FlawKind.UNCITED)]
+    words = "\n\n".join(part for part in (*advice, words_for_writer(verification)) if part)
+    return f"{NOT_YET} {words}" if words else ""
+
+
+def _was_shown(run_state: RunState) -> bool:
+    """Whether the orchestrator was refused for its citations before, since its latest task."""
+    state = run_state.agents.get(ORCHESTRATOR)
+    if state is None or CORRECT in state.notes:
+        return state is not None
+    messages = state.messages[state.began_at :]
+    results = [result for message in messages if isinstance(message, Results) for result in message.results]
+    return any(result.is_error and result.content.startswith(NOT_YET) for result in results)

@@ -1,0 +1,152 @@
+"""Fork a run: a new run that shares another's past up to one record, with the files as they stood then.
+
+The files are rebuilt from the journal, for every write's arguments are in it; each is checked against the sha256
+that the journal noted after the write. A file that some other tool wrote is copied if it still is what it was.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from explorer.journal.codec import JournalRecord, encode_all, examine
+from explorer.journal.journal import Journal
+from explorer.journal.listing import journal_path, new_run_id, read_records
+from explorer.journal.run_state import RunState
+from explorer.run.finish import DRAFT
+from explorer.schema.errors import ConfigError, StorageError
+from explorer.schema.events import RunForked, ToolFinished, TurnTaken
+from explorer.schema.messages import JsonObject
+from explorer.workspace.paths import REPORT
+from explorer.workspace.workspace import Workspace, sha256
+
+OUTPUTS = ".explorer/outputs"
+SOURCES = ".explorer/sources"
+INPUTS = "inputs"
+
+
+@dataclass(frozen=True)
+class Forked:
+    """A new run, not yet gone on with."""
+
+    folder: Path
+    at: int
+    """The last record shared."""
+    lost: tuple[str, ...]
+    """Files that could not be brought back as they stood then."""
+
+
+async def fork(folder: Path, at: int | None, now: datetime) -> Forked:
+    """Make a new run beside `folder` out of its first `at` records (None: all).
+
+    Raises:
+        ConfigError: There is no such record.
+        StorageError: The disk refused, or the journal is damaged.
+    """
+    records = _good_records(folder, at)
+    at = len(records) if at is None else at
+    if not 1 <= at <= len(records):
+        raise ConfigError(
+            f"run {folder.name} has records 1 to {len(records)}, not {at}",
+            hint=f"their numbers: explorer show {folder.name} --timeline",
+        )
+    kept = records[:at]
+    run_state = RunState.of(record.event for record in kept)
+    question = run_state.started.question if run_state.started is not None else ""
+    run_id = new_run_id(question, now)
+    target = folder.parent / run_id
+    try:
+        (target / ".explorer").mkdir(parents=True)
+        journal_path(target).write_bytes(encode_all(kept))
+    except OSError as error:
+        raise StorageError(f"cannot write {target}: {error.strerror}") from error
+    lost = _bring_files(folder, target, kept, run_state)
+    if at == len(records):
+        _bring_report(Workspace(folder), Workspace(target))
+    journal = Journal.open(target / ".explorer", lambda: now)
+    try:
+        await journal.append(RunForked(run_id=run_id, of=folder.name, shared=at))
+    finally:
+        journal.close()
+    return Forked(target, at, lost)
+
+
+def _good_records(folder: Path, at: int | None) -> tuple[JournalRecord, ...]:
+    """All records, or of a damaged journal those before the damage, when no later one is asked for."""
+    if at is None:
+        return read_records(folder)
+    try:
+        found = examine(journal_path(folder).read_bytes())
+    except OSError as error:
+        raise StorageError(f"cannot read the journal of {folder.name}: {error.strerror}") from error
+    if found.damage is not None and at > len(found.records):
+        last = len(found.records)
+        found.damage.hint = f"the records before are good: explorer fork {folder.name} --at {last}" if last else ""
+        raise found.damage
+    return found.records
+
+
+def _bring_report(old: Workspace, new: Workspace) -> None:
+    """A fork of a whole run has its report as it stands, and the writer's draft of it."""
+    for path in (REPORT, DRAFT):
+        if old.exists(path):
+            new.write_own(path, old.read_text(path))
+
+
+def _bring_files(folder: Path, target: Path, kept: Sequence[JournalRecord], run_state: RunState) -> tuple[str, ...]:
+    """Write everything the kept records know of into the new folder; returns what could not be had."""
+    old, new = Workspace(folder), Workspace(target)
+    texts = rebuilt_files(kept)
+    lost: list[str] = []
+    for path, written in run_state.files.items():
+        text = texts.get(path, "")
+        if sha256(text.encode("utf-8", "replace")) == written.sha256:
+            new.write_own(path, text)
+        elif old.digest(path) == written.sha256:
+            _copy(old, target, path)
+        else:
+            lost.append(path)
+    calls = {record.event.call for record in kept if isinstance(record.event, ToolFinished)}
+    wanted = [f"{OUTPUTS}/{call}.txt" for call in calls] + [f"{SOURCES}/{source}.md" for source in run_state.sources]
+    if (folder / INPUTS).is_dir():
+        _copy_inputs(old, target)
+    for path in ("question.txt", *wanted):
+        if old.exists(path):
+            new.write_own(path, old.read_text(path))
+    return tuple(lost)
+
+
+def _copy_inputs(old: Workspace, target: Path) -> None:
+    """The user's files as they are: not all of them are texts."""
+    for info in old.files(INPUTS):
+        _copy(old, target, info.path)
+
+
+def _copy(old: Workspace, target: Path, name: str) -> None:
+    """A file as it is, whatever is in it."""
+    path = target / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(old.read_bytes(name))
+
+
+def rebuilt_files(records: Sequence[JournalRecord]) -> dict[str, str]:
+    """The text of every file that `write_file` and `edit_file` made, after the given records."""
+    arguments: dict[str, JsonObject] = {}
+    turns: dict[str, int] = {}
+    texts: dict[str, str] = {}
+    for event in (record.event for record in records):
+        if isinstance(event, TurnTaken):
+            turn = turns[event.agent] = turns.get(event.agent, 0) + 1
+            for index, call in enumerate(event.turn.calls, 1):
+                arguments[f"{event.agent}.t{turn}.{index}"] = call.arguments or {}
+        elif isinstance(event, ToolFinished) and event.success and event.files:
+            path = event.files[0].path
+            texts[path] = _after(event.name, arguments.get(event.call, {}), texts.get(path, ""))
+    return texts
+
+
+def _after(tool: str, arguments: JsonObject, before: str) -> str:
+    if tool == "edit_file":
+        return before.replace(str(arguments.get("old_string", "")), str(arguments.get("new_string", "")), 1)
+    content = str(arguments.get("content", ""))
+    return before + content if arguments.get("mode") == "append" else content

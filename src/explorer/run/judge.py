@@ -1,0 +1,125 @@
+"""A model's opinion of the report's citations, asked for with `--judge`: within the run's limits, and on its record."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+from explorer.agents.budget import Account, Amount, WorstCost
+from explorer.agents.payments import OverBudgetError, PaidClient, Payment, Terms
+from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
+from explorer.reports.verify.check import TextOf
+from explorer.reports.verify.claims import Verification
+from explorer.reports.verify.judge import Judgements, judge
+from explorer.run.resources import JUDGE, RunResources, worst_cost
+from explorer.schema.errors import ConfigError, ModelError, ModelFault
+from explorer.schema.events import AnyEvent, CitationsJudged
+from explorer.schema.messages import Estimate, LLMClient, Request, Turn, Usage
+
+CHARS_PER_TOKEN = 2
+"""Fewer than any tokenizer needs: an upper bound for what a question costs."""
+
+
+@dataclass
+class Unreported:
+    """What was booked without the provider's word for it."""
+
+    lost: Amount = field(default_factory=Amount)
+    """Of attempts that brought no answer."""
+    estimate: Estimate = field(default_factory=Estimate)
+    """All of it."""
+
+    def add_lost(self, amount: Amount) -> None:
+        """Add an attempt that brought no answer."""
+        self.lost += amount
+        self.estimate += Estimate(tokens=amount.tokens, cost_usd=amount.cost_usd)
+
+
+@dataclass(frozen=True)
+class JudgeAccount:
+    """What pays for the questions, and where they are recorded."""
+
+    account: Account
+    record: Callable[[AnyEvent], Awaitable[None]]
+    on_failure: OnFailure
+    unreported: Unreported = field(default_factory=Unreported)
+
+
+@dataclass(frozen=True)
+class LimitedClient:
+    """A client that asks only what the run's limits have room for."""
+
+    inner: LLMClient
+    judge_account: JudgeAccount
+    worst: WorstCost
+
+    async def generate(self, request: Request) -> Turn:
+        """Ask, within a reservation.
+
+        Raises:
+            ModelError: A limit has no room, or the model did not answer.
+        """
+        tokens = (len(request.system) + sum(len(str(message)) for message in request.history)) // CHARS_PER_TOKEN
+        reservation = await self.judge_account.account.reserve(tokens, request.max_output_tokens, self.worst)
+        if isinstance(reservation, str):
+            raise _over_budget(reservation)
+        terms = Terms(
+            self.judge_account.account, self.worst, self.judge_account.record, request_bytes=tokens * CHARS_PER_TOKEN
+        )
+        payment = Payment(terms, reservation, tokens)
+        try:
+            turn = await self.inner.generate(replace(request, attempt=payment.attempt))
+            payment.take(turn)
+        except OverBudgetError as error:
+            raise _over_budget(str(error)) from error
+        finally:
+            payment.close()
+            self.judge_account.unreported.add_lost(payment.lost)
+        if turn.is_estimated:
+            estimate = Estimate(tokens=turn.usage.total_tokens, cost_usd=turn.cost_usd or 0.0)
+            self.judge_account.unreported.estimate += estimate
+        return turn
+
+
+def _over_budget(limit: str) -> ModelError:
+    return ModelError(ModelFault.REJECTED, f"the run's limit on {limit} has no room for the judge")
+
+
+async def ask_judge(
+    resources: RunResources, judge_account: JudgeAccount, verification: Verification, text_of: TextOf
+) -> tuple[Judgements, CitationsJudged]:
+    """Have the model of `--judge` say of each cited sentence whether its sources carry it; and what goes on record.
+
+    Raises:
+        ConfigError: The model cannot be used.
+    """
+    if resources.own_client is not None:
+        client: LLMClient = LimitedClient(PaidClient(resources.own_client), judge_account, lambda _input, _output: 0.0)
+        judged = await judge(verification.claims, text_of, client, JUDGE)
+        return judged, as_event(judged, judge_account.unreported)
+    ref, clients = resources.judge, resources.clients
+    if ref is None:
+        raise ConfigError("no model was chosen as the judge", hint="for example --judge openai:NAME")
+    paid = PaidClient(clients.client_for(ref))
+    waits = WaitLimits(max_outage_s=resources.settings.limits.max_outage_s)
+    retrying = RetryingClient(
+        paid, clients.gate_for(ref), judge_account.on_failure, limits=waits, timing=clients.timing
+    )
+    client = LimitedClient(retrying, judge_account, worst_cost(ref, resources.settings))
+    judged = await judge(verification.claims, text_of, client, ref.name)
+    return judged, as_event(judged, judge_account.unreported)
+
+
+def as_event(judged: Judgements, unreported: Unreported) -> CitationsJudged:
+    """What goes on the record: how many, and what it cost, attempts without an answer included."""
+    counts, lost = judged.counts, unreported.lost
+    return CitationsJudged(
+        model=judged.model,
+        asked=counts["asked"],
+        carried=counts["carried"],
+        not_carried=counts["not_carried"],
+        unclear=counts["unclear"],
+        problem=judged.problem,
+        # What is reserved for a question is nearly all input; a reply is one word.
+        usage=judged.usage + Usage(input_tokens=lost.tokens),
+        cost_usd=None if judged.cost_usd is None else judged.cost_usd + lost.cost_usd,
+        estimated=unreported.estimate or None,
+    )

@@ -1,0 +1,287 @@
+"""What reaches outside a run: models and tools of the network, opened once for all agents."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from explorer.agents.budget import WorstCost
+from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
+from explorer.agents.payments import PaidClient
+from explorer.agents.report_reserve import ReportReserve, report_reserve
+from explorer.agents.roles import PromptLoader, Role, built_in_roles, report_writers
+from explorer.agents.subagents import Model
+from explorer.llm.clients import Clients, RetrySettings
+from explorer.llm.effort import check_effort
+from explorer.llm.hosts import is_official
+from explorer.llm.models import OFFLINE, OPENAI, Choice, ModelRef, choose
+from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
+from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
+from explorer.llm.streaming import is_loopback
+from explorer.network.client_options import check_network
+from explorer.offline.client import OfflineClient
+from explorer.reports.render import SAMPLE_FLAG
+from explorer.run.connectors import Connectors
+from explorer.run.default_limits import Pricing, with_defaults
+from explorer.run.settings_parts import model_setup
+from explorer.sandbox.selection import Sandbox, choose_sandbox
+from explorer.schema.errors import ConfigError, CredentialsError
+from explorer.schema.events import ORCHESTRATOR, Source
+from explorer.schema.messages import LLMClient, Usage
+from explorer.schema.model_options import EVERY_ROLE, Price, Tier
+from explorer.schema.settings import Settings
+from explorer.schema.tool import Tool
+from explorer.tools.web import CheckAddress, as_asked
+from explorer.workspace.source_store import SourceDraft, Store
+
+JUDGE = "judge"
+"""The role of the model that `--judge` asks for, where models are named by role."""
+CACHE = ".cache"
+"""The folder in a workspace for what all its runs share."""
+SHELL_TOOLS = ("execute_shell", "get_shell_output", "kill_shell")
+PRICED_TOKENS = 1_000
+"""A short request: some prices rise with the length."""
+
+
+@dataclass(frozen=True)
+class RunResources:
+    """The roles of a run, the models they work with, and the tools that bring evidence."""
+
+    settings: Settings
+    roles: Mapping[str, Role]
+    choice: Choice
+    clients: Clients
+    connectors: Connectors
+    extra_tools: Sequence[Tool]
+    own_client: LLMClient | None
+    sandbox: Sandbox
+    """What holds the commands of agents."""
+    judge: ModelRef | None = None
+    """The model of `--judge`; None: none was asked for, or the embedder's own client is it."""
+    limit_origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By name, where those limits come from that the user did not set."""
+
+    @property
+    def absent(self) -> dict[str, str]:
+        """Tools that roles may name and this run does not have, each with what would bring it."""
+        shell = {} if self.sandbox.confinement else dict.fromkeys(SHELL_TOOLS, self.sandbox.why)
+        return {**self.connectors.absent, **shell}
+
+    def tools(self, store: Store, check: CheckAddress = as_asked) -> dict[str, Tool]:
+        """All tools that reach outside, by name; an embedder's own replace those of the same name."""
+        keep = _labelled(store) if self.settings.is_sample else store
+        return {tool.name: tool for tool in (*self.connectors.tools(keep, check), *self.extra_tools)}
+
+    def model_of(self, role: str, on_failure: OnFailure, waits: WaitLimits) -> Model:
+        """The model of a role, behind its gate and its retries."""
+        if self.own_client is not None:
+            return Model("own", "own", PaidClient(self.own_client), lambda _input, _output: 0.0)
+        ref = self.choice.models[role]
+        client, gate, timing = self.clients.client_for(ref), self.clients.gate_for(ref), self.clients.timing
+        # The stand-in is on this machine and costs nothing: there is nobody who could bill its requests.
+        paid = client if ref.provider == OFFLINE else PaidClient(client)
+        retrying = RetryingClient(paid, gate, on_failure, limits=waits, timing=timing)
+        window = window_of(ref, self.settings)
+        effort = effort_of(self.settings, self.roles[role])
+        return Model(str(ref), ref.name, retrying, worst_cost(ref, self.settings), window, effort)
+
+
+def _labelled(store: Store) -> Store:
+    """Mark everything stored as invented sample data."""
+
+    async def labelled(drafts: Sequence[SourceDraft]) -> list[Source]:
+        return await store([draft.model_copy(update={"flags": (*draft.flags, SAMPLE_FLAG)}) for draft in drafts])
+
+    return labelled
+
+
+@asynccontextmanager
+async def open_resources(
+    settings: Settings,
+    extra_tools: Sequence[Tool] = (),
+    own_client: LLMClient | None = None,
+    retry_settings: RetrySettings | None = None,
+    progress: Callable[[str], None] = lambda _words: None,
+) -> AsyncGenerator[RunResources]:
+    """Choose the models and open what reaches outside.
+
+    Raises:
+        ConfigError: A role, a model or a limit cannot be used as it is set.
+        ModelError: The server the user named cannot be asked for its models.
+    """
+    roles = load_roles(settings)
+    asked = settings if own_client is None else settings.model_copy(update={"model": OFFLINE, "role_models": {}})
+    choice = await choose_models(asked, roles)
+    for role, ref in choice.models.items():
+        check_effort(ref, effort_of(settings, roles[role]))
+    judge = await choose_judge(settings) if settings.judge and own_client is None else None
+    settings, origins = in_force(settings, choice, judge)
+    if not settings.is_sample or any(ref.provider != OFFLINE for ref in choice.models.values()):
+        check_network(settings.network)
+    async with AsyncExitStack() as stack:
+        connectors = await stack.enter_async_context(Connectors.open(settings, progress))
+        clients = await stack.enter_async_context(
+            Clients(model_setup(settings), offline=OfflineClient(), retry_settings=retry_settings)
+        )
+        sandbox = await choose_shell(settings)
+        chosen = judge.models[JUDGE] if judge else None
+        yield RunResources(
+            settings, roles, choice, clients, connectors, extra_tools, own_client, sandbox, chosen, origins
+        )
+
+
+async def choose_shell(settings: Settings) -> Sandbox:
+    """What holds the commands of agents, by the settings and by what was seen to hold on this machine."""
+    if settings.shell == "off":
+        return Sandbox(None, "there is no shell, because --no-shell was given")
+    # A plan, a list of tools or a check makes no folder; the first run does.
+    memory = settings.workspace / CACHE if settings.workspace.is_dir() else None
+    return await choose_sandbox(memory, unsafe=settings.shell == "unsafe")
+
+
+def load_roles(settings: Settings) -> dict[str, Role]:
+    """The built-in roles and the user's.
+
+    Raises:
+        ConfigError: A role file cannot be used, or a model is set for a role that is not there.
+    """
+    folders = [built_in_roles(), *([settings.roles_dir] if settings.roles_dir is not None else [])]
+    roles = PromptLoader(folders).roles()
+    for what, named in (("a model", settings.role_models), ("an effort", settings.effort.keys() - {EVERY_ROLE})):
+        for name in sorted(named):
+            if name not in roles:
+                near = get_close_matches(name, roles, 1)
+                hint = f"did you mean {near[0]}? All roles: explorer agents" if near else "all roles: explorer agents"
+                raise ConfigError(f"{what} is set for the role {name!r}, which is not there", hint=hint)
+    return roles
+
+
+async def choose_models(settings: Settings, roles: Mapping[str, Role]) -> Choice:
+    """The model of every role: the user's for it, else the user's for all, else the role file's, else its tier's."""
+    own = {name: role.model for name, role in roles.items() if role.model not in set(Tier)}
+    if settings.model not in {"", "auto"}:
+        own = {}
+    asked = settings.model_copy(update={"role_models": {**own, **settings.role_models}})
+    return await choose(model_setup(asked), {name: _tier(role) for name, role in roles.items()})
+
+
+async def choose_judge(settings: Settings) -> Choice:
+    """The model of `--judge`, as the one role `judge`.
+
+    Raises:
+        ConfigError: It is no language model.
+        CredentialsError: Its key is missing.
+    """
+    asked = settings.model_copy(update={"model": settings.judge, "role_models": {}})
+    try:
+        choice = await choose(model_setup(asked), {JUDGE: Tier.BALANCED})
+    except CredentialsError as error:
+        raise CredentialsError(f"the judge {error.message}", hint="set the key, or leave out --judge") from error
+    if choice.models[JUDGE].provider == OFFLINE:
+        raise ConfigError("a judge is a language model; `offline` is none", hint="for example --judge openai:NAME")
+    return choice
+
+
+def in_force(settings: Settings, choice: Choice, judge: Choice | None = None) -> tuple[Settings, dict[str, str]]:
+    """The settings with the server that was found and the limits that hold, and where limits not set come from.
+
+    Raises:
+        ConfigError: A money limit was set, and a model has no known price.
+    """
+    url = choice.openai_url or (judge.openai_url if judge else "")
+    if url:
+        services = settings.services.model_copy(update={"openai_url": url})
+        settings = settings.model_copy(update={"services": services})
+    refs = [*choice.models.values(), *(judge.models.values() if judge else ())]
+    for ref in refs:
+        check_price(ref, settings)
+    found = with_defaults(settings.limits, {pricing_of(ref, settings) for ref in refs})
+    return settings.model_copy(update={"limits": found.limits}), found.origins
+
+
+def _tier(role: Role) -> Tier:
+    return Tier(role.model) if role.model in set(Tier) else Tier.BALANCED
+
+
+def effort_of(settings: Settings, role: Role) -> str:
+    """How much a role's model is to reason: the user's word for it, else for all, else the role file's; empty: none."""
+    return settings.effort.get(role.name) or settings.effort.get(EVERY_ROLE) or role.effort
+
+
+def check_price(ref: ModelRef, settings: Settings) -> None:
+    """See that a money limit, if one was set, can be kept.
+
+    Raises:
+        ConfigError: The model has no known price.
+    """
+    if settings.limits.max_cost_usd is not None and known_cost(ref, settings, 1, 1) is None:
+        raise ConfigError(
+            f"a money limit is set, but no price is known for {ref}",
+            hint="give its price in USD per million tokens, input/output: EXPLORER_PRICE=0.5/1.5, or drop --max-cost",
+        )
+
+
+def worst_cost(ref: ModelRef, settings: Settings) -> WorstCost:
+    """What a request to a model can cost at most, as a function of its tokens; nothing where no price is known."""
+
+    def worst(input_tokens: int, output_tokens: int) -> float:
+        return known_cost(ref, settings, input_tokens, output_tokens) or 0.0
+
+    if settings.limits.max_cost_usd is None:
+        # Nothing is held back for money then, and looking up a price takes longer than all else before a request.
+        return lambda _input_tokens, _output_tokens: 0.0
+    return worst
+
+
+def reserve_for_report(settings: Settings, roles: Mapping[str, Role], choice: Choice) -> ReportReserve:
+    """What writing the report can take of the limits, with the models that are to write it."""
+    costs = {role: worst_cost(ref, settings) for role, ref in choice.models.items()}
+    writers = [costs[role] for role in report_writers(roles)]
+    return report_reserve(writers, costs[ORCHESTRATOR], counts_tokens=settings.limits.max_tokens is not None)
+
+
+def pricing_of(ref: ModelRef, settings: Settings) -> Pricing:
+    """What is known of what a model costs; one on this machine without a price is free."""
+    usd = known_cost(ref, settings, PRICED_TOKENS, PRICED_TOKENS)
+    if usd is not None:
+        return Pricing.PRICED if usd > 0 else Pricing.FREE
+    is_local = _is_elsewhere(ref, settings) and is_loopback(settings.services.openai_url)
+    return Pricing.FREE if is_local else Pricing.UNKNOWN
+
+
+def known_cost(ref: ModelRef, settings: Settings, input_tokens: int, output_tokens: int) -> float | None:
+    """USD that so many tokens of a model cost at most; None when its price is not known."""
+    if ref.provider == OFFLINE:
+        return 0.0
+    return max_cost_usd(ref.name, _vendor(ref, settings), input_tokens, output_tokens, settings.price)
+
+
+def list_price(ref: ModelRef, settings: Settings) -> Price | None:
+    """USD per million tokens of short requests that no cache takes part in; None when it is not known."""
+    if ref.provider == OFFLINE:
+        return Price(input_usd=0.0, output_usd=0.0)
+    usages = (Usage(input_tokens=PRICED_TOKENS), Usage(output_tokens=PRICED_TOKENS))
+    vendor = _vendor(ref, settings)
+    inward, outward = (cost_usd(ref.name, vendor, usage, settings.price) for usage in usages)
+    if inward is None or outward is None:
+        return None
+    times = 1_000_000 / PRICED_TOKENS
+    return Price(input_usd=round(inward * times, 6), output_usd=round(outward * times, 6))
+
+
+def window_of(ref: ModelRef, settings: Settings) -> int | None:
+    """How many tokens a model's conversations are kept under; None for the stand-in, which plans by all it was told."""
+    if ref.provider == OFFLINE:
+        return None
+    return window_tokens(ref.name, _vendor(ref, settings)) or DEFAULT_WINDOW_TOKENS
+
+
+def _vendor(ref: ModelRef, settings: Settings) -> str:
+    """Whose price list holds."""
+    return "elsewhere" if _is_elsewhere(ref, settings) else ref.vendor
+
+
+def _is_elsewhere(ref: ModelRef, settings: Settings) -> bool:
+    """Whether the model is served by someone else than its vendor, whose prices then do not hold."""
+    url = settings.services.openai_url
+    return ref.vendor == OPENAI and bool(url) and not is_official(url)

@@ -1,0 +1,331 @@
+"""One life of a run: the team is made, the orchestrator led from wherever it was, and the end written down."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from explorer.agents.budget import Amount, Budget
+from explorer.agents.policies import reviewed
+from explorer.agents.roles import report_writers
+from explorer.agents.subagents import Team, TeamContext
+from explorer.agents.tool_calls import Append
+from explorer.agents.user_stop import REPORT_S, repeating
+from explorer.documents.corpus.inputs import input_drafts
+from explorer.journal.agent_state import AgentState
+from explorer.journal.control import Inbox
+from explorer.journal.run_state import RunState
+from explorer.llm.outage import FailedAttempt
+from explorer.llm.retry import WaitLimits
+from explorer.observe.provenance import write_files_index
+from explorer.reports.library import Library
+from explorer.reports.verify.files import text_reader
+from explorer.reports.verify.judge import Judgements
+from explorer.run.finish import (
+    Conclusion,
+    ReportOptions,
+    checked_draft,
+    draft_problem,
+    finish_run,
+    missing_report,
+    restore_draft,
+)
+from explorer.run.judge import JudgeAccount, ask_judge
+from explorer.run.last_report import record_moved
+from explorer.run.resources import RunResources
+from explorer.run.shell_session import ShellSession, open_shell
+from explorer.run.since import SINCE_FILES, earlier_addresses, words_on_earlier, write_changes
+from explorer.schema.errors import ConfigError
+from explorer.schema.events import (
+    ORCHESTRATOR,
+    AgentFinished,
+    CitationsJudged,
+    RunFinished,
+    SessionConfigured,
+    Source,
+    Status,
+    Steered,
+    TurnFailed,
+)
+from explorer.schema.events import JournalRecord as RunRecord
+from explorer.schema.settings import Settings
+from explorer.schema.tool import Tool
+from explorer.sources.date_ranges import zone_named
+from explorer.sources.http.url_allowlist import UrlAllowlist
+from explorer.tools.files import file_tools
+from explorer.tools.finish import FinishTool
+from explorer.tools.library import LibraryContext, library_tools
+from explorer.tools.past_runs import Past, SearchRunsTool
+from explorer.tools.sources import ListSourcesTool, ReadSourceTool, WithRemarks
+from explorer.workspace.source_store import SourceStore, stored_at
+from explorer.workspace.workspace import Workspace
+
+CONTINUE_MESSAGE = "Go on where you stopped. Finish what is worth finishing, then the report."
+TRY_AGAIN = (
+    "No lookup reached a source before. Try them again now: what did not answer then may answer. Then revise the "
+    "report, and finish."
+)
+LATE_WORDS = "The words above came while you were finishing. Take them into account, then finish again."
+SAMPLE_LINE = "This run reads bundled, invented sample data."
+INPUTS = "inputs"
+
+
+@dataclass(frozen=True)
+class RunSession:
+    """What one life of a run works with."""
+
+    workspace: Workspace
+    settings: Settings
+    now: Callable[[], datetime]
+    clock: Callable[[], float]
+    run_state: RunState
+    record: Append
+    records: Sequence[RunRecord]
+    """All of the run's records so far; grows as `record` is called."""
+
+    @property
+    def folder(self) -> Path:
+        """The run's."""
+        return self.workspace.folder
+
+    async def work(self, resources: RunResources, budget: Budget, message: str) -> Conclusion:
+        """Take the run to an end.
+
+        Raises:
+            ModelError: The provider is down or refuses; the run stays open, with a report of what there is.
+            StorageError: The disk refused.
+        """
+        self._restore_spending(budget, message)
+        workspace = self.workspace
+        workspace.sweep()
+        source_store = self._make_source_store(workspace)
+        ended, cut = None, ""
+        limit = asyncio.timeout(budget.seconds_left)
+        try:
+            async with (
+                limit,
+                _hurried(limit, budget),
+                open_shell(resources, workspace, self.run_state, self.record, budget.stopping) as shell,
+            ):
+                team = self._team(resources, budget, workspace, source_store, shell)
+                with repeating(team.check_for_stop):
+                    ended = await self._orchestrate(team, resources, source_store, message)
+                    while await team.has_unanswered_message():
+                        ended = await team.run_follow_up(LATE_WORDS)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            cut = budget.winding_down if budget.stopping.is_asked else "time limit"
+        judged = await self._judge(resources, budget, workspace)
+        report_options = ReportOptions(self.settings.language, judged)
+        conclusion = finish_run(self.run_state, workspace, ended, cut or budget.winding_down, report_options)
+        await record_moved(self.run_state, workspace, self.record)
+        self._account_for(workspace, conclusion)
+        await self.record(RunFinished(status=conclusion.status, reason=conclusion.reason, answer=conclusion.answer))
+        return conclusion
+
+    async def _judge(self, resources: RunResources, budget: Budget, workspace: Workspace) -> Judgements | None:
+        """With `--judge`, a model's opinion of the citations; none once the run winds down, or a second time."""
+        events = (record.event for record in reversed(self.records))
+        latest = next((event for event in events if not isinstance(event, SessionConfigured)), None)
+        was_asked = isinstance(latest, CitationsJudged)
+        if not self.settings.judge or budget.winding_down or was_asked:
+            return None
+        verification, text_of = checked_draft(self.run_state, workspace), text_reader(workspace)
+        if not verification.claims:
+            return None
+        judge_account = JudgeAccount(budget.root, self.record, self._record_failed_attempt)
+        judged, event = await ask_judge(resources, judge_account, verification, text_of)
+        await self.record(event)
+        return judged
+
+    def _account_for(self, workspace: Workspace, conclusion: Conclusion) -> None:
+        """Write down where each file comes from, and what changed since an earlier run."""
+        # Appends that shared a sync come back in any order.
+        write_files_index(sorted(self.records, key=lambda record: record.seq), workspace)
+        if self.settings.since_run:
+            started = self.records[0].at if self.records else None
+            write_changes(self.folder, self.settings.since_run, self.run_state, started, str(conclusion.status))
+
+    def _restore_spending(self, budget: Budget, message: str) -> None:
+        """Count what earlier lives used of the limits; a follow-up to a finished run has them anew."""
+        state = self.run_state.agents.get(ORCHESTRATOR)
+        if message and state is not None and state.finished is not None:
+            return
+        before = self.run_state.paid_before
+        budget.calls.made = self.run_state.calls - before.calls
+        budget.exploration.record_usage(
+            Amount(
+                self.run_state.steps - before.steps,
+                self.run_state.usage.total_tokens - before.tokens,
+                self.run_state.known_cost_usd - before.cost_usd,
+            )
+        )
+
+    def _make_source_store(self, workspace: Workspace) -> SourceStore:
+        async def write(path: str, text: str) -> None:
+            await asyncio.to_thread(workspace.write_own, path, text)
+
+        async def read(path: str) -> str:
+            return await asyncio.to_thread(workspace.read_text, path)
+
+        return SourceStore(self.record, write, self.now, self.run_state.sources.values(), read)
+
+    def _team(
+        self,
+        resources: RunResources,
+        budget: Budget,
+        workspace: Workspace,
+        source_store: SourceStore,
+        shell: ShellSession,
+    ) -> Team:
+        def sources() -> Mapping[str, Source]:
+            return self.run_state.sources
+
+        def problem(*, is_empty: bool = False) -> str:
+            return draft_problem(self.run_state, workspace, has_time=not budget.winding_down, is_empty=is_empty)
+
+        own = [
+            *file_tools(workspace),
+            *shell.tools,
+            ListSourcesTool(workspace, sources),
+            ReadSourceTool(workspace, sources),
+            *self._earlier_work(sources, source_store),
+            FinishTool(lambda is_empty: problem(is_empty=is_empty)),
+        ]
+        seen = self._url_allowlist(resources, workspace)
+        found = resources.tools(source_store.store, seen.check)
+        for_report = {ORCHESTRATOR, *report_writers(resources.roles)}
+        resources.clients.expect(self.run_state.answered_by)
+        connectors = {name: WithRemarks(tool, sources) for name, tool in found.items()}
+        return Team(
+            TeamContext(
+                roles=resources.roles,
+                tools={**{tool.name: tool for tool in own}, **connectors},
+                absent=resources.absent,
+                model_of=lambda role: resources.model_of(
+                    role, self._record_failed_attempt, self._waits(budget, is_for_report=role in for_report)
+                ),
+                workspace=workspace,
+                run_state=self.run_state,
+                record=self.record,
+                budget=budget,
+                inbox=Inbox(self.folder / ".explorer"),
+                notifications=shell.notifications,
+                jobs=shell.job_lines,
+                clock=self.clock,
+                max_output_tokens=self.settings.max_output_tokens,
+                review=lambda state, end: reviewed(state, end, lambda: missing_report(workspace), problem),
+            )
+        )
+
+    def _url_allowlist(self, resources: RunResources, workspace: Workspace) -> UrlAllowlist:
+        """The addresses that may be read: those of the question, of sources, and of the run this one follows."""
+        others = [tool.name for tool in resources.extra_tools]
+        seen = UrlAllowlist(self.records, lambda one: workspace.read_text(stored_at(one)), others)
+        for url in earlier_addresses(self.folder, self.settings.since_run):
+            seen.saw_url(url)
+        return seen
+
+    def _earlier_work(self, sources: Callable[[], Mapping[str, Source]], source_store: SourceStore) -> list[Tool]:
+        """The tools over what is there before this run: the library of reports, and other runs."""
+        zone = zone_named(self.settings.timezone)
+        library = Library(self.settings.reports_dir, lambda: self.now().astimezone(zone))
+        run = self.folder.name
+        search = SearchRunsTool(Past(self.folder.parent, run, library), source_store.store)
+        return [*library_tools(LibraryContext(library, run, sources, source_store.store)), search]
+
+    def _waits(self, budget: Budget, *, is_for_report: bool) -> WaitLimits:
+        """How long a role's agents wait for their model: helpers no longer than there is exploring."""
+        return WaitLimits(
+            lambda: budget.seconds_left,
+            self.settings.limits.max_outage_s,
+            lambda: None if is_for_report else budget.exploration_seconds_left,
+        )
+
+    async def _record_failed_attempt(self, failed: FailedAttempt) -> None:
+        waiting_s, error = failed.waiting_s, failed.error
+        await self.record(
+            TurnFailed(
+                agent=failed.request.agent,
+                fault=error.fault,
+                message=error.message,
+                attempt=failed.number,
+                waits_s=failed.waits_s,
+                waiting_since=None if waiting_s is None else self.now() - timedelta(seconds=waiting_s),
+                is_billed=error.is_billed,
+            )
+        )
+
+    async def _orchestrate(
+        self, team: Team, resources: RunResources, source_store: SourceStore, message: str
+    ) -> AgentFinished:
+        state = self.run_state.agents.get(ORCHESTRATOR)
+        if state is not None and state.finished is not None and (message or self._ended_early(state)):
+            await team.record_follow_up(message or self._continue_message(), renews_limits=bool(message))
+        elif state is not None and message:
+            await self.record(Steered(agent=ORCHESTRATOR, text=message))
+        # Only now: until the run is open again on disk, a finished one keeps its report.
+        restore_draft(self.run_state, self.workspace)
+        return await team.run_orchestrator(
+            state.task if state is not None else await self._first_words(resources, source_store)
+        )
+
+    def _continue_message(self) -> str:
+        over = self.run_state.finished
+        return TRY_AGAIN if over is not None and over.status is Status.SOURCES_UNAVAILABLE else CONTINUE_MESSAGE
+
+    def _ended_early(self, state: AgentState) -> bool:
+        over = self.run_state.finished
+        return over is not None and over.status is not Status.COMPLETE and state.finished is not None
+
+    async def _first_words(self, resources: RunResources, source_store: SourceStore) -> str:
+        """What the orchestrator is told at the start."""
+        if self.run_state.started is None:
+            raise ConfigError(f"{self.folder.name} was never started", hint='ask again: explorer "your question"')
+        workspace = self.workspace
+        workspace.write_own("question.txt", self.run_state.started.question)
+        lines = [
+            f"Question: {self.run_state.started.question}",
+            "",
+            f"Run {self.run_state.started.run_id}, started {self.now():%Y-%m-%d %H:%M} UTC.",
+        ]
+        if self.settings.language:
+            lines.append(f"Language of the report: {self.settings.language}")
+        since = self.settings.since_run
+        earlier = await words_on_earlier(self.folder, since, workspace, source_store.store) if since else []
+        inputs = await self._inputs(workspace, source_store)
+        if inputs:
+            lines.append(f"Files from the user: {', '.join(inputs)}")
+        if resources.connectors.corpus is not None:
+            lines.append(await resources.connectors.corpus.line())
+        lines += earlier
+        if self.settings.is_sample:
+            lines.append(SAMPLE_LINE)
+        return "\n".join(lines)
+
+    async def _inputs(self, workspace: Workspace, source_store: SourceStore) -> list[str]:
+        """The user's files, stored as sources, one mention each."""
+        if not (self.folder / INPUTS).is_dir():
+            return []
+        files = {info.path: info for info in workspace.files(INPUTS) if info.path not in SINCE_FILES}
+        drafts = input_drafts(files, workspace.read_text)
+        sources = await source_store.store([*drafts.values()])
+        return [f"{path} [{one.id}] ({files[path].lines} lines)" for path, one in zip(drafts, sources, strict=True)]
+
+
+@asynccontextmanager
+async def _hurried(limit: asyncio.Timeout, budget: Budget) -> AsyncGenerator[None]:
+    """While inside, bring the end forward when the user stops the run: the report has half a minute."""
+    loop = asyncio.get_running_loop()
+
+    def hurry() -> None:
+        latest = limit.when()
+        limit.reschedule(min(loop.time() + REPORT_S, float("inf") if latest is None else latest))
+
+    if budget.stopping.is_asked:
+        hurry()
+    with budget.stopping.when_asked(hurry):
+        yield

@@ -1,0 +1,82 @@
+"""Which sandbox this machine has: the best that was seen to hold."""
+
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from explorer.sandbox.bubblewrap import Bubblewrap
+from explorer.sandbox.confinement import Confinement, SandboxTier
+from explorer.sandbox.landlock import Landlock, is_offered
+from explorer.sandbox.seatbelt import Seatbelt
+from explorer.sandbox.seccomp import supported
+from explorer.sandbox.self_test import Attestation, attest, fingerprint, remember, remembered
+from explorer.sandbox.unconfined import Unconfined
+
+GET_IT = "install bubblewrap (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)"
+
+ALLOW_IT = "allow bubblewrap to make user namespaces (in a container: its security profile forbids them)"
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """What was chosen, and why."""
+
+    confinement: Confinement | None
+    """None: this machine has no sandbox that holds, and there is no shell."""
+    why: str
+    """One line for people."""
+    attestations: tuple[Attestation, ...] = ()
+    """Everything that was tried, in order."""
+
+
+async def choose_sandbox(memory: Path | None, *, unsafe: bool = False) -> Sandbox:
+    """Take the first sandbox that stops every attack.
+
+    Args:
+        memory: The folder where attestations of this host are kept; None: always try anew.
+        unsafe: Do without, because the user said so.
+    """
+    if unsafe:
+        return Sandbox(Unconfined(), "there is no sandbox, because --unsafe-shell was given")
+    tried: list[Attestation] = []
+    for confinement, program in candidates():
+        attestation = await _attested(confinement, program, memory)
+        tried.append(attestation)
+        if attestation.holds:
+            return Sandbox(confinement, attestation.words, tuple(tried))
+    reasons = "; ".join(attestation.words for attestation in tried) or "this machine has no sandbox"
+    is_installed = any(attestation.tier is SandboxTier.BUBBLEWRAP for attestation in tried)
+    return Sandbox(None, f"{reasons}. To have a shell, {ALLOW_IT if is_installed else GET_IT}", tuple(tried))
+
+
+def python_folders() -> tuple[Path, ...]:
+    """The Python that runs the engine, so that commands have it with its libraries."""
+    return tuple(dict.fromkeys((Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())))
+
+
+def candidates() -> list[tuple[Confinement, str]]:
+    """What this machine might have, the best first, each with its program if it is one."""
+    found: list[tuple[Confinement, str]] = []
+    if sys.platform == "darwin":
+        program = shutil.which("sandbox-exec")
+        return [(Seatbelt(program), program)] if program else []
+    if not supported():
+        return []
+    bubblewrap = shutil.which("bwrap", path="/usr/bin:/usr/local/bin:/bin")
+    if bubblewrap:
+        found.append((Bubblewrap(bubblewrap), bubblewrap))
+    if is_offered():
+        found.append((Landlock(), ""))
+    return found
+
+
+async def _attested(confinement: Confinement, program: str, memory: Path | None) -> Attestation:
+    path = memory / f"sandbox-{fingerprint(confinement, program)}.json" if memory else None
+    known = remembered(path) if path else None
+    if known:
+        return known
+    attestation = await attest(confinement, python_folders())
+    if path:
+        remember(path, attestation)
+    return attestation

@@ -1,0 +1,292 @@
+"""What a sandbox is worth is not believed but tried: attempts to break out, which all have to fail."""
+
+import asyncio
+import hashlib
+import json
+import os
+import platform
+import secrets
+import shlex
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from time import perf_counter
+
+from pydantic import ValidationError
+
+from explorer.sandbox import attacks
+from explorer.sandbox.attacks import ATTACKS, Aims
+from explorer.sandbox.bubblewrap import INSIDE
+from explorer.sandbox.confinement import Confinement, SandboxSpec, SandboxTier
+from explorer.sandbox.shell import Shell
+from explorer.schema.errors import ToolError
+from explorer.schema.messages import Frozen
+from explorer.text.sanitize import single_line
+
+TIMEOUT_S = 20.0
+SETTLE_S = 1.0
+LOOK_S = 0.02
+OWN = ".explorer"
+NAMES = tuple(attack.__name__ for attack in ATTACKS)
+
+
+class Attempt(Frozen):
+    """One attempt to break out."""
+
+    name: str
+    held: bool
+    said: str
+    """What was seen when it did not hold."""
+
+
+class Attestation(Frozen):
+    """What a sandbox is worth on this machine."""
+
+    tier: SandboxTier
+    attempts: tuple[Attempt, ...]
+    seconds: float
+    problem: str = ""
+    """Why it could not be tried at all."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it stopped every attempt."""
+        return not self.problem and bool(self.attempts) and all(attempt.held for attempt in self.attempts)
+
+    @property
+    def words(self) -> str:
+        """One line about it."""
+        if self.problem:
+            return f"{self.tier}: {self.problem}"
+        broken = [attempt.name for attempt in self.attempts if not attempt.held]
+        if broken:
+            return f"{self.tier}: {len(broken)} of {len(self.attempts)} attacks succeeded: {', '.join(broken)}"
+        return f"{self.tier}: stopped all of {len(self.attempts)} attacks"
+
+
+async def attest(confinement: Confinement, readable: tuple[Path, ...]) -> Attestation:
+    """Try to break out of a sandbox, with harmless aims; takes about a third of a second."""
+    began = perf_counter()
+    async with AsyncExitStack() as stack:
+        top = stack.enter_context(_folder())
+        range_ = await stack.enter_async_context(_shooting_range(top))
+        shell = Shell(confinement, SandboxSpec(range_.folder, readable=readable))
+        stack.push_async_callback(shell.aclose)
+        output = range_.folder / OWN / "output"
+        try:
+            ended = await shell.run(range_.command(confinement.tier), output, TIMEOUT_S)
+        except ToolError as error:
+            return _not_tried(confinement.tier, error.message, began)
+        stated = output.read_text(encoding="utf-8", errors="replace")
+        lines = dict(line.split(" ", 1) for line in stated.splitlines() if line.count(" ") == 1)
+        if set(NAMES) - set(lines):
+            reason = single_line(stated)[-200:] or f"exit code {ended.exit_code}"
+            return _not_tried(confinement.tier, f"it does not run here ({reason})", began)
+        await range_.settle()
+        seen = range_.seen()
+        attempts = tuple(_attempt(name, lines[name], seen.get(name, "")) for name in NAMES)
+        return Attestation(tier=confinement.tier, attempts=attempts, seconds=round(perf_counter() - began, 3))
+
+
+@contextmanager
+def _folder() -> Generator[Path]:
+    """A folder of its own by its real path: /tmp is a link on some systems, and a sandbox deals in real paths."""
+    with tempfile.TemporaryDirectory(prefix="explorer-attest-") as name:
+        yield Path(name).resolve()
+
+
+def _attempt(name: str, stated: str, seen: str) -> Attempt:
+    """Held only if the attacker got nothing and nothing was seen from outside either."""
+    return Attempt(
+        name=name, held=stated == "refused" and not seen, said=seen or ("" if stated == "refused" else stated)
+    )
+
+
+def _not_tried(tier: SandboxTier, problem: str, began: float) -> Attestation:
+    return Attestation(tier=tier, attempts=(), seconds=round(perf_counter() - began, 3), problem=problem)
+
+
+class _Range:
+    """What the attackers are to aim at."""
+
+    def __init__(self, top: Path, victim: int, port: int) -> None:
+        self.folder = top / "run"
+        self._top = top
+        self._canary = secrets.token_hex(16)
+        self._marker = f"explorer-{secrets.token_hex(8)}"
+        self.victim = victim
+        self.port = port
+        self.touched: set[str] = set()
+        (self.folder / OWN).mkdir(parents=True)
+        (top / "secret").write_text(self._canary, encoding="utf-8")
+        (top / "secret").chmod(0o600)
+
+    @property
+    def canary(self) -> str:
+        """What must not be seen."""
+        return self._canary
+
+    @property
+    def abstract(self) -> str:
+        """The name of the server without a place."""
+        return f"{self._marker}-abstract"
+
+    @property
+    def path(self) -> Path:
+        """The place of the other one."""
+        return self._top / "server"
+
+    def command(self, tier: SandboxTier) -> str:
+        """The attackers, as a command."""
+        inside = INSIDE if tier is SandboxTier.BUBBLEWRAP else str(self.folder)
+        aims = Aims(
+            secret=str(self._top / "secret"),
+            outside=str(self._top / "planted"),
+            own=f"{inside}/{OWN}/planted",
+            port=self.port,
+            abstract=self.abstract,
+            socket=str(self.path),
+            victim=self.victim,
+            canary=self._canary,
+            marker=self._marker,
+        )
+        source = Path(attacks.__file__).read_text(encoding="utf-8")
+        return shlex.join([python_program(), "-I", "-c", source, json.dumps(aims)])
+
+    def seen(self) -> dict[str, str]:
+        """What the attacks left behind, by attack."""
+        found: dict[str, str] = dict.fromkeys(self.touched, "a connection came in")
+        if (self._top / "planted").exists():
+            found["write_outside"] = "a file was made outside"
+        if (self.folder / OWN / "planted").exists():
+            found["write_journal"] = "a file was made in the engine's folder"
+        if _state(self.victim) in {"T", "t", "Z", ""}:
+            found["send_signal"] = "a process outside was stopped"
+        if self._left_behind():
+            found["stay_behind"] = "a process lives on"
+        return found
+
+    async def settle(self) -> None:
+        """Give the kernel a moment: it ends the processes of a namespace after the one that led it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_S):
+                while self._left_behind():  # noqa: ASYNC110 - nobody tells us when they are gone
+                    await asyncio.sleep(LOOK_S)
+
+    def clear(self) -> None:
+        """End what an attack left behind."""
+        for pid in self._left_behind():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+
+    def _left_behind(self) -> list[int]:
+        """The process an attack left behind bears the mark as its last word, and leads a group of its own."""
+        found: list[int] = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if (entry / "cmdline").read_bytes().rstrip(b"\0").endswith(b"\0" + self._marker.encode()):
+                    found.append(int(entry.name))
+        return found
+
+
+@asynccontextmanager
+async def _shooting_range(top: Path) -> AsyncGenerator[_Range]:
+    """Secret files, servers that note who comes, and a process that holds a secret."""
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        victim = await asyncio.create_subprocess_exec("/bin/sleep", "60", env={}, start_new_session=True)
+        stack.push_async_callback(_end, victim)
+        made = _Range(top, victim.pid, listener.getsockname()[1])
+        stack.callback(made.clear)
+        holder = await asyncio.create_subprocess_exec("/bin/sleep", "60", env={"KEY": made.canary})
+        stack.push_async_callback(_end, holder)
+        abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
+        abstract.bind(f"\0{made.abstract}")
+        abstract.listen()
+        path = stack.enter_context(socket.socket(socket.AF_UNIX))
+        path.bind(str(made.path))
+        path.listen()
+        for name, server in (("connect", listener), ("connect_abstract", abstract), ("connect_path", path)):
+            stack.enter_context(_Noting(name, server, made.touched))
+        yield made
+
+
+class _Noting:
+    """Notes whether a listening socket had visitors; the kernel takes them in, so looking at the end is enough."""
+
+    def __init__(self, name: str, server: socket.socket, touched: set[str]) -> None:
+        self._name = name
+        self._server = server
+        self._touched = touched
+
+    def __enter__(self) -> None:
+        self._server.settimeout(0)
+        asyncio.get_running_loop().add_reader(self._server.fileno(), self._note)
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.get_running_loop().remove_reader(self._server.fileno())
+
+    def _note(self) -> None:
+        with suppress(OSError):
+            self._server.accept()[0].close()
+            self._touched.add(self._name)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
+
+
+def _state(pid: int) -> str:
+    """The letter of a process's state; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def python_program() -> str:
+    """The path of the Python that runs the engine, as it is found in a sandbox.
+
+    A path such as `/srv/old/../env/bin/python` names a folder on its way that the sandbox does not have. Only the
+    folder is resolved: the program itself may be a link, and a virtual environment is found by the link's place.
+    """
+    program = Path(sys.executable)
+    return str(program.parent.resolve() / program.name)
+
+
+def fingerprint(confinement: Confinement, program: str) -> str:
+    """What an attestation holds for: this host, kernel, user and program."""
+    status = Path(program).stat() if program else None
+    facts = [
+        confinement.tier,
+        platform.node(),
+        platform.release(),
+        platform.version(),
+        str(os.geteuid()),
+        python_program(),
+        hashlib.sha256(Path(attacks.__file__).read_bytes()).hexdigest(),
+        f"{program} {status.st_size} {status.st_mtime_ns} {status.st_ino}" if status else "",
+    ]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:32]
+
+
+def remembered(path: Path) -> Attestation | None:
+    """An attestation of this very host; only one that holds is trusted, the others are tried again."""
+    try:
+        known = Attestation.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return known if known.holds else None
+
+
+def remember(path: Path, attestation: Attestation) -> None:
+    """Keep an attestation; a disk that refuses only costs the next start a third of a second."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(attestation.model_dump_json(), encoding="utf-8")

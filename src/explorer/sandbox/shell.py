@@ -1,0 +1,246 @@
+"""Starting confined commands, watching what they use, and seeing that none outlives its call or the run."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from explorer.sandbox.cgroup import ProcessGroup
+from explorer.sandbox.confinement import Confinement, Launch, SandboxSpec
+from explorer.sandbox.resource_monitor import Stamp, bytes_of, changed, family_of, files_of, removed_between, use_of
+from explorer.schema.errors import ToolError
+from explorer.workspace.access import restore_access
+
+LOOK_S = 0.1
+LOOK_AT_FILES_S = 0.5
+GRACE_S = 2.0
+MAX_FILES = 100_000
+STOP_LOOKS = 500
+STOP_LOOK_S = 0.002
+STANDING_STILL = "TtZX"
+"""States in which a process starts nothing."""
+OUR_OWN = 5
+"""Processes of the sandbox itself, at most."""
+TIMED_OUT = "timeout"
+STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    exit_code: int
+    """Of the shell; above 128 a signal's number and 128."""
+    seconds: float
+    reason: str
+    """Why it was ended from outside; empty when it ended by itself."""
+    files: tuple[str, ...]
+    """What it wrote in the run's folder, by path."""
+    removed: tuple[str, ...] = ()
+    """What it removed from there or moved away."""
+
+
+@dataclass(eq=False)
+class Command:
+    """A command at work; `Shell` owns it."""
+
+    process: asyncio.subprocess.Process
+    launch: Launch
+    output: Path
+    group: ProcessGroup | None
+    before: dict[str, Stamp]
+    began: float
+    ended: Ended | None = None
+    reason: str = ""
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it is to end."""
+
+
+class Shell:
+    """Runs the commands of one run; when it is closed, none is left."""
+
+    def __init__(
+        self, confinement: Confinement, place: SandboxSpec, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.confinement = confinement
+        self.place = place
+        self._clock = clock
+        self._commands: set[Command] = set()
+
+    async def run(self, command: str, output: Path, timeout_s: float) -> Ended:
+        """Run a command to its end, its output going to a file.
+
+        Raises:
+            ToolError: It cannot be started.
+        """
+        return await self.follow(await self.start(command, output), timeout_s)
+
+    async def start(self, command: str, output: Path) -> Command:
+        """Start a command; `follow` takes it to its end.
+
+        Raises:
+            ToolError: It cannot be started.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            # The kernel ends a command with the thread that started it: a worker's would take it along.
+            raise RuntimeError("commands are started from the main thread")
+        if "\0" in command:
+            raise ToolError("a command cannot hold a NUL character")
+        limits = self.place.limits
+        before = await asyncio.to_thread(files_of, self.place.folder, MAX_FILES)
+        group = ProcessGroup.make(f"explorer-{os.getpid()}-{time.monotonic_ns()}", limits.processes)
+        try:
+            launch = self.confinement.launch(command, self.place)
+        except OSError as error:
+            raise ToolError(f"the sandbox cannot be made: {error}") from error
+        starting = asyncio.ensure_future(self._begin(launch, output, group, before))
+        try:
+            return await asyncio.shield(starting)
+        except OSError as error:
+            raise ToolError(f"the command cannot be started: {error}") from error
+        except asyncio.CancelledError:
+            # A sandbox that is ended while it is being made can leave behind what it is about to hold.
+            with suppress(OSError):
+                await asyncio.shield(self._finish(await asyncio.shield(starting)))
+            raise
+        finally:
+            launch.close()
+
+    async def _begin(
+        self, launch: Launch, output: Path, group: ProcessGroup | None, before: dict[str, Stamp]
+    ) -> Command:
+        began = self._clock()
+        with output.open("wb") as file:
+            process = await asyncio.create_subprocess_exec(
+                *(group.joining(launch.arguments) if group else launch.arguments),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=file,
+                stderr=asyncio.subprocess.STDOUT,
+                cwd=launch.folder,
+                env=dict(launch.environment),
+                pass_fds=launch.descriptors,
+                start_new_session=True,
+            )
+        started = Command(process, launch, output, group, before, began)
+        self._commands.add(started)
+        return started
+
+    async def follow(self, command: Command, timeout_s: float | None) -> Ended:
+        """Watch a command to its end, and end it when its time is over or it takes too much."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._watch(command)
+        except TimeoutError:
+            command.reason = TIMED_OUT
+        finally:
+            await asyncio.shield(self._finish(command))
+        assert command.ended is not None
+        return command.ended
+
+    async def _watch(self, command: Command) -> None:
+        """Return when it ended, was asked to end, or takes too much."""
+        since_files = 0.0
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await command.process.wait()
+                    return
+            if command.asked.is_set():
+                command.reason = STOPPED
+                return
+            since_files += LOOK_S
+            with_files = since_files >= LOOK_AT_FILES_S
+            since_files = 0.0 if with_files else since_files
+            command.reason = await asyncio.to_thread(self._excess, command, with_files=with_files)
+            if command.reason:
+                return
+
+    def _excess(self, command: Command, *, with_files: bool) -> str:
+        """What a command takes too much of; empty for nothing."""
+        limits = self.place.limits
+        restore_access(self.place.folder)
+        if command.output.stat().st_size > limits.output_bytes:
+            return f"it printed more than {limits.output_bytes} bytes"
+        use = use_of(command.process.pid)
+        if use.processes > limits.processes + OUR_OWN:
+            return f"it started more than {limits.processes} processes"
+        if use.memory_bytes > limits.memory_bytes:
+            return f"it took more than {limits.memory_bytes} bytes of memory"
+        return self._excess_of_files(command) if with_files else ""
+
+    def _excess_of_files(self, command: Command) -> str:
+        limits = self.place.limits
+        files = files_of(self.place.folder, len(command.before) + limits.written_files + 1)
+        if len(files) > len(command.before) + limits.written_files:
+            return f"it wrote more than {limits.written_files} files"
+        if bytes_of(files) > bytes_of(command.before) + limits.written_bytes:
+            return f"it wrote more than {limits.written_bytes} bytes"
+        return ""
+
+    async def _finish(self, command: Command) -> None:
+        if command.ended is not None:
+            return
+        code = await self._end(command)
+        restore_access(self.place.folder)
+        after = await asyncio.to_thread(files_of, self.place.folder, MAX_FILES)
+        files = tuple(changed(command.before, after))
+        removed = removed_between(command.before, after) if len(after) < MAX_FILES else ()
+        command.ended = Ended(code, round(self._clock() - command.began, 3), command.reason, files, removed)
+        if command.group:
+            command.group.remove()
+        self._commands.discard(command)
+
+    async def _end(self, command: Command) -> int:
+        """End it if it has not ended; the shell's exit code."""
+        process = command.process
+        if process.returncode is None:
+            if command.launch.ending == signal.SIGKILL:  # the others see to it themselves, and have to be running
+                await _kill_below(process.pid)
+            with suppress(ProcessLookupError):
+                process.send_signal(command.launch.ending)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE_S):
+                    await process.wait()
+        # What is left of its group: nothing where there is a sandbox, whatever it was without one.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        code = await process.wait()
+        return 128 - code if code < 0 else code
+
+    def end_all(self) -> None:
+        """Ask every command to end; each is reported by whoever follows it."""
+        for command in self._commands:
+            command.asked.set()
+
+    async def aclose(self) -> None:
+        """End every command."""
+        async with asyncio.TaskGroup() as group:
+            for command in list(self._commands):
+                command.reason = command.reason or STOPPED
+                group.create_task(self._finish(command))
+
+
+async def _kill_below(top: int) -> None:
+    """Kill what a process has started, and let it start nothing more.
+
+    bubblewrap ties what it holds to its own life, but only some milliseconds after starting it: killed in between,
+    it would leave a command running that nobody knows of. So it is stopped first; stopped, it starts nothing.
+    """
+    with suppress(ProcessLookupError):
+        os.kill(top, signal.SIGSTOP)
+    stands_still = False
+    for _ in range(STOP_LOOKS):
+        family = await asyncio.to_thread(family_of, top)
+        for one in family[1:]:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(one.pid, signal.SIGKILL)
+        # Looked at once more after it stood still: what it had just started may not have been seen yet.
+        if not family or stands_still:
+            return
+        stands_still = family[0].state in STANDING_STILL
+        await asyncio.sleep(STOP_LOOK_S)

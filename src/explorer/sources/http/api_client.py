@@ -1,0 +1,296 @@
+"""Calls of a service with a key: bounded in seconds and bytes, tried again where that can help, silent about the key.
+
+The host is one that the user set (or the vendor's own), so it may be a private one: allowed for this service alone.
+Redirects are not followed: the key would travel along.
+"""
+
+import asyncio
+import json
+import random
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import httpx2
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+
+from explorer.network.guard import Guard
+from explorer.schema.errors import ToolError
+from explorer.schema.messages import JsonObject
+from explorer.sources.http.caller import Caller
+from explorer.sources.http.headers import retry_after_s
+from explorer.sources.http.transport import GuardedTransport
+from explorer.text.sanitize import single_line
+
+MAX_RETRY_AFTER_S = 5.0
+FIRST_WAIT_S = 0.5
+MAX_WORDS_CHARS = 300
+MAX_REFUSAL_BYTES = 100_000
+OK = 200
+TOO_MANY = 429
+SERVER_ERROR = 500
+DECODABLE = frozenset({"", "identity", "gzip", "deflate"})
+WORDY_FIELDS = ("message", "detail", "error", "readableMessage")
+NOTHING_SENT = (httpx2.ConnectError, httpx2.ProxyError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""Failures before the request left this machine."""
+ANY_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+
+T = TypeVar("T", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class ApiRules:
+    """How long, how much and how often one service is asked."""
+
+    seconds: float = 20.0
+    """Of one attempt, its answer's body included."""
+    body_bytes: int = 8_000_000
+    """After decompression; a longer answer is none."""
+    retries: int = 2
+    """Further attempts after a broken connection, a short wait or 5xx."""
+    in_flight: int = 4
+    """Calls at a time."""
+    is_billed: bool = False
+    """Whether each answer costs money: a request that may have been answered already is then not sent again."""
+    pause: Callable[[float], Awaitable[object]] = asyncio.sleep
+    """Waits between attempts."""
+    caller: Caller = field(default_factory=Caller)
+    """Who asks, and over which network."""
+
+
+class CallError(Exception):
+    """A call that brought no usable answer; its words are for people, without the key."""
+
+    is_retryable = False
+    """Whether the same call may succeed within seconds."""
+    retry_after_s: float | None = None
+    """What the service asked to wait."""
+
+
+class UnreachableError(CallError):
+    """No answer came, or one that is none."""
+
+    def __init__(self, words: str, *, is_retryable: bool = False) -> None:
+        super().__init__(words)
+        self.is_retryable = is_retryable
+
+
+class ServiceRefusedError(CallError):
+    """An answer with another status than 200."""
+
+    def __init__(self, status: int, body: bytes, retry_after_s: float | None = None, *, secret: str = "") -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+        self.fields = _fields(body)
+        """Of its JSON body; empty when it is none."""
+        self.stated = _without(secret, single_line(_words(self.fields), MAX_WORDS_CHARS))
+        """What the service says about it; may be empty."""
+        self.retry_after_s = retry_after_s
+        is_short = retry_after_s is not None and retry_after_s <= MAX_RETRY_AFTER_S
+        self.is_retryable = is_short if status == TOO_MANY else status >= SERVER_ERROR
+
+
+class ApiClient:
+    """One service at its base URL; connections are opened with the first call.
+
+    `headers` go with each call; `secret` is what of them must not appear in any words.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str], *, rules: ApiRules, secret: str = "") -> None:
+        self._url = url.rstrip("/")
+        self._headers = dict(headers)
+        self._secret = secret
+        self._rules = rules
+        self._gate = asyncio.Semaphore(self._rules.in_flight)
+        self._client: httpx2.AsyncClient | None = None
+
+    def check(self) -> None:
+        """See that the address and the key can be used, before either gets anywhere.
+
+        Raises:
+            UnreachableError: One of them cannot.
+        """
+        if "@" in urlsplit(self._url).netloc:
+            raise UnreachableError("has a user name or password in its address, which is not supported")
+        if not self._secret.isascii() or not self._secret.isprintable() or " " in self._secret:
+            raise UnreachableError("has a key with characters that no key has")
+
+    async def aclose(self) -> None:
+        """Close all connections; harmless when there are none."""
+        if self._client:
+            await self._client.aclose()
+            self._client = None
+
+    async def get(self, path: str, parameters: Mapping[str, str]) -> bytes:
+        """The body of a 200.
+
+        Raises:
+            CallError: There is none.
+        """
+        return await self._persistently(self._request("GET", path, params=dict(parameters)))
+
+    async def post(self, path: str, payload: JsonObject) -> bytes:
+        """The body of a 200 to a JSON object.
+
+        Raises:
+            CallError: There is none.
+        """
+        return await self.post_as_it_is(path, json.dumps(payload).encode(), {"Content-Type": "application/json"})
+
+    async def post_as_it_is(self, path: str, content: bytes, headers: Mapping[str, str]) -> bytes:
+        """The body of a 200 to what an SDK has made ready.
+
+        Raises:
+            CallError: There is none.
+        """
+        return await self._persistently(self._request("POST", path, content=content, headers=dict(headers)))
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, str] | None = None,
+        content: bytes | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> httpx2.Request:
+        self.check()
+        if self._client is None:
+            guard = Guard([urlsplit(self._url).hostname or ""])
+            # To load the certificates takes longer than a call on this machine, and plain HTTP has no use for them.
+            is_plain = self._url.startswith("http:") and not self._rules.caller.network.http_proxy
+            without = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else None
+            self._client = httpx2.AsyncClient(
+                transport=GuardedTransport(guard, without, outbound=self._rules.caller.network),
+                trust_env=False,
+                follow_redirects=False,
+                timeout=httpx2.Timeout(self._rules.seconds, pool=None),
+                headers={
+                    "User-Agent": self._rules.caller.user_agent,
+                    "Accept": "application/json",
+                    "Accept-Encoding": "gzip, deflate",
+                },
+            )
+        together = {**self._headers, **(headers or {})}
+        return self._client.build_request(
+            method, f"{self._url}{path}", params=params, content=content, headers=together
+        )
+
+    async def _persistently(self, request: httpx2.Request) -> bytes:
+        """Try, and try again where that can help."""
+        for attempt in range(self._rules.retries + 1):
+            try:
+                async with self._gate:
+                    return await self._once(request)
+            except CallError as error:
+                if attempt == self._rules.retries or not error.is_retryable:
+                    raise
+                wait = error.retry_after_s
+            spread = random.uniform(0, FIRST_WAIT_S * 2**attempt)  # noqa: S311 - not a secret
+            await self._rules.pause(spread if wait is None else min(wait, MAX_RETRY_AFTER_S))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _once(self, request: httpx2.Request) -> bytes:
+        seconds = self._rules.seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answer(request)
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            is_retryable = self._may_send_again(error)
+            raise UnreachableError(f"did not answer within {seconds:g} s", is_retryable=is_retryable) from error
+        except httpx2.TransportError as error:
+            # Other kinds repeat what was sent or received.
+            is_clean = isinstance(error, httpx2.ConnectError | httpx2.ProxyError)
+            words = single_line(str(error), MAX_WORDS_CHARS) if is_clean else ""
+            words = words or type(error).__name__
+            is_retryable = self._may_send_again(error)
+            raise UnreachableError(f"cannot be reached ({words})", is_retryable=is_retryable) from error
+        except httpx2.RequestError as error:
+            raise UnreachableError("sent a damaged answer") from error
+        except ToolError as error:  # of the guard: there is no such host
+            raise UnreachableError(f"cannot be reached ({single_line(error.message, MAX_WORDS_CHARS)})") from error
+
+    def _may_send_again(self, error: Exception) -> bool:
+        """Return whether another attempt is free of charge, or at worst costs nothing more than the first."""
+        return not self._rules.is_billed or isinstance(error, NOTHING_SENT)
+
+    async def _answer(self, request: httpx2.Request) -> bytes:
+        assert self._client is not None
+        response = await self._client.send(request, stream=True)
+        try:
+            is_ok = response.status_code == OK
+            body = await _read(response, self._rules.body_bytes if is_ok else MAX_REFUSAL_BYTES)
+        finally:
+            await response.aclose()
+        if not is_ok:
+            asked = _asked_wait(response.headers)
+            raise ServiceRefusedError(response.status_code, body or b"", asked, secret=self._secret)
+        if body is None:
+            raise UnreachableError(f"sent more than {self._rules.body_bytes} bytes")
+        return body
+
+
+def parsed(model: type[T], body: bytes) -> T:
+    """A service's JSON as a type of ours.
+
+    Raises:
+        UnreachableError: It is something else.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise UnreachableError("sent something unexpected") from error
+
+
+async def _read(response: httpx2.Response, limit: int) -> bytes | None:
+    """The decompressed body; None when it is longer than the limit. A bomb arrives in pieces, and is not read on."""
+    if response.headers.get("content-encoding", "").strip().lower() not in DECODABLE:
+        return b""
+    body = bytearray()
+    async with aclosing(response.aiter_bytes()) as parts:
+        async for part in parts:
+            body += part
+            if len(body) > limit:
+                return None
+    return bytes(body)
+
+
+def _asked_wait(headers: httpx2.Headers) -> float | None:
+    """Seconds to wait, from Retry-After in either form, or from the windows of X-RateLimit that are used up."""
+    if value := headers.get("retry-after", "").strip():
+        return retry_after_s(value)
+    left = headers.get("x-ratelimit-remaining", "").split(",")
+    resets = headers.get("x-ratelimit-reset", "").split(",")
+    waits = [
+        float(reset) for rest, reset in zip(left, resets, strict=False) if rest.strip() == "0" and _is_number(reset)
+    ]
+    return max(waits, default=None)
+
+
+def _is_number(text: str) -> bool:
+    return text.strip().isdecimal()
+
+
+def _fields(body: bytes) -> dict[str, JsonValue]:
+    try:
+        value = ANY_JSON.validate_json(body)
+    except ValidationError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _words(value: JsonValue, depth: int = 3) -> str:
+    """The first sentence found in the fields that services put one in."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict) or not depth:
+        return ""
+    found = (_words(value[name], depth - 1) for name in WORDY_FIELDS if name in value)
+    return next((words for words in found if words.strip()), "")
+
+
+def _without(secret: str, text: str) -> str:
+    return text.replace(secret, "[key]") if secret else text

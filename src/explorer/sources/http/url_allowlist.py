@@ -1,0 +1,227 @@
+"""Where addresses come from: only what was seen may be fetched, never what was put together.
+
+A page can talk a model into sending what it knows to the page's author, inside an address: `evil.example/?q=SECRET`.
+So an address must have stood in the user's words, in a search result, or on a page already read, and what is fetched
+is the address as it stood there, not as the model spells it. What is left is the choice among links: a page with one
+link for each letter can be told a word by which of them are read, so links of pages are counted.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Collection, Sequence
+
+from explorer.schema.errors import ExplorerError, RefusedCallError
+from explorer.schema.events import (
+    AgentContinued,
+    AnyEvent,
+    JournalRecord,
+    RunStarted,
+    Source,
+    SourceRecorded,
+    Steered,
+    ToolFinished,
+    TurnTaken,
+)
+from explorer.sources.http.addresses import addresses_in, host_of, key_of, naked_addresses_in, shown, site_of
+from explorer.workspace.source_store import stored_text
+
+LINKS_PER_SITE = 20
+"""Fetches of one site in a run that only its being linked on a page speaks for."""
+MAX_SEARCHED_CHARS = 50_000_000
+"""Of stored texts, the newest first, for one address: within a second or so."""
+PAGE_VIAS = frozenset({"direct", "reader"})
+"""What brings a page that was asked for by its address; all else gives addresses of its own."""
+OWN_FILES = "file:inputs/"
+OWN_VIA = "file"
+"""Where the user's files stand, and what brings them; the engine's own among the inputs come otherwise."""
+
+FILE = "file"
+CORPUS_VIA = "corpus"
+"""Files of a folder of the user's, which agents cannot write; all other files but the inputs can be theirs."""
+SEARCHES = frozenset({"web_search", "search_hn", "get_reddit_posts", "search_corpus", "search_runs"})
+"""Tools whose answers can repeat what they were asked for."""
+STORY = "story"
+"""A post of a service, whose second line is what it links to."""
+
+
+class UrlAllowlist:
+    """The addresses of a run: those given by the user and by searches, and those linked on pages.
+
+    Args:
+        records: The run's own, which may grow: the user's words and the sources in them are seen. Whatever earlier
+            lives of the run saw is seen, and links they followed stay counted.
+        read_text: A source's stored text by id; asked for only when an address is not known otherwise.
+        other_tools: Names of tools that show addresses without storing sources, as an embedder's may.
+    """
+
+    def __init__(
+        self,
+        records: Sequence[JournalRecord] = (),
+        read_text: Callable[[str], str] = str,
+        other_tools: Collection[str] = (),
+    ) -> None:
+        self._records = records
+        self._read_text = read_text
+        self._other_tools = other_tools
+        self._heard = 0
+        self._given: dict[str, str] = {}
+        self._linked: dict[str, str] = {}
+        self._read: set[str] = set()
+        self._spent: dict[str, int] = {}
+        self._sources: list[Source] = []
+        self._searched: set[str] = set()
+        """Sources whose links are known."""
+        self._composed: set[str] = set()
+        """Put into a search by a model before they were seen: no answer makes them seen."""
+        self._looked_for: dict[str, int] = {}
+        """How many sources were searched for the name of a host."""
+        self._listen()
+        self._uncounted = set(self._read)
+        """Read in earlier lives, each by a link or not."""
+
+    def saw(self, text: str, *, is_page: bool = False, base: str = "") -> None:
+        """Note every address in a text; one of a page (or of anyone but the user and a search) is only a link.
+
+        `base` is the page's own address, for links that are written relative to it.
+        """
+        for url in addresses_in(text, base):
+            self.saw_url(url, is_page=is_page)
+        if not is_page:
+            for url in naked_addresses_in(text):
+                self.saw_url(url)
+
+    def saw_url(self, url: str, *, is_page: bool = False) -> None:
+        """Note one address, and the front page of its host; what is no web address is passed over."""
+        url = shown(url)
+        key = key_of(url)
+        if not key:
+            return
+        known = self._linked if is_page else self._given
+        known.setdefault(key, url)
+        scheme, slashes, rest = url.partition("//")
+        known.setdefault(host_of(key), f"{scheme}{slashes}{re.split('[/?#]', rest, maxsplit=1)[0]}/")
+
+    async def check(self, url: str) -> str:
+        """The address to fetch: as it was seen, whatever the spelling it is asked for in.
+
+        Raises:
+            RefusedCallError: It was not seen, or enough links to its site were followed.
+        """
+        self._listen()
+        asked = shown(url).strip()
+        key = key_of(asked if "://" in asked else f"//{asked}")
+        if not key or key in self._composed or not (await self._is_given(key) or key in self._linked):
+            raise RefusedCallError(
+                f"{url[:300]} was not in the question, in a search result or on a page read; search for it, "
+                "or read a page that links to it."
+            )
+        if key not in self._given and key not in self._read:
+            await self._spend(site_of(host_of(key)))
+        found = self._given.get(key) or self._linked[key]
+        scheme = "http:" if asked.lower().startswith("http:") else "https:"
+        return f"{scheme}{found}" if found.startswith("//") else found
+
+    async def _is_given(self, key: str) -> bool:
+        if key not in self._given:
+            await asyncio.to_thread(self._search_texts, host_of(key))
+        return key in self._given
+
+    async def _spend(self, site: str) -> None:
+        """Count one more link to a site, and those that earlier lives followed."""
+        for key in [key for key in self._uncounted if site_of(host_of(key)) == site]:
+            self._uncounted.discard(key)
+            if not await self._is_given(key):
+                self._spent[site] = self._spent.get(site, 0) + 1
+        spent = self._spent.get(site, 0)
+        if spent >= LINKS_PER_SITE:
+            raise RefusedCallError(
+                f"{spent} links to {site} were followed already, which is enough for one run; search for what you "
+                "need there, or use another source."
+            )
+        self._spent[site] = spent + 1
+
+    def _listen(self) -> None:
+        """Take in what happened since: the user's words, and the addresses of sources."""
+        new = self._records[self._heard :]
+        self._heard += len(new)
+        for record in new:
+            event = record.event
+            if isinstance(event, SourceRecorded):
+                self._saw_source(event.source)
+            elif isinstance(event, ToolFinished) and event.name in self._other_tools:
+                self.saw(event.content, is_page=True)
+            elif isinstance(event, TurnTaken):
+                self._searched_for(event)
+            elif words := given_by_user(event):
+                self.saw(words)
+                self._composed -= {key_of(shown(url)) for url in addresses_in(words, "")}
+
+    def _searched_for(self, event: TurnTaken) -> None:
+        """Note addresses that a model put into a search before anybody had seen them.
+
+        An engine that repeats the words it was asked for would otherwise make them seen.
+        """
+        for call in event.turn.calls:
+            words = json.dumps(call.arguments, ensure_ascii=False) if call.name in SEARCHES else ""
+            for key in {key_of(shown(url)) for url in addresses_in(words, "")} - {""}:
+                if key not in self._given and key not in self._linked:
+                    self._search_texts(host_of(key))
+                if key not in self._given and key not in self._linked:
+                    self._composed.add(key)
+
+    def _saw_source(self, source: Source) -> None:
+        is_page = source.via in PAGE_VIAS
+        self.saw_url(source.url, is_page=is_page)
+        self.saw(source.title, is_page=True)
+        if not _is_of_agents(source):
+            self._sources.append(source)
+        if is_page:
+            self._read.add(key_of(source.url))
+
+    def _search_texts(self, host: str) -> None:
+        """Note the links of all stored texts that name a host, the newest first."""
+        start, end = self._looked_for.get(host, 0), len(self._sources)
+        left = MAX_SEARCHED_CHARS
+        for source in reversed(self._sources[start:end]):
+            left -= source.chars
+            if left < 0:
+                break
+            if source.id not in self._searched:
+                self._search(source, host.partition(":")[0])
+        self._looked_for[host] = end
+
+    def _search(self, source: Source, name: str) -> None:
+        try:
+            text = self._read_text(source.id)
+        except (ExplorerError, OSError):  # then its links are not known: they can be searched for
+            return
+        if name not in text.lower() and name not in source.url.lower():
+            return
+        self._searched.add(source.id)
+        lines = stored_text(text).split("\n", 2)
+        if source.kind == STORY and len(lines) > 1 and lines[1].startswith(("http://", "https://")):
+            self.saw_url(lines[1])
+        self.saw(text, is_page=not _is_own(source), base=source.url)
+
+
+def given_by_user(event: AnyEvent) -> str:
+    """The user's own words in an event: the question, words put in later, a follow-up; empty in all others."""
+    match event:
+        case RunStarted():
+            return event.question
+        case Steered():
+            return event.text
+        case AgentContinued(parent_call=""):
+            return event.task
+        case _:
+            return ""
+
+
+def _is_own(source: Source) -> bool:
+    return source.via == OWN_VIA and source.url.startswith(OWN_FILES)
+
+
+def _is_of_agents(source: Source) -> bool:
+    """Whether agents wrote it, of this run or another: what they put together would come back as seen."""
+    return source.kind == FILE and source.via != CORPUS_VIA and not _is_own(source)

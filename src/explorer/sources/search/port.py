@@ -1,0 +1,166 @@
+"""Web search: the port that every engine stands behind, in one shape of question, answer and failure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from explorer.schema.errors import ToolError
+from explorer.sources.http.api_client import CallError, ServiceRefusedError
+from explorer.text.urls import canonical_url
+
+OTHER_TOOLS = "Go on with search_hn, get_hn_stories and read_webpage."
+PAGE_TEXT_CHARS = 100_000
+"""Of a result's page, where an engine delivers it."""
+SHORT_REST_S = 60.0
+"""After a failure that may be over soon."""
+LONG_REST_S = 900.0
+"""After a refusal that stays, such as a limit or a key."""
+
+
+@dataclass(frozen=True)
+class WebQuery:
+    """What to search for."""
+
+    words: str
+    max_results: int = 8
+    depth: str = "basic"
+    """`basic` or `advanced`."""
+    include_domains: Sequence[str] = ()
+    exclude_domains: Sequence[str] = ()
+    since: str = ""
+    """ISO date; nothing older."""
+
+
+@dataclass(frozen=True)
+class WebHit:
+    """One result, in the same shape for every engine."""
+
+    title: str
+    url: str
+    snippet: str
+    engine: str
+    rank: int
+    published: str = ""
+    """ISO date, else as the engine tells it; often empty."""
+    score: float | None = None
+    author: str = ""
+    text: str = ""
+    """The page's whole text, where the engine delivers it; at most `PAGE_TEXT_CHARS`."""
+    flags: tuple[str, ...] = ()
+    """`truncated` when that text was cut."""
+
+
+@dataclass(frozen=True)
+class WebAnswer:
+    """What one search brought."""
+
+    engine: str
+    """The one that answered."""
+    hits: tuple[WebHit, ...]
+    notes: tuple[str, ...] = ()
+    """What has to be known about it, a sentence each in words of ours: who failed before, what was left out."""
+
+
+class WebSearch(Protocol):
+    """The port to a search engine."""
+
+    @property
+    def name(self) -> str:
+        """What its results are labelled with."""
+        ...
+
+    async def search(self, query: WebQuery) -> WebAnswer:
+        """Search once.
+
+        Raises:
+            ToolError: No answer came; the text says why and what else to try.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class SearchFailedError(ToolError):
+    """An engine that gave no answer.
+
+    `problem` is a clause of ours with the engine as its subject; `stated` are the engine's own words; `rest_s` are the
+    seconds for which it is useless to ask again.
+    """
+
+    def __init__(
+        self, engine: str, problem: str, *, stated: str = "", rest_s: float = SHORT_REST_S, hint: str = ""
+    ) -> None:
+        theirs = f" It says: {stated.rstrip('.')}." if stated else ""
+        super().__init__(f"Web search ({engine}) {problem}.{theirs} {OTHER_TOOLS}", hint=hint)
+        self.engine = engine
+        self.problem = problem
+        self.stated = stated
+        self.rest_s = rest_s
+
+
+REFUSALS = {
+    400: "did not accept the query: change its words or filters",
+    401: "did not accept its key",
+    402: "asks for payment: its credits are used up",
+    403: "refused access",
+    404: "is not found at its address",
+    422: "did not accept the query: change its words or filters",
+    429: "is over its rate limit",
+}
+ABOUT_THE_QUERY = frozenset({400, 422})
+
+
+def failure(engine: str, error: CallError, refusals: Mapping[int, str]) -> SearchFailedError:
+    """The same failure for a model to read; `refusals` are clauses by status that fit this engine better."""
+    if not isinstance(error, ServiceRefusedError):
+        return SearchFailedError(engine, str(error))
+    clause = refusals.get(error.status) or REFUSALS.get(error.status, "failed")
+    again = f"; it opens again in {error.retry_after_s:g} s" if error.retry_after_s else ""
+    if error.status in ABOUT_THE_QUERY and error.status not in refusals:
+        rest = 0.0
+    elif error.is_retryable:
+        rest = SHORT_REST_S
+    else:
+        rest = LONG_REST_S if error.retry_after_s is None else error.retry_after_s
+    return SearchFailedError(engine, f"{clause} (status {error.status}){again}", stated=error.stated, rest_s=rest)
+
+
+def merged(hits: Iterable[WebHit]) -> list[WebHit]:
+    """One result for each address, in the order of first mention, ranked anew.
+
+    What a later one has and the first lacks is taken over: a passage, a date, more of the page's text. Results
+    without a web address are dropped.
+    """
+    seen: dict[str, WebHit] = {}
+    for hit in hits:
+        if key := _key(hit.url):
+            seen[key] = _joined(seen[key], hit) if key in seen else hit
+    return [replace(hit, rank=rank) for rank, hit in enumerate(seen.values(), start=1)]
+
+
+def _joined(first: WebHit, later: WebHit) -> WebHit:
+    longer = later if len(later.text) > len(first.text) else first
+    return replace(
+        first,
+        snippet=first.snippet or later.snippet,
+        published=first.published or later.published,
+        author=first.author or later.author,
+        text=longer.text,
+        flags=longer.flags,
+    )
+
+
+def _key(url: str) -> str:
+    """The form under which equal addresses are equal; empty for what is no web address."""
+    try:
+        return canonical_url(url) if url.startswith(("http://", "https://")) else ""
+    except ValueError:
+        return ""
+
+
+def page_text(text: str | None) -> tuple[str, tuple[str, ...]]:
+    """A page's text as delivered, up to its limit, and the flags that go with it."""
+    whole = (text or "").strip()
+    return whole[:PAGE_TEXT_CHARS], ("truncated",) if len(whole) > PAGE_TEXT_CHARS else ()

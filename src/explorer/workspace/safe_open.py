@@ -1,0 +1,161 @@
+"""Opening and replacing files beneath a folder: no link, no `..` and no mount leads out, whoever renames meanwhile.
+
+Linux resolves a whole path under such rules by itself, in one step: `openat2(2)`. Where the kernel is older, or a
+container's filter forbids the call, each folder on the way is opened by its own name from the one before.
+"""
+
+import ctypes
+import errno
+import os
+import re
+import stat
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from explorer.schema.errors import ToolError
+
+QUIET = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""No link, no waiting for the other end of a pipe, and nothing handed on to child processes."""
+A_FOLDER = QUIET | os.O_RDONLY | os.O_DIRECTORY
+A_FILE = QUIET | os.O_RDONLY
+OPENAT2 = 437
+"""The call's number, the same on every architecture we know of but Alpha."""
+RESOLVE = 0x01 | 0x02 | 0x04 | 0x08
+"""RESOLVE_NO_XDEV, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH."""
+MOUNT_ID = re.compile(rb"^mnt_id:\s*(\d+)$", re.MULTILINE)
+TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.tmp")
+"""Names of files that are being written; see `replace`."""
+REASONS = {
+    errno.ELOOP: "there is a symbolic link on the way",
+    errno.EXDEV: "another file system is mounted there",
+    errno.ENXIO: "it is a socket, a pipe or a device",
+}
+
+
+class Opening(Protocol):
+    """A way to open what stands beneath an open folder."""
+
+    def __call__(self, folder: int, parts: Sequence[str], flags: int, /) -> int:
+        """The descriptor of what the parts, at least one, lead to.
+
+        Raises:
+            OSError: ELOOP or ENOTDIR at a link, EXDEV at a mount, and whatever else opening a file brings.
+        """
+        ...
+
+
+class _How(ctypes.Structure):
+    """`struct open_how`."""
+
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+class Openat2:
+    """`openat2`: the kernel keeps to the rules over the whole path at once."""
+
+    def __init__(self) -> None:
+        self._call = ctypes.CDLL(None, use_errno=True).syscall
+        self._call.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_How), ctypes.c_size_t)
+        self._call.restype = ctypes.c_long
+
+    def __call__(self, folder: int, parts: Sequence[str], flags: int) -> int:
+        """See `Opening`."""
+        how = _How(flags, 0, RESOLVE)
+        path = os.fsencode("/".join(parts))
+        descriptor = int(self._call(OPENAT2, folder, path, ctypes.byref(how), ctypes.sizeof(how)))
+        if descriptor < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return descriptor
+
+
+class OpenatWalk:
+    """Folder by folder, each opened from the one before and looked at once it is open."""
+
+    def __call__(self, folder: int, parts: Sequence[str], flags: int) -> int:
+        """See `Opening`."""
+        mount = _mount_of(folder)
+        current = folder
+        for part, how in [*((part, A_FOLDER) for part in parts[:-1]), (parts[-1], flags | QUIET)]:
+            try:
+                inner = os.open(part, how, dir_fd=current)
+            finally:
+                if current != folder:
+                    os.close(current)
+            current = inner
+            if _mount_of(current) != mount:
+                os.close(current)
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return current
+
+
+def _mount_of(descriptor: int) -> int:
+    """Which mount an open file is on; its device where /proc does not tell.
+
+    A folder bound into another place has the same device, and on some layered file systems the files of one mount
+    have several: the mount's own number is better where there is one.
+    """
+    with suppress(OSError):
+        found = MOUNT_ID.search(Path(f"/proc/self/fdinfo/{descriptor}").read_bytes())
+        if found is not None:
+            return int(found[1])
+    return os.fstat(descriptor).st_dev
+
+
+def best_opening() -> Opening:
+    """The kernel's way where it answers, else the walk."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            root = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                by_kernel = Openat2()
+                os.close(by_kernel(root, ["."], A_FOLDER))
+            finally:
+                os.close(root)
+            return by_kernel
+    return OpenatWalk()
+
+
+def reason(error: OSError) -> str:
+    """Why opening failed, in words."""
+    return REASONS.get(error.errno or 0, error.strerror or str(error))
+
+
+def replace(parent: int, name: str, content: bytes) -> None:
+    """Temporary file, sync, rename, sync: never a half file under the name, never a lost one after.
+
+    Raises:
+        ToolError: A folder stands there.
+        OSError: The disk refused; what stood there is unchanged, and nothing half is left.
+    """
+    mode = _mode_of(parent, name)
+    temporary = f".{name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    descriptor = os.open(temporary, QUIET | os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if mode:
+                os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        os.fsync(parent)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=parent)
+        raise
+
+
+def _mode_of(parent: int, name: str) -> int:
+    """Who may do what with the file that stands there, so that a script stays one; 0 when there is none of ours."""
+    try:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return 0
+    if stat.S_ISDIR(status.st_mode):
+        raise ToolError(f"{name} is a folder; choose another name")
+    is_own = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+    return status.st_mode & 0o777 | 0o600 if is_own else 0

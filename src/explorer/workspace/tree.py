@@ -1,0 +1,227 @@
+"""The files and folders beneath a run's folder: opened, looked at, gone through; names mean what they look like."""
+
+import os
+import stat
+import unicodedata
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+
+from explorer.schema.errors import ToolError
+from explorer.workspace.access import restore_access
+from explorer.workspace.paths import ENGINE_FOLDER, parts_of
+from explorer.workspace.safe_open import A_FILE, A_FOLDER, TEMPORARY, Opening, reason
+
+A_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+MAX_SEEN = 100_000
+"""Of one walk: files and folders looked at, in all and in one folder."""
+Entry = tuple[str, os.stat_result]
+"""A name or a path, and what stands there."""
+
+
+class RunTree:
+    """What is beneath one folder. Paths are taken as `parts_of` takes them."""
+
+    def __init__(self, folder: Path, opening: Opening) -> None:
+        self._folder = folder
+        self._open = opening
+
+    @contextmanager
+    def opened(self, path: str) -> Generator[int]:
+        """The descriptor of a plain file, for reading.
+
+        Raises:
+            ToolError: There is none, or something else stands there: a link, a second name, a pipe.
+        """
+        with self._root() as root:
+            try:
+                descriptor = self._open(root, self._spelled(root, parts_of(path)), A_FILE)
+            except FileNotFoundError as error:
+                raise ToolError(f"there is no file {path}; list_files shows what is there") from error
+            except OSError as error:
+                raise ToolError(f"{path} cannot be read: it is not a plain file ({reason(error)})") from error
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise ToolError(f"{path} is not a plain file")
+            if status.st_nlink > 1:
+                raise ToolError(f"{path} is a hard link; copies are read, links are not")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def opened_parent(self, path: str, *, create: bool = False) -> Generator[tuple[int, str]]:
+        """The descriptor of the folder that holds `path`, and the name in it.
+
+        Raises:
+            ToolError: There is no such folder, and none can be made.
+        """
+        with self._root() as root:
+            *folders, name = self._spelled(root, parts_of(path))
+            parent = self._made(root, folders, path) if create else self._there(root, folders, path)
+        try:
+            yield parent, name
+        finally:
+            os.close(parent)
+
+    def _there(self, root: int, folders: Sequence[str], path: str) -> int:
+        try:
+            return self._open(root, folders or ["."], A_FOLDER)
+        except FileNotFoundError as error:
+            raise ToolError(f"there is no file {path}; list_files shows what is there") from error
+        except OSError as error:
+            shown = "/".join(folders)
+            raise ToolError(f"{path} cannot be reached: {shown} is not a plain folder ({reason(error)})") from error
+
+    def _made(self, root: int, folders: Sequence[str], path: str) -> int:
+        descriptor = self._open(root, ["."], A_FOLDER)
+        for folder in folders:
+            try:
+                inner = self._entered(descriptor, folder, path)
+            finally:
+                os.close(descriptor)
+            descriptor = inner
+        return descriptor
+
+    def _entered(self, parent: int, folder: str, path: str) -> int:
+        try:
+            os.mkdir(folder, 0o755, dir_fd=parent)
+            os.fsync(parent)
+        except FileExistsError:
+            pass
+        except PermissionError as error:
+            raise ToolError(f"cannot make the folder of {path}: {error.strerror}") from error
+        try:
+            return self._open(parent, [folder], A_FOLDER)
+        except OSError as error:
+            raise ToolError(f"{path} cannot be reached: {folder} is not a plain folder ({reason(error)})") from error
+
+    def status(self, path: str) -> os.stat_result | None:
+        """Of what stands at a path, a link itself and not where it leads; None when there is nothing to be reached."""
+        try:
+            with self.opened_parent(path) as (parent, name):
+                return os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except (ToolError, OSError):
+            return None
+
+    def is_engines(self, path: str) -> bool:
+        """Whether a path's first part is the engine's folder, by whatever name a file system takes for the same."""
+        first, engine = self.status(parts_of(path)[0]), self.status(ENGINE_FOLDER)
+        return first is not None and engine is not None and os.path.samestat(first, engine)
+
+    def walk(self, path: str = "") -> Iterator[Entry]:
+        """Everything beneath a folder by path, each folder's entries before those of its folders; no link is followed.
+
+        The engine's own is left out unless `path` is in it, and so is what is just being written.
+        """
+        with self._root() as root:
+            waiting = [self._spelled(root, parts_of(path)) if path else []]
+        seen = 0
+        while waiting and seen < MAX_SEEN:
+            place = waiting.pop()
+            folders: list[list[str]] = []
+            for name, status in self._entries(place):
+                seen += 1
+                if name == ENGINE_FOLDER and not place:
+                    continue
+                if stat.S_ISDIR(status.st_mode):
+                    folders.append([*place, name])
+                if not TEMPORARY.fullmatch(name):
+                    yield unicodedata.normalize("NFC", "/".join([*place, name])), status
+            waiting += reversed(folders)
+
+    def sweep(self) -> None:
+        """Remove what writes left that a crash cut off, in the engine's folder too."""
+        waiting: list[list[str]] = [[]]
+        seen = 0
+        while waiting and seen < MAX_SEEN:
+            place = waiting.pop()
+            entries = self._entries(place)
+            seen += len(entries)
+            waiting += [[*place, name] for name, status in entries if stat.S_ISDIR(status.st_mode)]
+            for name, _ in entries:
+                if TEMPORARY.fullmatch(name):
+                    self._unlink([*place, name])
+
+    def _unlink(self, parts: Sequence[str]) -> None:
+        with suppress(OSError), self._root() as root:
+            parent = self._open(root, list(parts[:-1]) or ["."], A_FOLDER)
+            try:
+                os.unlink(parts[-1], dir_fd=parent)
+            finally:
+                os.close(parent)
+
+    def move_aside(self, name: str) -> str:
+        """Rename what stands at the top of the folder to `name.moved-1`, or the next number that is free.
+
+        Raises:
+            OSError: The disk refused.
+        """
+        with self._root() as root:
+            number = 1
+            while _stands(root, moved := f"{name}.moved-{number}"):
+                number += 1
+            os.rename(name, moved, src_dir_fd=root, dst_dir_fd=root)
+            os.fsync(root)
+        return moved
+
+    def _entries(self, place: Sequence[str]) -> list[Entry]:
+        """What is in a folder, sorted, by name as it stands on the disk; nothing when it is gone or cannot be read."""
+        found: list[Entry] = []
+        with suppress(OSError), self._root() as root:
+            descriptor = self._open(root, place or ["."], A_FOLDER)
+            try:
+                with os.scandir(descriptor) as entries:
+                    for entry in islice(entries, MAX_SEEN):
+                        with suppress(OSError):
+                            found.append((entry.name, entry.stat(follow_symlinks=False)))
+            finally:
+                os.close(descriptor)
+        return sorted(found, key=lambda entry: entry[0])
+
+    def _spelled(self, root: int, parts: list[str]) -> list[str]:
+        """The parts as they stand on the disk, where a command may have written `é` as two characters."""
+        spelled: list[str] = []
+        for part in parts:
+            spelled.append(part if part.isascii() else self._twin(root, spelled, part))
+        return spelled
+
+    def _twin(self, root: int, place: Sequence[str], name: str) -> str:
+        try:
+            descriptor = self._open(root, place or ["."], A_FOLDER)
+        except OSError:
+            return name
+        try:
+            with suppress(FileNotFoundError):
+                os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                return name
+            with os.scandir(descriptor) as entries:
+                twins = [one.name for one in entries if unicodedata.normalize("NFC", one.name) == name]
+        except OSError:
+            return name
+        finally:
+            os.close(descriptor)
+        return min(twins, default=name)
+
+    @contextmanager
+    def _root(self) -> Generator[int]:
+        try:
+            descriptor = os.open(self._folder, A_ROOT)
+        except PermissionError:
+            if not restore_access(self._folder):
+                raise
+            descriptor = os.open(self._folder, A_ROOT)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _stands(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
