@@ -233,7 +233,7 @@ def test_no_module_waits_for_itself() -> None:
 VIOLATIONS = {
     "imports point down": ("schema/errors.py", "from explorer.cli import app"),
     "only the command line and the run know the settings": (
-        "workspace/quota.py",
+        "workspace/workspace.py",
         "from explorer.schema import settings",
     ),
     "the core knows no vendor": ("agents/loop.py", "import httpx2"),

@@ -7,10 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine_stage import started
-from explorer.agents.budget import Account, Amount, Budget, Reservation
+from explorer.agents.budget import (
+    MIN_OUTPUT_TOKENS,
+    Account,
+    Amount,
+    Budget,
+    Reservation,
+    reply_lengths,
+    report_reserve,
+)
 from explorer.agents.policies import budget_note
-from explorer.agents.reply_length import MIN_OUTPUT_TOKENS, reply_lengths
-from explorer.agents.report_reserve import report_reserve
 from explorer.journal.agent_state import AgentState
 from explorer.schema.settings import Limits
 from thoroughness import examples

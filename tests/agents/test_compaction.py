@@ -8,8 +8,7 @@ import pytest
 
 from agents.test_subagents import Stage, help_from, role, roles_of
 from engine_stage import Doing, Recorder, agent_room, started, tools_over
-from explorer.agents.compaction import ASK, DEFAULT_WINDOW_TOKENS, KEPT_MESSAGES, WORKING_TOKENS
-from explorer.agents.compaction_notes import compaction_note
+from explorer.agents.compaction import ASK, DEFAULT_WINDOW_TOKENS, KEPT_MESSAGES, WORKING_TOKENS, compaction_note
 from explorer.agents.loop import AgentContext, run_agent
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import bytes_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from explorer.agents.budget import Account, Amount, Reservation
 from explorer.agents.payments import OverBudgetError, PaidClient, Payment, Terms, counted
-from explorer.journal.unanswered_requests import Unanswered
+from explorer.journal.run_state import Unanswered
 from explorer.llm.openai.reply import to_usage
 from explorer.llm.scripted import says
 from explorer.schema.errors import ModelError, ModelFault

@@ -16,8 +16,7 @@ from pydantic import SecretStr
 from command import explorer
 from explorer.llm.faults import redact
 from explorer.llm.options import Endpoint
-from explorer.llm.outage import FailedAttempt
-from explorer.llm.retry import RateGate, RetryingClient, Timing
+from explorer.llm.retry import FailedAttempt, RateGate, RetryingClient, Timing
 from explorer.run.run import resume, start
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import Compacted, Status, ToolFinished

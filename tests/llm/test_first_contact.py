@@ -11,8 +11,7 @@ from explorer.llm.foreign_answers import connection_error
 from explorer.llm.model_list import list_models
 from explorer.llm.openai.chat import OpenAIClient
 from explorer.llm.options import ClientOptions, Endpoint
-from explorer.llm.outage import FailedAttempt
-from explorer.llm.retry import MAX_ATTEMPTS, RateGate, RetryingClient
+from explorer.llm.retry import MAX_ATTEMPTS, FailedAttempt, RateGate, RetryingClient
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import LLMClient, Request, UserText
 from llm.fake_time import FakeTime

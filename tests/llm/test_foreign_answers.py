@@ -8,8 +8,7 @@ import pytest
 
 from explorer.llm.model_list import list_models
 from explorer.llm.options import Timeouts
-from explorer.llm.outage import FailedAttempt
-from explorer.llm.retry import MAX_ATTEMPTS, RateGate, RetryingClient
+from explorer.llm.retry import MAX_ATTEMPTS, FailedAttempt, RateGate, RetryingClient
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import LLMClient
 from llm.conversations import BOTH, QUESTION

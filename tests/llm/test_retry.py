@@ -2,8 +2,17 @@ import asyncio
 
 import pytest
 
-from explorer.llm.outage import MAX_OUTAGE_S, MAX_PROBE_WAIT_S, FailedAttempt
-from explorer.llm.retry import MAX_ATTEMPTS, MAX_WAITED_S, RateGate, RetryingClient, Timing, WaitLimits
+from explorer.llm.retry import (
+    MAX_ATTEMPTS,
+    MAX_OUTAGE_S,
+    MAX_PROBE_WAIT_S,
+    MAX_WAITED_S,
+    FailedAttempt,
+    RateGate,
+    RetryingClient,
+    Timing,
+    WaitLimits,
+)
 from explorer.schema.errors import RETRYABLE_FAULTS, ModelError, ModelFault
 from explorer.schema.messages import Request, StopKind, Turn
 from llm.fake_time import FakeTime

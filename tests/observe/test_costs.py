@@ -10,7 +10,7 @@ import pytest
 from explorer.journal.journal import read
 from explorer.llm.prices import cost_usd
 from explorer.observe.costs.critical_path import PathSegment, longest
-from explorer.observe.costs.run_clock import clock_of
+from explorer.observe.costs.timeline import clock_of
 from explorer.observe.costs.totals import Spending, spending_of
 from explorer.schema.events import (
     AgentContinued,

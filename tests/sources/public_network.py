@@ -13,7 +13,7 @@ import httpx2
 
 from explorer.network.guard import Guard
 from explorer.sources.http.fetch import FetchPolicy, Web
-from explorer.sources.http.politeness import Politeness
+from explorer.sources.http.robots import Politeness
 from explorer.sources.http.transport import GuardedTransport
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from explorer.schema.errors import ToolError
 from explorer.sources.http.fetch import Web
-from explorer.sources.http.politeness import Politeness
+from explorer.sources.http.robots import Politeness
 from explorer.sources.http.url_allowlist import LINKS_PER_SITE
 from sources.loopback import Answer, Site, serving
 from sources.public_network import FakeTime, PublicNetwork

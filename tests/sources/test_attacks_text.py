@@ -6,7 +6,7 @@ import re
 import pytest
 
 from explorer.schema.tool import ToolResult
-from explorer.sources.http.politeness import Politeness
+from explorer.sources.http.robots import Politeness
 from explorer.sources.http.url_allowlist import UrlAllowlist
 from explorer.text.sanitize import fence, visible
 from sources.loopback import Answer, serving, unfenced

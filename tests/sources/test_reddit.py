@@ -7,10 +7,9 @@ import pytest
 
 from explorer.schema.errors import ToolError
 from explorer.sources.reddit.arctic_shift import ArcticShift
-from explorer.sources.reddit.names import PostName
 from explorer.sources.reddit.pages import RedditPages
 from explorer.sources.reddit.reddit import Access, Reddit, Routed
-from explorer.sources.reddit.routes import PostsQuery, RedditThread, RouteClosedError
+from explorer.sources.reddit.routes import PostName, PostsQuery, RedditThread, RouteClosedError
 from explorer.sources.threads import CommentRange, walk
 from sources.loopback import NOW, Answer, Handler, Route, Site, as_json, no_pause, open_plain_web, replaying, serving
 from sources.reddit_site import (

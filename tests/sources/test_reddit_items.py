@@ -5,9 +5,8 @@ import json
 import pytest
 
 from explorer.schema.errors import ToolError
-from explorer.sources.reddit.forest import Forest
-from explorer.sources.reddit.items import live_posts, post_of, things_in
-from explorer.sources.reddit.names import PostName, post_at, post_named, subreddit_named
+from explorer.sources.reddit.items import Forest, live_posts, post_of, things_in
+from explorer.sources.reddit.routes import PostName, post_at, post_named, subreddit_named
 from explorer.sources.threads import CommentRange, walk
 from sources.reddit_site import comment, listing, more, post, posts_listing, recorded
 

@@ -24,9 +24,8 @@ from explorer.schema.events import AnyEvent, ToolStarted, TurnTaken
 from explorer.schema.tool import FORESEEN, Tool
 from explorer.tools.files import CHANGED_BY_ANOTHER, EditTool, ListTool, ReadTool, SearchTool, WriteTool
 from explorer.workspace.file_content import MAX_SCANNED_BYTES
-from explorer.workspace.quota import RECOUNT_AFTER, Held, Quota, QuotaTracker
 from explorer.workspace.safe_open import A_FILE, Openat2, OpenatWalk, Opening, best_opening
-from explorer.workspace.workspace import MAX_FILE_BYTES, Workspace
+from explorer.workspace.workspace import MAX_FILE_BYTES, RECOUNT_AFTER, Held, Quota, QuotaTracker, Workspace
 from sandbox.cages import room
 from workspace.hostile_folder import (
     OPENINGS,

@@ -4,23 +4,32 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from explorer.agents.budget import Account, Amount, Budget, Reservation, WorstCost
+from explorer.agents.budget import (
+    LEAST_EXPLORING_TOKENS,
+    LEAST_WRITING_TOKENS,
+    Account,
+    Amount,
+    Budget,
+    Reservation,
+    WorstCost,
+)
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry, index_line, subagent_result
-from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, last_words
-from explorer.agents.compaction_notes import compaction_note
+from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, compaction_note, last_words
 from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
-from explorer.agents.model_failures import concerns_run, failed_end, other_helpers, ways_to_retry
 from explorer.agents.policies import (
     WRITING_TOOLS,
     Decision,
     Ending,
     Note,
     budget_note,
+    concerns_run,
+    failed_end,
+    other_helpers,
     refuse_repetition,
     short_reply_note,
+    ways_to_retry,
     write_now_note,
 )
-from explorer.agents.reply_length import LEAST_EXPLORING_TOKENS, LEAST_WRITING_TOKENS
 from explorer.agents.roles import CALL_AGENT, Role, check_roles, helper_lines, report_writers
 from explorer.agents.tool_calls import Append, Toolbox, ToolCallContext
 from explorer.agents.user_stop import CALL_GRACE_S, StoppableClient, StoppedError

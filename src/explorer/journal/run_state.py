@@ -1,11 +1,10 @@
-"""A whole run as a fold over its records: what is known, whoever did it, and what was used up."""
+"""The state of a whole run, a fold over its records: what is known, who did it, and what was used up."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from explorer.journal.agent_state import AgentState, call_key
-from explorer.journal.unanswered_requests import Unanswered
 from explorer.schema.events import (
     ORCHESTRATOR,
     AgentContinued,
@@ -13,6 +12,7 @@ from explorer.schema.events import (
     CitationsJudged,
     Lookup,
     PathMoved,
+    RequestSent,
     RoleLoaded,
     RunFinished,
     RunStarted,
@@ -24,6 +24,74 @@ from explorer.schema.events import (
     WrittenFile,
 )
 from explorer.schema.messages import Estimate, JsonObject, Turn, Usage
+
+JUDGE = "judge"
+"""The `agent` of questions about citations: several at once, and one record for all of their answers."""
+
+
+@dataclass
+class Unanswered:
+    """Which requests are under way, and what those without a turn are booked with. Only `apply` changes it."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float = 0.0
+    under_way: dict[str, list[RequestSent]] = field(default_factory=dict[str, list[RequestSent]])
+    """By agent; an agent's next request shows that nothing came of the one before."""
+
+    def apply(self, event: AnyEvent) -> tuple[RequestSent, ...]:
+        """Fold one event in, whoever's it is; the requests that it shows to have brought nothing."""
+        match event.type:
+            case "request_sent":
+                return self._send(event)
+            case "turn" | "citations_judged":
+                self.under_way.pop(JUDGE if event.type == "citations_judged" else event.agent, None)
+            case "turn_failed" if event.agent != JUDGE:
+                sent = self.under_way.pop(event.agent, [])
+                return self._book(sent if event.is_billed else [])
+            case "session_configured" | "run_finished":
+                return self._book(self._all())
+            case _:
+                pass
+        return ()
+
+    def _send(self, event: RequestSent) -> tuple[RequestSent, ...]:
+        before = [] if event.agent == JUDGE else self.under_way.pop(event.agent, [])
+        self.under_way.setdefault(event.agent, []).append(event)
+        return self._book(before)
+
+    def _all(self) -> list[RequestSent]:
+        """All that are under way, which from now on are not."""
+        sent = [one for requests in self.under_way.values() for one in requests]
+        self.under_way.clear()
+        return sent
+
+    def _book(self, sent: Iterable[RequestSent]) -> tuple[RequestSent, ...]:
+        booked = tuple(sent)
+        for one in booked:
+            self.usage += reserved(one)
+            self.cost_usd += one.cost_usd
+        return booked
+
+    @property
+    def usage_at_most(self) -> Usage:
+        """With what is under way."""
+        return sum((reserved(one) for requests in self.under_way.values() for one in requests), self.usage)
+
+    @property
+    def cost_at_most(self) -> float:
+        """With what is under way."""
+        return self.cost_usd + sum(one.cost_usd for requests in self.under_way.values() for one in requests)
+
+    @property
+    def estimate(self) -> Estimate:
+        """All of it, as the estimate that it is."""
+        return Estimate(tokens=self.usage_at_most.total_tokens, cost_usd=self.cost_at_most)
+
+
+def reserved(sent: RequestSent) -> Usage:
+    """The most tokens that a request can use."""
+    return Usage(input_tokens=sent.input_tokens, output_tokens=sent.output_tokens)
+
 
 OF_THE_RUN = frozenset(
     {

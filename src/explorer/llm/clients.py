@@ -9,11 +9,10 @@ from explorer.llm.advice import AdvisingClient
 from explorer.llm.anthropic.messages import AnthropicClient
 from explorer.llm.cache_warming import CacheWarmingClient
 from explorer.llm.hosts import is_official
-from explorer.llm.model_setup import ModelSetup
 from explorer.llm.models import ANTHROPIC, OFFLINE, OPENAI, OPENAI_CHAT, OPENAI_RESPONSES, ModelRef
 from explorer.llm.openai.chat import OpenAIClient
 from explorer.llm.openai.responses import ResponsesClient
-from explorer.llm.options import ClientOptions, Timeouts, check_url
+from explorer.llm.options import ClientOptions, ModelSetup, Timeouts, check_url
 from explorer.llm.retry import Contact, RateGate, Timing
 from explorer.schema.errors import ConfigError
 from explorer.schema.messages import LLMClient

@@ -8,8 +8,7 @@ from pydantic import SecretStr
 
 from explorer.llm.hosts import is_official
 from explorer.llm.model_list import LOCAL_URLS, find_local_server, list_models
-from explorer.llm.model_setup import ModelSetup
-from explorer.llm.options import check_url
+from explorer.llm.options import ModelSetup, check_url
 from explorer.schema.errors import ConfigError, CredentialsError
 from explorer.schema.model_options import Tier
 

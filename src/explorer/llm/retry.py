@@ -1,4 +1,4 @@
-"""Asks again when asking again can help, and slows everyone down together when a provider says so or is gone."""
+"""Asks again when that can help, slows all requests down when a provider says so, and waits out an outage."""
 
 import asyncio
 import random
@@ -9,9 +9,76 @@ from dataclasses import dataclass
 
 from loguru import logger
 
-from explorer.llm.outage import MAX_OUTAGE_S, FailedAttempt, Trouble, gave_up, outage_wait_s
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import LLMClient, Request, Turn
+
+MAX_OUTAGE_S = 600.0
+"""For so long an outage is waited out where no limit is set."""
+MAX_PROBE_WAIT_S = 30.0
+"""Between two probes; a provider that is back is noticed after this at the latest."""
+FIRST_PROBE_WAIT_S = 1.0
+"""The upper end of the first wait; it doubles with every failed probe."""
+MINUTE_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """An attempt at a turn that brought none."""
+
+    request: Request
+    error: ModelError
+    number: int
+    """Of the attempts at this turn, from 1."""
+    waits_s: float | None
+    """Seconds until the next attempt; None: given up."""
+    waiting_s: float | None = None
+    """In an outage, the seconds since it began."""
+
+
+@dataclass(slots=True)
+class Trouble:
+    """What one request has been through."""
+
+    attempts: int = 0
+    alone: int = 0
+    """Attempts that failed while there was no outage."""
+    waited_s: float = 0.0
+    """After those."""
+
+    def count(self, *, is_alone: bool) -> None:
+        """Count a failed attempt."""
+        self.attempts += 1
+        self.alone += is_alone
+
+
+def outage_wait_s(failed_probes: int, chance: float) -> float:
+    """Return the seconds until the next probe: the upper half of a bound that doubles up to `MAX_PROBE_WAIT_S`.
+
+    Args:
+        failed_probes: In this outage.
+        chance: Between 0 and 1.
+    """
+    bound_s = min(MAX_PROBE_WAIT_S, FIRST_PROBE_WAIT_S * 2 ** min(failed_probes, 10))
+    return bound_s * (1 + chance) / 2
+
+
+def gave_up(error: ModelError, waited_s: float) -> ModelError:
+    """Return the error of a provider that was waited for in vain."""
+    words = f"{error.message}; no request got through for {_duration(waited_s)}" if waited_s >= 1 else error.message
+    made = ModelError(
+        error.fault,
+        words,
+        hint=error.hint,
+        retry_after_s=error.retry_after_s,
+        is_wrong_server=error.is_wrong_server,
+    )
+    made.status, made.code = error.status, error.code
+    return made
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 2 * MINUTE_S else f"{seconds / MINUTE_S:.0f} minutes"
+
 
 MAX_ATTEMPTS = 8
 """Of one request: before the provider has ever brought a turn, or while it brings turns to others."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Self
 
-from explorer.documents.corpus.index import Corpus, Options, checked_folder, index_path
-from explorer.documents.corpus.refreshing import Progress
+from explorer.documents.corpus.index import Corpus, Options, Progress, checked_folder, index_path
 from explorer.documents.parsing.parser import DocumentParser, Parser, TrustingParser
 from explorer.network.guard import Guard
 from explorer.offline.sample_day.transport import SAMPLE_NOW, SampleDayTransport
@@ -15,9 +14,8 @@ from explorer.run.settings_parts import search_setup
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.sources.date_ranges import zone_named
-from explorer.sources.hackernews.hackernews import HackerNews
-from explorer.sources.hackernews.pages import HOST as HN_HOST
-from explorer.sources.hackernews.pages import HackerNewsPages
+from explorer.sources.hackernews.hackernews import HOST as HN_HOST
+from explorer.sources.hackernews.hackernews import HackerNews, HackerNewsPages
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.disk_cache import CACHE_FOLDER, DiskCache
 from explorer.sources.http.fetch import FetchPolicy, Web

@@ -12,9 +12,8 @@ from explorer.reports.verify.claims import Verification, without_uncited
 from explorer.reports.verify.drafts import DRAFT, REPORT, draft_of
 from explorer.reports.verify.files import text_reader, write_results
 from explorer.reports.verify.judge import Judgements
-from explorer.reports.verify.notice import notice_of
+from explorer.reports.verify.notice import notice_of, words_for_writer
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
-from explorer.reports.verify.words import words_for_writer
 from explorer.run.outcome import Outcome, count_lookups, failed_words, outcome_of
 from explorer.run.structured_results import further_links
 from explorer.run.unfinished_report import unfinished_report, what_was_tried

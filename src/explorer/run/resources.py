@@ -1,14 +1,14 @@
-"""What reaches outside a run: models and tools of the network, opened once for all agents."""
+"""What a session opens once for all agents: models, sources, a sandbox; and the limits that nobody set."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from enum import StrEnum
 
-from explorer.agents.budget import WorstCost
+from explorer.agents.budget import ReportReserve, WorstCost, report_reserve
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
 from explorer.agents.payments import PaidClient
-from explorer.agents.report_reserve import ReportReserve, report_reserve
 from explorer.agents.roles import PromptLoader, Role, built_in_roles, report_writers
 from explorer.agents.subagents import Model
 from explorer.llm.clients import Clients, RetrySettings
@@ -22,17 +22,59 @@ from explorer.network.client_options import check_network
 from explorer.offline.client import OfflineClient
 from explorer.reports.render import SAMPLE_FLAG
 from explorer.run.connectors import Connectors
-from explorer.run.default_limits import Pricing, with_defaults
 from explorer.run.settings_parts import model_setup
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.errors import ConfigError, CredentialsError
 from explorer.schema.events import ORCHESTRATOR, Source
+from explorer.schema.limits import Limits
 from explorer.schema.messages import LLMClient, Usage
 from explorer.schema.model_options import EVERY_ROLE, Price, Tier
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.tools.web import CheckAddress, as_asked
 from explorer.workspace.source_store import SourceDraft, Store
+
+DEFAULT_COST_USD = 5.0
+"""Of one question or follow-up."""
+DEFAULT_TOKENS = 2_000_000
+"""What $5 buys of a balanced model at $2 in and $10 out per million tokens, 95 % of them input: 2.08 million."""
+
+
+class Pricing(StrEnum):
+    """What is known of what a model costs."""
+
+    FREE = "free"
+    """It runs on this machine, or its price is 0."""
+    PRICED = "priced"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class LimitsInForce:
+    """The limits of a session."""
+
+    limits: Limits
+    origins: dict[str, str] = field(default_factory=dict[str, str])
+    """By name, where those come from that the user did not set."""
+
+
+def with_defaults(limits: Limits, pricings: Iterable[Pricing]) -> LimitsInForce:
+    """Fill in the limits of money and tokens that were not set; one that was set, also to none, stays."""
+    kinds = set(pricings)
+    has_price, has_unknown = Pricing.PRICED in kinds, Pricing.UNKNOWN in kinds
+    free = "default: no model here costs anything"
+    wanted: dict[str, tuple[float | int | None, str]] = {
+        "max_cost_usd": (DEFAULT_COST_USD, "default") if has_price else (None, free),
+        "max_tokens": (DEFAULT_TOKENS, "default: the price of a model is not known") if has_unknown else (None, free),
+    }
+    if has_unknown and not has_price:
+        wanted["max_cost_usd"] = (None, "default: no price is known; tokens are limited instead")
+    if has_price and not has_unknown:
+        wanted["max_tokens"] = (None, "default: money is limited instead")
+    missing = {name: pair for name, pair in wanted.items() if name not in limits.model_fields_set}
+    filled = limits.model_copy(update={name: value for name, (value, _) in missing.items()})
+    return LimitsInForce(filled, {name: origin for name, (_, origin) in missing.items()})
+
 
 JUDGE = "judge"
 """The role of the model that `--judge` asks for, where models are named by role."""

@@ -17,8 +17,7 @@ from explorer.documents.corpus.inputs import input_drafts
 from explorer.journal.agent_state import AgentState
 from explorer.journal.control import Inbox
 from explorer.journal.run_state import RunState
-from explorer.llm.outage import FailedAttempt
-from explorer.llm.retry import WaitLimits
+from explorer.llm.retry import FailedAttempt, WaitLimits
 from explorer.observe.provenance import write_files_index
 from explorer.reports.library import Library
 from explorer.reports.verify.files import text_reader

@@ -1,6 +1,6 @@
 """The parts of the settings that other packages are handed: none of them sees the whole."""
 
-from explorer.llm.model_setup import ModelSetup
+from explorer.llm.options import ModelSetup
 from explorer.schema.settings import Settings
 from explorer.sources.http.caller import Caller
 from explorer.sources.search.selection import SearchSetup

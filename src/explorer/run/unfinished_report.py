@@ -4,9 +4,8 @@ from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState
 from explorer.reports.verify.drafts import REPORT
 from explorer.run.outcome import Outcome, tried
-from explorer.schema.events import ORCHESTRATOR, AgentFinished
+from explorer.schema.events import ORCHESTRATOR, AgentFinished, Status
 from explorer.schema.limits import Limits
-from explorer.schema.status import Status
 from explorer.workspace.workspace import Workspace
 
 CENT_USD = 0.01

@@ -1,13 +1,85 @@
-"""What can happen in a run: frozen, versioned records. A run's state is a fold over these and nothing else."""
+"""What can happen in a run, and how things end: frozen, versioned records. A run's state is a fold over these only."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from explorer.schema.artifacts import FileChange, Source, WrittenFile
 from explorer.schema.messages import Estimate, Frozen, JsonObject, ToolSchema, Turn, Usage
-from explorer.schema.status import Lookup, Status
+
+
+class WrittenFile(Frozen):
+    """One file an agent wrote, as it stood right after the write."""
+
+    path: str
+    """Relative to the run's folder."""
+    title: str
+    """Its first heading or first words."""
+    lines: int
+    bytes: int
+    sha256: str
+
+
+class Source(Frozen):
+    """One stored piece of evidence; its text is in `.explorer/sources/<id>.md`."""
+
+    id: str
+    """`S1`, `S2`, ... in the order of storing."""
+    url: str
+    """Where it can be looked up; `file:<path>` for a local file."""
+    title: str
+    kind: str
+    """`page`, `story`, `comments`, `search_hit`, `file`, ..."""
+    via: str
+    """What gave it: `hackernews`, `tavily-keyless`, `direct`, `reader`, `file`, ..."""
+    author: str = ""
+    published: str = ""
+    """ISO date or date-time, as far as the source tells it; empty when it does not."""
+    retrieved: AwareDatetime
+    sha256: str
+    """Of the stored text."""
+    chars: int
+    language: str = ""
+    """Of the text, a code like `en`, as far as it is known."""
+    flags: tuple[str, ...] = ()
+    """`truncated`, `paywall`, `challenge`, `script_shell`, `stale`, `sample`, ..."""
+
+
+class FileChange(Frozen):
+    """What a `checked` tool is about to do to a file, so that after a crash we compare and know."""
+
+    path: str
+    before: str
+    """sha256 of the file's bytes; empty when it does not exist."""
+    after: str
+
+
+class Status(StrEnum):
+    """How an agent or a run ended. The last two are of runs alone."""
+
+    COMPLETE = "complete"
+    """An agent did its task; a run has an answer that rests on sources."""
+    PARTIAL = "partial"
+    """Stopped early, with something in hand; or the answer does not rest on sources throughout."""
+    FAILED = "failed"
+    NOTHING_FOUND = "nothing_found"
+    """The services answered, and nothing relevant was found."""
+    SOURCES_UNAVAILABLE = "sources_unavailable"
+    """No lookup reached a source: the run can be continued when the services answer again."""
+
+
+class Lookup(StrEnum):
+    """What a call brought that asked an outside service or the user's folder for evidence."""
+
+    NONE = ""
+    """The call is no lookup, or was refused before anything was asked."""
+    FOUND = "found"
+    """It brought at least one source."""
+    EMPTY = "empty"
+    """The service answered, and has nothing of the kind."""
+    FAILED = "failed"
+    """The service did not answer, or not with anything that can be used."""
+
 
 JOURNAL_VERSION = 1
 """Raised when a record's meaning changes; older versions are read through pure upcasters in `journal.py`."""

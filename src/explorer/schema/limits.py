@@ -11,7 +11,7 @@ class Limits(BaseModel):
     max_steps: int | None = Field(default=300, ge=1)
     """Model turns of all agents together."""
     max_cost_usd: float | None = Field(default=None, gt=0)
-    """Not set: the default of `default_limits.py`, which depends on the models; None is no limit."""
+    """Not set: the default of `run/resources.py`, which depends on the models; None is no limit."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Input and output tokens of all agents together. Not set: as with money."""
     max_tool_calls: int | None = Field(default=None, ge=1)

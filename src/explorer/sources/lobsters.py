@@ -13,8 +13,7 @@ from explorer.schema.errors import ToolError
 from explorer.sources.http.fetch import API_LIMITS, Web
 from explorer.sources.http.wire import WireModel, listed, parse
 from explorer.sources.page import WebPage
-from explorer.sources.thread_text import comment_lines, hanging
-from explorer.sources.threads import DELETED, REMOVED, Comment, CommentRange, page_of, walk
+from explorer.sources.threads import DELETED, REMOVED, Comment, CommentRange, comment_lines, hanging, page_of, walk
 from explorer.text.sanitize import single_line
 
 HOST = "lobste.rs"

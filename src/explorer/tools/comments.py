@@ -11,11 +11,10 @@ from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.services import ServiceDownError
 from explorer.sources.hackernews.thread_text import hn_thread_text
-from explorer.sources.reddit.names import post_named
 from explorer.sources.reddit.reddit import Reddit
+from explorer.sources.reddit.routes import post_named
 from explorer.sources.reddit.text import reddit_thread_text
-from explorer.sources.thread_text import ThreadText, stored
-from explorer.sources.threads import CommentRange
+from explorer.sources.threads import CommentRange, ThreadText, stored
 from explorer.text.sanitize import single_line
 from explorer.workspace.source_store import Store
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from explorer.documents.corpus.database import StoredDocument
 from explorer.documents.corpus.index import Corpus
 from explorer.documents.corpus.passages import page_at
-from explorer.documents.corpus.results import CorpusHit, modified_date
+from explorer.documents.corpus.ranking import CorpusHit, modified_date
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.text.sanitize import fence, single_line

@@ -14,11 +14,9 @@ from explorer.sources.date_ranges import Window, days_in, window
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.items import HnUser, SearchHit
 from explorer.sources.hackernews.list_text import VIA, hn_draft, hn_entry
-from explorer.sources.hackernews.search import HnFound, HnQuery
-from explorer.sources.hackernews.services import ServiceDownError
+from explorer.sources.hackernews.services import HnFound, HnQuery, ServiceDownError
 from explorer.sources.hackernews.thread_text import hn_thread_text
-from explorer.sources.thread_text import number, stored
-from explorer.sources.threads import CommentRange
+from explorer.sources.threads import CommentRange, number, stored
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import fence, single_line
 from explorer.workspace.source_store import SourceDraft, Store

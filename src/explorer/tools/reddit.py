@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.sources.reddit.names import subreddit_named
 from explorer.sources.reddit.reddit import Reddit, Routed
-from explorer.sources.reddit.routes import PostsQuery, RedditPosts
+from explorer.sources.reddit.routes import PostsQuery, RedditPosts, subreddit_named
 from explorer.sources.reddit.text import reddit_draft, reddit_entry
 from explorer.text.sanitize import fence, single_line
 from explorer.workspace.source_store import Store

@@ -8,8 +8,7 @@ from pathlib import Path
 from reportlab.pdfgen.canvas import Canvas
 
 from explorer.documents.corpus.folder import FolderLimits
-from explorer.documents.corpus.index import Corpus, Options
-from explorer.documents.corpus.refreshing import Progress
+from explorer.documents.corpus.index import Corpus, Options, Progress
 from explorer.documents.parsing.document import Document
 from explorer.documents.parsing.parser import DocumentParser, TrustingParser
 from explorer.schema.errors import ToolError

@@ -12,8 +12,7 @@ import pytest
 
 from documents.corpus.stage import NOTES, CountingParser, opened, paths, pdf, write
 from explorer.documents.corpus.folder import TOO_BIG, TOO_MANY, FolderLimits
-from explorer.documents.corpus.index import Corpus, checked_folder, index_path
-from explorer.documents.corpus.refreshing import NOT_PARSED, Progress
+from explorer.documents.corpus.index import NOT_PARSED, Corpus, Progress, checked_folder, index_path
 from explorer.schema.errors import ConfigError, ToolError
 
 

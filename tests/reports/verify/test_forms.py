@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Verdict
-from explorer.reports.verify.dates import Day, dates
+from explorer.reports.verify.figures import Day, dates
 from explorer.reports.verify.numerals import chinese_value, values_of, word_value
 from explorer.reports.verify.plain import plain, spaced
 from explorer.reports.verify.quantities import quantities

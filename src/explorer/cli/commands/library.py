@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.screens.output import emit, emit_json
-from explorer.cli.screens.report_page import print_report
+from explorer.cli.screens.run_facts import print_report
 from explorer.cli.screens.sanitize import one_line
 from explorer.cli.screens.screen import say
 from explorer.cli.screens.table import aligned

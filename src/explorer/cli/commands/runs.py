@@ -9,12 +9,18 @@ from cyclopts import Parameter
 
 from explorer.cli.screens.live import tree
 from explorer.cli.screens.number_format import counted, duration, money, size, spent, tokens
-from explorer.cli.screens.origins_page import origins_page
 from explorer.cli.screens.outages import outage_words
 from explorer.cli.screens.output import emit, emit_json
-from explorer.cli.screens.report_page import REPORT, print_report
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table
-from explorer.cli.screens.run_facts import TimelineEvent, named, run_facts, timeline_page
+from explorer.cli.screens.run_facts import (
+    REPORT,
+    TimelineEvent,
+    named,
+    origins_page,
+    print_report,
+    run_facts,
+    timeline_page,
+)
 from explorer.cli.screens.run_view import RUNNING, AgentView, RunView
 from explorer.cli.screens.sanitize import one_line, plain
 from explorer.cli.screens.screen import line_of, say

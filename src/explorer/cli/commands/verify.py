@@ -19,8 +19,7 @@ from explorer.journal.listing import LATEST, find_run, read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.clients import Clients
 from explorer.llm.models import OFFLINE, choose
-from explorer.llm.outage import FailedAttempt
-from explorer.llm.retry import RetryingClient
+from explorer.llm.retry import FailedAttempt, RetryingClient
 from explorer.reports.verify.check import TextOf, check
 from explorer.reports.verify.claims import Claim, Verdict, Verification, without_uncited
 from explorer.reports.verify.drafts import draft_of

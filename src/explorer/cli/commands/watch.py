@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from explorer.cli.failures import print_error
 from explorer.cli.screens.output import INTERRUPTED, CommandResult, emit_outcome
-from explorer.cli.screens.report_page import REPORT, print_report
+from explorer.cli.screens.run_facts import REPORT, print_report
 from explorer.cli.screens.run_summary import seen_outcome
 from explorer.cli.screens.run_view import RUNNING, RunView
 from explorer.cli.screens.sanitize import one_line

@@ -1,18 +1,76 @@
-"""What there is to say about a run's past: figures by agent and role, its timeline, all of it for programs."""
+"""What is shown of a run's past: figures, its timeline, the origin of its files, its report."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import unquote
 
-from explorer.cli.screens.output import token_counts
-from explorer.cli.screens.report_page import REPORT
+from explorer.cli.screens.number_format import counted
+from explorer.cli.screens.output import emit, token_counts
 from explorer.cli.screens.run_costs import spending_facts
 from explorer.cli.screens.run_view import AgentView, RunView, session_facts
+from explorer.cli.screens.sanitize import one_line, plain
 from explorer.observe.costs.totals import spending_of
-from explorer.observe.provenance import origins
+from explorer.observe.provenance import FileOrigin, Write, origins
 from explorer.schema.events import ENGINE, JournalRecord, RunFinished
+from explorer.text.frontmatter import split_frontmatter
 from explorer.workspace.workspace import Workspace
+
+MAX_IDS = 20
+
+
+def origins_page(found: Sequence[FileOrigin]) -> str:
+    """One block a file: what it cites, and each write of it."""
+    return "\n\n".join(_block(origin) for origin in found) or "No agent wrote a file."
+
+
+def _block(origin: FileOrigin) -> str:
+    lines = [
+        f"{one_line(origin.path)}  {counted(origin.lines, 'line')}  {one_line(origin.title)}".rstrip(),
+        f"  cites   {_ids(origin.cites)}",
+        *([f"  read    {_ids(origin.read)}: met in files and words of others"] if origin.read else []),
+        *([f"  unseen  {_ids(origin.unseen)}: shown to none of its writers before"] if origin.unseen else []),
+        *(f"  {_write(write)}" for write in origin.writes),
+    ]
+    return "\n".join(lines)
+
+
+def _write(write: Write) -> str:
+    when = write.at.astimezone().strftime("%H:%M:%S")
+    return f"{write.tool}  {write.agent} ({write.role})  record {write.seq}, {when}  {write.bytes} bytes  {write.call}"
+
+
+def _ids(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_IDS} more" if len(names) > MAX_IDS else ""
+    return (", ".join(names[:MAX_IDS]) or "nothing") + more
+
+
+REPORT = "report.md"
+
+
+def print_report(markdown: str) -> None:
+    """Write a report to stdout: rendered for a terminal, as it is for everything else."""
+    if not markdown:
+        return
+    if not sys.stdout.isatty():
+        emit(markdown.rstrip("\n"))
+        return
+    from rich.console import Console  # noqa: PLC0415 - slow to import, and only terminals need it
+    from rich.markdown import Markdown  # noqa: PLC0415 - the same
+
+    page = Markdown(plain(split_frontmatter(markdown).body), hyperlinks=False)
+    images = [token for block in page.parsed for token in block.children or [] if token.type == "image"]
+    for token in images:
+        token.content = _image_words(token.content, str(token.attrs.get("src", "")))
+        token.type, token.tag, token.children = "text", "", None
+    Console(highlight=False, emoji=False).print(page)
+
+
+def _image_words(shows: str, path: str) -> str:
+    """What stands for an image, which a terminal cannot show: what it shows, and where it is."""
+    return f"[image: {', '.join(part for part in (shows, unquote(path)) if part)}]"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from explorer.cli.screens.activity import doing
 from explorer.cli.screens.outages import Outage, outage_words
-from explorer.journal.unanswered_requests import Unanswered, reserved
+from explorer.journal.run_state import Unanswered, reserved
 from explorer.schema.events import (
     AgentContinued,
     AgentFinished,

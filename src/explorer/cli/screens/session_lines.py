@@ -4,7 +4,7 @@ import math
 import textwrap
 from collections.abc import Callable, Mapping
 
-from explorer.agents.report_reserve import ReportReserve, enough, held_back
+from explorer.agents.budget import ReportReserve, enough, held_back
 from explorer.cli.screens.number_format import counted, duration, money
 from explorer.cli.screens.sanitize import one_line
 from explorer.schema.events import LimitInUse, ModelInUse, SessionConfigured

@@ -2,11 +2,17 @@
 
 trafilatura reads most pages best, told to keep what it doubts, and comments and links; where it finds little, or much
 less than resiliparse does, resiliparse's main content is taken instead (`bench/extraction.py` measures both).
+
+A soft limit of time around a slow judgement, inside the worker; the hard one is set by the system.
 """
 
+import contextlib
 import html as entities
 import re
+import signal
+from collections.abc import Generator
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Literal
 from urllib.parse import urljoin
 
@@ -15,8 +21,32 @@ from explorer.documents.parsing.document import Document
 from explorer.documents.parsing.flags import html_flags, text_flags
 from explorer.documents.parsing.languages import declared_language, language_of
 from explorer.documents.parsing.markdown import markdown_of
-from explorer.documents.parsing.time_box import OutOfTime, time_box
 from explorer.documents.parsing.word_count import FEW_WORDS, words
+
+
+class OutOfTime(BaseException):
+    """The time in the box is over."""
+
+
+@contextlib.contextmanager
+def time_box(seconds: float) -> Generator[None]:
+    """Raise `OutOfTime` inside after so many seconds; without a limit where the system or the thread cannot do it."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise OutOfTime
+
+    try:
+        before = signal.signal(signal.SIGALRM, stop)
+    except (AttributeError, ValueError):  # no such signal here, or not the main thread
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
 
 LEAST_SHARE = 0.7
 """Of resiliparse's words: what trafilatura finds below this is taken for a part of the page."""

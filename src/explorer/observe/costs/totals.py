@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from explorer.journal.unanswered_requests import Unanswered, reserved
+from explorer.journal.run_state import Unanswered, reserved
 from explorer.llm.hosts import OPENAI_TURNS, is_official
 from explorer.llm.prices import cost_usd
 from explorer.observe.costs.critical_path import PathSegment, critical_path
-from explorer.observe.costs.run_clock import SessionInterval
-from explorer.observe.costs.timeline import Interval, Timeline, WorkKind, covered, length, timeline_of
+from explorer.observe.costs.timeline import Interval, SessionInterval, Timeline, WorkKind, covered, length, timeline_of
 from explorer.schema.events import CitationsJudged, JournalRecord, RunForked, RunStarted, TurnTaken
 from explorer.schema.messages import Turn, Usage
 

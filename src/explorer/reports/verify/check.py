@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from explorer.reports.verify.claims import Claim, Verdict, Verification
 from explorer.reports.verify.indexed_source import IndexedSource, index_source
 from explorer.reports.verify.lookup_outcome import Cited, LookupOutcome
-from explorer.reports.verify.parts import is_checkable
 from explorer.reports.verify.quote_lookup import look_up
-from explorer.reports.verify.sentences import Sentence, sentences
+from explorer.reports.verify.sentences import Sentence, is_checkable, sentences
 from explorer.schema.events import Source
 from explorer.text.citations import MISSING_ID
 from explorer.text.urls import url_key

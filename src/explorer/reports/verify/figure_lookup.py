@@ -5,14 +5,13 @@ from fractions import Fraction
 
 from explorer.reports.verify.amounts import counts_there, has_amount, instead
 from explorer.reports.verify.claims import Kind
-from explorer.reports.verify.dates import Day, fits
 from explorer.reports.verify.derived import COUNTED, own_count, post_facts, worked_out
+from explorer.reports.verify.figures import Day, fits, name_pattern, release
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.lookup_outcome import Cited, LookupOutcome, found, not_found, unchecked
-from explorer.reports.verify.names import name_pattern, release
-from explorer.reports.verify.parts import SentencePart, is_passed_over
 from explorer.reports.verify.plain import words
 from explorer.reports.verify.quantities import Quantity, measured
+from explorer.reports.verify.sentences import SentencePart, is_passed_over
 
 READ_THEN = "the date of reading, not in the text"
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-from explorer.reports.verify.dates import MONTHS, Day, dates_of, near
-from explorer.reports.verify.figures import Figures, figures
-from explorer.reports.verify.names import release
+from explorer.reports.verify.figures import MONTHS, Day, Figures, dates_of, figures, near, release
 from explorer.reports.verify.plain import BOUNDARY, plain, spaced
 from explorer.reports.verify.quantities import Quantity
 from explorer.reports.verify.units import MEASURES

@@ -6,9 +6,8 @@ from explorer.reports.verify.claims import Verdict
 from explorer.reports.verify.figure_lookup import look_up_figures
 from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.lookup_outcome import Cited, LookupOutcome, found, not_found, unchecked
-from explorer.reports.verify.parts import part_of, parts, passages
 from explorer.reports.verify.quotes import Quote, has_quote, is_short, is_translated, likeness
-from explorer.reports.verify.sentences import Sentence
+from explorer.reports.verify.sentences import Sentence, part_of, parts, passages
 
 UNCITED_PART = "stands behind the citation, in a part of its own that cites nothing"
 TRANSLATED = "a translation cannot be looked up word for word"

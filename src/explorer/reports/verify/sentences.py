@@ -1,4 +1,4 @@
-"""A report taken apart: blocks of markdown, sentences in them, and which sources each cites."""
+"""A report taken apart: blocks of markdown, sentences with the sources they cite, and their quotes and figures."""
 
 import re
 from bisect import bisect_left
@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from explorer.reports.verify.derived import own_count
+from explorer.reports.verify.figures import Figures, figures
 from explorer.reports.verify.notice import without_notice
-from explorer.reports.verify.quotes import QUOTED
+from explorer.reports.verify.plain import plain
+from explorer.reports.verify.quantities import FILLER, Quantity
+from explorer.reports.verify.quotes import QUOTED, Quote, is_short, quotes
 from explorer.text.citations import CITATION
 from explorer.text.frontmatter import without_frontmatter
+from explorer.text.words import HAN
 
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 HEADING = re.compile(r"^ {0,3}(#{1,6})(?:\s+(.*?))?\s*#*\s*$")
@@ -266,3 +271,67 @@ def _with_citations(text: str, end: int) -> int:
         place = found.end()
     begins = GOES_ON.match(text, place)
     return end if place > end and begins and text[end : end + 1].isspace() else place
+
+
+ATTRIBUTION = re.compile(rf"\n\s*(?:—|–|-{{1,2}})\s*\S.{{0,80}}$|\s+(?:—|–|--)\s*[A-Z@{HAN}][^.!?]{{0,60}}$")
+"""Who said it, at the end of a blockquote."""
+CALLOUT = re.compile(
+    r"\s*(?:\[!\w+\]|(?:\*\*|__)?(?:note|tip|warning|important|summary|caveat|tl;?dr|注意|提示|说明)\b)", re.IGNORECASE
+)
+"""A blockquote that is a remark of the writer's."""
+MARKS = str.maketrans(dict.fromkeys('“”„«»「」『』"', " "))
+
+
+@dataclass(frozen=True)
+class SentencePart:
+    """A stretch of a sentence without its quotes."""
+
+    text: str
+    """Plain."""
+    figures: Figures
+    is_tail: bool = False
+    """It stands behind a cited clause and cites nothing itself."""
+
+
+def passages(sentence: Sentence) -> list[Quote]:
+    """The quotes of a sentence; of a blockquote without any, all of it."""
+    shown = list(quotes(sentence.text))
+    if shown or sentence.kind != "quote" or CALLOUT.match(sentence.text):
+        return shown
+    text = ATTRIBUTION.sub("", sentence.text.rstrip())
+    return [Quote(0, len(text), text.strip())] if text.strip() else []
+
+
+def parts(sentence: Sentence) -> Iterator[SentencePart]:
+    """What the citation covers, and what stands behind it in a part of its own."""
+    text = sentence.text
+    for start, end, quote in passages(sentence):
+        # A word or two in quotes is no passage, and its figures are the sentence's.
+        kept = text[start:end].translate(MARKS) if is_short(quote) else FILLER * (end - start)
+        text = text[:start] + kept + text[end:]
+    for stretch, is_tail in ((text[: sentence.tail], False), (text[sentence.tail :], True)):
+        if stretch.strip():
+            clear = plain(stretch)
+            yield SentencePart(clear, figures(clear), is_tail)
+
+
+def part_of(quote: str) -> SentencePart:
+    """A quote, read for its figures."""
+    clear = plain(quote)
+    return SentencePart(clear, figures(clear))
+
+
+def is_passed_over(one: Quantity) -> bool:
+    """Numbers that say nothing: `one` and `zero` as words, without a unit."""
+    return one.is_word and not one.unit and max(one.values) <= 1
+
+
+def is_checkable(sentence: Sentence) -> bool:
+    """Whether a sentence without a citation says something that needs one."""
+    if any(not is_short(quote.text) for quote in passages(sentence)):
+        return True
+    for part in parts(sentence):
+        shown = [one for one in part.figures.quantities if not is_passed_over(one) and not own_count(one, part.text)]
+        if any(not one.is_word or one.unit for one in shown) or any(one.day.day for one in part.figures.dates):
+            return True
+    return False

@@ -2,22 +2,33 @@
 
 Each stands in for the other where it can: Firebase gives a thread item by item when Algolia is down, Algolia gives
 it whole when Firebase is.
+
+Item pages of Hacker News, read through its APIs: the thread's text instead of a table of a table.
 """
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, tzinfo
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 from pydantic import TypeAdapter
 
 from explorer.schema.errors import NoSuchThingError, ToolError
 from explorer.sources.hackernews.items import AlgoliaUser, FirebaseUser, HnUser, Story
-from explorer.sources.hackernews.search import DayOfStories, HnFound, HnQuery, day_of_stories, search
-from explorer.sources.hackernews.services import HnServices, ServiceDownError
+from explorer.sources.hackernews.services import (
+    DayOfStories,
+    HnFound,
+    HnQuery,
+    HnServices,
+    ServiceDownError,
+    day_of_stories,
+    search,
+)
+from explorer.sources.hackernews.thread_text import hn_thread_text
 from explorer.sources.hackernews.threads import BATCH, HnThreads, Thread
 from explorer.sources.http.fetch import Web
+from explorer.sources.page import WebPage
 from explorer.sources.threads import CommentRange
 
 LISTS = TypeAdapter[list[int] | None](list[int] | None)
@@ -116,3 +127,40 @@ class HackerNews:
         if found is None:
             raise NoSuchThingError(f"Hacker News has no user {name!r}; upper and lower case matter in names.")
         return found.user()
+
+
+HOST = "news.ycombinator.com"
+SHOWN = CommentRange(limit=100, depth=8)
+ARGUMENT = "post_id"
+"""What `get_comments` calls a thread's or a comment's id."""
+
+
+class HackerNewsPages:
+    """Reads `news.ycombinator.com/item?id=...`, a story's thread or what stands under one comment."""
+
+    def __init__(self, client: HackerNews) -> None:
+        self._client = client
+
+    async def read(self, url: str) -> WebPage | None:
+        """The thread; None for the site's other pages.
+
+        Raises:
+            ToolError: There is no such item, or no service answers.
+        """
+        parts = urlsplit(url)
+        item = "".join(parse_qs(parts.query).get("id", [])[:1])
+        if parts.path != "/item" or not (item.isascii() and item.isdecimal()):
+            return None
+        written = hn_thread_text(await self._client.thread(int(item), SHOWN), ARGUMENT)
+        draft = written.draft
+        more = tuple(f"Not all is shown, see get_comments with platform=hackernews. {note}" for note in written.notes)
+        return WebPage(
+            url=draft.url,
+            title=draft.title,
+            text=draft.text,
+            via=draft.via,
+            author=draft.author,
+            published=draft.published,
+            kind=draft.kind,
+            notes=more,
+        )

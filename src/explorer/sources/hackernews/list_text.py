@@ -4,7 +4,7 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from explorer.sources.hackernews.items import SearchHit, Story
-from explorer.sources.thread_text import number
+from explorer.sources.threads import number
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import single_line
 from explorer.workspace.source_store import SourceDraft

@@ -2,7 +2,7 @@
 
 from explorer.sources.hackernews.items import ITEM_URL, Story
 from explorer.sources.hackernews.threads import Thread
-from explorer.sources.thread_text import ThreadText, comment_lines, hanging, shown_of, ways_on
+from explorer.sources.threads import ThreadText, comment_lines, hanging, shown_of, ways_on
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import single_line
 from explorer.workspace.source_store import SourceDraft

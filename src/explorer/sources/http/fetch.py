@@ -26,8 +26,7 @@ from explorer.sources.http.disk_cache import CacheKey, DiskCache
 from explorer.sources.http.fetch_log import logged, logged_failure
 from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
 from explorer.sources.http.headers import keep_s, retry_after_s
-from explorer.sources.http.politeness import Politeness
-from explorer.sources.http.robots import Robots, TooManyRedirectsError
+from explorer.sources.http.robots import Politeness, Robots, TooManyRedirectsError
 from explorer.sources.http.transport import GuardedTransport
 
 __all__ = ["API_LIMITS", "PAGE_LIMITS", "FetchLimits", "FetchPolicy", "Fetched", "Web"]

@@ -3,10 +3,10 @@
 import asyncio
 from dataclasses import replace
 
-from explorer.sources.reddit.forest import Forest
-from explorer.sources.reddit.items import Thing, live_posts, post_of, things_in
-from explorer.sources.reddit.names import EVERYWHERE, PostName
+from explorer.sources.reddit.items import Forest, Thing, live_posts, post_of, things_in
 from explorer.sources.reddit.routes import (
+    EVERYWHERE,
+    PostName,
     PostsQuery,
     RedditPosts,
     RedditRefusedError,

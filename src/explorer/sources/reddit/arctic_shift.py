@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from explorer.schema.errors import ToolError
 from explorer.sources.http.fetch import Web
 from explorer.sources.http.fetched import Fetched, FetchLimits
-from explorer.sources.reddit.forest import Forest
-from explorer.sources.reddit.items import Post, Thing, post_of, posts_in, things_in
-from explorer.sources.reddit.names import EVERYWHERE, PostName
+from explorer.sources.reddit.items import Forest, Post, Thing, post_of, posts_in, things_in
 from explorer.sources.reddit.routes import (
+    EVERYWHERE,
     SECONDS,
+    PostName,
     PostsQuery,
     RedditPosts,
     RedditRefusedError,

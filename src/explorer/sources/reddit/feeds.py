@@ -15,8 +15,16 @@ from explorer.sources.hackernews.text import plain_text
 from explorer.sources.http.fetch import Web
 from explorer.sources.http.fetched import FetchLimits
 from explorer.sources.reddit.items import Post
-from explorer.sources.reddit.names import EVERYWHERE, PostName, post_at
-from explorer.sources.reddit.routes import PostsQuery, RedditPosts, RedditRefusedError, RedditThread, RouteClosedError
+from explorer.sources.reddit.routes import (
+    EVERYWHERE,
+    PostName,
+    PostsQuery,
+    RedditPosts,
+    RedditRefusedError,
+    RedditThread,
+    RouteClosedError,
+    post_at,
+)
 from explorer.sources.threads import Comment, CommentRange, page_of
 
 SITE = "https://www.reddit.com"

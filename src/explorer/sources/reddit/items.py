@@ -1,4 +1,4 @@
-"""Posts and comments of Reddit, as values of ours, and the foreign records they are read from."""
+"""Posts and comments of Reddit as values, the records they are read from, and the tree of a thread."""
 
 import html
 import json
@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 from pydantic import BeforeValidator, ValidationError
 
 from explorer.sources.http.wire import WireModel, listed
-from explorer.sources.threads import DELETED, REMOVED
+from explorer.sources.threads import DELETED, REMOVED, Comment, CommentPage, CommentRange, page_of, size
 from explorer.sources.timestamps import Seconds
 
 SITE = "https://www.reddit.com"
@@ -188,3 +188,143 @@ def _thing(kind: str, data: object) -> Thing | None:
 def live_posts(things: Sequence[Thing], *, is_escaped: bool = False) -> list[Post]:
     """The posts among them."""
     return [post_of(thing, is_escaped=is_escaped) for thing in things if thing.kind == "t3"]
+
+
+MAX_LEVELS = 100
+"""Deeper replies are counted, not read."""
+
+
+@dataclass(frozen=True)
+class Stub:
+    """Comments that an answer left out."""
+
+    above: str
+    """What they answer."""
+    ids: tuple[str, ...]
+    """Of the direct ones, in rank order; empty when it only says that there are some."""
+    count: int
+    """All of them, on all levels."""
+
+
+class Forest:
+    """The comments known of one thread; `is_escaped` says that `& < >` come as HTML entities."""
+
+    def __init__(self, *, is_escaped: bool = False, is_ranked: bool = True) -> None:
+        self._is_escaped = is_escaped
+        self._is_ranked = is_ranked
+        self._comments: dict[str, Thing] = {}
+        self._below: dict[str, list[str]] = {}
+        self._stubs: dict[str, list[Stub]] = {}
+        self._asked: set[str] = set()
+
+    def add(self, things: Sequence[Thing]) -> None:
+        """Take in what an answer held; what is known already stays as it is."""
+        for thing in things:
+            if thing.kind == "t1" and thing.id not in self._comments:
+                self._comments[thing.id] = thing
+                self._below.setdefault(thing.above, []).append(thing.id)
+            elif thing.kind == "more":
+                self._add_stub(thing)
+
+    def _add_stub(self, thing: Thing) -> None:
+        """Stubs that come again for what was asked for would be asked for without end."""
+        ids = tuple(one for one in thing.children if one not in self._asked)
+        if not ids and (thing.children or _left_off(thing.above) in self._asked):
+            return
+        count = max((thing.count or 0) - len(thing.children) + len(ids), len(ids), 1)
+        self._stubs.setdefault(thing.above, []).append(Stub(thing.above, ids, count))
+
+    def cover(self, ids: Sequence[str]) -> None:
+        """Ids were asked for: their stubs are spent, whatever came."""
+        self._asked |= set(ids)
+        for above, stubs in self._stubs.items():
+            self._stubs[above] = [left for stub in stubs if (left := self._unspent(stub))]
+
+    def cover_left_off(self, above: str) -> None:
+        """What an answer broke off below a comment was asked for."""
+        self._asked.add(_left_off(above))
+        self._stubs[above] = [stub for stub in self._stubs.get(above, []) if stub.ids]
+
+    def _unspent(self, stub: Stub) -> Stub | None:
+        ids = tuple(one for one in stub.ids if one not in self._asked)
+        if len(ids) == len(stub.ids):
+            return stub
+        return Stub(stub.above, ids, max(stub.count - len(stub.ids) + len(ids), 1)) if ids else None
+
+    def comment(self, comment_id: str) -> Comment | None:
+        """One comment, without its replies."""
+        thing = self._comments.get(comment_id)
+        return self._one(thing, (), 0) if thing else None
+
+    def page(self, root: str, part: CommentRange) -> CommentPage:
+        """A part of what stands below a post or a comment."""
+        return page_of(self._tree(root), self._order(root), part)
+
+    def total(self, root: str) -> int:
+        """Comments below, as far as is known."""
+        known = self._tree(root)
+        return size(known) + sum(stub.count for stub in self._stubs.get(root, []))
+
+    def missing(self, root: str, part: CommentRange) -> tuple[str, ...]:
+        """Ids that a page still lacks, the most prominent first."""
+        order = self._order(root)[part.offset : part.offset + part.limit]
+        top = [one for one in order if one not in self._comments]
+        below = [one for stub in self._reachable(order, part.depth) for one in stub.ids]
+        return tuple(dict.fromkeys([*top, *below]))
+
+    def left_off(self, root: str, part: CommentRange) -> tuple[str, ...]:
+        """Comments of a page below which an answer broke off."""
+        order = self._order(root)[part.offset : part.offset + part.limit]
+        return tuple(stub.above for stub in self._reachable(order, part.depth) if not stub.ids)
+
+    def held(self, root: str, part: CommentRange) -> int:
+        """Comments that a page could show now."""
+        order = self._order(root)[part.offset :]
+        return sum(1 for _ in self._walk(order, part.depth))
+
+    def _order(self, root: str) -> list[str]:
+        stubbed = [one for stub in self._stubs.get(root, []) for one in stub.ids]
+        return list(dict.fromkeys([*self._ranked(root), *stubbed]))
+
+    def _ranked(self, above: str) -> list[str]:
+        """Replies in the order they came in, or by points where that says nothing."""
+        ids = self._below.get(above, [])
+        return ids if self._is_ranked else sorted(ids, key=lambda one: -(self._comments[one].score or 0))
+
+    def _walk(self, ids: Sequence[str], depth: int, level: int = 1) -> Iterator[tuple[int, str]]:
+        for one in ids:
+            if one in self._comments and level <= min(depth, MAX_LEVELS):
+                yield level, one
+                yield from self._walk(self._ranked(one), depth, level + 1)
+
+    def _reachable(self, order: Sequence[str], depth: int) -> Iterator[Stub]:
+        for level, one in self._walk(order, depth):
+            if level < depth:
+                yield from self._stubs.get(one, [])
+
+    def _tree(self, above: str, level: int = 1) -> tuple[Comment, ...]:
+        things = [self._comments[one] for one in self._ranked(above)]
+        if level > MAX_LEVELS:
+            return ()
+        return tuple(
+            self._one(thing, self._tree(thing.id, level + 1), sum(s.count for s in self._stubs.get(thing.id, [])))
+            for thing in things
+        )
+
+    def _one(self, thing: Thing, replies: tuple[Comment, ...], more: int) -> Comment:
+        text = html.unescape(thing.body).strip() if self._is_escaped else thing.body.strip()
+        return Comment(
+            id=thing.id,
+            author="" if thing.author == GONE_AUTHOR else thing.author,
+            time=thing.created_utc,
+            text="" if text in GONE_TEXTS else text,
+            state=GONE_TEXTS.get(text, ""),
+            points=None if thing.score_hidden else thing.score,
+            replies=replies,
+            more=more,
+        )
+
+
+def _left_off(above: str) -> str:
+    """A name for what stands below a comment, where an answer only says `continue this thread`."""
+    return f"{above}/_"

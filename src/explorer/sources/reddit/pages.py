@@ -1,8 +1,8 @@
 """Pages of Reddit, read as posts with their comments: as HTML it shows them to nobody without an account."""
 
 from explorer.sources.page import WebPage
-from explorer.sources.reddit.names import post_at
 from explorer.sources.reddit.reddit import Reddit
+from explorer.sources.reddit.routes import post_at
 from explorer.sources.reddit.text import reddit_thread_text
 from explorer.sources.threads import CommentRange, walk
 

@@ -12,8 +12,8 @@ from explorer.sources.http.fetch import Web
 from explorer.sources.reddit.api import RedditApi
 from explorer.sources.reddit.arctic_shift import ArcticShift
 from explorer.sources.reddit.feeds import RedditFeeds
-from explorer.sources.reddit.names import PostName
 from explorer.sources.reddit.routes import (
+    PostName,
     PostsQuery,
     RedditPosts,
     RedditRefusedError,

@@ -7,8 +7,7 @@ from explorer.sources.hackernews.list_text import velocity
 from explorer.sources.reddit.items import Post
 from explorer.sources.reddit.reddit import Routed
 from explorer.sources.reddit.routes import RedditThread
-from explorer.sources.thread_text import ThreadText, comment_lines, hanging, number, shown_of, ways_on
-from explorer.sources.threads import walk
+from explorer.sources.threads import ThreadText, comment_lines, hanging, number, shown_of, walk, ways_on
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import single_line
 from explorer.workspace.source_store import SourceDraft
