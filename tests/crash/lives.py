@@ -40,6 +40,7 @@ MAX_LIFE_S = 30
 TURNS_OF_THE_LOOP = 6
 """How long the model thinks."""
 EXIT_CODES = {Status.COMPLETE: 0, Status.PARTIAL: 3, Status.FAILED: 1}
+NOT_WAITED_FOR = "not-waited-for"
 T = TypeVar("T")
 
 
@@ -74,13 +75,13 @@ class Place:
         return path.read_text().splitlines() if path.is_file() else []
 
     def lose_what_was_not_synced(self) -> None:
-        """Do to the journal what a power cut does; a record of a request, which nobody syncs, may be lost in it."""
+        """Do to the journal what a power cut does; what nobody waits for, such as a request's record, may be lost."""
         path = journal_path(self.run)
         synced = self.notes("synced")
         if path.is_file():
             os.truncate(path, min(int(synced[-1]) if synced else 0, path.stat().st_size))
         there = {fingerprint(record) for record in self.records()}
-        kept = [line for line in self.notes("acknowledged") if line in there or not line.endswith(" request_sent")]
+        kept = [line for line in self.notes("acknowledged") if line in there or not line.endswith(NOT_WAITED_FOR)]
         (self.home / "acknowledged").write_text("".join(f"{line}\n" for line in kept))
 
 
@@ -159,8 +160,9 @@ async def _a_moment() -> None:
 
 
 def fingerprint(record: JournalRecord) -> str:
-    """A record in one line, with its event's type at the end."""
-    return f"{record.seq} {hashlib.sha256(record.model_dump_json().encode()).hexdigest()} {record.event.type}"
+    """A record in one line; at its end, whether it is waited for until it is on disk."""
+    digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()
+    return f"{record.seq} {digest} {record.event.type} {'waited-for' if record.event.is_barrier else NOT_WAITED_FOR}"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from explorer.text.sanitize import fence
 
 TITLE_CHARS = 250
 NAME_BYTES = 190
+
+SLEEPER = f"sleep 9876.{os.getpid()}"
+"""Of this process alone: other test runs may be under way on the machine."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def _by_shell(aims: Aims, tcp: str) -> list[Goal]:
         Goal("planted files", (shell(plant), shell("echo x > .explorer/inbox; rm -rf .explorer"))),
         Goal("a link outward", (shell(link), ("write_file", {"filepath": "out/.bashrc", "content": "SECRET"}))),
         Goal("an end to the engine", (shell("kill -9 $PPID; kill -9 -1"), shell("rm -rf findings report.md"))),
-        Goal("a job that stays", (shell("trap '' TERM; sleep 9876", run_in_background=True),)),
+        Goal("a job that stays", (shell(f"trap '' TERM; {SLEEPER}", run_in_background=True),)),
     ]
 
 

@@ -17,7 +17,7 @@ from explorer.schema.events import RunFinished, SandboxChosen, Status
 from explorer.schema.messages import Request, Turn
 from explorer.schema.tool import tool
 from explorer.sources.http.url_allowlist import LINKS_PER_SITE
-from hostile.carriers import DISGUISES, INVISIBLE, Aims, Goal, carriers, goals
+from hostile.carriers import DISGUISES, INVISIBLE, SLEEPER, Aims, Goal, carriers, goals
 from hostile.obedient import Call, ObedientClient
 from hostile.positions import POSITIONS, Scene
 from hostile.world import (
@@ -44,7 +44,6 @@ from sandbox.cages import cage, living
 from sandbox.test_selection import SHIM
 from sources.loopback import Answer
 
-SLEEPER = "sleep 9876"
 SHORT_STEPS = 20
 """Enough to obey everything that one page says."""
 EVERYDAY = frozenset(
