@@ -83,13 +83,13 @@ class BoundReasoning:
         if read is None or not read.is_begin_of(request):
             read = _Read(request.model, request.system, request.tools, (), frozenset(), _prefix(request))
         state, kept = read.state.copy(), set(read.kept)
-        for endpoint in range(len(read.history), len(request.history)):
-            message = request.history[endpoint]
+        for index in range(len(read.history), len(request.history)):
+            message = request.history[index]
             if isinstance(message, Turn):
                 if is_own(message, self._provider, request.model) and message.bound_to == _text(state):
-                    kept.add(endpoint)
+                    kept.add(index)
                 # Reasoning that is left out is missing before all that is made later, so that it was is part of this.
-                _add(state, "kept" if endpoint in kept else "turn", encode(message.blocks))
+                _add(state, "kept" if index in kept else "turn", encode(message.blocks))
             elif isinstance(message, Results):
                 for one in message.results:
                     _add(state, "error" if one.is_error else "result", encode([one.id, one.content]))

@@ -103,9 +103,7 @@ class AnthropicReply:
         stop = STOPS.get(stop_reason, StopKind.UNKNOWN)
         blocks, problems = self._finished_blocks(is_cut=stop in CUTTING_STOPS)
         calls = tuple(
-            _call(blocks, endpoint, problems.get(endpoint, ""))
-            for endpoint in range(len(blocks))
-            if _is_call(blocks[endpoint])
+            _call(blocks, index, problems.get(index, "")) for index in range(len(blocks)) if _is_call(blocks[index])
         )
         require_unique_ids(call.id for call in calls)
         return Turn(
@@ -230,12 +228,12 @@ def _arguments(raw: str, given: object) -> ParsedArguments:
     )
 
 
-def _call(blocks: list[JsonObject], endpoint: int, problem: str) -> ToolCall:
-    block = blocks[endpoint]
+def _call(blocks: list[JsonObject], index: int, problem: str) -> ToolCall:
+    block = blocks[index]
     arguments = None if problem else block["input"]
     name = as_text(block.get("name"))
     return ToolCall(
-        id=block["id"], name=name, arguments=arguments, problem=problem, at=place_of(arguments, endpoint, "input")
+        id=block["id"], name=name, arguments=arguments, problem=problem, at=place_of(arguments, index, "input")
     )
 
 

@@ -57,30 +57,30 @@ def with_cache_marks(messages: list[JsonObject]) -> list[JsonObject]:
     With the mark at the end of the head that is three of the four that the API allows. The fourth stands amid a turn
     that adds many blocks: an entry is looked for at most 20 blocks before a mark.
     """
-    stated = [index for index in range(len(messages) - 1, -1, -1) if messages[index]["role"] == "user"][:2]
-    tails = [(index, len(messages[index]["content"]) - 1) for index in stated]
-    for index, block in [*tails, *_middle(messages, stated)]:
+    user_messages = [index for index in range(len(messages) - 1, -1, -1) if messages[index]["role"] == "user"][:2]
+    tails = [(index, len(messages[index]["content"]) - 1) for index in user_messages]
+    for index, block in [*tails, *_middle(messages, user_messages)]:
         content = list(messages[index]["content"])
         content[block] = _marked(content[block])
         messages[index] = {**messages[index], "content": content}
     return messages
 
 
-def _middle(messages: list[JsonObject], stated: list[int]) -> list[tuple[int, int]]:
+def _middle(messages: list[JsonObject], user_messages: list[int]) -> list[tuple[int, int]]:
     """The block in the middle of what a long turn adds, its last block left out; none when the turn is short."""
-    since = stated[1] + 1 if len(stated) > 1 else 0
+    since = user_messages[1] + 1 if len(user_messages) > 1 else 0
     added = [
         (index, block) for index in range(since, len(messages)) for block in range(len(messages[index]["content"]))
     ]
     if len(added) <= LONG_TURN_BLOCKS:
         return []
     half = len(added) // 2
-    near = sorted(range(len(added) - 1), key=lambda endpoint: abs(endpoint - half))
-    return [added[endpoint] for endpoint in near if _may_be_marked(messages, added[endpoint])][:1]
+    near = sorted(range(len(added) - 1), key=lambda position: abs(position - half))
+    return [added[position] for position in near if _may_be_marked(messages, added[position])][:1]
 
 
-def _may_be_marked(messages: list[JsonObject], endpoint: tuple[int, int]) -> bool:
-    return messages[endpoint[0]]["content"][endpoint[1]].get("type") not in REASONING
+def _may_be_marked(messages: list[JsonObject], position: tuple[int, int]) -> bool:
+    return messages[position[0]]["content"][position[1]].get("type") not in REASONING
 
 
 def _marked(block: JsonObject) -> JsonObject:

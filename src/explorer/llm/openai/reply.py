@@ -99,7 +99,7 @@ class StreamedCalls:
         ids = with_ids([call.id for call in self._calls])
         wire: list[JsonObject] = []
         neutral: list[ToolCall] = []
-        for endpoint, (call_id, call) in enumerate(zip(ids, self._calls, strict=True)):
+        for index, (call_id, call) in enumerate(zip(ids, self._calls, strict=True)):
             raw = "".join(call.pieces)
             arguments = parse_arguments(raw)
             if is_cut and call is self._calls[-1]:
@@ -107,7 +107,7 @@ class StreamedCalls:
             text = "{}" if arguments.value is None or not raw.strip() else raw
             wire.append({**wire_call(call_id, call.name, text), **call.added})
             value, problem = arguments
-            at = place_of(value, 0, "tool_calls", endpoint, "function", "arguments")
+            at = place_of(value, 0, "tool_calls", index, "function", "arguments")
             neutral.append(ToolCall(id=call_id, name=call.name, arguments=value, problem=problem, at=at))
         return wire, tuple(neutral)
 

@@ -189,16 +189,16 @@ class ResponsesReply:
 
     def _with_calls(self, items: list[JsonObject], *, is_cut: bool) -> tuple[list[JsonObject], tuple[ToolCall, ...]]:
         """Read the calls; arguments that are none go back as `{}`."""
-        places = [endpoint for endpoint, item in enumerate(items) if _is_call(item)]
-        ids = with_ids([as_text(items[endpoint].get("call_id")) for endpoint in places])
+        indexes = [index for index, item in enumerate(items) if _is_call(item)]
+        ids = with_ids([as_text(items[index].get("call_id")) for index in indexes])
         require_unique_ids(ids)
         calls: list[ToolCall] = []
-        for endpoint, call_id in zip(places, ids, strict=True):
-            item = items[endpoint]
-            is_whole = item.get("status") in {None, "completed"} and not (is_cut and endpoint == len(items) - 1)
-            call = _call(item, call_id, endpoint, is_whole=is_whole)
+        for index, call_id in zip(indexes, ids, strict=True):
+            item = items[index]
+            is_whole = item.get("status") in {None, "completed"} and not (is_cut and index == len(items) - 1)
+            call = _call(item, call_id, index, is_whole=is_whole)
             changed = {} if call.arguments is not None and as_text(item.get("arguments")) else {"arguments": "{}"}
-            items[endpoint] = {**item, "call_id": call_id, **changed}
+            items[index] = {**item, "call_id": call_id, **changed}
             calls.append(call)
         return items, tuple(calls)
 
@@ -216,12 +216,12 @@ def to_usage(usage: JsonObject) -> Usage:
     )
 
 
-def _call(item: JsonObject, call_id: str, endpoint: int, *, is_whole: bool) -> ToolCall:
+def _call(item: JsonObject, call_id: str, index: int, *, is_whole: bool) -> ToolCall:
     raw = as_text(item.get("arguments"))
     value, problem = parse_arguments(raw) if is_whole else ParsedArguments(None, cut_problem(raw))
     whole = value if value is None else repair_object(value)
     # Halves of characters that JSON's own escapes hide are joined only in the neutral view.
-    at = place_of(whole, endpoint, "arguments") if whole is value else ()
+    at = place_of(whole, index, "arguments") if whole is value else ()
     return ToolCall(id=call_id, name=as_text(item.get("name")), arguments=whole, problem=problem, at=at)
 
 

@@ -87,19 +87,19 @@ def _own_items(blocks: Sequence[JsonObject], *, keeps_reasoning: bool) -> Sequen
     reasoning of the turn does; and without ids nothing is left that could lack its pair.
     """
     is_free = keeps_reasoning or not any(is_reasoning(block) for block in blocks)
-    if is_free and all(_may_return(blocks, endpoint) for endpoint in range(len(blocks))):
+    if is_free and all(_may_return(blocks, index) for index in range(len(blocks))):
         return blocks
     return [_bare(block) for block in blocks if not is_reasoning(block) and not _is_empty(block)]
 
 
-def _may_return(blocks: Sequence[JsonObject], endpoint: int) -> bool:
+def _may_return(blocks: Sequence[JsonObject], index: int) -> bool:
     """Whether an item is complete, and a piece of reasoning has behind it what it led to."""
-    block = blocks[endpoint]
+    block = blocks[index]
     if block.get("status") not in {None, "completed"} or _is_empty(block):
         return False
     if not is_reasoning(block):
         return True
-    return bool(block.get("encrypted_content")) and any(not is_reasoning(later) for later in blocks[endpoint + 1 :])
+    return bool(block.get("encrypted_content")) and any(not is_reasoning(later) for later in blocks[index + 1 :])
 
 
 def _bare(block: JsonObject) -> JsonObject:
