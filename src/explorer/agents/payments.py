@@ -151,6 +151,6 @@ def counted(turn: Turn, sent: RequestSent, terms: Terms) -> Turn:
 def _is_too_few(output_tokens: int, turn: Turn) -> bool:
     """Whether so few tokens cannot hold what the turn says."""
     texts = [turn.text, *(value for call in turn.calls for value in (call.arguments or {}).values())]
-    stated = [text for text in texts if isinstance(text, str)]
+    parts = [text for text in texts if isinstance(text, str)]
     most = output_tokens * MOST_CHARS_PER_TOKEN
-    return sum(len(text) for text in stated) > most and sum(len(" ".join(text.split())) for text in stated) > most
+    return sum(len(text) for text in parts) > most and sum(len(" ".join(text.split())) for text in parts) > most

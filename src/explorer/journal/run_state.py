@@ -263,8 +263,8 @@ class RunState:
             return
         call = agent.call_at(event.call)
         if call is not None:
-            stated = event.content.partition("\n")[0]
-            self.lookups[call_key(call)] = LookupRecord(call.name, call.arguments or {}, event.lookup, stated)
+            first_line = event.content.partition("\n")[0]
+            self.lookups[call_key(call)] = LookupRecord(call.name, call.arguments or {}, event.lookup, first_line)
 
     def _continue(self, event: AgentContinued) -> None:
         self._asked_by[event.parent_call] = event.agent

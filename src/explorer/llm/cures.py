@@ -53,11 +53,11 @@ CURES = (
 """First match wins; each is said so by the vendor's own server (see `tests/vendor_rules`)."""
 
 
-def cure_of(stated: str, status: int) -> Cure | None:
+def cure_of(refusal_text: str, status: int) -> Cure | None:
     """Return what fixes a refusal; None where its words are not known."""
-    if status == 429 and not re.search(r"quota|credit|balance", stated, re.IGNORECASE):  # noqa: PLR2004
+    if status == 429 and not re.search(r"quota|credit|balance", refusal_text, re.IGNORECASE):  # noqa: PLR2004
         return None
-    return next((cure for cure in CURES if re.search(cure.says, stated, re.IGNORECASE)), None)
+    return next((cure for cure in CURES if re.search(cure.says, refusal_text, re.IGNORECASE)), None)
 
 
 def foreign_key_hint(key: str, key_setting: str) -> str:

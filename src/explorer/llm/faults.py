@@ -153,11 +153,11 @@ def read_refusal(response: httpx2.Response) -> Refusal:
     """Read an answer with an error status; its body may be anything, also a proxy's HTML page."""
     text = response.text
     try:
-        stated: object = json.loads(text)
+        payload: object = json.loads(text)
     except (ValueError, RecursionError):
-        stated = {}
+        payload = {}
     # Google's servers put the one error into a list.
-    body = as_objects(stated)[0] if as_objects(stated) else as_object(stated)
+    body = as_objects(payload)[0] if as_objects(payload) else as_object(payload)
     refusal = refusal_of(body, response.status_code)
     return Refusal(
         status=response.status_code,
@@ -180,14 +180,14 @@ def _asked_url(response: httpx2.Response) -> str:
 
 def refusal_of(body: JsonObject, status: int = 200) -> Refusal:
     """Read `{"error": {"type", "code", "message"}}`, and the shapes that other servers make of it."""
-    stated = body.get("error", body)
-    error = as_object(stated)
+    raw_error = body.get("error", body)
+    error = as_object(raw_error)
     code = error.get("code")
     return Refusal(
         status=status,
         kind=as_text(error.get("type")),
         code=str(code) if isinstance(code, str | int) else "",
-        message=as_text(error.get("message")) or as_text(stated) or as_text(error.get("detail")) or _listed(error),
+        message=as_text(error.get("message")) or as_text(raw_error) or as_text(error.get("detail")) or _listed(error),
         detail=json.dumps(body)[:DETAIL_CHARS],
     )
 

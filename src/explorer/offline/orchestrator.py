@@ -51,9 +51,9 @@ class ResearchPlan:
 
     def hear(self, state: ScriptState) -> frozenset[str]:
         """Note what the user said meanwhile; its words steer the choice of stories."""
-        stated = state.take_messages()
-        if stated:
-            self.steers.append(single_line(stated))
+        user_messages = state.take_messages()
+        if user_messages:
+            self.steers.append(single_line(user_messages))
         return frozenset(word for steer in self.steers for word in words_of(steer)) - GENERAL_WORDS
 
 

@@ -214,14 +214,14 @@ def choose_remarks(thread: ReadThread) -> list[NoteQuote]:
 
 def _with_reply(thread: ReadThread, index: int) -> list[NoteQuote]:
     remark = thread.remarks[index]
-    stated = quote(opening(remark.text, REMARK_CHARS), thread.source, remark.author)
-    if stated is None:
+    quoted_remark = quote(opening(remark.text, REMARK_CHARS), thread.source, remark.author)
+    if quoted_remark is None:
         return []
     others = [other for other in thread.remarks if other.parent == index and other.author != remark.author]
     # Who contradicts comes first; then whoever says most.
     others.sort(key=lambda other: (not DISAGREES.search(other.text), -min(len(other.text), 2 * REMARK_CHARS)))
     answers = [quote(opening(other.text, REMARK_CHARS), thread.source, other.author, is_reply=True) for other in others]
-    return [stated, *[answer for answer in answers if answer and len(answer.text) >= MIN_REPLY_CHARS][:1]]
+    return [quoted_remark, *[answer for answer in answers if answer and len(answer.text) >= MIN_REPLY_CHARS][:1]]
 
 
 def _remark_score(thread: ReadThread, index: int) -> float:

@@ -129,8 +129,8 @@ def render(
         heading = HEADING_REFERENCES.get(language, HEADING_REFERENCES["en"])
         lines = [RISKY.sub(_tamed, f"{numbers[name]}. {reference(sources[name])}") for name in cited]
         is_sample = all(SAMPLE_FLAG in sources[name].flags for name in cited)
-        stated = [SAMPLE_WORDS.get(language, SAMPLE_WORDS["en"]), ""] if is_sample else []
-        text = f"{text}\n\n## {heading}\n\n" + "\n".join([*stated, *lines])
+        sample_note = [SAMPLE_WORDS.get(language, SAMPLE_WORDS["en"]), ""] if is_sample else []
+        text = f"{text}\n\n## {heading}\n\n" + "\n".join([*sample_note, *lines])
         text += _further([sources[name] for name in recommended if name not in numbers], language)
     return Rendered(text + "\n", tuple(cited), len(cited_ids(body)), tuple(dangling))
 

@@ -175,8 +175,8 @@ def _opinions(run_state: RunState) -> dict[str, object]:
     if not run_state.judged:
         return {}
     latest = run_state.judged[-1]
-    stated = {"carried": latest.carried, "not_carried": latest.not_carried, "unclear": latest.unclear}
-    return {"judged": {"model": latest.model, **stated}}
+    opinions = {"carried": latest.carried, "not_carried": latest.not_carried, "unclear": latest.unclear}
+    return {"judged": {"model": latest.model, **opinions}}
 
 
 def checked_draft(run_state: RunState, workspace: Workspace) -> Verification:

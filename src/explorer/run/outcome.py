@@ -156,8 +156,8 @@ def tried(run_state: RunState) -> list[str]:
 
 def _why(one: LookupRecord) -> str:
     """As code: an error may look like markdown."""
-    stated = _cause(one.answer).replace("`", "'")
-    return f" (`{stated}`)" if one.outcome is Lookup.FAILED else ""
+    cause_text = _cause(one.answer).replace("`", "'")
+    return f" (`{cause_text}`)" if one.outcome is Lookup.FAILED else ""
 
 
 def _asked(one: LookupRecord) -> str:
@@ -170,8 +170,8 @@ def _values(arguments: JsonObject) -> list[str]:
     return [str(value) for value in arguments.values() if isinstance(value, str) and value.strip()]
 
 
-def _cause(stated: str) -> str:
+def _cause(cause_text: str) -> str:
     """Why a lookup failed, for people: without the advice for the model behind it, and without long addresses."""
-    line = with_hosts_only(single_line(stated))
+    line = with_hosts_only(single_line(cause_text))
     sentence = SENTENCE.match(line)
     return single_line((sentence[0] if sentence else line).rstrip("."), MAX_CAUSE_CHARS)

@@ -81,10 +81,10 @@ async def attest(confinement: Confinement, readable: tuple[Path, ...]) -> Attest
             ended = await shell.run(range_.command(confinement.tier), output, TIMEOUT_S)
         except ToolError as error:
             return _not_tried(confinement.tier, error.message, began)
-        stated = output.read_text(encoding="utf-8", errors="replace")
-        lines = dict(line.split(" ", 1) for line in stated.splitlines() if line.count(" ") == 1)
+        answer = output.read_text(encoding="utf-8", errors="replace")
+        lines = dict(line.split(" ", 1) for line in answer.splitlines() if line.count(" ") == 1)
         if set(NAMES) - set(lines):
-            reason = single_line(stated)[-200:] or f"exit code {ended.exit_code}"
+            reason = single_line(answer)[-200:] or f"exit code {ended.exit_code}"
             return _not_tried(confinement.tier, f"it does not run here ({reason})", began)
         await range_.settle()
         seen = range_.seen()
@@ -99,10 +99,12 @@ def _folder() -> Generator[Path]:
         yield Path(name).resolve()
 
 
-def _attempt(name: str, stated: str, seen: str) -> Attempt:
+def _attempt(name: str, answer: str, seen: str) -> Attempt:
     """Held only if the attacker got nothing and nothing was seen from outside either."""
     return Attempt(
-        name=name, held=stated == "refused" and not seen, said=seen or ("" if stated == "refused" else stated)
+        name=name,
+        held=answer == "refused" and not seen,
+        said=seen or ("" if answer == "refused" else answer),
     )
 
 

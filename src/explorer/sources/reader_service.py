@@ -93,8 +93,8 @@ def _refusal(answer: _Answer | None, status: int, otherwise: str) -> str:
     """Why the service refused, in our words for the codes it documents, and else in its own."""
     code = answer.code if answer and answer.code else status
     known = REFUSALS.get(int(str(code)[:STATUS_DIGITS]))
-    stated = single_line((answer.readableMessage or answer.message or "") if answer else "")
-    detail = f' ("{stated[:MAX_WORDS_CHARS]}")' if stated and not known else ""
+    message_text = single_line((answer.readableMessage or answer.message or "") if answer else "")
+    detail = f' ("{message_text[:MAX_WORDS_CHARS]}")' if message_text and not known else ""
     return f"{known or otherwise}{detail} (code {code})." if known or detail else f"{otherwise}."
 
 

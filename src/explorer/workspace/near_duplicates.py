@@ -175,9 +175,9 @@ def relation_of(flags: Iterable[str]) -> Relation | None:
 
 def plain_flags(flags: Iterable[str]) -> list[str]:
     """Flags as a reader of a report understands them: without ids, and without what only the engine needs."""
-    stated = {NEAR_DUPLICATE: "repeats another source", ALTERED_COPY: "altered copy of another source"}
+    labels = {NEAR_DUPLICATE: "repeats another source", ALTERED_COPY: "altered copy of another source"}
     names = [(flag, flag.partition(":")[0]) for flag in flags]
-    kept = [stated.get(name, flag.replace("_", " ")) for flag, name in names if name not in {PRIMARY_OF, DIFFERS}]
+    kept = [labels.get(name, flag.replace("_", " ")) for flag, name in names if name not in {PRIMARY_OF, DIFFERS}]
     return list(dict.fromkeys(kept))
 
 

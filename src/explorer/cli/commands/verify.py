@@ -90,9 +90,9 @@ def verify(
         if not is_all and not options.quiet and verification.claims:
             say(f"  → every cited sentence: explorer verify {folder.name} --all")
     else:
-        shown_text = [{"kind": str(flaw.kind), "reason": flaw.reason()} for flaw in found]
+        flaws_found = [{"kind": str(flaw.kind), "reason": flaw.reason()} for flaw in found]
         told_of_answer = answer.facts if answer else None
-        emit_json(_facts(folder, draft.path, verification, judged) | {"flaws": shown_text, "answer": told_of_answer})
+        emit_json(_facts(folder, draft.path, verification, judged) | {"flaws": flaws_found, "answer": told_of_answer})
     return WRONG if verification.faults or found or (answer is not None and answer.is_wrong) else 0
 
 
@@ -186,20 +186,20 @@ def _table(verification: Verification) -> str:
 
 def _opinions(judged: Judgements) -> str:
     counts = judged.counts
-    shown_text = f"  carried {counts['carried']}, not carried {counts['not_carried']}, unclear {counts['unclear']}"
+    counts_line = f"  carried {counts['carried']}, not carried {counts['not_carried']}, unclear {counts['unclear']}"
     spent = f"{money(judged.cost_usd)}, {tokens(judged.usage.total_tokens)} tokens"
     ended = f"\n  ended early: {one_line(judged.problem)}" if judged.problem else ""
-    return f"What {one_line(judged.model)} says, which is an opinion ({spent}):\n{shown_text}{ended}"
+    return f"What {one_line(judged.model)} says, which is an opinion ({spent}):\n{counts_line}{ended}"
 
 
 def _entry(claim: Claim, answer: str) -> str:
     ids = ", ".join(claim.ids) or "no source"
     verdict = "uncited" if not claim.ids else str(claim.verdict).replace("_", " ")
     lines = [f"line {claim.line}, {ids}: {verdict}", f"  {one_line(claim.sentence, 300)}"]
-    shown_text = [
+    finding_lines = [
         f"  {one.verdict.replace('_', ' ')}: “{one_line(one.text, 120)}”, {one.reason}" for one in claim.findings
     ]
-    lines += [one_line_kept(line) for line in shown_text]
+    lines += [one_line_kept(line) for line in finding_lines]
     if not claim.findings and claim.ids:
         lines.append(f"  {one_line(claim.reason)}")
     elif claim.verdict is Verdict.SOURCE_MISSING:

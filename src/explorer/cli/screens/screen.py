@@ -95,10 +95,10 @@ class Lines(Quiet):
             self._start = stamped
             return
         start, self._start = self._start, ""
-        stated = [start, stamped]
+        texts = [start, stamped]
         if isinstance(record.event, SessionConfigured):
-            stated = [*session_lines(record.event), start]
-        for words in filter(None, stated):
+            texts = [*session_lines(record.event), start]
+        for words in filter(None, texts):
             self._write(words)
 
     def say(self, text: str) -> None:

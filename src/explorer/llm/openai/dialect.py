@@ -113,9 +113,9 @@ def learn(dialect: Dialect, refusal: Refusal) -> Dialect | None:
     return None
 
 
-def _output_name(dialect: Dialect, stated: str) -> Dialect | None:
+def _output_name(dialect: Dialect, refusal_text: str) -> Dialect | None:
     """Take the other name of the output limit."""
-    if dialect.output_limit not in re.findall(r"\w+", stated) or not _REFUSES_FIELD.search(stated):
+    if dialect.output_limit not in re.findall(r"\w+", refusal_text) or not _REFUSES_FIELD.search(refusal_text):
         return None
     other = "max_tokens" if dialect.output_limit == "max_completion_tokens" else "max_completion_tokens"
     if dialect.output_limit in dialect.left_out:
@@ -126,24 +126,24 @@ def _output_name(dialect: Dialect, stated: str) -> Dialect | None:
     return replace(dialect, output_limit=other, left_out=dialect.left_out | {dialect.output_limit})
 
 
-def _unknown_field(dialect: Dialect, stated: str) -> Dialect | None:
+def _unknown_field(dialect: Dialect, refusal_text: str) -> Dialect | None:
     """Leave out a field that the server does not know."""
-    if not _REFUSES_FIELD.search(stated):
+    if not _REFUSES_FIELD.search(refusal_text):
         return None
-    refused = {name for name in OPTIONAL_FIELDS if _is_named(name, stated)}
+    refused = {name for name in OPTIONAL_FIELDS if _is_named(name, refusal_text)}
     if refused:
         return replace(dialect, left_out=dialect.left_out | refused)
-    is_added = any(_is_named(name, stated) for name in ADDED_FIELDS)
+    is_added = any(_is_named(name, refusal_text) for name in ADDED_FIELDS)
     return replace(dialect, is_standard_only=True, needs_reasoning=False) if is_added else None
 
 
-def _output_cap(dialect: Dialect, stated: str) -> Dialect | None:
+def _output_cap(dialect: Dialect, refusal_text: str) -> Dialect | None:
     """Lower the output limit to what the server says is the most, or to half of what its window has left."""
-    found = re.search(_MOST, stated)
+    found = re.search(_MOST, refusal_text)
     if found is not None:
         most = int(next(group for group in found.groups() if group).replace(",", ""))
         return replace(dialect, max_output_tokens=most) if most >= LEAST_OUTPUT_TOKENS else None
-    window, prompt = re.search(_WINDOW, stated), re.search(_PROMPT, stated)
+    window, prompt = re.search(_WINDOW, refusal_text), re.search(_PROMPT, refusal_text)
     if window is None or prompt is None:
         return None
     left = int(window[1]) - int(next(group for group in prompt.groups() if group))
@@ -154,15 +154,15 @@ def _when(pattern: str, **changes: bool) -> Callable[[Dialect, str], Dialect | N
     """Make a lesson of a pattern and what it changes."""
     compiled = re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
-    def lesson(dialect: Dialect, stated: str) -> Dialect | None:
-        return replace(dialect, **changes) if compiled.search(stated) else None  # pyright: ignore[reportArgumentType]
+    def lesson(dialect: Dialect, refusal_text: str) -> Dialect | None:
+        return replace(dialect, **changes) if compiled.search(refusal_text) else None  # pyright: ignore[reportArgumentType]
 
     return lesson
 
 
-def _is_named(field: str, stated: str) -> bool:
+def _is_named(field: str, refusal_text: str) -> bool:
     """Say whether a refusal names a field as a field: quoted, or at the end of a path."""
-    return bool(re.search(rf"[\"'`.\\]{field}[\"'`\\]|\.{field}\b|supplied: {field}\b", stated))
+    return bool(re.search(rf"[\"'`.\\]{field}[\"'`\\]|\.{field}\b|supplied: {field}\b", refusal_text))
 
 
 _REFUSES_FIELD = re.compile(

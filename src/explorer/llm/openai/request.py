@@ -153,7 +153,7 @@ def to_messages(request: Request, dialect: Dialect, kept: Collection[int] = ()) 
                 for result in message.results
             )
         else:
-            _append_said(messages, message, dialect)
+            _append_user_text(messages, message, dialect)
     return messages
 
 
@@ -195,16 +195,16 @@ def _call_in_dialect(call: JsonObject, dialect: Dialect, ids: Mapping[str, str],
     return made
 
 
-def _append_said(messages: list[JsonObject], stated: UserText, dialect: Dialect) -> None:
+def _append_user_text(messages: list[JsonObject], user_text: UserText, dialect: Dialect) -> None:
     """Add words of the user; two messages of one role in a row break the templates of many local models."""
-    if not stated.text.strip():
+    if not user_text.text.strip():
         return
     if dialect.needs_reply_after_results and messages and messages[-1]["role"] == "tool":
         messages.append({"role": "assistant", "content": READ_ON})
     if messages and messages[-1]["role"] == "user":
-        messages[-1] = {"role": "user", "content": f"{messages[-1]['content']}\n\n{stated.text}"}
+        messages[-1] = {"role": "user", "content": f"{messages[-1]['content']}\n\n{user_text.text}"}
     else:
-        messages.append({"role": "user", "content": stated.text})
+        messages.append({"role": "user", "content": user_text.text})
 
 
 def _own_messages(turn: Turn, *, has_bound: bool) -> list[JsonObject]:
@@ -212,10 +212,10 @@ def _own_messages(turn: Turn, *, has_bound: bool) -> list[JsonObject]:
 
     Signed reasoning behind a changed beginning is left out: the model that signed it would refuse the request.
     """
-    stated = [block for block in turn.blocks if block.get("content") or block.get("tool_calls") or block.get("refusal")]
-    if has_bound or not any("reasoning_details" in block for block in stated):
-        return stated
-    return [{name: value for name, value in block.items() if name not in BOUND_FIELDS} for block in stated]
+    kept = [block for block in turn.blocks if block.get("content") or block.get("tool_calls") or block.get("refusal")]
+    if has_bound or not any("reasoning_details" in block for block in kept):
+        return kept
+    return [{name: value for name, value in block.items() if name not in BOUND_FIELDS} for block in kept]
 
 
 def _projected_messages(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:

@@ -75,7 +75,7 @@ def to_input(request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
         elif isinstance(message, Results):
             items.extend(_output(result.content, ids.get(result.id, result.id)) for result in message.results)
         elif message.text.strip():
-            items.append(_said(message))
+            items.append(_user_message(message))
     return items
 
 
@@ -118,8 +118,8 @@ def _is_empty(block: JsonObject) -> bool:
     return not any(part.get("text") or part.get("refusal") for part in block.get("content") or ())
 
 
-def _said(stated: UserText) -> JsonObject:
-    return {"role": "user", "content": stated.text}
+def _user_message(user_text: UserText) -> JsonObject:
+    return {"role": "user", "content": user_text.text}
 
 
 def _output(content: str, call_id: str) -> JsonObject:

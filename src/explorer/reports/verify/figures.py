@@ -185,7 +185,7 @@ def times(text: str) -> Iterator[tuple[int, int, str]]:
 
 def fits(claimed: Day, known: Day) -> bool:
     """Whether a source's date has all that a claimed one says."""
-    return all(not stated or stated == there for stated, there in zip(claimed, known, strict=True))
+    return all(not claimed_part or claimed_part == there for claimed_part, there in zip(claimed, known, strict=True))
 
 
 def dates_of(published: str) -> Day | None:

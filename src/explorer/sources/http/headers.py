@@ -22,9 +22,9 @@ def retry_after_s(value: str) -> float | None:
 def keep_s(cache_control: str, limits: FetchLimits) -> float:
     """Seconds for which a Cache-Control header lets an answer be kept, within our own bounds."""
     parts = (part.partition("=") for part in cache_control.lower().split(","))
-    stated = {name.strip(): value.strip(' "') for name, _, value in parts}
-    if "no-store" in stated:
+    directives = {name.strip(): value.strip(' "') for name, _, value in parts}
+    if "no-store" in directives:
         return 0.0
-    age = "0" if "no-cache" in stated else stated.get("max-age", "")
+    age = "0" if "no-cache" in directives else directives.get("max-age", "")
     age_s = float(age) if age.isdecimal() else limits.keep_s
     return min(max(age_s, LEAST_KEEP_S), limits.keep_s)

@@ -86,11 +86,11 @@ class ProxiedPools:
         return self._pools[proxy.address]
 
 
-def _words(proxy: Proxy, request: httpcore2.Request, stated: str) -> str:
+def _words(proxy: Proxy, request: httpcore2.Request, reason_phrase: str) -> str:
     """Return what a proxy's refusal to connect means."""
-    if stated.startswith(str(proxy)):
-        return stated
-    if stated.startswith(str(PROXY_LOGIN_REQUIRED)):
+    if reason_phrase.startswith(str(proxy)):
+        return reason_phrase
+    if reason_phrase.startswith(str(PROXY_LOGIN_REQUIRED)):
         return login_problem(proxy)
     host = request.url.host.decode("ascii", "replace")
-    return f"{proxy} does not connect to {host}: it answers {' '.join(stated.split())[:100]}"
+    return f"{proxy} does not connect to {host}: it answers {' '.join(reason_phrase.split())[:100]}"

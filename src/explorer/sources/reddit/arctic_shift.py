@@ -202,8 +202,8 @@ def _is_too_slow(fetched: Fetched) -> bool:
         whole: object = json.loads(fetched.body) if len(fetched.body) <= ERROR_BYTES else None
     except (ValueError, RecursionError):
         return False
-    stated = str(cast("dict[str, object]", whole).get("error", "")) if isinstance(whole, dict) else ""
-    return any(word in stated.lower() for word in TIMEOUTS)
+    error_text = str(cast("dict[str, object]", whole).get("error", "")) if isinstance(whole, dict) else ""
+    return any(word in error_text.lower() for word in TIMEOUTS)
 
 
 def _read(read: Callable[[bytes], T], body: bytes) -> T:
