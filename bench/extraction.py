@@ -22,7 +22,7 @@ import trafilatura
 from pydantic import BaseModel
 
 from explorer.documents.parsing.html_pages import read_html
-from explorer.documents.parsing.word_count import without_targets
+from explorer.documents.parsing.judgement import without_targets
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pages"
 WORD = re.compile(r"\w+")

@@ -12,7 +12,7 @@ from cli.conftest import NOON, turn
 from cli.stage import Process
 from explorer.cli.screens.number_format import cached, percent, short_time
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table, spending_facts
-from explorer.observe.costs.totals import Spending, spending_of
+from explorer.observe.costs import Spending, spending_of
 from explorer.schema.events import AgentStarted, AnyEvent, JournalRecord, RunForked, RunStarted, TurnTaken
 from explorer.schema.messages import Usage
 

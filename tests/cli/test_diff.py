@@ -12,7 +12,7 @@ from cli.conftest import STORY
 from cli.stage import Process
 from explorer.journal.listing import list_runs, read_records
 from explorer.journal.run_state import RunState
-from explorer.reports.compare.comparison import Comparison
+from explorer.reports.compare import Comparison
 from explorer.run.run import RunResult, start
 from explorer.run.since import changes_path, write_changes
 from explorer.schema.errors import NotFoundError

@@ -9,9 +9,8 @@ import pytest
 
 from explorer.journal.journal import read
 from explorer.llm.prices import cost_usd
-from explorer.observe.costs.critical_path import PathSegment, longest
-from explorer.observe.costs.timeline import clock_of
-from explorer.observe.costs.totals import Spending, spending_of
+from explorer.observe.costs import Spending, spending_of
+from explorer.observe.timeline import PathSegment, clock_of, longest
 from explorer.schema.events import (
     AgentContinued,
     AgentFinished,

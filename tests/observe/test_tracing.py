@@ -14,10 +14,8 @@ from typing import Any
 
 import pytest
 
-from explorer.observe.tracing.exporter import BATCH, LAST_S, MAX_WAITING, Collector, SpanExporter
-from explorer.observe.tracing.otlp import export_request
-from explorer.observe.tracing.spans import Span, SpanKind, Spans
-from explorer.observe.tracing.tracing import Tracing
+from explorer.observe.spans import Span, SpanKind, Spans
+from explorer.observe.tracing import BATCH, LAST_S, MAX_WAITING, Collector, SpanExporter, Tracing, export_request
 from explorer.schema.events import (
     AgentContinued,
     AgentFinished,

@@ -4,11 +4,7 @@ from pathlib import Path
 import pytest
 
 from engine_stage import compare_with_golden
-from explorer.reports.compare.cited_sentences import cited_sentences
-from explorer.reports.compare.comparison import Comparison
-from explorer.reports.compare.page import comparison_page
-from explorer.reports.compare.runs import compare_runs
-from explorer.reports.compare.snapshots import snapshot_on_disk
+from explorer.reports.compare import Comparison, cited_sentences, compare_runs, comparison_page, snapshot_on_disk
 from explorer.schema.errors import JournalDamagedError, NotFoundError
 from explorer.text.urls import url_key
 from made_runs import A, B, make_run, page, two_runs

@@ -18,8 +18,8 @@ from explorer.llm.anthropic.messages import AnthropicClient
 from explorer.llm.openai.chat import OpenAIClient
 from explorer.llm.openai.responses import ResponsesClient
 from explorer.llm.options import ClientOptions
-from explorer.observe.tracing.exporter import Collector, SpanExporter
-from explorer.observe.tracing.spans import Span, SpanKind
+from explorer.observe.spans import Span, SpanKind
+from explorer.observe.tracing import Collector, SpanExporter
 from explorer.schema.errors import ModelError
 from explorer.schema.network import Network
 from explorer.sources.http.caller import Caller

@@ -1,6 +1,6 @@
 """Citations as their writer made them, out of a finished report."""
 
-from explorer.reports.compare.cited_sentences import cited_sentences
+from explorer.reports.compare import cited_sentences
 from explorer.reports.verify.sentences import sentences
 from explorer.text.citations import cited_ids, with_source_ids
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from explorer.reports.earlier import PastRun, PastText, SearchLimits, past_runs, search
-from explorer.reports.earlier.ranking import words_of
+from explorer.reports.earlier import PastRun, PastText, SearchLimits, past_runs, search, words_of
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import ToolResult
 from explorer.tools.past_runs import MAX_STORED_CHARS, Past, SearchRunsTool

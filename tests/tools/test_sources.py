@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine_stage import source
-from explorer.reports.compare.snapshots import snapshot_on_disk
+from explorer.reports.compare import snapshot_on_disk
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.schema.tool import Arguments, Effect, Tool, ToolResult

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from explorer.run.archive import Packed, files_of, pack, remove
-from explorer.workspace.deep_folders import remove_tree, walk
+from explorer.workspace.safe_open import remove_tree, walk
 
 LEVELS = 1_100
 """More than Python calls itself, than a path can say, and than a process may open."""

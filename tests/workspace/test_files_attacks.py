@@ -23,8 +23,8 @@ from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import AnyEvent, ToolStarted, TurnTaken
 from explorer.schema.tool import FORESEEN, Tool
 from explorer.tools.files import CHANGED_BY_ANOTHER, EditTool, ListTool, ReadTool, SearchTool, WriteTool
-from explorer.workspace.file_content import MAX_SCANNED_BYTES
 from explorer.workspace.safe_open import A_FILE, Openat2, OpenatWalk, Opening, best_opening
+from explorer.workspace.tree import MAX_SCANNED_BYTES
 from explorer.workspace.workspace import MAX_FILE_BYTES, RECOUNT_AFTER, Held, Quota, QuotaTracker, Workspace
 from sandbox.cages import room
 from workspace.hostile_folder import (

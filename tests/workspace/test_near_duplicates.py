@@ -6,7 +6,7 @@ import pytest
 
 from engine_stage import source
 from explorer.text.differences import changes_between, compare, sentences
-from explorer.workspace.near_duplicates import (
+from explorer.workspace.source_store import (
     MAX_LIKELY,
     MIN_WORDS,
     SketchIndex,
@@ -166,7 +166,7 @@ def test_short_texts_are_never_flagged() -> None:
 
 def test_a_sketch_is_the_same_in_every_process() -> None:
     """A resumed run finds the pairs the first life found: nothing depends on the process's own hashes."""
-    code = "import sys; from explorer.workspace.near_duplicates import sketch; print(sketch(sys.stdin.read()))"
+    code = "import sys; from explorer.workspace.source_store import sketch; print(sketch(sys.stdin.read()))"
     done = subprocess.run(
         [sys.executable, "-c", code], input=ARTICLE_ZH, capture_output=True, text=True, check=True,
         env={"PYTHONHASHSEED": "7", "PYTHONIOENCODING": "utf-8"},

@@ -12,7 +12,7 @@ from explorer.agents.roles import CALL_AGENT
 from explorer.journal.agent_state import AgentState
 from explorer.schema.events import AgentFinished, Status, WrittenFile
 from explorer.schema.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
-from explorer.workspace.file_content import HEAD_BYTES, kind_of
+from explorer.workspace.tree import HEAD_BYTES, kind_of
 from explorer.workspace.workspace import Workspace
 
 MAX_SUMMARY_BYTES = 2_600

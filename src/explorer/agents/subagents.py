@@ -49,7 +49,7 @@ from explorer.schema.events import (
 )
 from explorer.schema.messages import LLMClient, ToolCall
 from explorer.schema.tool import Effect, Tool, ToolResult
-from explorer.workspace.paths import refuse_engine_folder, refuse_report_folder
+from explorer.workspace.access import refuse_engine_folder, refuse_report_folder
 from explorer.workspace.workspace import Workspace
 
 CUT_OFF_BY_STOP = frozenset({Effect.PURE, Effect.EXTERNAL})

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from explorer.cli.screens.number_format import counted
 from explorer.cli.screens.sanitize import one_line
 from explorer.journal.run_state import RunState
-from explorer.reports.verify.check import TextOf, check
-from explorer.reports.verify.claims import Verification
+from explorer.reports.verify.check import check
+from explorer.reports.verify.claims import TextOf, Verification
 from explorer.reports.verify.soundness import Flaw, flaws
 from explorer.schema.events import ORCHESTRATOR
 from explorer.schema.messages import JsonObject

@@ -28,8 +28,7 @@ def traced(session: Session, settings: Settings, past: Iterable[JournalRecord] =
     if not _is_usable(url):
         session.screen.say(REFUSED)
         return session
-    from explorer.observe.tracing.exporter import Collector  # noqa: PLC0415 - not needed where no collector is configured
-    from explorer.observe.tracing.tracing import Tracing  # noqa: PLC0415 - the same
+    from explorer.observe.tracing import Collector, Tracing  # noqa: PLC0415 - not needed where no collector is configured
 
     headers = read_headers(settings.secrets.otlp_headers.get_secret_value())
     tracing, tap = Tracing(Collector(url, headers, settings.network), session.screen.say), session.tap

@@ -9,7 +9,7 @@ from explorer.schema.events import Source
 from explorer.text.citations import CITATION, HEADING_REFERENCES, MISSING, cited_ids
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.words import count_words
-from explorer.workspace.near_duplicates import plain_flags
+from explorer.workspace.source_store import plain_flags
 
 PLACEHOLDER = re.compile(
     r"\W*(?:(?:todo|tbd|placeholder|lorem ipsum|to be written|coming soon|report goes here)\b"

@@ -25,7 +25,7 @@ from explorer.journal.run_state import RunState
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
-from explorer.workspace.deep_folders import remove_tree, walk
+from explorer.workspace.safe_open import remove_tree, walk
 
 ENGINE_FOLDER = ".explorer"
 LEFT_OUT = ("lock", "holder", "inbox")

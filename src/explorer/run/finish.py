@@ -7,12 +7,9 @@ from pathlib import Path
 from explorer.agents.decisions import ANSWERED, CORRECT
 from explorer.journal.run_state import RunState
 from explorer.reports.render import Rendered, image_problem, is_placeholder, problem_of, render, without_network
-from explorer.reports.verify.check import check
-from explorer.reports.verify.claims import Verification, without_uncited
-from explorer.reports.verify.drafts import DRAFT, REPORT, draft_of
-from explorer.reports.verify.files import text_reader, write_results
+from explorer.reports.verify.check import DRAFT, REPORT, check, draft_of, text_reader, write_results
+from explorer.reports.verify.claims import Verification, notice_of, without_uncited, words_for_writer
 from explorer.reports.verify.judge import Judgements
-from explorer.reports.verify.notice import notice_of, words_for_writer
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.run.outcome import Outcome, count_lookups, failed_words, outcome_of
 from explorer.run.structured_results import further_links

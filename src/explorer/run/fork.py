@@ -17,7 +17,7 @@ from explorer.run.finish import DRAFT
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunForked, ToolFinished, TurnTaken
 from explorer.schema.messages import JsonObject
-from explorer.workspace.paths import REPORT
+from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import Workspace, sha256
 
 OUTPUTS = ".explorer/outputs"

@@ -17,8 +17,7 @@ from explorer.schema.errors import ExplorerError, StorageError
 from explorer.schema.events import AnyEvent, PathMoved
 from explorer.text.frontmatter import with_frontmatter
 from explorer.text.sanitize import single_line
-from explorer.workspace.access import restore_access
-from explorer.workspace.paths import REPORT
+from explorer.workspace.access import REPORT, restore_access
 from explorer.workspace.workspace import Workspace
 
 MAX_REASON_CHARS = 400

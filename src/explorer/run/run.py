@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from explorer import __version__
 from explorer.agents.budget import Budget
-from explorer.documents.corpus.inputs import InputFile, parsed_texts, read_inputs
+from explorer.documents.corpus.reading import InputFile, parsed_texts, read_inputs
 from explorer.journal.journal import Journal, Observe
 from explorer.journal.listing import free_run_id, read_records
 from explorer.journal.run_state import RunState

@@ -13,14 +13,14 @@ from explorer.agents.roles import report_writers
 from explorer.agents.subagents import Team, TeamContext
 from explorer.agents.tool_calls import Append
 from explorer.agents.user_stop import REPORT_S, repeating
-from explorer.documents.corpus.inputs import input_drafts
+from explorer.documents.corpus.reading import input_drafts
 from explorer.journal.agent_state import AgentState
 from explorer.journal.control import Inbox
 from explorer.journal.run_state import RunState
 from explorer.llm.retry import FailedAttempt, WaitLimits
 from explorer.observe.provenance import write_files_index
 from explorer.reports.library import Library
-from explorer.reports.verify.files import text_reader
+from explorer.reports.verify.check import text_reader
 from explorer.reports.verify.judge import Judgements
 from explorer.run.finish import (
     Conclusion,

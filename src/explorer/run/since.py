@@ -8,10 +8,14 @@ from loguru import logger
 
 from explorer.journal.listing import journal_path
 from explorer.journal.run_state import RunState
-from explorer.reports.compare.page import comparison_page
-from explorer.reports.compare.runs import compare_runs
-from explorer.reports.compare.snapshots import RunSnapshot, snapshot_of, snapshot_on_disk
-from explorer.reports.compare.sources import SINCE_REPORT
+from explorer.reports.compare import (
+    SINCE_REPORT,
+    RunSnapshot,
+    compare_runs,
+    comparison_page,
+    snapshot_of,
+    snapshot_on_disk,
+)
 from explorer.schema.errors import NotFoundError, StorageError, ToolError
 from explorer.schema.events import Source
 from explorer.workspace.source_store import SourceDraft, Store

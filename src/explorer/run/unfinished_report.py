@@ -2,7 +2,7 @@
 
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState
-from explorer.reports.verify.drafts import REPORT
+from explorer.reports.verify.check import REPORT
 from explorer.run.outcome import Outcome, tried
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Status
 from explorer.schema.limits import Limits

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 
-from explorer.documents.parsing.markdown import markdown_of
+from explorer.documents.parsing.html_pages import markdown_of
 from explorer.schema.errors import ToolError
 from explorer.sources.http.fetch import API_LIMITS, Web
 from explorer.sources.http.wire import WireModel, listed, parse

@@ -9,12 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from explorer.documents.parsing.characters import text_of
 from explorer.documents.parsing.document import CHALLENGE, NO_TEXT_LAYER, TRUNCATED, Document
-from explorer.documents.parsing.flags import text_flags
-from explorer.documents.parsing.kinds import KINDS, PDF, kind_of
+from explorer.documents.parsing.judgement import FEW_WORDS, text_flags, words
+from explorer.documents.parsing.kinds import KINDS, PDF, kind_of, text_of
 from explorer.documents.parsing.parser import DocumentParser
-from explorer.documents.parsing.word_count import FEW_WORDS, words
 from explorer.schema.errors import NoSuchThingError, ToolError
 from explorer.sources.http.cache import ResponseCache
 from explorer.sources.http.fetch import Fetched, FetchLimits, Web

@@ -4,10 +4,9 @@ import re
 
 from pydantic import TypeAdapter, ValidationError
 
-from explorer.documents.parsing.characters import text_of
 from explorer.documents.parsing.document import TRUNCATED
-from explorer.documents.parsing.flags import text_flags
-from explorer.documents.parsing.languages import language_of
+from explorer.documents.parsing.judgement import language_of, text_flags
+from explorer.documents.parsing.kinds import text_of
 from explorer.schema.errors import ToolError
 from explorer.sources.http.fetch import Fetched, FetchLimits, Web
 from explorer.sources.http.wire import WireModel

@@ -14,7 +14,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import FileChange, WrittenFile
 from explorer.schema.tool import FORESEEN, Arguments, Effect, Tool, ToolResult
 from explorer.text.sanitize import visible
-from explorer.workspace.file_content import LineRange, describe
+from explorer.workspace.tree import LineRange, describe
 from explorer.workspace.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
 
 MAX_LINES = 400

@@ -15,8 +15,8 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import WrittenFile
 from explorer.schema.tool import CURRENT_CALL, INTERRUPTED, Arguments, Effect, Tool, ToolResult
 from explorer.text.sanitize import fence
-from explorer.workspace.file_content import HEAD_BYTES, kind_of
-from explorer.workspace.paths import INPUTS, QUESTION
+from explorer.workspace.access import INPUTS, QUESTION
+from explorer.workspace.tree import HEAD_BYTES, kind_of
 from explorer.workspace.workspace import REPORT, Workspace, describe, sha256
 
 HEAD_CHARS = 8_000

@@ -12,8 +12,7 @@ from explorer.schema.events import Source
 from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.text.citations import cited_ids
 from explorer.text.sanitize import fence, single_line, visible
-from explorer.workspace.near_duplicates import advice, plain_flags, relation_of
-from explorer.workspace.source_store import is_intact, stored_at, stored_text
+from explorer.workspace.source_store import advice, is_intact, plain_flags, relation_of, stored_at, stored_text
 from explorer.workspace.workspace import Workspace
 
 TEXT_CHARS = 20_000

@@ -21,11 +21,22 @@ from pathlib import Path
 
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import FileChange, WrittenFile
-from explorer.workspace.access import restore_access
-from explorer.workspace.file_content import (
+from explorer.workspace.access import (
+    ENGINE_FOLDER,
+    REPORT,
+    clean,
+    is_path,
+    parts_of,
+    refuse_engine_folder,
+    refuse_report_folder,
+    restore_access,
+)
+from explorer.workspace.safe_open import Opening, best_opening, reason, replace
+from explorer.workspace.tree import (
     HEAD_BYTES,
     MAX_SCANNED_BYTES,
     LineRange,
+    RunTree,
     describe,
     head_of,
     kind_of,
@@ -34,17 +45,6 @@ from explorer.workspace.file_content import (
     passage,
     sha256,
 )
-from explorer.workspace.paths import (
-    ENGINE_FOLDER,
-    REPORT,
-    clean,
-    is_path,
-    parts_of,
-    refuse_engine_folder,
-    refuse_report_folder,
-)
-from explorer.workspace.safe_open import Opening, best_opening, reason, replace
-from explorer.workspace.tree import RunTree
 
 RECOUNT_AFTER = 64
 """Writes until the folder is looked at again, for what commands wrote and removed."""

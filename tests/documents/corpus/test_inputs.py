@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from documents.corpus.stage import CountingParser, pdf
-from explorer.documents.corpus.inputs import input_drafts, parsed_texts, read_inputs
+from explorer.documents.corpus.reading import input_drafts, parsed_texts, read_inputs
 from explorer.schema.errors import ConfigError
 
 

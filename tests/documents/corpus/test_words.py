@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explorer.documents.corpus.words import folded, indexed, understood
+from explorer.documents.corpus.passages import folded, indexed, understood
 from thoroughness import examples
 
 

@@ -7,13 +7,11 @@ import pytest
 from reportlab.pdfgen.canvas import Canvas
 
 from documents.parsing.documents import laughs, pdf_of, pdf_of_many
-from explorer.documents.parsing.characters import text_of
 from explorer.documents.parsing.document import Document
-from explorer.documents.parsing.kinds import kind_of
-from explorer.documents.parsing.languages import declared_language, language_of
-from explorer.documents.parsing.markdown import markdown_of
+from explorer.documents.parsing.html_pages import markdown_of
+from explorer.documents.parsing.judgement import declared_language, language_of, without_targets, words
+from explorer.documents.parsing.kinds import kind_of, text_of
 from explorer.documents.parsing.reading import MAX_TEXT_CHARS, read_document
-from explorer.documents.parsing.word_count import without_targets, words
 from explorer.schema.errors import ToolError
 
 SENTENCE = "The paper lighthouse on the northern pier was folded by hand from a single sheet of blue card. "

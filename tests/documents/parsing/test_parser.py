@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from documents.parsing.documents import laughs, pdf_of, pdf_of_many
-from explorer.documents.parsing.parser import Parser
-from explorer.documents.parsing.worker_process import ParserLimits
+from explorer.documents.parsing.parser import Parser, ParserLimits
 from explorer.schema.errors import ToolError
 
 PAGE = b"<html lang='en'><title>Note</title><body><p>Only six words are here.</p></body></html>"

@@ -12,10 +12,9 @@ import pytest
 from filelock import FileLock
 
 from explorer.reports.library import Library, NewReport
-from explorer.reports.library.naming import SLUG_CHARS, is_same_address, is_same_title, slug_of
-from explorer.reports.library.page import ReportPage
+from explorer.reports.library.page import SLUG_CHARS, ReportPage, is_same_address, is_same_title, slug_of
 from explorer.schema.errors import ToolError
-from explorer.workspace.paths import MAX_NAME_BYTES
+from explorer.workspace.access import MAX_NAME_BYTES
 from reports.library.stage import FIRST, NOON, SECOND, SOURCES, TITLE, begun, library, said, source
 
 LATER = NOON + timedelta(hours=3)

@@ -3,9 +3,8 @@
 import pytest
 
 from explorer.reports.verify.check import check
-from explorer.reports.verify.claims import Claim, Verdict, Verification
+from explorer.reports.verify.claims import Claim, Verdict, Verification, words_for_writer
 from explorer.reports.verify.indexed_source import index_source
-from explorer.reports.verify.notice import words_for_writer
 from reports.verify.shelf import source
 
 TEXT = "The mill ground 4,200 tons in 2024.\n\n“Flour is patience,” says Ida Brand, who runs it with 12 people."

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Verdict
-from explorer.reports.verify.figures import Day, dates
+from explorer.reports.verify.figures import Day, dates, quantities
 from explorer.reports.verify.numerals import chinese_value, values_of, word_value
 from explorer.reports.verify.plain import plain, spaced
-from explorer.reports.verify.quantities import quantities
 from reports.verify.shelf import source
 
 FEW = settings(max_examples=25, deadline=None)

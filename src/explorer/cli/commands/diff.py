@@ -11,9 +11,7 @@ from explorer.cli.screens.screen import say
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import RUNNING, UNFINISHED, find_run, is_running
-from explorer.reports.compare.page import comparison_page
-from explorer.reports.compare.runs import compare_runs
-from explorer.reports.compare.snapshots import RunSnapshot, snapshot_on_disk
+from explorer.reports.compare import RunSnapshot, compare_runs, comparison_page, snapshot_on_disk
 from explorer.schema.errors import ConfigError
 
 DIFFERS = 1

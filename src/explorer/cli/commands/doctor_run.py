@@ -16,7 +16,7 @@ from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import JOURNAL_VERSION, Source, Status
 from explorer.schema.tool import Effect
 from explorer.text.frontmatter import without_frontmatter
-from explorer.workspace.paths import REPORT
+from explorer.workspace.access import REPORT
 from explorer.workspace.source_store import is_intact, stored_text
 from explorer.workspace.workspace import Workspace
 

@@ -29,7 +29,7 @@ from explorer.cli.screens.table import aligned
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
-from explorer.observe.costs.totals import Spending, spending_of
+from explorer.observe.costs import Spending, spending_of
 from explorer.observe.provenance import origins
 from explorer.run.last_report import report_of_unfinished
 from explorer.schema.errors import NotFoundError

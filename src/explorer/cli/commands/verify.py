@@ -20,10 +20,8 @@ from explorer.journal.run_state import RunState
 from explorer.llm.clients import Clients
 from explorer.llm.models import OFFLINE, choose
 from explorer.llm.retry import FailedAttempt, RetryingClient
-from explorer.reports.verify.check import TextOf, check
-from explorer.reports.verify.claims import Claim, Verdict, Verification, without_uncited
-from explorer.reports.verify.drafts import draft_of
-from explorer.reports.verify.files import claim_rows, text_reader, write_results
+from explorer.reports.verify.check import check, claim_rows, draft_of, text_reader, write_results
+from explorer.reports.verify.claims import Claim, TextOf, Verdict, Verification, without_uncited
 from explorer.reports.verify.judge import Judgements, judge
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.run.finish import written_report

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from explorer.cli.screens.number_format import cached, counted, money, percent, short_time, tokens
 from explorer.cli.screens.output import token_counts
 from explorer.cli.screens.sanitize import one_line
-from explorer.observe.costs.critical_path import PathSegment, longest
-from explorer.observe.costs.totals import AgentShare, Spending, UsageTotals
+from explorer.observe.costs import AgentShare, Spending, UsageTotals
+from explorer.observe.timeline import PathSegment, longest
 
 NAME_COLUMNS = 9
 """Of the names before the rows of a page's head."""

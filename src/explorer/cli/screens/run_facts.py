@@ -12,7 +12,7 @@ from explorer.cli.screens.output import emit, token_counts
 from explorer.cli.screens.run_costs import spending_facts
 from explorer.cli.screens.run_view import AgentView, RunView, session_facts
 from explorer.cli.screens.sanitize import one_line, plain
-from explorer.observe.costs.totals import spending_of
+from explorer.observe.costs import spending_of
 from explorer.observe.provenance import FileOrigin, Write, origins
 from explorer.schema.events import ENGINE, JournalRecord, RunFinished
 from explorer.text.frontmatter import split_frontmatter

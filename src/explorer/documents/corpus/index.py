@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 
 from filelock import AsyncFileLock, Timeout
 
-from explorer.documents.corpus.database import Database, IndexEntry, KnownFile, StoredDocument
+from explorer.documents.corpus.database import DamagedIndexError, Database, IndexEntry, KnownFile, StoredDocument
 from explorer.documents.corpus.folder import (
     NO_TEXT,
     TOO_MANY,
@@ -22,11 +22,9 @@ from explorer.documents.corpus.folder import (
     readable,
     walk,
 )
-from explorer.documents.corpus.passages import passages_of
+from explorer.documents.corpus.passages import passages_of, understood
 from explorer.documents.corpus.ranking import Catalogue, CorpusHits, document_at, find
 from explorer.documents.corpus.reading import read_file
-from explorer.documents.corpus.schema import DamagedIndexError
-from explorer.documents.corpus.words import understood
 from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ConfigError, RefusedCallError, ToolError
 

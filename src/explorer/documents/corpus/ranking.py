@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from explorer.documents.corpus.database import Database, StoredDocument
-from explorer.documents.corpus.passages import snippet
-from explorer.documents.corpus.words import PIECE, Query, folded, phrase_of
+from explorer.documents.corpus.passages import PIECE, Query, folded, phrase_of, snippet
 from explorer.schema.errors import NoSuchThingError
 
 CANDIDATES = 100

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from explorer.documents.parsing.characters import text_of
 from explorer.documents.parsing.document import TRUNCATED, Document
-from explorer.documents.parsing.languages import language_of
-from explorer.documents.parsing.markdown import markdown_of
+from explorer.documents.parsing.html_pages import markdown_of
+from explorer.documents.parsing.judgement import language_of
+from explorer.documents.parsing.kinds import text_of
 from explorer.schema.errors import ToolError
 
 MAX_ENTRIES = 300

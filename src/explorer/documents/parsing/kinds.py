@@ -1,9 +1,73 @@
-"""What a body is, by its first bytes and by what it is called."""
+"""What bytes are: their kind, by what they begin with, and their characters."""
 
 import codecs
 import re
 
-from explorer.documents.parsing.characters import is_utf8
+META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+XML_CHARSET = re.compile(rb"\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]+)", re.IGNORECASE)
+HEAD_BYTES = 4096
+WIDER = {
+    "iso-8859-1": "cp1252",
+    "latin-1": "cp1252",
+    "us-ascii": "cp1252",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc-kr": "cp949",
+}
+"""As browsers read these labels: pages use the wider set under the narrower one's name."""
+
+SEVEN_BIT = ("iso-2022", "utf-16", "utf-32", "hz", "utf-7")
+"""Encodings whose bytes can pass for UTF-8, so that only the label tells."""
+
+
+def text_of(body: bytes, content_type: str = "") -> str:
+    """The body's characters: what is valid UTF-8 is UTF-8, else the header, the page or the web's old default says."""
+    for mark, name in (
+        (codecs.BOM_UTF8, "utf-8-sig"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
+        if body.startswith(mark):
+            return body.decode(name, "replace")
+    label = _label(body, content_type)
+    if not label.startswith(SEVEN_BIT) and is_utf8(body):
+        return body.decode("utf-8", "replace")
+    try:
+        return body.decode(label or "cp1252", "replace")
+    except ValueError:  # some codecs, like idna, refuse what they cannot replace
+        return body.decode("cp1252", "replace")
+
+
+def is_utf8(body: bytes) -> bool:
+    """Whether it is UTF-8, a character cut at the end forgiven."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(body)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _label(body: bytes, content_type: str) -> str:
+    """A codec's name from the header or the head of the body; empty when neither names a known one."""
+    head = body[:HEAD_BYTES]
+    named = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", content_type, re.IGNORECASE)
+    inside = (XML_CHARSET.match(head), META_CHARSET.search(head))
+    names = [named[1] if named else "", *(match[1].decode("ascii", "replace") for match in inside if match)]
+    for name in names:
+        known = WIDER.get(name.lower(), name.lower())
+        if known and _is_codec(known):
+            return known
+    return ""
+
+
+def _is_codec(name: str) -> bool:
+    try:
+        b"x".decode(name, "replace")
+    except (LookupError, ValueError):
+        return False
+    return True
+
 
 HTML = "html"
 PDF = "pdf"
@@ -12,7 +76,6 @@ JSON = "json"
 FEED = "feed"
 KINDS = frozenset({HTML, PDF, TEXT, JSON, FEED})
 
-HEAD_BYTES = 4096
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"})
 JSON_TYPE = re.compile(r"(application|text)/(.+\+)?json")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from explorer.documents.parsing.document import NO_TEXT_LAYER, TRUNCATED, Document
-from explorer.documents.parsing.languages import language_of
+from explorer.documents.parsing.judgement import language_of
 from explorer.schema.errors import ToolError
 from explorer.text.sanitize import single_line
 

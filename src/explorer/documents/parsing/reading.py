@@ -1,9 +1,56 @@
-"""Which parser reads what; the parsers' libraries are loaded when they are first needed."""
+"""Which parser reads what; the parsers' libraries are loaded when they are first needed.
 
+Texts that need no parser, and JSON, are read here.
+"""
+
+import json
+import re
 from dataclasses import replace
+from urllib.parse import unquote, urlsplit
 
 from explorer.documents.parsing.document import TRUNCATED, Document
+from explorer.documents.parsing.judgement import language_of
+from explorer.documents.parsing.kinds import text_of
 from explorer.schema.errors import ToolError
+
+TITLE_CHARS = 200
+TITLE_KEYS = ("title", "name", "full_name")
+MAX_LAID_OUT = 2_000_000
+"""Characters of JSON; more is left as it came."""
+
+
+def read_text(body: bytes, *, url: str = "", content_type: str = "") -> Document:
+    """The text as it is, under its first heading or its file's name."""
+    text = text_of(body, content_type).strip()
+    heading = re.match(r"#\s+(.+)", text)
+    return Document(title=heading[1].strip() if heading else _name(url), text=text, language=language_of("", text))
+
+
+def read_json(body: bytes, *, url: str = "", content_type: str = "") -> Document:
+    """JSON, one value a line; what is none, or too long for that, as it is."""
+    text = text_of(body, content_type).strip()
+    title = _name(url)
+    if len(text) <= MAX_LAID_OUT:
+        try:
+            value: object = json.loads(text)
+        except (ValueError, RecursionError):
+            return Document(title=title, text=text)
+        text = json.dumps(value, ensure_ascii=False, indent=1)
+        title = _json_title(value) or title
+    return Document(title=title, text=text)
+
+
+def _json_title(value: object) -> str:
+    if isinstance(value, dict):
+        for key in TITLE_KEYS:
+            if isinstance(named := value.get(key), str) and named.strip():  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - any JSON
+                return " ".join(named.split())[:TITLE_CHARS]
+    return ""
+
+
+def _name(url: str) -> str:
+    return unquote(urlsplit(url).path.rstrip("/").rpartition("/")[2])
+
 
 MAX_TEXT_CHARS = 5_000_000
 """Of one document; what lies beyond is left out, and the flag says so."""
@@ -37,12 +84,8 @@ def _read(kind: str, body: bytes, url: str, content_type: str) -> Document:
 
             return read_feed(body, content_type=content_type)
         case "json":
-            from explorer.documents.parsing.plain_texts import read_json  # noqa: PLC0415 - the same
-
             return read_json(body, url=url, content_type=content_type)
         case "text":
-            from explorer.documents.parsing.plain_texts import read_text  # noqa: PLC0415 - the same
-
             return read_text(body, url=url, content_type=content_type)
         case _:
             raise ToolError(f"a document of the kind {kind!r} is not read")

@@ -10,8 +10,8 @@ import os
 import sys
 from typing import BinaryIO
 
+from explorer.documents.parsing.document import QUESTION, READY, ParseReply, answer_bytes, question_of
 from explorer.documents.parsing.reading import read_document
-from explorer.documents.parsing.wire import QUESTION, READY, ParseReply, answer_bytes, question_of
 from explorer.schema.errors import ToolError
 
 MAX_DESCRIPTORS = 64

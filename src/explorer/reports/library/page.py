@@ -1,32 +1,8 @@
-"""One report of the library as text: a frontmatter, what was added when, and one list of references at the end.
+"""A page of the library: its name, whether two are about the same, and one report as markdown with its history."""
 
-    ---
-    title: ...
-    run: [20260810-120000-..., 20260810-150000-...]
-    ---
-
-    # Title
-
-    <!-- call 20260810-120000-.../writer-1.t2.1 -->
-
-    What the first run found [1].
-
-    ## Update 2026-08-10 15:04 (run 20260810-150000-...)
-
-    <!-- call 20260810-150000-.../writer-1.t3.1 -->
-
-    What the second run added [2], and [1] again.
-
-    <!-- references -->
-
-    ## References
-
-    1. Title. example.com, 2026-08-09, https://example.com/x <!-- 20260810-120000-...:S3 -->
-
-The comments are the engine's: a call finds itself again after a crash, and a reference its stored text.
-"""
-
+import difflib
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -34,14 +10,57 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from explorer.reports.library.naming import MAX_LINE_CHARS
 from explorer.reports.render import SAMPLE_FLAG, reference, without_network
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, HEADING_REFERENCES, cited_ids
 from explorer.text.frontmatter import fields_in, split_frontmatter, with_frontmatter, without_frontmatter
 from explorer.text.sanitize import single_line, visible
-from explorer.text.words import phrase_language
+from explorer.text.urls import page_key
+from explorer.text.words import CJK, phrase_language
+
+MAX_LINE_CHARS = 400
+"""Of a title, a verdict or an id in a page's frontmatter."""
+SLUG_CHARS = 80
+SLUG_BYTES = 180
+"""A name on disk takes 255 bytes, and a Chinese character three."""
+EMOJI_MARK = "\ufe0f"
+"""Shows nothing by itself, and is a letter's mark to Unicode."""
+UNNAMED = "report"
+SAME_TITLE = 0.88
+"""How much of two titles must agree: above what two headlines of one site share, below one word more or less."""
+WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
+
+
+def slug_of(title: str) -> str:
+    """A file's name out of a title: letters and digits of any script, joined by hyphens; nothing else, so no path."""
+    text = unicodedata.normalize("NFKC", visible(title).replace(EMOJI_MARK, "")).casefold()
+    kept = "".join(c if unicodedata.category(c)[0] in "LMN" else "-" for c in text)
+    slug = re.sub(r"-+", "-", kept).strip("-")[:SLUG_CHARS]
+    return slug.encode()[:SLUG_BYTES].decode("utf-8", "ignore").strip("-") or UNNAMED
+
+
+def is_same_address(one: str, other: str) -> bool:
+    """Whether two addresses, neither of them empty, lead to the same page."""
+    return bool(one and other) and page_key(one) == page_key(other)
+
+
+def is_same_title(one: str, other: str) -> bool:
+    """Whether two titles say the same in nearly the same words; with other figures in them they never do."""
+    ours, theirs = _words(one), _words(other)
+    if not ours or not theirs or _figures(ours) != _figures(theirs):
+        return False
+    return difflib.SequenceMatcher(None, " ".join(ours), " ".join(theirs)).ratio() >= SAME_TITLE
+
+
+def _words(title: str) -> list[str]:
+    text = unicodedata.normalize("NFKC", visible(title)).casefold()
+    return WORD.findall(re.sub(r"^(show|ask|tell|launch) hn:", "", text))
+
+
+def _figures(words: list[str]) -> list[str]:
+    return sorted(word for word in words if any(c.isdigit() for c in word))
+
 
 OWN_COMMENT = re.compile(r"<!--(?=\s*(?:call|references)\b)", re.IGNORECASE)
 REFERENCES_MARK = "<!-- references -->"

@@ -14,8 +14,18 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from explorer.reports.library.naming import MAX_LINE_CHARS, UNNAMED, is_same_address, is_same_title, slug_of
-from explorer.reports.library.page import Contribution, ReportFields, ReportPage, fields_of, first_page
+from explorer.reports.library.page import (
+    MAX_LINE_CHARS,
+    UNNAMED,
+    Contribution,
+    ReportFields,
+    ReportPage,
+    fields_of,
+    first_page,
+    is_same_address,
+    is_same_title,
+    slug_of,
+)
 from explorer.schema.errors import StorageError, ToolError
 from explorer.text.sanitize import single_line
 from explorer.workspace.safe_open import TEMPORARY

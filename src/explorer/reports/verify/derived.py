@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from fractions import Fraction
 
+from explorer.reports.verify.figures import Quantity
 from explorer.reports.verify.indexed_source import IndexedSource
-from explorer.reports.verify.quantities import Quantity
-from explorer.reports.verify.units import MEASURES
+from explorer.reports.verify.numerals import MEASURES
 
 OWN_COUNT = "a count of the writer's own"
 OF_READ = "a count of what was read"

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from explorer.reports.verify.check import TextOf
-from explorer.reports.verify.claims import Claim
+from explorer.reports.verify.claims import Claim, TextOf
 from explorer.reports.verify.plain import plain, words
 from explorer.schema.errors import ModelError
 from explorer.schema.messages import Frozen, LLMClient, Request, StopKind, Usage, UserText

@@ -1,20 +1,57 @@
-"""A report taken apart: blocks of markdown, sentences with the sources they cite, and their quotes and figures."""
+"""A report taken apart: blocks of markdown, sentences with the sources they cite, and the passages they quote."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
-from explorer.reports.verify.derived import own_count
-from explorer.reports.verify.figures import Figures, figures
-from explorer.reports.verify.notice import without_notice
-from explorer.reports.verify.plain import plain
-from explorer.reports.verify.quantities import FILLER, Quantity
-from explorer.reports.verify.quotes import QUOTED, Quote, is_short, quotes
+from explorer.reports.verify.claims import without_notice
+from explorer.reports.verify.plain import plain, words
 from explorer.text.citations import CITATION
 from explorer.text.frontmatter import without_frontmatter
-from explorer.text.words import HAN
+from explorer.text.words import is_mostly_cjk
+
+MAX_QUOTE_CHARS = 3_000
+LEAST_WORDS = 3
+"""Fewer words in quotes may be the writer's own, or the short form of a title."""
+QUOTED = re.compile(
+    "|".join(
+        [
+            rf"“(?:[^“”]|“[^“”]{{0,400}}”){{1,{MAX_QUOTE_CHARS}}}”",
+            rf"„[^„“”]{{1,{MAX_QUOTE_CHARS}}}[“”]",
+            rf"«[^«»]{{1,{MAX_QUOTE_CHARS}}}»",
+            rf"「[^「」]{{1,{MAX_QUOTE_CHARS}}}」",
+            rf"『[^『』]{{1,{MAX_QUOTE_CHARS}}}』",
+            rf'(?<![A-Za-z0-9"])"(?=[^\s"])[^"]{{1,{MAX_QUOTE_CHARS}}}(?<=\S)"(?![A-Za-z0-9])',
+            r"(?<![\w\u2019])\u2018(?=[^\s\u2018])(?:[^\u2018\u2019]|\u2019(?=\w)){3,400}[^\u2018\u2019\s]\u2019(?!\w)",
+            r"(?<![\w'])'(?=[^\s'\d])(?:[^'\n]|'(?=\w)){3,400}[^'\s]'(?!\w)",
+        ]
+    )
+)
+
+
+class Quote(NamedTuple):
+    """A passage in quotes, with its place in the sentence."""
+
+    start: int
+    end: int
+    text: str
+    """Without the marks."""
+
+
+def quotes(sentence: str) -> Iterator[Quote]:
+    """The quoted passages, outermost only."""
+    for found in QUOTED.finditer(sentence):
+        yield Quote(found.start(), found.end(), found[0][1:-1].strip())
+
+
+def is_short(quote: str) -> bool:
+    """Whether a quote is too short to hold its writer to it."""
+    shown = words(plain(quote))
+    return len(shown) < (LEAST_WORDS if not is_mostly_cjk(quote) else LEAST_WORDS + 2)
+
 
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 HEADING = re.compile(r"^ {0,3}(#{1,6})(?:\s+(.*?))?\s*#*\s*$")
@@ -271,67 +308,3 @@ def _with_citations(text: str, end: int) -> int:
         place = found.end()
     begins = GOES_ON.match(text, place)
     return end if place > end and begins and text[end : end + 1].isspace() else place
-
-
-ATTRIBUTION = re.compile(rf"\n\s*(?:—|–|-{{1,2}})\s*\S.{{0,80}}$|\s+(?:—|–|--)\s*[A-Z@{HAN}][^.!?]{{0,60}}$")
-"""Who said it, at the end of a blockquote."""
-CALLOUT = re.compile(
-    r"\s*(?:\[!\w+\]|(?:\*\*|__)?(?:note|tip|warning|important|summary|caveat|tl;?dr|注意|提示|说明)\b)", re.IGNORECASE
-)
-"""A blockquote that is a remark of the writer's."""
-MARKS = str.maketrans(dict.fromkeys('“”„«»「」『』"', " "))
-
-
-@dataclass(frozen=True)
-class SentencePart:
-    """A stretch of a sentence without its quotes."""
-
-    text: str
-    """Plain."""
-    figures: Figures
-    is_tail: bool = False
-    """It stands behind a cited clause and cites nothing itself."""
-
-
-def passages(sentence: Sentence) -> list[Quote]:
-    """The quotes of a sentence; of a blockquote without any, all of it."""
-    shown = list(quotes(sentence.text))
-    if shown or sentence.kind != "quote" or CALLOUT.match(sentence.text):
-        return shown
-    text = ATTRIBUTION.sub("", sentence.text.rstrip())
-    return [Quote(0, len(text), text.strip())] if text.strip() else []
-
-
-def parts(sentence: Sentence) -> Iterator[SentencePart]:
-    """What the citation covers, and what stands behind it in a part of its own."""
-    text = sentence.text
-    for start, end, quote in passages(sentence):
-        # A word or two in quotes is no passage, and its figures are the sentence's.
-        kept = text[start:end].translate(MARKS) if is_short(quote) else FILLER * (end - start)
-        text = text[:start] + kept + text[end:]
-    for stretch, is_tail in ((text[: sentence.tail], False), (text[sentence.tail :], True)):
-        if stretch.strip():
-            clear = plain(stretch)
-            yield SentencePart(clear, figures(clear), is_tail)
-
-
-def part_of(quote: str) -> SentencePart:
-    """A quote, read for its figures."""
-    clear = plain(quote)
-    return SentencePart(clear, figures(clear))
-
-
-def is_passed_over(one: Quantity) -> bool:
-    """Numbers that say nothing: `one` and `zero` as words, without a unit."""
-    return one.is_word and not one.unit and max(one.values) <= 1
-
-
-def is_checkable(sentence: Sentence) -> bool:
-    """Whether a sentence without a citation says something that needs one."""
-    if any(not is_short(quote.text) for quote in passages(sentence)):
-        return True
-    for part in parts(sentence):
-        shown = [one for one in part.figures.quantities if not is_passed_over(one) and not own_count(one, part.text)]
-        if any(not one.is_word or one.unit for one in shown) or any(one.day.day for one in part.figures.dates):
-            return True
-    return False

@@ -10,11 +10,8 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from explorer.reports.render import OWN_NUMBER
-from explorer.reports.verify.check import TextOf
-from explorer.reports.verify.claims import Verdict, Verification
-from explorer.reports.verify.notice import without_notice
-from explorer.reports.verify.quotes import QUOTED
-from explorer.reports.verify.sentences import COMMENT, HEADING, REFERENCES
+from explorer.reports.verify.claims import TextOf, Verdict, Verification, without_notice
+from explorer.reports.verify.sentences import COMMENT, HEADING, QUOTED, REFERENCES
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, MISSING_ID, cited_ids
 from explorer.text.frontmatter import without_frontmatter

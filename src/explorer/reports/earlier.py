@@ -1,6 +1,7 @@
-"""The folders of earlier runs, and which passages of their texts match a query best, within bounds of time and size.
+"""What earlier runs left behind, and which passages of it match a query best, within bounds of time and size.
 
-Read only through each run's folder, so that no link in it leads out, and only as far as time and bytes allow.
+These are their reports, their findings, and the titles of their sources. They are read only through each run's folder,
+so that no link in it leads out, and only as far as time and bytes allow.
 """
 
 import math
@@ -19,7 +20,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import RunStarted
 from explorer.text.frontmatter import split_frontmatter
 from explorer.text.words import CJK, CJK_LETTER
-from explorer.workspace.deep_folders import walk
+from explorer.workspace.safe_open import walk
 from explorer.workspace.workspace import ENGINE_FOLDER, Workspace
 
 SOURCES = f"{ENGINE_FOLDER}/sources"

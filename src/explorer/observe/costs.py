@@ -6,8 +6,17 @@ from dataclasses import dataclass, field
 from explorer.journal.run_state import Unanswered, reserved
 from explorer.llm.hosts import OPENAI_TURNS, is_official
 from explorer.llm.prices import cost_usd
-from explorer.observe.costs.critical_path import PathSegment, critical_path
-from explorer.observe.costs.timeline import Interval, SessionInterval, Timeline, WorkKind, covered, length, timeline_of
+from explorer.observe.timeline import (
+    Interval,
+    PathSegment,
+    SessionInterval,
+    Timeline,
+    WorkKind,
+    covered,
+    critical_path,
+    length,
+    timeline_of,
+)
 from explorer.schema.events import CitationsJudged, JournalRecord, RunForked, RunStarted, TurnTaken
 from explorer.schema.messages import Turn, Usage
 

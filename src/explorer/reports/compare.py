@@ -1,0 +1,422 @@
+"""Two runs next to each other: what is new, gone or changed, by claim and by source.
+
+A source is the same when its canonical address is. A claim is a cited sentence of the report; two are the same claim
+when they cite the same address in much the same words, and a changed one when numbers, names or quotes in it differ.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from explorer.journal.listing import read_records
+from explorer.journal.run_state import RunState
+from explorer.reports.verify.sentences import sentences
+from explorer.schema.errors import ToolError
+from explorer.schema.events import Source
+from explorer.schema.messages import Frozen
+from explorer.text.citations import with_source_ids
+from explorer.text.differences import changes_between, compare, normal, words
+from explorer.text.sanitize import single_line
+from explorer.text.urls import url_key
+from explorer.workspace.access import REPORT
+from explorer.workspace.source_store import is_intact, stored_at, stored_text
+from explorer.workspace.workspace import Workspace
+
+QUOTE = re.compile('[“"「]([^“”"「」]{12,})[”"」]')
+
+
+class CitedSentence(Frozen):
+    """A sentence with at least one citation."""
+
+    line: int
+    """Of report.md, from 1."""
+    text: str
+    """Without its citations."""
+    ids: tuple[str, ...]
+    addresses: tuple[str, ...]
+
+    def shares(self, other: "CitedSentence") -> bool:
+        """Whether both cite one address."""
+        return not set(self.addresses).isdisjoint(other.addresses)
+
+
+def cited_sentences(report: str, sources: Mapping[str, Source], address: Callable[[str], str]) -> list[CitedSentence]:
+    """The sentences of a report.md that cite, in order.
+
+    Args:
+        report: Its whole text, with frontmatter and references.
+        sources: Of its run, by id.
+        address: Brings an address into the form in which two are compared.
+    """
+    return [
+        CitedSentence(
+            line=one.line,
+            text=_without_spaces(one.text),
+            ids=one.ids,
+            addresses=tuple(dict.fromkeys(address(sources[name].url) for name in one.ids if name in sources)),
+        )
+        for one in sentences(with_source_ids(report))
+        if one.ids
+    ]
+
+
+def quotes_in(text: str) -> list[str]:
+    """What stands in quotation marks, long enough to be somebody's words."""
+    return [" ".join(quote.split()) for quote in QUOTE.findall(text)]
+
+
+def _without_spaces(text: str) -> str:
+    """On one line, without the gaps that citations leave."""
+    return re.sub(r" (?=[.,;:!?。，；：！？])", "", " ".join(text.split()))
+
+
+class RunSummary(Frozen):
+    """Which run it is."""
+
+    run_id: str
+    question: str
+    started: datetime | None
+    status: str
+
+
+class SourceDifference(Frozen):
+    """One source that is new, gone or changed."""
+
+    url: str
+    title: str
+    kind: str
+    before: str
+    """Its id in the first run; empty when it is new."""
+    after: str
+    """Its id in the second run; empty when it is gone."""
+    is_cited: bool
+    """In the report of a run that has it."""
+    changes: tuple[str, ...] = ()
+    """`points 120 → 340`; empty when the text differs in other ways only."""
+
+
+class ClaimDifference(Frozen):
+    """One claim that is new, gone or changed; the side that lacks it is None."""
+
+    before: CitedSentence | None
+    after: CitedSentence | None
+    changes: tuple[str, ...] = ()
+
+
+class Comparison(Frozen):
+    """What differs between two runs."""
+
+    first: RunSummary
+    second: RunSummary
+    new_claims: tuple[ClaimDifference, ...]
+    gone_claims: tuple[ClaimDifference, ...]
+    changed_claims: tuple[ClaimDifference, ...]
+    same_claims: int
+    new_sources: tuple[SourceDifference, ...]
+    gone_sources: tuple[SourceDifference, ...]
+    changed_sources: tuple[SourceDifference, ...]
+    same_sources: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything is new, gone or changed."""
+        claims = (self.new_claims, self.gone_claims, self.changed_claims)
+        return any(claims) or any((self.new_sources, self.gone_sources, self.changed_sources))
+
+
+@dataclass(frozen=True)
+class RunSnapshot:
+    """One of the two runs, as far as comparing needs it."""
+
+    summary: RunSummary
+    sources: Mapping[str, Source]
+    report: str
+    """The text of report.md; empty when there is none."""
+    read: Callable[[Source], str]
+    """A source's stored text; empty when it cannot be had."""
+
+
+def snapshot_of(folder: Path, run_state: RunState, started: datetime | None, status: str) -> RunSnapshot:
+    """A run that is folded already."""
+    workspace = Workspace(folder)
+
+    def read(source: Source) -> str:
+        try:
+            text = stored_text(workspace.read_text(stored_at(source.id)))
+        except ToolError:
+            return ""
+        return text if is_intact(source, text) else ""
+
+    question = run_state.started.question if run_state.started is not None else ""
+    report = workspace.read_text(REPORT) if workspace.exists(REPORT) else ""
+    head = RunSummary(run_id=folder.name, question=question, started=started, status=status)
+    return RunSnapshot(head, run_state.sources, report, read)
+
+
+def snapshot_on_disk(folder: Path, status: str = "") -> RunSnapshot:
+    """A run as it is on disk.
+
+    Args:
+        folder: Of the run.
+        status: To be said of a run that has not ended.
+
+    Raises:
+        NotFoundError: The folder holds no run.
+        StorageError: Its journal cannot be read, or is damaged.
+    """
+    records = read_records(folder)
+    run_state = RunState.of(record.event for record in records)
+    ended = str(run_state.finished.status) if run_state.finished is not None else status
+    return snapshot_of(folder, run_state, records[0].at if records else None, ended)
+
+
+MIN_ALIKE = 0.6
+"""Of two sentences that cite the same address."""
+MIN_ALIKE_ELSEWHERE = 0.85
+"""Of two that do not."""
+MAX_ELSEWHERE = 300
+"""Sentences on each side, left over, that are compared with all others."""
+OTHER_SOURCE = "cites another source"
+
+Pairs = list[tuple[CitedSentence, CitedSentence]]
+
+
+def compared_claims(
+    before: Sequence[CitedSentence], after: Sequence[CitedSentence]
+) -> tuple[list[CitedSentence], list[CitedSentence], list[ClaimDifference], int]:
+    """New, gone, changed, and how many are the same."""
+    gone, new = list(before), list(after)
+    pairs = _paired(gone, new, lambda one, other: float(one.text == other.text and bool(one.shares(other))), 1.0)
+    pairs += _paired(gone, new, lambda one, other: _alike(one, other) if one.shares(other) else 0.0, MIN_ALIKE)
+    if max(len(gone), len(new)) <= MAX_ELSEWHERE:
+        pairs += _paired(gone, new, _alike, MIN_ALIKE_ELSEWHERE)
+    compared = [ClaimDifference(before=one, after=other, changes=_changes(one, other)) for one, other in pairs]
+    changed = sorted((found for found in compared if found.changes), key=_line)
+    return new, gone, changed, len(compared) - len(changed)
+
+
+def _line(found: ClaimDifference) -> int:
+    return found.after.line if found.after is not None else 0
+
+
+def _paired(
+    gone: list[CitedSentence],
+    new: list[CitedSentence],
+    score: Callable[[CitedSentence, CitedSentence], float],
+    least: float,
+) -> Pairs:
+    """Pair the most alike first; what is paired leaves both lists."""
+    scored = [
+        (value, -i, -j)
+        for i, one in enumerate(gone)
+        for j, other in enumerate(new)
+        if (value := score(one, other)) >= least
+    ]
+    left, right = dict(enumerate(gone)), dict(enumerate(new))
+    pairs: Pairs = []
+    for _, i, j in sorted(scored, reverse=True):
+        if -i in left and -j in right:
+            pairs.append((left.pop(-i), right.pop(-j)))
+    gone[:], new[:] = left.values(), right.values()
+    return pairs
+
+
+def _alike(one: CitedSentence, other: CitedSentence) -> float:
+    """Share of words in common; figures count as one word, since they are what changes."""
+    mine, theirs = _bag(one.text), _bag(other.text)
+    return 2 * (mine & theirs).total() / max(1, mine.total() + theirs.total())
+
+
+def _bag(text: str) -> "Counter[str]":
+    return Counter("#" if any(map(str.isdigit, word)) else word for word in words(normal(text).lower()))
+
+
+def _changes(one: CitedSentence, other: CitedSentence) -> tuple[str, ...]:
+    if one.text == other.text:
+        return () if one.shares(other) else (OTHER_SOURCE,)
+    found = [change.labelled for change in changes_between(one.text, other.text)]
+    mine, theirs = quotes_in(one.text), quotes_in(other.text)
+    lost, came = [q for q in mine if q not in theirs], [q for q in theirs if q not in mine]
+    found += [f"“{before}” → “{after}”" for before, after in zip(lost, came, strict=False)]
+    return tuple(found) or (() if one.shares(other) else (OTHER_SOURCE,))
+
+
+MAX_COMPARED_CHARS = 60_000
+SINCE_REPORT = "inputs/since-report.md"
+"""Of the earlier run, put in by the engine itself; no source that one of two runs found."""
+SEARCH_HIT = "search_hit"
+READ_KINDS = ("page", "file", "comments", "story")
+"""Kinds with a text of their own, the most telling first."""
+
+
+@dataclass(frozen=True)
+class ComparedSources:
+    """The sources of both runs, by address and kind."""
+
+    first: RunSnapshot
+    second: RunSnapshot
+    first_cited: set[str]
+    second_cited: set[str]
+
+    def common(self) -> list[str]:
+        """Addresses that both have."""
+        return [address for address in _grouped(self.first) if address in _grouped(self.second)]
+
+    def new(self) -> tuple[SourceDifference, ...]:
+        """What only the second run has."""
+        known = _grouped(self.first)
+        found = [_telling(kinds) for address, kinds in _grouped(self.second).items() if address not in known]
+        return _ordered(self._described(None, source) for source in found)
+
+    def gone(self) -> tuple[SourceDifference, ...]:
+        """What only the first run has."""
+        known = _grouped(self.second)
+        found = [_telling(kinds) for address, kinds in _grouped(self.first).items() if address not in known]
+        return _ordered(self._described(source, None) for source in found)
+
+    def same(self, changed: Iterable[SourceDifference]) -> int:
+        """How many addresses both have, but for the changed ones."""
+        return len({*self.common()} - {url_key(found.url) for found in changed})
+
+    def changed(self) -> tuple[SourceDifference, ...]:
+        """What both read, and read differently; passages of search results differ by the words searched for."""
+        found: list[SourceDifference] = []
+        latest = _grouped(self.second)
+        for address, kinds in _grouped(self.first).items():
+            for kind, before in kinds.items():
+                after = latest.get(address, {}).get(kind)
+                if after is not None and kind != SEARCH_HIT and after.sha256 != before.sha256:
+                    found.append(self._described(before, after, self._changes(before, after)))
+        return _ordered(found)
+
+    def _changes(self, before: Source, after: Source) -> tuple[str, ...]:
+        texts = self.first.read(before)[:MAX_COMPARED_CHARS], self.second.read(after)[:MAX_COMPARED_CHARS]
+        return tuple(change.labelled for change in compare(*texts).changes)
+
+    def _described(
+        self, before: Source | None, after: Source | None, changes: tuple[str, ...] = ()
+    ) -> SourceDifference:
+        source = after or before
+        assert source is not None
+        return SourceDifference(
+            url=source.url,
+            title=source.title,
+            kind=source.kind,
+            before=before.id if before is not None else "",
+            after=after.id if after is not None else "",
+            is_cited=(before is not None and before.id in self.first_cited)
+            or (after is not None and after.id in self.second_cited),
+            changes=changes,
+        )
+
+
+def _grouped(snapshot: RunSnapshot) -> dict[str, dict[str, Source]]:
+    """The latest source of each kind, by address."""
+    grouped: dict[str, dict[str, Source]] = {}
+    for source in snapshot.sources.values():
+        if source.url != f"file:{SINCE_REPORT}":
+            grouped.setdefault(url_key(source.url), {})[source.kind] = source
+    return grouped
+
+
+def _telling(kinds: Mapping[str, Source]) -> Source:
+    """The source of an address that tells most."""
+    return next((kinds[kind] for kind in READ_KINDS if kind in kinds), next(iter(kinds.values())))
+
+
+def _ordered(found: Iterable[SourceDifference]) -> tuple[SourceDifference, ...]:
+    """What a report cites first, what was only listed last."""
+    return tuple(sorted(found, key=lambda one: (not one.is_cited, one.kind == SEARCH_HIT)))
+
+
+def compare_runs(first: RunSnapshot, second: RunSnapshot) -> Comparison:
+    """What is new, gone and changed in the second run."""
+    before, after = (cited_sentences(snapshot.report, snapshot.sources, url_key) for snapshot in (first, second))
+    new, gone, changed, same = compared_claims(before, after)
+    cited = [{name for claim in claims for name in claim.ids} for claims in (before, after)]
+    sources = ComparedSources(first, second, cited[0], cited[1])
+    changed_sources = sources.changed()
+    return Comparison(
+        first=first.summary,
+        second=second.summary,
+        new_claims=tuple(ClaimDifference(before=None, after=claim) for claim in new),
+        gone_claims=tuple(ClaimDifference(before=claim, after=None) for claim in gone),
+        changed_claims=tuple(changed),
+        same_claims=same,
+        new_sources=sources.new(),
+        gone_sources=sources.gone(),
+        changed_sources=changed_sources,
+        same_sources=sources.same(changed_sources),
+    )
+
+
+MAX_SHOWN = 40
+"""Of each list; JSON has all."""
+MAX_CHARS = 600
+"""Of one sentence."""
+
+Found = TypeVar("Found")
+
+
+def comparison_page(found: Comparison) -> str:
+    """What is new, gone and changed, claims before sources."""
+    lines = [
+        "# What changed",
+        "",
+        f"- A: {_run(found.first)}",
+        f"- B: {_run(found.second)}",
+        "",
+        _title("Claims", (found.new_claims, found.gone_claims, found.changed_claims), found.same_claims),
+        *_block("New in B", found.new_claims, lambda one: _claim("B", one.after)),
+        *_block("Gone since A", found.gone_claims, lambda one: _claim("A", one.before)),
+        *_block("Changed", found.changed_claims, _changed_claim),
+        "",
+        _title("Sources", (found.new_sources, found.gone_sources, found.changed_sources), found.same_sources),
+        *_block("New in B", found.new_sources, lambda one: [f"- {_source(one)} `{one.after}`"]),
+        *_block("Gone since A", found.gone_sources, lambda one: [f"- {_source(one)} `{one.before}`"]),
+        *_block("Changed", found.changed_sources, _changed_source),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _run(head: RunSummary) -> str:
+    started = f"{head.started:%Y-%m-%d %H:%M} UTC" if head.started is not None else "?"
+    return f"`{head.run_id}`, {started}, {head.status or 'not ended'}: {single_line(head.question, MAX_CHARS)}"
+
+
+def _title(name: str, lists: tuple[Sequence[object], Sequence[object], Sequence[object]], same: int) -> str:
+    new, gone, changed = map(len, lists)
+    return f"## {name}: {new} new, {gone} gone, {changed} changed, {same} the same"
+
+
+def _block(name: str, found: Sequence[Found], show: Callable[[Found], list[str]]) -> Iterator[str]:
+    if not found:
+        return
+    yield from ("", f"{name}:", "")
+    for one in found[:MAX_SHOWN]:
+        yield from show(one)
+    if len(found) > MAX_SHOWN:
+        yield f"- ... and {len(found) - MAX_SHOWN} more"
+
+
+def _claim(snapshot: str, claim: CitedSentence | None) -> list[str]:
+    return [f"- {snapshot} line {claim.line}: {single_line(claim.text, MAX_CHARS)}"] if claim is not None else []
+
+
+def _changed_claim(one: ClaimDifference) -> list[str]:
+    lines = [*_claim("A", one.before), *(f"  {line[2:]}" for line in _claim("B", one.after))]
+    return [*lines, f"  differs: {single_line('; '.join(one.changes), MAX_CHARS)}"]
+
+
+def _source(one: SourceDifference) -> str:
+    kind = "" if one.kind == "page" else f" ({one.kind.replace('_', ' ')})"
+    return f"{single_line(one.title, MAX_CHARS)}{kind}, {single_line(one.url, MAX_CHARS)}"
+
+
+def _changed_source(one: SourceDifference) -> list[str]:
+    words = single_line("; ".join(one.changes), MAX_CHARS) or "its text, but no number or name"
+    return [f"- {_source(one)} A `{one.before}`, B `{one.after}`", f"  differs: {words}"]
