@@ -176,20 +176,6 @@ def test_only_the_command_line_reads_the_environment() -> None:
     assert readers == []
 
 
-def test_every_setting_is_in_the_example_file_and_the_docs() -> None:
-    """`.env.example` offers every variable, and docs/configuration.md explains it with its key in a file."""
-    example = (ROOT / ".env.example").read_text(encoding="utf-8")
-    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    for setting in TABLE:
-        assert f"\n{setting.variable}=" in example, setting.variable
-        rows = [line for line in page.splitlines() if f"`{setting.variable}`" in line and line.startswith("|")]
-        assert len(rows) == 1, setting.variable
-        assert not setting.key or f"`{setting.key}`" in rows[0], setting.key
-        assert not setting.flag or f"`{setting.flag}`" in rows[0], setting.flag
-    assert f"\n{MODEL_VARIABLE}" in example
-    assert f"`{MODEL_VARIABLE}" in page
-
-
 def test_the_docs_name_no_setting_that_is_not_there() -> None:
     """Every variable that README, docs or `.env.example` name is one that is read."""
     known = {setting.variable for setting in TABLE}

@@ -6,13 +6,14 @@ import subprocess
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from explorer.cli.settings.configuration import NO_FLAGS, Flags, read_configuration, user_file
 from explorer.cli.settings.load import flags_of
-from explorer.cli.settings.options import RunOptions
+from explorer.cli.settings.options import AskOptions, RunOptions
 from explorer.cli.settings.table import TABLE
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Settings
@@ -42,13 +43,13 @@ def test_every_setting_is_in_the_table() -> None:
     } - NOT_WRITTEN
 
 
-def test_every_variable_is_in_the_example_file() -> None:
-    """`.env.example` names all of them, each after a comment, and gives no value away."""
-    lines = (ROOT / ".env.example").read_text().splitlines()
-    named = {line.partition("=")[0]: number for number, line in enumerate(lines) if line and line[0] != "#"}
-    assert set(named) == {setting.variable for setting in TABLE} | {"EXPLORER_MODEL_SEARCHER"}
-    assert all(lines[number - 1].startswith("# ") for number in named.values())
-    assert all(line.endswith("=") for line in lines if line and line[0] != "#")
+def test_every_flag_of_a_setting_is_an_option() -> None:
+    """A setting that declares a flag is taken from the command line, each from its own flag."""
+    for setting in TABLE:
+        for flag in setting.flags:
+            field = flag.name[2:].replace("-", "_")
+            given: dict[str, Any] = {field: True if flag.value else ("x",) if field in {"model", "effort"} else "x"}
+            assert flags_of(AskOptions(**given)).values == {setting.name: flag.value or "x"}
 
 
 def test_config_show_tells_every_setting(here: Explorer) -> None:
@@ -58,7 +59,7 @@ def test_config_show_tells_every_setting(here: Explorer) -> None:
     for setting in TABLE:
         line = next(line for line in done.stdout.splitlines() if line.split()[1] == setting.variable)
         assert line.split()[0] == (setting.key or "-")
-        assert setting.help in line
+        assert setting.plain_help in line
 
 
 def test_a_key_alone_brings_its_reader(tmp_path: Path) -> None:

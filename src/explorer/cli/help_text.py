@@ -1,8 +1,9 @@
-"""The first page of help, written by hand: examples first, flags in groups, and ready without importing a parser."""
+"""The first page of help: examples first, flags in groups, and ready without importing a parser."""
 
 from collections.abc import Sequence
 
 from explorer import __version__
+from explorer.cli.flag_help import FLAG_HELP
 
 COMMANDS = (
     "ask",
@@ -26,7 +27,7 @@ COMMANDS = (
 )
 """Every command, in the order of the help page."""
 
-HELP = """\
+HELP = f"""\
 explorer - ask a question, get a cited report
 
 Usage:
@@ -65,37 +66,7 @@ Commands:
   doctor [RUN]             check this machine, keys and services; or one run
   RUN is a run's id, the beginning of an id, `latest`, or a path.
 
-Models and roles:
-  --model NAME             for all roles; `searcher=NAME` for one (repeatable).
-                           auto, offline, anthropic:NAME, openai:NAME, or NAME
-  --effort VALUE           how much models reason: none, minimal, low, medium,
-                           high, xhigh, max; `writer=high` for one role
-  --judge MODEL            checks whether cited sources support each claim
-  --roles DIR              your own role files; they override built-in ones
-  --no-shell               agents cannot run commands at all
-  --unsafe-shell           run commands without a sandbox, with your rights
-
-Limits per question (`none` removes one):
-  --max-steps N            maximum model turns of all agents (default: 300)
-  --max-cost USD           maximum total cost in US dollars (default: 5)
-  --max-tokens N           maximum total tokens (default: 2M if price unknown)
-  --max-tool-calls N       maximum tool calls of all agents
-  --max-time TIME          maximum time: 90, 90s, 10m, 2h (default: 1h)
-  --max-outage TIME        how long to wait for a model that is down (10m)
-  --max-agents N           maximum helpers of a run
-  --dry-run                print models, limits and worst-case cost only
-
-Input and output:
-  --file PATH              a file the question is about (repeatable)
-  --corpus DIR             a folder of your own to search: text, HTML, PDF
-  --since-run RUN          report what is new since an earlier run
-  --lang LANGUAGE          language of the report (default: the question's)
-  --workspace DIR          the folder that holds the runs
-  -o, --output FILE        also write the report to FILE: .md, .markdown, .txt
-  --output-format FORMAT   text, json, or stream-json (one record per line)
-  -c, --continue           continue the latest run with a follow-up question
-  -v, -vv / --verbose      log to stderr; -vv: everything, with tracebacks
-  -q, --quiet              print only errors to stderr
+{FLAG_HELP}
   -h, --help / --version
   QUESTION can be `-` to read it from stdin; after `--` nothing is a flag.
   Text piped to a QUESTION becomes a file it is about: stdin.txt.

@@ -1,6 +1,20 @@
 """Limits: what a run may use up."""
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict, Field
+
+from explorer.schema.setting import Flag, Group, Setting
+from explorer.schema.value_formats import (
+    MONEY_OR_NONE,
+    TIME_OR_NONE,
+    TOKENS_OR_NONE,
+    WHOLE,
+    WHOLE_OR_NONE,
+    WHOLE_OR_ZERO,
+)
+
+MORE = "default-limits-of-money-and-tokens"
 
 
 class Limits(BaseModel):
@@ -8,21 +22,93 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    max_steps: int | None = Field(default=300, ge=1)
-    """Model turns of all agents together."""
-    max_cost_usd: float | None = Field(default=None, gt=0)
+    max_steps: Annotated[
+        int | None,
+        Setting(
+            "EXPLORER_MAX_STEPS",
+            WHOLE_OR_NONE,
+            "Maximum model turns of all agents",
+            Group.LIMITS,
+            flags=(Flag("--max-steps", "N"),),
+        ),
+    ] = Field(default=300, ge=1)
+    max_cost_usd: Annotated[
+        float | None,
+        Setting(
+            "EXPLORER_MAX_COST",
+            MONEY_OR_NONE,
+            "Maximum total cost of a question in US dollars",
+            Group.LIMITS,
+            flags=(Flag("--max-cost", "USD"),),
+            key="limits.max_cost",
+            default="5 where prices are known",
+            anchor=MORE,
+        ),
+    ] = Field(default=None, gt=0)
     """Not set: the default of `run/resources.py`, which depends on the models; None is no limit."""
-    max_tokens: int | None = Field(default=None, ge=1)
-    """Input and output tokens of all agents together. Not set: as with money."""
-    max_tool_calls: int | None = Field(default=None, ge=1)
-    """Calls of all agents together."""
-    max_time_s: float | None = Field(default=3600, gt=0)
-    """Wall-clock seconds of one life of the run."""
-    max_outage_s: float | None = Field(default=600, gt=0)
-    """For how many seconds a model that answers nobody is waited for, before the run is paused."""
-    max_agents: int = Field(default=40, ge=0)
-    """Helpers a run may start."""
-    max_parallel_agents: int = Field(default=8, ge=1)
+    max_tokens: Annotated[
+        int | None,
+        Setting(
+            "EXPLORER_MAX_TOKENS",
+            TOKENS_OR_NONE,
+            "Maximum total input and output tokens",
+            Group.LIMITS,
+            flags=(Flag("--max-tokens", "N"),),
+            default="2 million where a price is not known",
+            anchor=MORE,
+        ),
+    ] = Field(default=None, ge=1)
+    """Not set: as with money."""
+    max_tool_calls: Annotated[
+        int | None,
+        Setting(
+            "EXPLORER_MAX_TOOL_CALLS",
+            WHOLE_OR_NONE,
+            "Maximum tool calls of all agents",
+            Group.LIMITS,
+            flags=(Flag("--max-tool-calls", "N"),),
+        ),
+    ] = Field(default=None, ge=1)
+    max_time_s: Annotated[
+        float | None,
+        Setting(
+            "EXPLORER_MAX_TIME",
+            TIME_OR_NONE,
+            "Maximum time: `90`, `90s`, `10m`, `2h`",
+            Group.LIMITS,
+            flags=(Flag("--max-time", "TIME"),),
+            key="limits.max_time",
+            default="1h",
+        ),
+    ] = Field(default=3600, gt=0)
+    """Wall-clock seconds of one session of the run."""
+    max_outage_s: Annotated[
+        float | None,
+        Setting(
+            "EXPLORER_MAX_OUTAGE",
+            TIME_OR_NONE,
+            "How long to wait for a model that stopped answering, before the run pauses",
+            Group.LIMITS,
+            flags=(Flag("--max-outage", "TIME"),),
+            key="limits.max_outage",
+            default="10m",
+            anchor="outages",
+        ),
+    ] = Field(default=600, gt=0)
+    max_agents: Annotated[
+        int,
+        Setting(
+            "EXPLORER_MAX_AGENTS",
+            WHOLE_OR_ZERO,
+            "Maximum helpers of a run; 0: the orchestrator works alone",
+            Group.LIMITS,
+            flags=(Flag("--max-agents", "N"),),
+        ),
+    ] = Field(default=40, ge=0)
+    max_parallel_agents: Annotated[
+        int,
+        Setting("EXPLORER_MAX_PARALLEL_AGENTS", WHOLE, "Maximum helpers at the same time", Group.LIMITS),
+    ] = Field(default=8, ge=1)
 
 
 DEPENDENT_LIMITS = frozenset({"max_cost_usd", "max_tokens"})

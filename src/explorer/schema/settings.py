@@ -1,13 +1,31 @@
-"""All settings of a run, resolved and frozen. Reading them from flags, environment and files is the CLI's part."""
+"""All settings of a run, resolved and frozen: the one place where each is named, explained and given its default.
 
-import re
+Flags, help pages, docs/configuration.md, `.env.example` and `config show` are made from these fields. Reading values
+from flags, environment and files is the command line's part.
+"""
+
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field
 
 from explorer.schema.limits import DEPENDENT_LIMITS, Limits
 from explorer.schema.model_options import Effort, Price
 from explorer.schema.network import Network
+from explorer.schema.services import Secrets, Services
+from explorer.schema.setting import Flag, Group, PerRole, Setting
+from explorer.schema.value_formats import (
+    ABSOLUTE_PATH,
+    CONTACT,
+    EFFORTS,
+    PATH,
+    PRICE,
+    PUBLIC_HOSTS,
+    REPLY_TOKENS,
+    TEXT,
+    TIMEZONE,
+    one_of,
+)
 
 SEARCH_ENGINES = ("auto", "tavily", "brave", "exa", "searxng", "ddgs")
 """What `search` may be."""
@@ -22,85 +40,159 @@ SHELLS = ("auto", "off", "unsafe")
 """What `shell` may be."""
 
 
-class Services(BaseModel):
-    """Base URLs of every outside service, so that proxies, mirrors and tests can stand in."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    anthropic_url: str = ""
-    """Empty: the SDK's own default."""
-    openai_url: str = ""
-    hn_api_url: str = "https://hacker-news.firebaseio.com/v0"
-    hn_search_url: str = "https://hn.algolia.com/api/v1"
-    tavily_url: str = "https://api.tavily.com"
-    searxng_url: str = ""
-    """Of the user's own SearXNG; empty: none."""
-    brave_url: str = "https://api.search.brave.com"
-    exa_url: str = "https://api.exa.ai"
-    reddit_url: str = ""
-    """Stands in for all of Reddit's hosts and its archive; empty: the public ones."""
-    reader_url: str = ""
-    """A Jina-style reader that pages are read through; `none`: never; empty: Jina's, where its key is set."""
-    allow_hosts: tuple[str, ...] = ()
-    """Hosts whose private or loopback addresses may be fetched."""
-    otlp_endpoint: str = ""
-    """An OpenTelemetry collector, without the path for spans; empty: none."""
-    otlp_traces_endpoint: str = ""
-    """The same with the whole path; it goes before the other."""
-
-
-class Secrets(BaseModel):
-    """Keys. Never written to a journal, a log or a page."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    anthropic_key: SecretStr = SecretStr("")
-    openai_key: SecretStr = SecretStr("")
-    tavily_key: SecretStr = SecretStr("")
-    brave_key: SecretStr = SecretStr("")
-    exa_key: SecretStr = SecretStr("")
-    jina_key: SecretStr = SecretStr("")
-    """For the reader."""
-    reddit_id: SecretStr = SecretStr("")
-    reddit_secret: SecretStr = SecretStr("")
-    otlp_headers: SecretStr = SecretStr("")
-    """For the OpenTelemetry collector: `name=value`, parted by commas."""
-
-    def all(self) -> list[str]:
-        """Every key that is set."""
-        values = [getattr(self, name).get_secret_value() for name in type(self).model_fields]
-        # A header's name and scheme are no secret, and would be taken out of every text.
-        pairs = (pair.partition("=")[2] for pair in self.otlp_headers.get_secret_value().split(","))
-        values += [re.split(r"\s|%20", value)[-1] for value in pairs]
-        return [value for value in values if value]
-
-
 class Settings(BaseModel):
     """One run's settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    workspace: Path = Path("workspace")
-    """The folder that holds the runs' folders."""
-    model: str = "auto"
-    """`auto`, `offline`, `anthropic:<name>`, `openai:<name>`, or a bare name (`claude-...` is Anthropic's, any
-    other goes to the OpenAI-compatible server). `openai-responses:<name>` and `openai-chat:<name>` say the API, too."""
-    role_models: dict[str, str] = {}
+    workspace: Annotated[
+        Path,
+        Setting(
+            "EXPLORER_WORKSPACE",
+            PATH,
+            "Folder that holds the runs",
+            Group.FILES,
+            flags=(Flag("--workspace", "DIR"),),
+        ),
+    ] = Path("workspace")
+    model: Annotated[
+        str,
+        Setting(
+            "EXPLORER_MODEL",
+            TEXT,
+            "Model of all roles: `auto`, `offline`, `anthropic:NAME`, `openai:NAME`, or a bare `NAME`",
+            Group.MODELS,
+            flags=(Flag("--model", "NAME", "Of one role: `searcher=NAME`; repeatable"),),
+            details="`auto` takes the first key or local server it finds",
+            anchor="openais-two-apis",
+        ),
+    ] = "auto"
+    """A bare `claude-...` is Anthropic's, any other goes to the OpenAI-compatible server. `openai-responses:<name>`
+    and `openai-chat:<name>` select the API, too."""
+    role_models: Annotated[
+        dict[str, str],
+        PerRole(
+            "EXPLORER_MODEL_",
+            "models",
+            "Model of one role, over `EXPLORER_MODEL`; the variable ends in its name",
+            Group.MODELS,
+        ),
+    ] = {}
     """Model by role, over `model`."""
-    anthropic_model: str = ""
-    """The model of all roles where `model` is `auto` and Anthropic is taken; empty: the tiers' defaults."""
-    openai_model: str = ""
-    """The same for OpenAI and compatible servers."""
-    effort: dict[str, Effort] = {}
-    """How much models are to reason, by role or for `EVERY_ROLE`; none: as the role's file or the vendor has it."""
-    roles_dir: Path | None = None
-    """A folder of the user's with further role files, or files that replace built-in ones by name."""
-    language: str = ""
-    """Of the report; empty: the question's."""
-    price: Price | None = None
-    """Used for models without a known price."""
-    max_output_tokens: int = Field(default=16_000, ge=1_024)
-    """Of one reply."""
+    effort: Annotated[
+        dict[str, Effort],
+        Setting(
+            "EXPLORER_EFFORT",
+            EFFORTS,
+            "How much models reason: `none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`",
+            Group.MODELS,
+            flags=(Flag("--effort", "VALUE", "Of one role: `writer=high`; repeatable"),),
+            details="`low,writer=high` for all roles and for one",
+            default="the vendor's",
+            anchor="effort",
+        ),
+    ] = {}
+    """By role or for `EVERY_ROLE`; none: as the role's file or the vendor has it."""
+    anthropic_model: Annotated[
+        str,
+        Setting(
+            "ANTHROPIC_MODEL",
+            TEXT,
+            "Model of all roles where the model is `auto` and Anthropic is taken",
+            Group.MODELS,
+            default="by tier",
+        ),
+    ] = ""
+    openai_model: Annotated[
+        str,
+        Setting(
+            "OPENAI_MODEL",
+            TEXT,
+            "The same for OpenAI and compatible servers",
+            Group.MODELS,
+            default="by tier, or the first",
+        ),
+    ] = ""
+    judge: Annotated[
+        str,
+        Setting(
+            "EXPLORER_JUDGE",
+            TEXT,
+            "Model that checks whether the sources support the cited sentences",
+            Group.MODELS,
+            flags=(Flag("--judge", "MODEL"),),
+        ),
+    ] = ""
+    roles_dir: Annotated[
+        Path | None,
+        Setting(
+            "EXPLORER_ROLES_DIR",
+            PATH,
+            "Folder of your own role files, which override the built-in ones",
+            Group.MODELS,
+            flags=(Flag("--roles", "DIR"),),
+        ),
+    ] = None
+    """Role files there replace built-in ones by name."""
+    price: Annotated[
+        Price | None,
+        Setting(
+            "EXPLORER_PRICE",
+            PRICE,
+            "US dollars per million tokens, in/out, like `3/15`, for models whose price is not known",
+            Group.MODELS,
+            anchor="prices-and-money-limits",
+        ),
+    ] = None
+    max_output_tokens: Annotated[
+        int,
+        Setting(
+            "EXPLORER_MAX_OUTPUT_TOKENS",
+            REPLY_TOKENS,
+            "Tokens of one reply of a model",
+            Group.MODELS,
+            details="1024 or more",
+        ),
+    ] = Field(default=16_000, ge=1_024)
+    shell: Annotated[
+        str,
+        Setting(
+            "EXPLORER_SHELL",
+            one_of(*SHELLS),
+            "Whether agents have a shell: `auto` (if a sandbox passes its self-test), `off`, or `unsafe`",
+            Group.MODELS,
+            details="`unsafe` runs commands without a sandbox",
+            flags=(
+                Flag("--no-shell", value="off", help="Agents cannot run commands at all"),
+                Flag(
+                    "--unsafe-shell",
+                    value="unsafe",
+                    help="Agents run commands without a sandbox, with your rights; the report says so",
+                ),
+            ),
+        ),
+    ] = "auto"
+    shell_hosts: Annotated[
+        tuple[str, ...],
+        Setting(
+            "EXPLORER_SHELL_HOSTS",
+            PUBLIC_HOSTS,
+            "Hosts that commands in the sandbox may reach, separated by commas",
+            Group.MODELS,
+        ),
+    ] = ()
+    language: Annotated[
+        str,
+        Setting(
+            "EXPLORER_LANG",
+            TEXT,
+            "Language of the report",
+            Group.FILES,
+            flags=(Flag("--lang", "LANGUAGE", "Otherwise the question's"),),
+            key="lang",
+            default="the question's",
+        ),
+    ] = ""
     limits: Limits = Limits()
     services: Services = Services()
     secrets: Secrets = Secrets()
@@ -110,24 +202,54 @@ class Settings(BaseModel):
     """Read the bundled, invented sample day instead of the network."""
     files: tuple[Path, ...] = ()
     """Local files the question is about."""
-    corpus: Path | None = None
-    """A folder of the user's to search: text, markdown, HTML, PDF."""
-    reports_dir: Path = Path("reports")
+    corpus: Annotated[
+        Path | None,
+        Setting(
+            "EXPLORER_CORPUS",
+            ABSOLUTE_PATH,
+            "Folder of your own to search: text, markdown, HTML, PDF",
+            Group.FILES,
+            flags=(Flag("--corpus", "DIR"),),
+        ),
+    ] = None
+    reports_dir: Annotated[
+        Path, Setting("EXPLORER_REPORTS_DIR", PATH, "Library of reports that later runs add to", Group.FILES)
+    ] = Path("reports")
     """The library of reports, which outlives runs."""
     since_run: str = ""
     """An earlier run this one is to be compared with: only what is new matters."""
-    judge: str = ""
-    """A model that judges whether the sources carry the cited sentences; empty: none."""
-    timezone: str = ""
-    """The asker's, as the IANA database names it, for words like `today`; empty: UTC."""
-    contact: str = ""
-    """How the operators of sites can reach the user; sent to sources in the User-Agent."""
-    search: str = "auto"
-    """The web search engine, one of `SEARCH_ENGINES`."""
-    shell: str = "auto"
-    """`auto`: agents have a shell where a sandbox holds; `off`: none; `unsafe`: one without a sandbox."""
-    shell_hosts: tuple[str, ...] = ()
-    """Hosts that commands in the sandbox may reach; none by default."""
+    timezone: Annotated[
+        str,
+        Setting(
+            "EXPLORER_TIMEZONE",
+            TIMEZONE,
+            "Your time zone, for words like today: a name like `Europe/Berlin`",
+            Group.FILES,
+            default="this machine's",
+        ),
+    ] = ""
+    """Empty: UTC."""
+    contact: Annotated[
+        str,
+        Setting(
+            "EXPLORER_CONTACT",
+            CONTACT,
+            "How the operators of sites can reach you: an e-mail address, a web address, or `/u/name` of Reddit",
+            Group.SOURCES,
+            details="Sent to them in the User-Agent",
+            anchor="who-asks",
+        ),
+    ] = ""
+    search: Annotated[
+        str,
+        Setting(
+            "EXPLORER_SEARCH",
+            one_of(*SEARCH_ENGINES),
+            f"Web search engine: `auto` (what is configured), {', '.join(f'`{name}`' for name in SEARCH_ENGINES[1:])}",
+            Group.SOURCES,
+            anchor="what-search--auto-takes",
+        ),
+    ] = "auto"
 
     @property
     def reader_address(self) -> str:

@@ -5,10 +5,10 @@ from dataclasses import asdict
 from explorer.cli.screens.output import emit, emit_json
 from explorer.cli.screens.table import aligned
 from explorer.cli.settings.configuration import Value
-from explorer.cli.settings.forms import NO_LIMIT
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.schema.model_options import EVERY_ROLE
+from explorer.schema.value_formats import NO_LIMIT
 
 
 def show(*, options: CommonOptions = COMMON) -> int:

@@ -15,13 +15,13 @@ from cyclopts import Parameter
 from explorer.cli.question import as_asked
 from explorer.cli.screens.output import emit, emit_json
 from explorer.cli.screens.screen import say
-from explorer.cli.settings.forms import time_or_none
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import CommonOptions
 from explorer.journal.control import ControlKind, ControlMessage, Inbox
 from explorer.journal.listing import JournalTail, find_run, holder, is_running
 from explorer.schema.errors import ConfigError, ExplorerError
 from explorer.schema.events import JournalRecord, Steered, StopAsked
+from explorer.schema.value_formats import time_or_none
 
 STOP_REASON = "stopped by the user"
 LOOK_EVERY_S = 0.05

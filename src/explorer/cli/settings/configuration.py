@@ -12,7 +12,6 @@ from typing import Any, cast
 from dotenv import dotenv_values
 from pydantic import ValidationError
 
-from explorer.cli.settings.forms import Setting
 from explorer.cli.settings.table import MODEL_VARIABLE, MODELS_KEY, ROLE, TABLE
 from explorer.cli.settings.values import BY_MODEL, DEFAULT, Raw, Value, values_of
 from explorer.cli.settings.zone import machine_zone
@@ -20,6 +19,7 @@ from explorer.cli.typo import closest
 from explorer.schema.errors import ConfigError
 from explorer.schema.limits import DEPENDENT_LIMITS
 from explorer.schema.network import network_of
+from explorer.schema.setting import Setting
 from explorer.schema.settings import Settings
 
 SHOWN_CHARS = 80
@@ -130,10 +130,17 @@ def _overlay(layers: list[Mapping[str, Raw]]) -> dict[str, Raw]:
 
 
 def _flag_layer(flags: Flags) -> Layer:
-    names = {setting.name: setting.flag for setting in TABLE}
-    values = {name: Raw(text, f"flag {names[name]}") for name, text in flags.values.items()}
+    values = {
+        setting.name: Raw(flags.values[setting.name], f"flag {_flag_name(setting, flags.values[setting.name])}")
+        for setting in TABLE
+        if setting.name in flags.values
+    }
     models = {role: Raw(text, f"flag --model {role}=") for role, text in flags.models.items()}
     return Layer("flag", values, models)
+
+
+def _flag_name(setting: Setting, text: str) -> str:
+    return next((flag.name for flag in setting.flags if flag.value == text), setting.flags[0].name)
 
 
 def _variable_layer(variables: Mapping[str, str], origin: str) -> Layer:
@@ -157,7 +164,7 @@ def _dotenv(path: Path) -> dict[str, str]:
     try:
         pairs = dotenv_values(path, interpolate=False, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}", hint="mend the file or remove it") from error
+        raise ConfigError(f"{path} cannot be read: {error}", hint="fix the file or remove it") from error
     return {name: value for name, value in pairs.items() if value is not None}
 
 
@@ -167,7 +174,7 @@ def _file_layer(path: Path, origin: str) -> Layer:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}", hint="mend the file or remove it") from error
+        raise ConfigError(f"{path} cannot be read: {error}", hint="fix the file or remove it") from error
     models = content.pop(MODELS_KEY, {})
     if not isinstance(models, dict):
         raise ConfigError(f"{path}: `{MODELS_KEY}` must be a table of models by role")
@@ -259,7 +266,7 @@ def _default(name: str) -> object:
 
 def _not_allowed(setting: Setting, raw: Raw) -> ConfigError:
     value = "its value" if setting.is_secret else repr(_short(raw.text))
-    return ConfigError(f"{raw.origin}: {value} is not allowed", hint=f"allowed is {setting.allowed}")
+    return ConfigError(f"{raw.origin}: {value} is not allowed", hint=f"allowed is {setting.format.allowed}")
 
 
 def _model(role: str, raw: Raw) -> str:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from explorer.cli.secrecy import keep_secret
 from explorer.cli.settings.configuration import Configuration, Flags, read_configuration, refuse_unknown
-from explorer.cli.settings.options import AskOptions, CommonOptions, ModelOptions, RunOptions
-from explorer.cli.settings.table import ROLE
+from explorer.cli.settings.options import CommonOptions, RunOptions
+from explorer.cli.settings.table import ROLE, TABLE
 from explorer.journal.listing import journal_path
 from explorer.schema.errors import ConfigError
 
@@ -35,37 +35,35 @@ def settings_folder(here: Path) -> Path:
     return runs[-1].parent if runs else here
 
 
-def _shell(options: RunOptions) -> str | None:
-    if options.no_shell and options.unsafe_shell:
-        raise ConfigError("a shell cannot be both absent and unsafe", hint="give one of --no-shell and --unsafe-shell")
-    return "off" if options.no_shell else "unsafe" if options.unsafe_shell else None
-
-
 def flags_of(options: CommonOptions) -> Flags:
-    """Flags by the names of the settings they set."""
-    given = {"workspace": options.workspace, "roles_dir": options.roles}
+    """Flags by the names of the settings they set.
+
+    Raises:
+        ConfigError: Two flags say opposite things.
+    """
+    if isinstance(options, RunOptions) and options.no_shell and options.unsafe_shell:
+        raise ConfigError("a shell cannot be both absent and unsafe", hint="give one of --no-shell and --unsafe-shell")
+    given: dict[str, str] = {}
     models: dict[str, str] = {}
-    if isinstance(options, RunOptions):
-        given |= {
-            "limits.max_steps": options.max_steps,
-            "limits.max_cost_usd": options.max_cost,
-            "limits.max_tokens": options.max_tokens,
-            "limits.max_tool_calls": options.max_tool_calls,
-            "limits.max_time_s": options.max_time,
-            "limits.max_outage_s": options.max_outage,
-            "limits.max_agents": options.max_agents,
-            "language": options.lang,
-            "judge": options.judge,
-            "shell": _shell(options),
-        }
-    if isinstance(options, AskOptions):
-        given["corpus"] = options.corpus
-    if isinstance(options, ModelOptions):
-        given["effort"] = ",".join(options.effort) if options.effort else None
-        for model in options.model:
-            role, equals, name = model.partition("=")
-            if equals and ROLE.fullmatch(role):
-                models[role] = name
+    for setting in TABLE:
+        for flag in setting.flags:
+            value: str | bool | tuple[str, ...] | None = getattr(options, flag.name[2:].replace("-", "_"), None)
+            if isinstance(value, bool):
+                given |= {setting.name: flag.value} if value else {}
+            elif isinstance(value, str):
+                given[setting.name] = value
+            elif value and setting.name == "effort":
+                given[setting.name] = ",".join(value)
             else:
-                given["model"] = model
-    return Flags({name: text for name, text in given.items() if text is not None}, models)
+                _take_models(value or (), given, models)
+    return Flags(given, models)
+
+
+def _take_models(values: tuple[str, ...], given: dict[str, str], models: dict[str, str]) -> None:
+    """Sort `NAME` and `ROLE=NAME` of repeated flags."""
+    for value in values:
+        role, equals, name = value.partition("=")
+        if equals and ROLE.fullmatch(role):
+            models[role] = name
+        else:
+            given["model"] = value

@@ -1,4 +1,4 @@
-"""The flags, as plain dataclasses: nothing here is slow to import."""
+"""The flags, as plain dataclasses; what a setting's flag is called and says comes from the setting."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -6,11 +6,33 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
+from explorer.cli.settings.table import TABLE
+from explorer.schema.setting import Group as Heading
+
 OutputFormat = Literal["text", "json", "stream-json"]
 
-MODELS = Group("Models and roles", sort_key=2)
-LIMITS = Group('Limits ("none" lifts one)', sort_key=3)
-INPUT_OUTPUT = Group("Input and output", sort_key=4)
+GROUPS = {
+    Heading.MODELS: Group("Models and roles", sort_key=2),
+    Heading.LIMITS: Group('Limits per question ("none" removes one)', sort_key=3),
+    Heading.FILES: Group("Input and output", sort_key=4),
+}
+MODELS, LIMITS, INPUT_OUTPUT = GROUPS[Heading.MODELS], GROUPS[Heading.LIMITS], GROUPS[Heading.FILES]
+FLAGS = {flag.name: (setting, flag) for setting in TABLE for flag in setting.flags}
+
+
+def _flag(name: str) -> Parameter:
+    """Return the flag that a setting declares."""
+    setting, flag = FLAGS[name]
+    is_switch = bool(flag.value)
+    words = (flag.help if is_switch else setting.help, flag.note)
+    return Parameter(
+        name=name,
+        metavar=flag.metavar or None,
+        negative="",
+        show_default=False,
+        group=GROUPS[setting.group],
+        help="".join(f"{text}. " for text in words if text).rstrip(),
+    )
 
 
 @Parameter(name="*")
@@ -18,15 +40,17 @@ INPUT_OUTPUT = Group("Input and output", sort_key=4)
 class CommonOptions:
     """Flags of every command."""
 
-    workspace: Annotated[
-        str | None, Parameter(name="--workspace", group=INPUT_OUTPUT, help="The folder that holds the runs.")
-    ] = None
-    roles: Annotated[
-        str | None,
-        Parameter(name="--roles", group=MODELS, help="Your own role files, over the built-in ones."),
-    ] = None
+    workspace: Annotated[str | None, _flag("--workspace")] = None
+    roles: Annotated[str | None, _flag("--roles")] = None
     output_format: Annotated[
-        OutputFormat, Parameter(name="--output-format", group=INPUT_OUTPUT, help="What stdout carries.")
+        OutputFormat,
+        Parameter(
+            name="--output-format",
+            metavar="FORMAT",
+            show_choices=False,
+            group=INPUT_OUTPUT,
+            help="What stdout carries: text, json, or stream-json (one record per line).",
+        ),
     ] = "text"
     verbose: Annotated[
         int,
@@ -36,7 +60,7 @@ class CommonOptions:
             negative="",
             show_default=False,
             group=INPUT_OUTPUT,
-            help="Log to stderr; twice: everything, with tracebacks.",
+            help="Log to stderr; -vv: everything, with tracebacks.",
         ),
     ] = 0
     quiet: Annotated[
@@ -46,7 +70,7 @@ class CommonOptions:
             negative="",
             show_default=False,
             group=INPUT_OUTPUT,
-            help="Nothing on stderr but errors.",
+            help="Print only errors to stderr.",
         ),
     ] = False
 
@@ -56,28 +80,8 @@ class CommonOptions:
 class ModelOptions(CommonOptions):
     """Flags of the commands that choose models."""
 
-    model: Annotated[
-        tuple[str, ...],
-        Parameter(
-            name="--model",
-            negative="",
-            show_default=False,
-            group=MODELS,
-            help="For all roles, or `searcher=NAME` for one; repeatable. "
-            "auto, offline, anthropic:NAME, openai:NAME, or a bare NAME.",
-        ),
-    ] = ()
-    effort: Annotated[
-        tuple[str, ...],
-        Parameter(
-            name="--effort",
-            negative="",
-            show_default=False,
-            group=MODELS,
-            help="How much models reason: none, minimal, low, medium, high, xhigh or max, or "
-            "`writer=high` for one role; repeatable. Otherwise as the vendor has it.",
-        ),
-    ] = ()
+    model: Annotated[tuple[str, ...], _flag("--model")] = ()
+    effort: Annotated[tuple[str, ...], _flag("--effort")] = ()
 
 
 @Parameter(name="*")
@@ -85,64 +89,24 @@ class ModelOptions(CommonOptions):
 class RunOptions(ModelOptions):
     """Flags of the commands that run something."""
 
-    max_steps: Annotated[
-        str | None,
-        Parameter(name="--max-steps", group=LIMITS, help="Model turns of all agents together."),
-    ] = None
-    max_cost: Annotated[
-        str | None,
-        Parameter(name="--max-cost", group=LIMITS, help="US dollars of all agents together."),
-    ] = None
-    max_tokens: Annotated[
-        str | None, Parameter(name="--max-tokens", group=LIMITS, help="Input and output tokens of all agents together.")
-    ] = None
-    max_tool_calls: Annotated[
-        str | None, Parameter(name="--max-tool-calls", group=LIMITS, help="Tool calls of all agents together.")
-    ] = None
-    max_time: Annotated[
-        str | None, Parameter(name="--max-time", group=LIMITS, help="Wall-clock time: 90, 90s, 10m, 2h.")
-    ] = None
-    max_outage: Annotated[
-        str | None,
-        Parameter(
-            name="--max-outage",
-            group=LIMITS,
-            help="How long a model that stopped answering is waited for: 90, 90s, 10m, 2h.",
-        ),
-    ] = None
-    max_agents: Annotated[str | None, Parameter(name="--max-agents", group=LIMITS, help="Helpers a run may start.")] = (
-        None
-    )
-    judge: Annotated[
-        str | None,
-        Parameter(name="--judge", group=MODELS, help="A model that judges whether sources carry the cited sentences."),
-    ] = None
-    no_shell: Annotated[
-        bool,
-        Parameter(
-            name="--no-shell", negative="", show_default=False, group=MODELS, help="Agents cannot run commands at all."
-        ),
-    ] = False
-    unsafe_shell: Annotated[
-        bool,
-        Parameter(
-            name="--unsafe-shell",
-            negative="",
-            show_default=False,
-            group=MODELS,
-            help="Agents run commands without a sandbox, as you: the report says so.",
-        ),
-    ] = False
-    lang: Annotated[
-        str | None,
-        Parameter(name="--lang", group=INPUT_OUTPUT, help="Language of the report; otherwise the question's."),
-    ] = None
+    max_steps: Annotated[str | None, _flag("--max-steps")] = None
+    max_cost: Annotated[str | None, _flag("--max-cost")] = None
+    max_tokens: Annotated[str | None, _flag("--max-tokens")] = None
+    max_tool_calls: Annotated[str | None, _flag("--max-tool-calls")] = None
+    max_time: Annotated[str | None, _flag("--max-time")] = None
+    max_outage: Annotated[str | None, _flag("--max-outage")] = None
+    max_agents: Annotated[str | None, _flag("--max-agents")] = None
+    judge: Annotated[str | None, _flag("--judge")] = None
+    no_shell: Annotated[bool, _flag("--no-shell")] = False
+    unsafe_shell: Annotated[bool, _flag("--unsafe-shell")] = False
+    lang: Annotated[str | None, _flag("--lang")] = None
     output: Annotated[
         str | None,
         Parameter(
             name=["--output", "-o"],
+            metavar="FILE",
             group=INPUT_OUTPUT,
-            help="Also write the report to this file: .md, .markdown, .txt.",
+            help="Also write the report to FILE: .md, .markdown, .txt.",
         ),
     ] = None
 
@@ -156,19 +120,22 @@ class AskOptions(RunOptions):
         tuple[str, ...],
         Parameter(
             name="--file",
+            metavar="PATH",
             negative="",
             show_default=False,
             group=INPUT_OUTPUT,
             help="A file the question is about: text, HTML, PDF; repeatable.",
         ),
     ] = ()
-    corpus: Annotated[
-        str | None,
-        Parameter(name="--corpus", group=INPUT_OUTPUT, help="A folder of your own to search: text, HTML, PDF."),
-    ] = None
+    corpus: Annotated[str | None, _flag("--corpus")] = None
     since_run: Annotated[
         str | None,
-        Parameter(name="--since-run", group=INPUT_OUTPUT, help="An earlier run: report what is new since then."),
+        Parameter(
+            name="--since-run",
+            metavar="RUN",
+            group=INPUT_OUTPUT,
+            help="Report what is new since an earlier run.",
+        ),
     ] = None
     go_on: Annotated[
         bool,
@@ -177,7 +144,7 @@ class AskOptions(RunOptions):
             negative="",
             show_default=False,
             group=INPUT_OUTPUT,
-            help="Go on with the latest run; the words are a follow-up.",
+            help="Continue the latest run with a follow-up question.",
         ),
     ] = False
     dry_run: Annotated[
@@ -187,7 +154,7 @@ class AskOptions(RunOptions):
             negative="",
             show_default=False,
             group=LIMITS,
-            help="Only tell models, limits and the most it can cost; asks no model.",
+            help="Print models, limits and worst-case cost only; no model is asked.",
         ),
     ] = False
     is_literal: Annotated[bool, Parameter(name="--literal", negative="", show=False)] = False

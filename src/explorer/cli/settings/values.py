@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-from explorer.cli.settings.forms import Setting
 from explorer.cli.settings.table import MODEL_VARIABLE, MODELS_KEY, TABLE
 from explorer.schema.network import CA_DIR, CA_FILE, NO_PROXY, Network
+from explorer.schema.setting import Setting
 from explorer.schema.settings import Settings
 
 DEFAULT = "default"
@@ -42,7 +42,9 @@ def values_of(settings: Settings, found: Mapping[str, Raw], models: Mapping[str,
     """Return every setting with its value and origin; keys only as `set` or `not set`."""
     public = settings.public()
     rows = [
-        Value(setting.name, setting.variable, _shown(setting, settings, public), origin, setting.help, setting.key)
+        Value(
+            setting.name, setting.variable, _shown(setting, settings, public), origin, setting.plain_help, setting.key
+        )
         for setting in TABLE
         for origin in [found[setting.name].origin if setting.name in found else DEFAULT]
     ]

@@ -1,4 +1,4 @@
-"""How one setting is written and read: the forms that the table of settings is made of."""
+"""How the values of settings are written and read."""
 
 import re
 from collections.abc import Callable
@@ -13,30 +13,19 @@ from explorer.schema.model_options import EVERY_ROLE, Effort
 TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 NO_LIMIT = "none"
-CONTACT = re.compile(r"[A-Za-z0-9][\w.+@:/?=&%~#;, -]{3,150}|/u/[\w-]{3,20}", re.ASCII)
+CONTACT_PATTERN = re.compile(r"[A-Za-z0-9][\w.+@:/?=&%~#;, -]{3,150}|/u/[\w-]{3,20}", re.ASCII)
 
 Parse = Callable[[str], object]
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Where one setting can be written, and how it is read."""
+class ValueFormat:
+    """How a value is read from the text that a person wrote."""
 
-    name: str
-    """Its place in `Settings`, with dots."""
-    variable: str
-    key: str
-    """In a configuration file, with dots; empty for what must not stand in one."""
-    help: str
     parse: Parse
     """Raises ValueError when the text is not `allowed`."""
     allowed: str
-    flag: str = ""
-
-    @property
-    def is_secret(self) -> bool:
-        """Whether its value is never shown."""
-        return self.name.startswith("secrets.")
+    """What an error says is allowed."""
 
 
 def text(raw: str) -> str:
@@ -59,7 +48,7 @@ def absolute_folder(raw: str) -> Path:
 
 
 def whole(raw: str) -> int:
-    """A whole number; `_` may part its digits."""
+    """A whole number; `_` may separate its digits."""
     if re.fullmatch(r"[0-9][0-9_]*", raw) is None:
         raise ValueError(raw)
     return int(raw)
@@ -105,7 +94,7 @@ def efforts(raw: str) -> dict[str, str]:
 
 
 def hosts(raw: str) -> tuple[str, ...]:
-    """Host names, parted by commas."""
+    """Host names, separated by commas."""
     names = tuple(name.strip().lower() for name in raw.split(",") if name.strip())
     if any(re.fullmatch(r"[\w.:\[\]-]+", name) is None for name in names):
         raise ValueError(raw)
@@ -127,7 +116,7 @@ def url_or_none(raw: str) -> str:
 
 def contact(raw: str) -> str:
     """What may stand within the parentheses of a User-Agent."""
-    if not CONTACT.fullmatch(raw) or not ("@" in raw or "." in raw or "u/" in raw):
+    if not CONTACT_PATTERN.fullmatch(raw) or not ("@" in raw or "." in raw or "u/" in raw):
         raise ValueError(raw)
     return raw
 
@@ -161,7 +150,7 @@ def timezone(raw: str) -> str:
         raise ValueError(raw) from error
 
 
-def one_of(*words: str) -> Parse:
+def one_of(*words: str) -> ValueFormat:
     """One of a few words."""
 
     def read(raw: str) -> str:
@@ -169,15 +158,34 @@ def one_of(*words: str) -> Parse:
             raise ValueError(raw)
         return raw.lower()
 
-    return read
+    return ValueFormat(read, f"one of {', '.join(words)}")
 
 
-ANY_TEXT = "words on one line"
-A_PATH = "a path"
 COUNT = "a whole number, 1 or more"
-COUNT_OR_NONE = f"{COUNT}, or `{NO_LIMIT}`"
-A_URL = "a URL that starts with http:// or https://"
-AN_EFFORT = f"one of {', '.join(get_args(Effort))}, for all roles or as ROLE=VALUE, parted by commas"
-A_URL_OR_NONE = f"{A_URL}, or `{NO_LIMIT}`"
-A_CONTACT = "an e-mail address, a web address, or /u/name of Reddit"
-A_KEY = "a key in one piece of ASCII characters: no spaces, no line breaks, no accents; copy it once more"
+DURATION = f"a time above 0, like 90, 90s, 10m or 2h, or `{NO_LIMIT}`"
+URL_FORM = "a URL that starts with http:// or https://"
+
+TEXT = ValueFormat(text, "words on one line")
+PATH = ValueFormat(folder, "a path")
+ABSOLUTE_PATH = ValueFormat(absolute_folder, "a path")
+WHOLE = ValueFormat(whole, COUNT)
+WHOLE_OR_ZERO = ValueFormat(whole, "a whole number, 0 or more")
+WHOLE_OR_NONE = ValueFormat(whole_or_none, f"{COUNT}, or `{NO_LIMIT}`")
+TOKENS_OR_NONE = ValueFormat(whole_or_none, f"{COUNT}, or `{NO_LIMIT}`, or `auto`")
+REPLY_TOKENS = ValueFormat(whole, "a whole number, 1024 or more")
+MONEY_OR_NONE = ValueFormat(money_or_none, f"US dollars above 0, like 0.50, or `{NO_LIMIT}`, or `auto`")
+TIME_OR_NONE = ValueFormat(time_or_none, DURATION)
+PRICE = ValueFormat(price, "two amounts in US dollars, like 3/15")
+EFFORTS = ValueFormat(
+    efforts, f"one of {', '.join(get_args(Effort))}, for all roles or as ROLE=VALUE, separated by commas"
+)
+TIMEZONE = ValueFormat(timezone, "a name like Europe/Berlin")
+CONTACT = ValueFormat(contact, "an e-mail address, a web address, or /u/name of Reddit")
+HOSTS = ValueFormat(hosts, "host names separated by commas, like 127.0.0.1,intranet.example")
+PUBLIC_HOSTS = ValueFormat(hosts, "host names separated by commas, like packages.example.org")
+URL = ValueFormat(url, URL_FORM)
+URL_OR_NONE = ValueFormat(url_or_none, f"{URL_FORM}, or `{NO_LIMIT}`")
+KEY = ValueFormat(
+    secret, "a key in one piece of ASCII characters: no spaces, no line breaks, no accents; copy it once more"
+)
+HEADERS = ValueFormat(headers, "name=value, separated by commas")

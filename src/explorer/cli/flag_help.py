@@ -1,0 +1,47 @@
+"""The flags on the first page of help, made from the options: see tests/settings_pages.py."""
+
+FLAG_HELP = """\
+Models and roles:
+  --roles DIR              Folder of your own role files, which override the
+                           built-in ones
+  --model NAME             Model of all roles: auto, offline, anthropic:NAME,
+                           openai:NAME, or a bare NAME. Of one role:
+                           searcher=NAME; repeatable
+  --effort VALUE           How much models reason: none, minimal, low, medium,
+                           high, xhigh or max. Of one role: writer=high;
+                           repeatable
+  --judge MODEL            Model that checks whether the sources support the
+                           cited sentences
+  --no-shell               Agents cannot run commands at all
+  --unsafe-shell           Agents run commands without a sandbox, with your
+                           rights; the report says so
+
+Limits per question ("none" removes one):
+  --max-steps N            Maximum model turns of all agents (default: 300)
+  --max-cost USD           Maximum total cost of a question in US dollars
+                           (default: 5 where prices are known)
+  --max-tokens N           Maximum total input and output tokens (default: 2
+                           million where a price is not known)
+  --max-tool-calls N       Maximum tool calls of all agents (default: none)
+  --max-time TIME          Maximum time: 90, 90s, 10m, 2h (default: 1h)
+  --max-outage TIME        How long to wait for a model that stopped answering,
+                           before the run pauses (default: 10m)
+  --max-agents N           Maximum helpers of a run; 0: the orchestrator works
+                           alone (default: 40)
+  --dry-run                Print models, limits and worst-case cost only; no
+                           model is asked
+
+Input and output:
+  --workspace DIR          Folder that holds the runs
+  --output-format FORMAT   What stdout carries: text, json, or stream-json (one
+                           record per line)
+  -v, --verbose            Log to stderr; -vv: everything, with tracebacks
+  -q, --quiet              Print only errors to stderr
+  --lang LANGUAGE          Language of the report. Otherwise the question's
+  -o, --output FILE        Also write the report to FILE: .md, .markdown, .txt
+  --file PATH              A file the question is about: text, HTML, PDF;
+                           repeatable
+  --corpus DIR             Folder of your own to search: text, markdown, HTML,
+                           PDF
+  --since-run RUN          Report what is new since an earlier run
+  -c, --continue           Continue the latest run with a follow-up question"""

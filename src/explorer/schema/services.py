@@ -1,0 +1,169 @@
+"""Where outside services are, and the keys for them."""
+
+import re
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, SecretStr
+
+from explorer.schema.setting import Group, Setting
+from explorer.schema.value_formats import HEADERS, HOSTS, KEY, TEXT, URL, URL_OR_NONE
+
+
+class Services(BaseModel):
+    """Base URLs of every outside service, so that proxies, mirrors and tests can stand in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    anthropic_url: Annotated[
+        str,
+        Setting("ANTHROPIC_BASE_URL", URL, "Anthropic's API, or a proxy of it", Group.MODELS, default="the SDK's"),
+    ] = ""
+    openai_url: Annotated[
+        str,
+        Setting(
+            "OPENAI_BASE_URL",
+            URL,
+            "OpenAI's API, or a compatible server like `http://127.0.0.1:11434/v1`",
+            Group.MODELS,
+            default="the SDK's",
+        ),
+    ] = ""
+    hn_api_url: Annotated[
+        str, Setting("EXPLORER_HN_API_URL", URL, "Hacker News API", Group.SOURCES, default="the public one")
+    ] = "https://hacker-news.firebaseio.com/v0"
+    hn_search_url: Annotated[
+        str, Setting("EXPLORER_HN_SEARCH_URL", URL, "Hacker News search API", Group.SOURCES, default="the public one")
+    ] = "https://hn.algolia.com/api/v1"
+    tavily_url: Annotated[
+        str, Setting("EXPLORER_TAVILY_URL", URL, "Tavily's API", Group.SOURCES, default="the public one")
+    ] = "https://api.tavily.com"
+    searxng_url: Annotated[
+        str, Setting("EXPLORER_SEARXNG_URL", URL, "Your own SearXNG, with JSON among its formats", Group.SOURCES)
+    ] = ""
+    brave_url: Annotated[
+        str, Setting("EXPLORER_BRAVE_URL", URL, "Brave's search API", Group.SOURCES, default="the public one")
+    ] = "https://api.search.brave.com"
+    exa_url: Annotated[
+        str, Setting("EXPLORER_EXA_URL", URL, "Exa's search API", Group.SOURCES, default="the public one")
+    ] = "https://api.exa.ai"
+    reddit_url: Annotated[
+        str,
+        Setting(
+            "EXPLORER_REDDIT_URL",
+            URL,
+            "Replaces all of Reddit's hosts and its archive",
+            Group.SOURCES,
+            default="the public ones",
+        ),
+    ] = ""
+    reader_url: Annotated[
+        str,
+        Setting(
+            "EXPLORER_READER_URL",
+            URL_OR_NONE,
+            "Reader that pages are read through; `none`: pages are read directly, whatever keys are set",
+            Group.SOURCES,
+            default="Jina's with its key",
+            anchor="reading-pages-through-a-reader",
+        ),
+    ] = ""
+    """A Jina-style reader; empty: Jina's, where its key is set."""
+    allow_hosts: Annotated[
+        tuple[str, ...],
+        Setting(
+            "EXPLORER_ALLOW_HOSTS",
+            HOSTS,
+            "Hosts whose private or loopback addresses may be fetched, separated by commas",
+            Group.SOURCES,
+        ),
+    ] = ()
+    otlp_endpoint: Annotated[
+        str,
+        Setting(
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            # Other programs may have it set for another protocol: a run reports that when it starts, and goes on.
+            TEXT,
+            "OpenTelemetry collector that a run's spans are sent to, like `http://127.0.0.1:4318`",
+            Group.TRACES,
+            details="Without one, none are made",
+            anchor="traces",
+        ),
+    ] = ""
+    """Without the path for spans."""
+    otlp_traces_endpoint: Annotated[
+        str,
+        Setting(
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", TEXT, "The same for spans alone, with its whole path", Group.TRACES
+        ),
+    ] = ""
+    """It goes before the other."""
+
+
+class Secrets(BaseModel):
+    """Keys. Never written to a journal, a log or a page."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    anthropic_key: Annotated[
+        SecretStr, Setting("ANTHROPIC_API_KEY", KEY, "Key for Anthropic's models", Group.MODELS)
+    ] = SecretStr("")
+    openai_key: Annotated[
+        SecretStr,
+        Setting("OPENAI_API_KEY", KEY, "Key for OpenAI's models, or for the compatible server", Group.MODELS),
+    ] = SecretStr("")
+    tavily_key: Annotated[
+        SecretStr,
+        Setting(
+            "TAVILY_API_KEY",
+            KEY,
+            "Key for Tavily's web search; without one its keyless mode is used",
+            Group.SOURCES,
+        ),
+    ] = SecretStr("")
+    brave_key: Annotated[SecretStr, Setting("BRAVE_API_KEY", KEY, "Key for Brave's web search", Group.SOURCES)] = (
+        SecretStr("")
+    )
+    exa_key: Annotated[SecretStr, Setting("EXA_API_KEY", KEY, "Key for Exa's web search", Group.SOURCES)] = SecretStr(
+        ""
+    )
+    jina_key: Annotated[
+        SecretStr,
+        Setting(
+            "JINA_API_KEY",
+            KEY,
+            "Key for Jina's reader; with it alone, pages are read through `https://r.jina.ai`",
+            Group.SOURCES,
+            details="It learns the addresses of all pages that are read",
+            anchor="reading-pages-through-a-reader",
+        ),
+    ] = SecretStr("")
+    reddit_id: Annotated[
+        SecretStr,
+        Setting(
+            "REDDIT_CLIENT_ID",
+            KEY,
+            "Client id for Reddit's API; without one an archive and the feeds are read",
+            Group.SOURCES,
+        ),
+    ] = SecretStr("")
+    reddit_secret: Annotated[
+        SecretStr, Setting("REDDIT_CLIENT_SECRET", KEY, "Client secret for Reddit's API", Group.SOURCES)
+    ] = SecretStr("")
+    otlp_headers: Annotated[
+        SecretStr,
+        Setting(
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            HEADERS,
+            "Headers for the collector of spans, like `Authorization=Bearer%20...`",
+            Group.TRACES,
+            details="Separated by commas, values written as in a URL",
+        ),
+    ] = SecretStr("")
+
+    def all(self) -> list[str]:
+        """Every key that is set."""
+        values = [getattr(self, name).get_secret_value() for name in type(self).model_fields]
+        # A header's name and scheme are no secret, and would be taken out of every text.
+        pairs = (pair.partition("=")[2] for pair in self.otlp_headers.get_secret_value().split(","))
+        values += [re.split(r"\s|%20", value)[-1] for value in pairs]
+        return [value for value in values if value]
