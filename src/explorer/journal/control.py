@@ -14,6 +14,7 @@ from pathlib import Path
 
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.workspace.access import restore_access
+from explorer.workspace.safe_open import read_below
 
 FOLDER = "inbox"
 MAX_MESSAGE_BYTES = 64 * 1024
@@ -84,11 +85,8 @@ class Inbox:
         return [order for name in names if (order := self._read(name)) is not None]
 
     def _read(self, name: str) -> ControlMessage | None:
-        path = self._folder / name
         try:
-            if path.is_symlink() or path.stat().st_size > MAX_MESSAGE_BYTES:
-                return None
-            fields = json.loads(path.read_bytes())
+            fields = json.loads(read_below(self._folder.parent, f"{FOLDER}/{name}", MAX_MESSAGE_BYTES))
             return ControlMessage(name.removesuffix(".json"), ControlKind(fields["kind"]), str(fields["text"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None

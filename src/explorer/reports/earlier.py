@@ -20,7 +20,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import RunStarted
 from explorer.text.frontmatter import split_frontmatter
 from explorer.text.words import CJK, CJK_LETTER
-from explorer.workspace.safe_open import walk
+from explorer.workspace.safe_open import opened_below, walk
 from explorer.workspace.workspace import ENGINE_FOLDER, Workspace
 
 SOURCES = f"{ENGINE_FOLDER}/sources"
@@ -52,7 +52,7 @@ class PastRun:
     def of(cls, folder: Path) -> Self | None:
         """The run of a folder; None when its journal does not begin as a run's does."""
         try:
-            with (folder / JOURNAL).open("rb") as file:
+            with opened_below(folder, JOURNAL) as file:
                 records = examine(file.readline(MAX_FIRST_LINE_BYTES)).records
         except OSError:
             return None
@@ -94,8 +94,7 @@ class PastRun:
         Raises:
             OSError: It cannot be read.
         """
-        descriptor = os.open(self.folder / path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
+        with opened_below(self.folder, path) as file:
             return file.read(HEAD_BYTES).decode("utf-8", "replace")
 
     def _walk(self) -> Iterator[str]:

@@ -25,7 +25,7 @@ from explorer.journal.run_state import RunState
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
-from explorer.workspace.safe_open import remove_tree, walk
+from explorer.workspace.safe_open import opened_below, remove_tree, walk
 
 ENGINE_FOLDER = ".explorer"
 LEFT_OUT = ("lock", "holder", "inbox")
@@ -90,7 +90,7 @@ def pack(folder: Path, target: Path) -> Packed:
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
         ):
             for name, path in kept.items():
-                _add(archive, path, name)
+                _add(archive, folder, path, name)
         beside.replace(target)
     except OSError as error:
         beside.unlink(missing_ok=True)
@@ -102,8 +102,8 @@ def _is_plain(name: str) -> bool:
     return name.isprintable() and "\\" not in name and len(name) <= MAX_PATH_CHARS
 
 
-def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+def _add(archive: tarfile.TarFile, folder: Path, path: Path, name: str) -> None:
+    with opened_below(folder, path.relative_to(folder).as_posix()) as file:
         status = os.fstat(file.fileno())
         entry = tarfile.TarInfo(name)
         entry.size, entry.mtime, entry.mode = status.st_size, int(status.st_mtime), 0o644

@@ -13,10 +13,11 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from explorer.schema.errors import ToolError
 
@@ -24,10 +25,13 @@ QUIET = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """No link, no waiting for the other end of a pipe, and nothing handed on to child processes."""
 A_FOLDER = QUIET | os.O_RDONLY | os.O_DIRECTORY
 A_FILE = QUIET | os.O_RDONLY
+A_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+"""The folder that a caller names, which may be reached through a link."""
 OPENAT2 = 437
 """The call's number, the same on every architecture we know of but Alpha."""
-RESOLVE = 0x01 | 0x02 | 0x04 | 0x08
-"""RESOLVE_NO_XDEV, RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH."""
+NO_XDEV = 0x01
+BENEATH = 0x02 | 0x04 | 0x08
+"""RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH."""
 MOUNT_ID = re.compile(rb"^mnt_id:\s*(\d+)$", re.MULTILINE)
 TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.tmp")
 """Names of files that are being written; see `replace`."""
@@ -59,14 +63,15 @@ class _How(ctypes.Structure):
 class Openat2:
     """`openat2`: the kernel keeps to the rules over the whole path at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, enters_mounts: bool = False) -> None:
+        self._rules = BENEATH if enters_mounts else BENEATH | NO_XDEV
         self._call = ctypes.CDLL(None, use_errno=True).syscall
         self._call.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_How), ctypes.c_size_t)
         self._call.restype = ctypes.c_long
 
     def __call__(self, folder: int, parts: Sequence[str], flags: int) -> int:
         """See `Opening`."""
-        how = _How(flags, 0, RESOLVE)
+        how = _How(flags, 0, self._rules)
         path = os.fsencode("/".join(parts))
         descriptor = int(self._call(OPENAT2, folder, path, ctypes.byref(how), ctypes.sizeof(how)))
         if descriptor < 0:
@@ -78,9 +83,14 @@ class Openat2:
 class OpenatWalk:
     """Folder by folder, each opened from the one before and looked at once it is open."""
 
+    def __init__(self, *, enters_mounts: bool = False) -> None:
+        self._enters_mounts = enters_mounts
+
     def __call__(self, folder: int, parts: Sequence[str], flags: int) -> int:
         """See `Opening`."""
-        mount = _mount_of(folder)
+        if ".." in parts:
+            raise OSError(errno.EXDEV, "a path has `..`")
+        mount = 0 if self._enters_mounts else _mount_of(folder)
         current = folder
         for part, how in [*((part, A_FOLDER) for part in parts[:-1]), (parts[-1], flags | QUIET)]:
             try:
@@ -89,7 +99,7 @@ class OpenatWalk:
                 if current != folder:
                     os.close(current)
             current = inner
-            if _mount_of(current) != mount:
+            if not self._enters_mounts and _mount_of(current) != mount:
                 os.close(current)
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         return current
@@ -108,18 +118,76 @@ def _mount_of(descriptor: int) -> int:
     return os.fstat(descriptor).st_dev
 
 
-def best_opening() -> Opening:
-    """The kernel's way where it answers, else the walk."""
+@cache
+def best_opening(*, enters_mounts: bool = False) -> Opening:
+    """The kernel's way where it answers, else the walk.
+
+    Args:
+        enters_mounts: Whether what is mounted below the folder may be opened: in a user's folder, never in a run's.
+    """
     if sys.platform == "linux":
         with suppress(OSError):
-            root = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            root = os.open("/", A_ROOT)
             try:
-                by_kernel = Openat2()
+                by_kernel = Openat2(enters_mounts=enters_mounts)
                 os.close(by_kernel(root, ["."], A_FOLDER))
             finally:
                 os.close(root)
             return by_kernel
-    return OpenatWalk()
+    return OpenatWalk(enters_mounts=enters_mounts)
+
+
+class IrregularFileError(OSError):
+    """A folder, a pipe, a socket or a device has the name of a file."""
+
+
+def open_regular(opening: Opening, folder: int, parts: Sequence[str]) -> int:
+    """Open a regular file below an open folder for reading and return its descriptor.
+
+    Raises:
+        IrregularFileError: Something else has its name.
+        OSError: It does not exist, may not be read, or the path leads through a link.
+    """
+    descriptor = opening(folder, parts, A_FILE)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise IrregularFileError(errno.EINVAL, "it is not a regular file")
+    return descriptor
+
+
+@contextmanager
+def opened_below(folder: Path, path: str, opening: Opening | None = None) -> Generator[BinaryIO]:
+    """Open a regular file below a folder for reading: the one way to open what another process may have exchanged.
+
+    Args:
+        folder: It may be a link itself; nothing below it may.
+        path: From the folder, with `/`.
+        opening: How files are opened; by default without leaving the folder's file system.
+
+    Raises:
+        OSError: As `open_regular`.
+    """
+    root = os.open(folder, A_ROOT)
+    try:
+        descriptor = open_regular(opening or best_opening(), root, path.split("/"))
+    finally:
+        os.close(root)
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
+
+
+def read_below(folder: Path, path: str, max_bytes: int, opening: Opening | None = None) -> bytes:
+    """Read a regular file below a folder, opened as `opened_below` does.
+
+    Raises:
+        OSError: It cannot be opened, or has more than `max_bytes`.
+    """
+    with opened_below(folder, path, opening) as file:
+        is_long = os.fstat(file.fileno()).st_size > max_bytes
+        content = b"" if is_long else file.read(max_bytes + 1)
+    if is_long or len(content) > max_bytes:
+        raise OSError(errno.EFBIG, f"{path} has more than {max_bytes} bytes")
+    return content
 
 
 def reason(error: OSError) -> str:
@@ -164,9 +232,6 @@ def _mode_of(parent: int, name: str) -> int:
     return status.st_mode & 0o777 | 0o600 if is_own else 0
 
 
-_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
 def walk(folder: Path, is_entered: Callable[[str], bool]) -> Iterator[os.DirEntry[str]]:
     """Yield everything beneath a folder that is no folder, links included; no link is followed.
 
@@ -196,7 +261,7 @@ def remove_tree(folder: Path) -> None:
     Raises:
         OSError: Something cannot be removed.
     """
-    top = os.open(folder, _OPEN)
+    top = os.open(folder, A_FOLDER)
     try:
         number = 0
         while names := os.listdir(top):  # noqa: PTH208 - by descriptor
@@ -213,7 +278,7 @@ def _remove_entry(top: int, name: str, number: int) -> int:
         os.unlink(name, dir_fd=top)
         return number
     _open_up(name, top)
-    inner = os.open(name, _OPEN, dir_fd=top)
+    inner = os.open(name, A_FOLDER, dir_fd=top)
     try:
         for within in os.listdir(inner):  # noqa: PTH208 - by descriptor
             if not _is_folder(within, inner):

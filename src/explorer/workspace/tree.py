@@ -18,7 +18,7 @@ from pathlib import Path
 from explorer.schema.errors import ToolError
 from explorer.schema.events import WrittenFile
 from explorer.workspace.access import ENGINE_FOLDER, clean, parts_of, restore_access
-from explorer.workspace.safe_open import A_FILE, A_FOLDER, TEMPORARY, Opening, reason
+from explorer.workspace.safe_open import A_FOLDER, A_ROOT, TEMPORARY, IrregularFileError, Opening, open_regular, reason
 
 HEAD_BYTES = 8_192
 """Of a file, to tell text from what is none."""
@@ -163,7 +163,6 @@ def describe(path: str, text: str) -> WrittenFile:
     )
 
 
-A_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 MAX_SEEN = 100_000
 """Of one walk: files and folders looked at, in all and in one folder."""
 Entry = tuple[str, os.stat_result]
@@ -186,16 +185,15 @@ class RunTree:
         """
         with self._root() as root:
             try:
-                descriptor = self._open(root, self._spelled(root, parts_of(path)), A_FILE)
+                descriptor = open_regular(self._open, root, self._spelled(root, parts_of(path)))
             except FileNotFoundError as error:
                 raise ToolError(f"there is no file {path}; list_files shows what is there") from error
+            except IrregularFileError as error:
+                raise ToolError(f"{path} is not a plain file") from error
             except OSError as error:
                 raise ToolError(f"{path} cannot be read: it is not a plain file ({reason(error)})") from error
         try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise ToolError(f"{path} is not a plain file")
-            if status.st_nlink > 1:
+            if os.fstat(descriptor).st_nlink > 1:
                 raise ToolError(f"{path} is a hard link; copies are read, links are not")
             yield descriptor
         finally:

@@ -1,15 +1,14 @@
 """Which files of a folder are looked at, and the way to their bytes: no link, no device, nothing outside the folder."""
 
 import os
-import stat
 import unicodedata
 from collections import deque
-from collections.abc import Collection, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from explorer.text.sanitize import visible
+from explorer.workspace.safe_open import best_opening, read_below
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_FILES = 20_000
@@ -34,7 +33,6 @@ TOO_DEEP = "folders in folders too deep"
 TOO_MANY = "more than the limit"
 EXPECTED = frozenset({HIDDEN, PACKAGES, EMPTY, RUNS})
 """Reasons that nobody needs to be told of."""
-_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @dataclass(frozen=True)
@@ -189,31 +187,9 @@ def _distinct(files: list[FoundFile]) -> Iterator[FoundFile]:
 
 
 def read_bytes(folder: Path, name: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """A file's content, reached descriptor by descriptor, so that nothing leads out while we look.
+    """A file's content; a disk that is mounted in the user's folder belongs to it.
 
     Raises:
         OSError: It is gone, is no plain file any more, may not be read, or grew beyond `max_bytes`.
     """
-    with _opened(folder, name) as descriptor:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > max_bytes:
-            raise OSError(f"{name} is no plain file any more, or grew too big")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(max_bytes)
-
-
-@contextmanager
-def _opened(folder: Path, name: str) -> Generator[int]:
-    *folders, last = name.split("/")
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for part in folders:
-            inner = os.open(part, _OPEN | os.O_DIRECTORY, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
-        inner = os.open(last, _OPEN, dir_fd=descriptor)
-        os.close(descriptor)
-        descriptor = inner
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    return read_below(folder, name, max_bytes, best_opening(enters_mounts=True))

@@ -24,6 +24,7 @@ from pydantic import AwareDatetime, ValidationError
 
 from explorer.schema.messages import Frozen
 from explorer.sources.http.fetched import DAY_S, Fetched, FetchLimits
+from explorer.workspace.safe_open import read_below
 
 CACHE_FOLDER = ".cache/pages"
 """In the workspace, beside the runs."""
@@ -129,11 +130,11 @@ class DiskCache:
     def _get(self, key: CacheKey, limits: FetchLimits) -> Fetched | None:
         try:
             path = self._place("entries", key.digest)
-            entry = CacheEntry.model_validate_json(_read(path, MAX_ENTRY_BYTES))
+            entry = CacheEntry.model_validate_json(self._read(path, MAX_ENTRY_BYTES))
             if (entry.asked, entry.accept) != (key.url, key.accept) or not self._is_young(entry, limits):
                 return None
             body_path = self._place("bodies", entry.sha256)
-            body = _read(body_path, self._max_bytes // LARGEST)
+            body = self._read(body_path, self._max_bytes // LARGEST)
             if hashlib.sha256(body).hexdigest() != entry.sha256:
                 return None
             _date(body_path, self._now().timestamp())
@@ -205,6 +206,9 @@ class DiskCache:
             raise OSError(f"{digest} is not a name in the cache")
         return (self._made(kind, digest[:2]) if made else self._folder / kind / digest[:2]) / digest
 
+    def _read(self, path: Path, limit: int) -> bytes:
+        return read_below(self._folder, path.relative_to(self._folder).as_posix(), limit)
+
     def _made(self, *names: str) -> Path:
         """A folder of the cache, made for the user alone."""
         path = self._folder
@@ -230,16 +234,6 @@ def _files(folder: Path, pattern: str = "**/*") -> Iterator[tuple[Path, os.stat_
             stat = path.lstat()
             if path.is_file() and not path.is_symlink():
                 yield path, stat
-
-
-def _read(path: Path, limit: int) -> bytes:
-    """A plain file's content, no longer than the limit."""
-    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(opened, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
-        content = file.read(limit + 1)
-    if len(content) > limit:
-        raise OSError(f"{path} is too long")
-    return content
 
 
 def _write(path: Path, content: bytes, moment: float) -> None:
