@@ -6,13 +6,10 @@ Redirects are not followed: the key would travel along.
 
 import asyncio
 import json
-import random
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpx2
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
@@ -21,18 +18,21 @@ from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.schema.messages import JsonObject
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.headers import retry_after_s
-from explorer.sources.http.transport import GuardedTransport
+from explorer.sources.http.client import (
+    MAX_RETRY_AFTER_S,
+    Attempt,
+    GuardedClient,
+    HttpRequest,
+    HttpResponse,
+    with_retries,
+)
 from explorer.text.sanitize import single_line
 
-MAX_RETRY_AFTER_S = 5.0
-FIRST_WAIT_S = 0.5
 MAX_WORDS_CHARS = 300
 MAX_REFUSAL_BYTES = 100_000
 OK = 200
 TOO_MANY = 429
 SERVER_ERROR = 500
-DECODABLE = frozenset({"", "identity", "gzip", "deflate"})
 WORDY_FIELDS = ("message", "detail", "error", "readableMessage")
 NOTHING_SENT = (httpx2.ConnectError, httpx2.ProxyError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """Failures before the request left this machine."""
@@ -105,7 +105,9 @@ class ApiClient:
         self._secret = secret
         self._rules = rules
         self._gate = asyncio.Semaphore(self._rules.in_flight)
-        self._client: httpx2.AsyncClient | None = None
+        caller = rules.caller
+        guard = Guard([urlsplit(self._url).hostname or ""])
+        self._client = GuardedClient(guard, caller.user_agent, caller.network, seconds=rules.seconds)
 
     def check(self) -> None:
         """See that the address and the key can be used, before either gets anywhere.
@@ -120,9 +122,7 @@ class ApiClient:
 
     async def aclose(self) -> None:
         """Close all connections; harmless when there are none."""
-        if self._client:
-            await self._client.aclose()
-            self._client = None
+        await self._client.aclose()
 
     async def get(self, path: str, parameters: Mapping[str, str]) -> bytes:
         """The body of a 200.
@@ -130,7 +130,7 @@ class ApiClient:
         Raises:
             CallError: There is none.
         """
-        return await self._persistently(self._request("GET", path, params=dict(parameters)))
+        return await self._persistently("GET", f"{path}?{urlencode(parameters)}")
 
     async def post(self, path: str, payload: JsonObject) -> bytes:
         """The body of a 200 to a JSON object.
@@ -146,54 +146,28 @@ class ApiClient:
         Raises:
             CallError: There is none.
         """
-        return await self._persistently(self._request("POST", path, content=content, headers=dict(headers)))
+        return await self._persistently("POST", path, content, headers)
 
-    def _request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: dict[str, str] | None = None,
-        content: bytes | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> httpx2.Request:
+    async def _persistently(
+        self, method: str, path: str, content: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        """Try, and try again where that can help."""
         self.check()
-        if self._client is None:
-            guard = Guard([urlsplit(self._url).hostname or ""])
-            # To load the certificates takes longer than a call on this machine, and plain HTTP has no use for them.
-            is_plain = self._url.startswith("http:") and not self._rules.caller.network.http_proxy
-            without = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else None
-            self._client = httpx2.AsyncClient(
-                transport=GuardedTransport(guard, without, outbound=self._rules.caller.network),
-                trust_env=False,
-                follow_redirects=False,
-                timeout=httpx2.Timeout(self._rules.seconds, pool=None),
-                headers={
-                    "User-Agent": self._rules.caller.user_agent,
-                    "Accept": "application/json",
-                    "Accept-Encoding": "gzip, deflate",
-                },
-            )
-        together = {**self._headers, **(headers or {})}
-        return self._client.build_request(
-            method, f"{self._url}{path}", params=params, content=content, headers=together
+        together = {"Accept": "application/json", **self._headers, **(headers or {})}
+        request = HttpRequest(
+            method, f"{self._url}{path}", together, content, self._rules.body_bytes, MAX_REFUSAL_BYTES
         )
 
-    async def _persistently(self, request: httpx2.Request) -> bytes:
-        """Try, and try again where that can help."""
-        for attempt in range(self._rules.retries + 1):
+        async def attempt() -> Attempt[bytes]:
             try:
                 async with self._gate:
-                    return await self._once(request)
+                    return Attempt(await self._once(request))
             except CallError as error:
-                if attempt == self._rules.retries or not error.is_retryable:
-                    raise
-                wait = error.retry_after_s
-            spread = random.uniform(0, FIRST_WAIT_S * 2**attempt)  # noqa: S311 - not a secret
-            await self._rules.pause(spread if wait is None else min(wait, MAX_RETRY_AFTER_S))
-        raise AssertionError("the last attempt returns or raises")
+                return Attempt(error, error.is_retryable, error.retry_after_s)
 
-    async def _once(self, request: httpx2.Request) -> bytes:
+        return await with_retries(attempt, self._rules.retries, self._rules.pause)
+
+    async def _once(self, request: HttpRequest) -> bytes:
         seconds = self._rules.seconds
         try:
             async with asyncio.timeout(seconds):
@@ -217,20 +191,13 @@ class ApiClient:
         """Return whether another attempt is free of charge, or at worst costs nothing more than the first."""
         return not self._rules.is_billed or isinstance(error, NOTHING_SENT)
 
-    async def _answer(self, request: httpx2.Request) -> bytes:
-        assert self._client is not None
-        response = await self._client.send(request, stream=True)
-        try:
-            is_ok = response.status_code == OK
-            body = await _read(response, self._rules.body_bytes if is_ok else MAX_REFUSAL_BYTES)
-        finally:
-            await response.aclose()
-        if not is_ok:
-            asked = _asked_wait(response.headers)
-            raise ServiceRefusedError(response.status_code, body or b"", asked, secret=self._secret)
-        if body is None:
+    async def _answer(self, request: HttpRequest) -> bytes:
+        answer = await self._client.send(request)
+        if answer.status != OK:
+            raise ServiceRefusedError(answer.status, answer.body, _asked_wait(answer), secret=self._secret)
+        if answer.is_truncated:
             raise UnreachableError(f"sent more than {self._rules.body_bytes} bytes")
-        return body
+        return answer.body
 
 
 def parsed(model: type[T], body: bytes) -> T:
@@ -245,23 +212,11 @@ def parsed(model: type[T], body: bytes) -> T:
         raise UnreachableError("sent something unexpected") from error
 
 
-async def _read(response: httpx2.Response, limit: int) -> bytes | None:
-    """The decompressed body; None when it is longer than the limit. A bomb arrives in pieces, and is not read on."""
-    if response.headers.get("content-encoding", "").strip().lower() not in DECODABLE:
-        return b""
-    body = bytearray()
-    async with aclosing(response.aiter_bytes()) as parts:
-        async for part in parts:
-            body += part
-            if len(body) > limit:
-                return None
-    return bytes(body)
-
-
-def _asked_wait(headers: httpx2.Headers) -> float | None:
+def _asked_wait(answer: HttpResponse) -> float | None:
     """Seconds to wait, from Retry-After in either form, or from the windows of X-RateLimit that are used up."""
-    if value := headers.get("retry-after", "").strip():
-        return retry_after_s(value)
+    headers = answer.headers
+    if headers.get("retry-after", "").strip():
+        return answer.retry_after_s
     left = headers.get("x-ratelimit-remaining", "").split(",")
     resets = headers.get("x-ratelimit-reset", "").split(",")
     waits = [

@@ -6,13 +6,11 @@ judges it.
 """
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 from typing import Self
 
@@ -22,22 +20,18 @@ from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.sources.http.cache import ResponseCache
 from explorer.sources.http.caller import Caller
+from explorer.sources.http.client import Attempt, GuardedClient, HttpRequest, with_retries
 from explorer.sources.http.disk_cache import CacheKey, DiskCache
 from explorer.sources.http.fetch_log import logged, logged_failure
 from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
-from explorer.sources.http.headers import keep_s, retry_after_s
+from explorer.sources.http.headers import keep_s
 from explorer.sources.http.robots import Politeness, Robots, TooManyRedirectsError
-from explorer.sources.http.transport import GuardedTransport
 
 __all__ = ["API_LIMITS", "PAGE_LIMITS", "FetchLimits", "FetchPolicy", "Fetched", "Web"]
 
 MAX_REDIRECTS = 5
-MAX_RETRY_AFTER_S = 5.0
-FIRST_WAIT_S = 0.5
 IO_TIMEOUT_S = 15.0
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 RETRYABLE = frozenset({429, 500, 502, 503, 504})
-DECODABLE = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 
 
 @dataclass(frozen=True)
@@ -89,13 +83,9 @@ class Web:
     ) -> None:
         self.guard = guard
         self._fetch_policy = fetch_policy or FetchPolicy()
-        self._client = httpx2.AsyncClient(
-            transport=transport or GuardedTransport(guard, outbound=self._fetch_policy.caller.network),
-            trust_env=False,
-            follow_redirects=False,
-            timeout=httpx2.Timeout(IO_TIMEOUT_S, pool=None),
-            headers={"User-Agent": self._fetch_policy.caller.user_agent, "Accept-Encoding": "gzip, deflate"},
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        caller = self._fetch_policy.caller
+        self._client = GuardedClient(
+            guard, caller.user_agent, caller.network, seconds=IO_TIMEOUT_S, transport=transport
         )
         self._pause = pause
         self._clock = clock
@@ -179,29 +169,22 @@ class Web:
 
     async def _persistently(self, order: _FetchRequest) -> Fetched:
         """Try, and try again where that can help."""
-        url, limits = order.url, order.limits
-        allowance = _Allowance(limits.seconds)
-        for attempt in range(limits.retries + 1):
-            is_last = attempt == limits.retries
-            try:
-                fetched = await self._following(order, allowance)
-            except httpx2.TransportError as error:
-                if is_last:
-                    raise _unreachable(url, error) from error
-                wait = None
-            except TimeoutError as error:
-                raise ToolError(
-                    f"{url} did not answer completely within {limits.seconds:g} s. Use another source."
-                ) from error
-            except httpx2.RequestError as error:
-                raise ToolError(f"{url} sent a damaged answer ({error}). Use another source.") from error
-            else:
-                wait = fetched.retry_after_s
-                is_hopeless = wait is not None and wait > MAX_RETRY_AFTER_S
-                if is_last or is_hopeless or fetched.status not in RETRYABLE:
-                    return fetched
-            await self._pause(_wait(attempt) if wait is None else wait)
-        raise AssertionError("the last attempt returns or raises")
+        allowance = _Allowance(order.limits.seconds)
+        return await with_retries(lambda: self._attempt(order, allowance), order.limits.retries, self._pause)
+
+    async def _attempt(self, order: _FetchRequest, allowance: "_Allowance") -> Attempt[Fetched]:
+        url, seconds = order.url, order.limits.seconds
+        try:
+            fetched = await self._following(order, allowance)
+        except httpx2.TransportError as error:
+            failure = _unreachable(url, error)
+            failure.__cause__ = error
+            return Attempt(failure, may_repeat=True)
+        except TimeoutError as error:
+            raise ToolError(f"{url} did not answer completely within {seconds:g} s. Use another source.") from error
+        except httpx2.RequestError as error:
+            raise ToolError(f"{url} sent a damaged answer ({error}). Use another source.") from error
+        return Attempt(fetched, fetched.status in RETRYABLE, fetched.retry_after_s)
 
     async def _following(self, order: _FetchRequest, allowance: "_Allowance") -> Fetched:
         """One attempt, redirects followed."""
@@ -216,24 +199,24 @@ class Web:
 
     async def _once(self, url: httpx2.URL, order: _FetchRequest) -> Fetched | str:
         """One request: the answer, or where it redirects to."""
-        async with self._client.stream("GET", url, headers=order.headers_for(url)) as response:
-            location = response.headers.get("location", "")
-            if response.status_code in REDIRECTS and location:
-                return _joined(url, location)
-            encoding = response.headers.get("content-encoding", "").strip().lower()
-            if encoding not in DECODABLE:
-                raise ToolError(f"{url} answered in an encoding that is not read ({encoding[:50]}).")
-            body, is_truncated = await _read(response, order.limits.body_bytes)
-            return Fetched(
-                url=str(url),
-                status=response.status_code,
-                content_type=response.headers.get("content-type", ""),
-                body=body,
-                is_truncated=is_truncated,
-                retry_after_s=retry_after_s(response.headers.get("retry-after", "")),
-                fetched_at=self._fetch_policy.now(),
-                keep_s=keep_s(response.headers.get("cache-control", ""), order.limits),
-            )
+        limits = order.limits
+        answer = await self._client.send(
+            HttpRequest("GET", str(url), order.headers_for(url), body_bytes=limits.body_bytes)
+        )
+        if answer.redirect:
+            return _joined(url, answer.redirect)
+        if answer.unread_encoding:
+            raise ToolError(f"{url} answered in an encoding that is not read ({answer.unread_encoding[:50]}).")
+        return Fetched(
+            url=str(url),
+            status=answer.status,
+            content_type=answer.headers.get("content-type", ""),
+            body=answer.body,
+            is_truncated=answer.is_truncated,
+            retry_after_s=answer.retry_after_s,
+            fetched_at=self._fetch_policy.now(),
+            keep_s=keep_s(answer.headers.get("cache-control", ""), limits),
+        )
 
     async def _turn(self, url: httpx2.URL, limits: FetchLimits) -> AbstractAsyncContextManager[object]:
         """The wait for this host: with manners for the public's pages, with a gate alone for all else."""
@@ -269,27 +252,11 @@ class _Allowance:
             self._left_s -= time.monotonic() - started
 
 
-async def _read(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
-    """The decompressed body up to a limit; it arrives in pieces of at most 1 MiB, also out of a gzip bomb."""
-    body = bytearray()
-    async with aclosing(response.aiter_bytes()) as parts:
-        async for part in parts:
-            body += part
-            if len(body) > limit:
-                return bytes(body[:limit]), True
-    return bytes(body), False
-
-
 def _joined(url: httpx2.URL, location: str) -> str:
     try:
         return str(url.join(location))
     except (httpx2.InvalidURL, ValueError) as error:
         raise ToolError(f"{url} redirects to something that is no URL. Use another source.") from error
-
-
-def _wait(attempt: int) -> float:
-    """Full jitter: many callers that failed together must not come back together."""
-    return random.uniform(0, FIRST_WAIT_S * 2**attempt)  # noqa: S311 - not a secret
 
 
 def _unreachable(url: httpx2.URL, error: httpx2.TransportError) -> ToolError:

@@ -10,10 +10,8 @@ import asyncio
 import base64
 import json
 import re
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import cast
@@ -25,8 +23,7 @@ from pydantic import ValidationError
 from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.headers import retry_after_s
-from explorer.sources.http.transport import GuardedTransport
+from explorer.sources.http.client import Attempt, GuardedClient, HttpRequest, HttpResponse, with_retries
 from explorer.sources.http.wire import WireModel
 from explorer.sources.reddit.routes import RedditRefusedError, RouteClosedError
 
@@ -45,22 +42,25 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class RedditResponse:
-    """One answer, read whole."""
+    """One answer, as Reddit's API means it."""
 
-    status: int
-    headers: httpx2.Headers
-    body: bytes
+    http: HttpResponse
+
+    @property
+    def status(self) -> int:
+        """Its status."""
+        return self.http.status
 
     @property
     def is_json(self) -> bool:
         """Whether it calls itself so: errors come as pages too."""
-        return "json" in self.headers.get("content-type", "").lower()
+        return "json" in self.http.headers.get("content-type", "").lower()
 
     @property
     def reason(self) -> str:
         """Reddit's own code for a refusal, if it gives one."""
         try:
-            whole: object = json.loads(self.body) if self.is_json else None
+            whole: object = json.loads(self.http.body) if self.is_json else None
         except (ValueError, RecursionError):
             return ""
         value = cast("dict[str, object]", whole).get("reason") if isinstance(whole, dict) else ""
@@ -85,9 +85,9 @@ def judged(answer: RedditResponse) -> bytes:
     if status < HTTPStatus.MULTIPLE_CHOICES:
         if not answer.is_json:
             raise RouteClosedError(f"it sent a web page instead of data (status {status})")
-        return answer.body
+        return answer.http.body
     if status < HTTPStatus.BAD_REQUEST:
-        if "/subreddits/search" in answer.headers.get("location", ""):
+        if "/subreddits/search" in answer.http.headers.get("location", ""):
             raise RedditRefusedError("there is no such subreddit")
         raise RouteClosedError(f"it leads elsewhere (status {status})")
     if status in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND} and answer.is_json:
@@ -131,6 +131,8 @@ LONGEST_WAIT_S = 10.0
 """For a turn, when the limit is used up; a longer wait closes the route for that time."""
 TOKEN_MARGIN_S = 60.0
 SERVER_WAIT_S = 1.0
+MOST_REPEATS = 2
+"""Once with a new token, and once after a wait."""
 IN_FLIGHT = 2
 REFUSED_S = 600.0
 """Credentials that were refused are not tried again sooner."""
@@ -189,14 +191,13 @@ class RedditSession:
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._guard = guard
-        self._caller = access.caller
         self._app = access.app
         self._token_host = access.url.rstrip("/") or TOKEN_HOST
         self._host = access.url.rstrip("/") or API_HOST
         self._pause = pause
         self._clock = clock
-        self._client: httpx2.AsyncClient | None = None
+        caller = access.caller
+        self._client = GuardedClient(guard, caller.reddit_user_agent, caller.network, seconds=SECONDS)
         self._gate = asyncio.Semaphore(IN_FLIGHT)
         self._token = ""
         self._token_until = 0.0
@@ -205,9 +206,7 @@ class RedditSession:
 
     async def aclose(self) -> None:
         """Close all connections; harmless when there are none."""
-        if self._client:
-            await self._client.aclose()
-            self._client = None
+        await self._client.aclose()
 
     async def get(self, path: str, parameters: Mapping[str, str | int]) -> bytes:
         """The JSON body at a path.
@@ -229,22 +228,23 @@ class RedditSession:
 
     async def _asked(self, method: str, path: str, form: Mapping[str, str] | None = None) -> bytes:
         """Ask, once more with a new token or after a short wait, and judge the answer."""
-        has_new_token = has_waited = False
-        while True:
+        repeated: set[bool] = set()
+
+        async def attempt() -> Attempt[RedditResponse]:
             await self._turn()
             token = await self._valid_token() if self._app else ""
             answer = await self._once(method, f"{self._host}{path}", f"bearer {token}" if token else "", form)
             self._heed(answer)
-            if answer.status == HTTPStatus.UNAUTHORIZED and token and not has_new_token:
-                has_new_token = True
+            is_unauthorized = bool(token) and answer.status == HTTPStatus.UNAUTHORIZED
+            if is_unauthorized:
                 self._forget(token)
-            elif answer.status == HTTPStatus.TOO_MANY_REQUESTS and not has_waited:
-                has_waited = True
-            elif answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not has_waited:
-                has_waited = True
-                await self._pause(SERVER_WAIT_S)
-            else:
-                return judged(answer)
+            is_server = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+            is_passing = is_unauthorized or is_server or answer.status == HTTPStatus.TOO_MANY_REQUESTS
+            may_repeat = is_passing and is_unauthorized not in repeated
+            repeated.add(is_unauthorized)
+            return Attempt(answer, may_repeat, SERVER_WAIT_S if is_server else 0.0)
+
+        return judged(await with_retries(attempt, MOST_REPEATS, self._pause))
 
     async def _turn(self) -> None:
         """Wait until the limit allows another request."""
@@ -256,10 +256,10 @@ class RedditSession:
 
     def _heed(self, answer: RedditResponse) -> None:
         """Keep what an answer says of the limit."""
-        reset_s = number_in(answer.headers.get("x-ratelimit-reset", ""))
-        left = number_in(answer.headers.get("x-ratelimit-remaining", ""))
+        reset_s = number_in(answer.http.headers.get("x-ratelimit-reset", ""))
+        left = number_in(answer.http.headers.get("x-ratelimit-remaining", ""))
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-            wait_s = retry_after_s(answer.headers.get("retry-after", "")) or reset_s or LONGEST_WAIT_S / 2
+            wait_s = answer.http.retry_after_s or reset_s or LONGEST_WAIT_S / 2
             self._free_at = self._clock() + wait_s
         elif reset_s and left is not None and left < 1.0:
             self._free_at = self._clock() + reset_s
@@ -280,7 +280,7 @@ class RedditSession:
         if answer.status != HTTPStatus.OK:
             raise RouteClosedError(token_problem(answer.status), for_s=REFUSED_S)
         try:
-            token = _Token.model_validate_json(answer.body)
+            token = _Token.model_validate_json(answer.http.body)
         except ValidationError as error:
             # A refusal can come with status 200: {"error": "invalid_grant"}.
             raise RouteClosedError("it gave no token for the credentials", for_s=REFUSED_S) from error
@@ -290,51 +290,22 @@ class RedditSession:
         self._token_until = self._clock() + max(token.expires_in - TOKEN_MARGIN_S, TOKEN_MARGIN_S)
 
     async def _once(self, method: str, url: str, authorization: str, form: Mapping[str, str] | None) -> RedditResponse:
-        headers = {"Authorization": authorization} if authorization else {}
+        headers = {"Accept": "application/json"} | ({"Authorization": authorization} if authorization else {})
+        if form is not None:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        content = None if form is None else urlencode(form).encode()
+        request = HttpRequest(method, url, headers, content, MOST_BYTES)
         try:
             async with self._gate, asyncio.timeout(SECONDS):
-                request = self._opened(url).build_request(method, url, headers=headers, data=form)
-                return await self._answer(request)
+                answer = await self._client.send(request)
         except (TimeoutError, httpx2.TimeoutException) as error:
             raise RouteClosedError(f"it did not answer within {SECONDS:g} s") from error
         except httpx2.RequestError as error:
             # The library's words may repeat what was sent; those about a proxy are ours.
             why = str(error) if isinstance(error, httpx2.ProxyError) else type(error).__name__
             raise RouteClosedError(f"it cannot be reached ({why})") from error
-        except RouteClosedError:
-            raise
         except ToolError as error:  # of the guard: there is no such host, or it must not be asked
             raise RouteClosedError(f"it cannot be reached: {error.message}") from error
-
-    async def _answer(self, request: httpx2.Request) -> RedditResponse:
-        assert self._client
-        response = await self._client.send(request, stream=True)
-        try:
-            body = bytearray()
-            async with aclosing(response.aiter_bytes()) as parts:
-                async for part in parts:
-                    body += part
-                    if len(body) > MOST_BYTES:
-                        raise RouteClosedError(f"it sent more than {MOST_BYTES} bytes")
-        finally:
-            await response.aclose()
-        return RedditResponse(response.status_code, response.headers, bytes(body))
-
-    def _opened(self, url: str) -> httpx2.AsyncClient:
-        self._guard.check_url(url)
-        if self._client is None:
-            # To load the certificates takes long, and plain HTTP has no use for them.
-            is_plain = self._host.startswith("http:") and not self._caller.network.http_proxy
-            without = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else None
-            self._client = httpx2.AsyncClient(
-                transport=GuardedTransport(self._guard, without, outbound=self._caller.network),
-                trust_env=False,
-                follow_redirects=False,
-                timeout=httpx2.Timeout(SECONDS, pool=None),
-                headers={
-                    "User-Agent": self._caller.reddit_user_agent,
-                    "Accept": "application/json",
-                    "Accept-Encoding": "gzip, deflate",
-                },
-            )
-        return self._client
+        if answer.is_truncated:
+            raise RouteClosedError(f"it sent more than {MOST_BYTES} bytes")
+        return RedditResponse(answer)

@@ -4,13 +4,12 @@ import html
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, ServiceRefusedError, parsed
 from explorer.sources.search.filters import Window, answered, iso_date, window, with_sites
-from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, failure
+from explorer.sources.search.port import ApiSearch, WebAnswer, WebHit, WebQuery, failure
 
 PATH = "/res/v1/web/search"
 MAX_RESULTS = 20
@@ -51,7 +50,7 @@ class BraveAnswer(BaseModel):
     web: BraveResults | None = None
 
 
-class BraveSearch:
+class BraveSearch(ApiSearch):
     """Brave by REST."""
 
     name = "brave"
@@ -66,19 +65,7 @@ class BraveSearch:
     ) -> None:
         self._now = now
         headers = {"X-Subscription-Token": key}
-        self._call = ApiClient(url, headers, secret=key, rules=rules)
-
-    async def __aenter__(self) -> Self:
-        """Open; nothing is sent before the first search."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close."""
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._call.aclose()
+        super().__init__(ApiClient(url, headers, secret=key, rules=rules))
 
     async def search(self, query: WebQuery) -> WebAnswer:
         """Search; sites are asked for in the query, and days in Brave's coarse windows.

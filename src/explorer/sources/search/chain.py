@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 from loguru import logger
 
@@ -25,7 +24,7 @@ class _Rest:
     error: SearchFailedError
 
 
-class SearchChain:
+class SearchChain(WebSearch):
     """Asks the engines in their order until one answers; who failed lately is asked last.
 
     `more` names what else could be configured.
@@ -33,24 +32,12 @@ class SearchChain:
 
     def __init__(self, engines: Sequence[WebSearch], more: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._engines = tuple(engines)
+        self.name = self._engines[0].name if self._engines else "none"
         self._more = more
         self._clock = clock
         self._rests: dict[str, _Rest] = {}
         self._kept: dict[WebQuery, tuple[float, WebAnswer]] = {}
         self._locks: dict[WebQuery, asyncio.Lock] = {}
-
-    @property
-    def name(self) -> str:
-        """Of the engine that is asked first."""
-        return self._engines[0].name if self._engines else "none"
-
-    async def __aenter__(self) -> Self:
-        """Open; nothing is sent before the first search."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close."""
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close all connections of all engines."""

@@ -7,14 +7,22 @@ contacts the engines named here and no address out of a result.
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Protocol, Self
+from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from explorer.network.client_options import authorities_file
 from explorer.schema.network import Network
 from explorer.sources.search.filters import Window, answered, window, with_sites
-from explorer.sources.search.port import LONG_REST_S, SHORT_REST_S, SearchFailedError, WebAnswer, WebHit, WebQuery
+from explorer.sources.search.port import (
+    LONG_REST_S,
+    SHORT_REST_S,
+    SearchFailedError,
+    WebAnswer,
+    WebHit,
+    WebQuery,
+    WebSearch,
+)
 from explorer.text.sanitize import single_line
 
 ENGINES = ("duckduckgo", "brave", "mojeek", "startpage", "yahoo")
@@ -49,7 +57,7 @@ class TextSearch(Protocol):
         ...
 
 
-class DdgsSearch:
+class DdgsSearch(WebSearch):
     """The package `ddgs`; `make` stands in for its class."""
 
     name = "ddgs"
@@ -66,16 +74,6 @@ class DdgsSearch:
         self._network = network or Network()
         self._seconds = seconds
         self._now = now
-
-    async def __aenter__(self) -> Self:
-        """Open; nothing is sent before the first search."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close."""
-
-    async def aclose(self) -> None:
-        """Close nothing: connections live as long as one search."""
 
     async def search(self, query: WebQuery) -> WebAnswer:
         """Search in a thread; its results tell no dates.

@@ -1,14 +1,13 @@
 """Exa's search API behind the port: a key, and the text of the pages found."""
 
 from datetime import UTC, datetime
-from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
 from explorer.schema.messages import JsonObject
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
 from explorer.sources.search.filters import answered, iso_date
-from explorer.sources.search.port import PAGE_TEXT_CHARS, WebAnswer, WebHit, WebQuery, failure, page_text
+from explorer.sources.search.port import PAGE_TEXT_CHARS, ApiSearch, WebAnswer, WebHit, WebQuery, failure, page_text
 from explorer.text.sanitize import single_line
 
 RULES = ApiRules(seconds=30.0, body_bytes=32_000_000, is_billed=True)
@@ -40,25 +39,13 @@ class ExaAnswer(BaseModel):
     results: list[ExaResult] = []
 
 
-class ExaSearch:
+class ExaSearch(ApiSearch):
     """Exa by REST."""
 
     name = "exa"
 
     def __init__(self, key: str, url: str, *, rules: ApiRules = RULES) -> None:
-        self._call = ApiClient(url, {"x-api-key": key}, secret=key, rules=rules)
-
-    async def __aenter__(self) -> Self:
-        """Open; nothing is sent before the first search."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close."""
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._call.aclose()
+        super().__init__(ApiClient(url, {"x-api-key": key}, secret=key, rules=rules))
 
     async def search(self, query: WebQuery) -> WebAnswer:
         """Search; Exa filters sites and days itself.

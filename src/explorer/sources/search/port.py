@@ -1,11 +1,12 @@
 """Web search: the port that every engine stands behind, in one shape of question, answer and failure."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Self
 
 from explorer.schema.errors import ToolError
-from explorer.sources.http.api_client import CallError, ServiceRefusedError
+from explorer.sources.http.api_client import ApiClient, CallError, ServiceRefusedError
 from explorer.text.urls import canonical_url
 
 OTHER_TOOLS = "Go on with search_hn, get_hn_stories and read_webpage."
@@ -61,25 +62,41 @@ class WebAnswer:
     """What has to be known about it, a sentence each in words of ours: who failed before, what was left out."""
 
 
-class WebSearch(Protocol):
-    """The port to a search engine."""
+class WebSearch(ABC):
+    """The port to a search engine; open it with `async with`. Nothing is sent before the first search."""
 
-    @property
-    def name(self) -> str:
-        """What its results are labelled with."""
-        ...
+    name: str
+    """What its results are labelled with."""
 
+    @abstractmethod
     async def search(self, query: WebQuery) -> WebAnswer:
         """Search once.
 
         Raises:
             ToolError: No answer came; the text says why and what else to try.
         """
-        ...
+
+    async def aclose(self) -> None:  # noqa: B027 - some engines keep none
+        """Close all connections; an engine that keeps some says how."""
+
+    async def __aenter__(self) -> Self:
+        """Open."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close all connections."""
+        await self.aclose()
+
+
+class ApiSearch(WebSearch):
+    """A search engine with an API over HTTP; `call` sends to it."""
+
+    def __init__(self, call: ApiClient) -> None:
+        self._call = call
 
     async def aclose(self) -> None:
         """Close all connections."""
-        ...
+        await self._call.aclose()
 
 
 class SearchFailedError(ToolError):

@@ -4,13 +4,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
 from explorer.sources.search.filters import answered, iso_date, window, with_sites
-from explorer.sources.search.port import SearchFailedError, WebAnswer, WebHit, WebQuery, failure
+from explorer.sources.search.port import ApiSearch, SearchFailedError, WebAnswer, WebHit, WebQuery, failure
 from explorer.text.sanitize import single_line
 
 REFUSALS = {
@@ -45,7 +44,7 @@ class SearxngAnswer(BaseModel):
     """Pairs of an engine's name and why it did not answer."""
 
 
-class SearxngSearch:
+class SearxngSearch(ApiSearch):
     """SearXNG's JSON interface."""
 
     name = "searxng"
@@ -53,20 +52,8 @@ class SearxngSearch:
     def __init__(
         self, url: str, *, rules: ApiRules = RULES, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
-        self._call = ApiClient(url.rstrip("/").removesuffix("/search"), {}, rules=rules)
+        super().__init__(ApiClient(url.rstrip("/").removesuffix("/search"), {}, rules=rules))
         self._now = now
-
-    async def __aenter__(self) -> Self:
-        """Open; nothing is sent before the first search."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close."""
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._call.aclose()
 
     async def search(self, query: WebQuery) -> WebAnswer:
         """Search; sites are asked for in the query, and days in SearXNG's coarse windows.

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,7 +16,16 @@ from explorer.sources.http.api_client import (
     UnreachableError,
 )
 from explorer.sources.search.filters import answered, iso_date
-from explorer.sources.search.port import LONG_REST_S, SearchFailedError, WebAnswer, WebHit, WebQuery, failure, page_text
+from explorer.sources.search.port import (
+    LONG_REST_S,
+    SearchFailedError,
+    WebAnswer,
+    WebHit,
+    WebQuery,
+    WebSearch,
+    failure,
+    page_text,
+)
 from explorer.text.sanitize import single_line
 
 HEADERS_PASSED = ("authorization", "content-type", "x-")
@@ -115,27 +124,16 @@ class KeylessProblem(BaseModel):
     retry_after_seconds: float | None = None
 
 
-class TavilySearch:
+class TavilySearch(WebSearch):
     """Tavily through its SDK; without a key in its keyless mode, which has a cap of its own."""
 
     def __init__(self, key: str, url: str, *, rules: ApiRules = RULES) -> None:
+        # Results show how they were come by.
+        self.name = "tavily" if key else "tavily-keyless"
         self._key = key
         self._url = url.rstrip("/")
         self._rules = rules
         self._session: TavilySession | None = None
-
-    @property
-    def name(self) -> str:
-        """`tavily`, or `tavily-keyless`, so that results tell how they were come by."""
-        return "tavily" if self._key else "tavily-keyless"
-
-    async def __aenter__(self) -> Self:
-        """Open; nothing is sent before the first search."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close."""
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close all connections."""
