@@ -1,13 +1,17 @@
 """A sandbox is chosen because it was seen to hold; hosts that lack one are simulated by a filter over system calls."""
 
 import json
+import re
+import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from explorer.sandbox.confinement import SandboxTier
+from explorer.sandbox.bubblewrap import Bubblewrap
+from explorer.sandbox.confinement import Launch, SandboxSpec, SandboxTier
 from explorer.sandbox.selection import candidates, choose_sandbox, python_folders
 from explorer.sandbox.self_test import NAMES, Attestation, attest, remembered
 from explorer.sandbox.unconfined import Unconfined
@@ -57,6 +61,26 @@ async def test_a_sandbox_stops_every_attack(tier: str) -> None:
     assert attestation.holds, attestation.words
 
 
+class Disturbed(Bubblewrap):
+    """A sandbox beside which another program calls a port that it takes for somebody else's."""
+
+    def launch(self, command: str, place: SandboxSpec) -> Launch:
+        """Call the port, say something, and start the command."""
+        found = re.search(r'"port": (\d+)', command)
+        assert found
+        for words in (b"", b"GET / HTTP/1.1\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", int(found[1]))) as stranger:
+                stranger.sendall(words)
+        return super().launch(command, place)
+
+
+async def test_who_else_calls_a_port_is_no_attacker() -> None:
+    """On a busy machine a port may have had another owner, whose clients still call; the sandbox holds all the same."""
+    cage("bubblewrap")
+    attestation = await attest(Disturbed(str(shutil.which("bwrap"))), python_folders())
+    assert attestation.holds, attestation.words
+
+
 def test_a_python_named_by_a_path_that_goes_up_keeps_the_first_tier(tmp_path: Path) -> None:
     """Started as `../../env/bin/python`, the engine's Python is found in the sandbox as well."""
     python = f"{'../' * len(tmp_path.parts[1:])}{sys.executable.lstrip('/')}"
@@ -65,7 +89,7 @@ def test_a_python_named_by_a_path_that_goes_up_keeps_the_first_tier(tmp_path: Pa
 
 async def test_the_attacks_have_teeth() -> None:
     """Without a sandbox every one of them succeeds, so their failing elsewhere means something."""
-    attestation = await attest(Unconfined(), python_folders())
+    attestation = await attest(Unconfined(), python_folders(), settle_s=0.1)
     assert not attestation.holds
     assert [attempt.name for attempt in attestation.attempts if attempt.held] == []
 

@@ -65,22 +65,28 @@ def connect(aims: Aims) -> bool:
     """A server on this machine, by TCP and by UDP."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         datagrams.sendto(b"here", ("127.0.0.1", aims["port"]))
-    with socket.create_connection(("127.0.0.1", aims["port"]), timeout=2):
-        return True
+    with socket.create_connection(("127.0.0.1", aims["port"]), timeout=2) as client:
+        return _leave_marker(client, aims)
 
 
 def connect_abstract(aims: Aims) -> bool:
     """A server that has no place in the file system."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect("\0" + aims["abstract"])
-        return True
+        return _leave_marker(client, aims)
 
 
 def connect_path(aims: Aims) -> bool:
     """A server that has one, as container engines do."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(aims["socket"])
-        return True
+        return _leave_marker(client, aims)
+
+
+def _leave_marker(client: socket.socket, aims: Aims) -> bool:
+    """Say who came: a port may also be called by a program that took it for another one's."""
+    client.sendall(aims["marker"].encode())
+    return True
 
 
 def send_signal(aims: Aims) -> bool:

@@ -24,10 +24,17 @@ class Sandbox:
 
     confinement: Confinement | None
     """None: this machine has no sandbox that holds, and there is no shell."""
-    why: str
+    reason: str
     """One line for people."""
     attestations: tuple[Attestation, ...] = ()
     """Everything that was tried, in order."""
+    fix: str = ""
+    """What to do to have a sandbox; empty where there is one, or where the user wants no shell."""
+
+    @property
+    def why(self) -> str:
+        """The reason, and the fix where there is one, in one line."""
+        return f"{self.reason}. To have a shell, {self.fix}" if self.fix else self.reason
 
 
 async def choose_sandbox(memory: Path | None, *, unsafe: bool = False) -> Sandbox:
@@ -44,10 +51,10 @@ async def choose_sandbox(memory: Path | None, *, unsafe: bool = False) -> Sandbo
         attestation = await _attested(confinement, program, memory)
         tried.append(attestation)
         if attestation.holds:
-            return Sandbox(confinement, attestation.words, tuple(tried))
+            return Sandbox(confinement, "; ".join(one.words for one in tried), tuple(tried))
     reasons = "; ".join(attestation.words for attestation in tried) or "this machine has no sandbox"
     is_installed = any(attestation.tier is SandboxTier.BUBBLEWRAP for attestation in tried)
-    return Sandbox(None, f"{reasons}. To have a shell, {ALLOW_IT if is_installed else GET_IT}", tuple(tried))
+    return Sandbox(None, reasons, tuple(tried), ALLOW_IT if is_installed else GET_IT)
 
 
 def python_folders() -> tuple[Path, ...]:

@@ -91,8 +91,8 @@ def check_python(version: tuple[int, ...]) -> CheckResult:
 def check_shell(sandbox: Sandbox) -> CheckResult:
     """What holds the commands of agents: seen to hold, not believed."""
     if sandbox.confinement is None:
-        reason, _, fix = sandbox.why.partition(". To have a shell, ")
-        return CheckResult("shell", "warn", f"agents have no shell: {reason}", fix)
+        level = "warn" if sandbox.fix else "ok"
+        return CheckResult("shell", level, f"agents have no shell: {sandbox.reason}", sandbox.fix)
     if sandbox.confinement.tier is SandboxTier.UNCONFINED:
         return CheckResult("shell", "warn", sandbox.why, "leave out --unsafe-shell (EXPLORER_SHELL=auto)")
     return CheckResult("shell", "ok", sandbox.why)
