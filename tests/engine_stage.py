@@ -148,7 +148,7 @@ def one_of_each() -> list[AnyEvent]:
         PathMoved(path="report.md", to="report.md.moved-1"),
         SandboxChosen(tier="landlock", why="landlock: stopped all of 11 attacks"),
         RequestSent(agent="orchestrator", model="m", input_tokens=9, output_tokens=5, cost_usd=0.5),
-        SessionConfigured(  # noqa: S604 - a field of a record, and no command
+        SessionConfigured(
             models={"orchestrator": ModelInUse(model="scripted:m", why="set by flag --model", before="offline")},
             search=("brave", "tavily-keyless"),
             search_why="BRAVE_API_KEY is set",

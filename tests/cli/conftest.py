@@ -94,7 +94,7 @@ def typed(request: pytest.FixtureRequest) -> Callable[..., Process]:
 
 def sample_run(question: str, folder: Path) -> Path:
     """The folder of a complete run of the sample day."""
-    settings = Settings(workspace=folder / "workspace", model="offline", is_sample=True)
+    settings = Settings(workspace=folder / "workspace", model="offline", is_sample=True, shell="off")
     result = asyncio.run(start(question, settings))
     assert result.status is Status.COMPLETE
     return result.folder

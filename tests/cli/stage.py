@@ -16,9 +16,9 @@ SCRIPT = Path(sys.executable).with_name("explorer")
 
 
 def clean_environment(home: Path) -> dict[str, str]:
-    """No keys, no settings of ours, a home of its own; coverage's own variables stay."""
+    """No keys, no shell for agents, which takes time to try, a home of its own; coverage's own variables stay."""
     kept = {name: value for name, value in os.environ.items() if name.startswith("COV")}
-    return {**kept, "PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "100"}
+    return {**kept, "PATH": os.environ["PATH"], "HOME": str(home), "COLUMNS": "100", "EXPLORER_SHELL": "off"}
 
 
 class Holding(BaseHTTPRequestHandler):

@@ -12,7 +12,7 @@ Explorer = Callable[..., subprocess.CompletedProcess[str]]
 
 def test_tools_are_listed_with_their_roles(here: Explorer) -> None:
     """Every tool that a role may use is there, as text and as JSON."""
-    rows = json.loads(here("tools", "--output-format", "json").stdout)
+    rows = json.loads(here("tools", "--output-format", "json", EXPLORER_SHELL="auto").stdout)
     roles = {row["name"]: row["roles"] for row in rows}
     assert roles["call_agent"] == ["orchestrator"]
     assert roles["read_webpage"] == ["searcher"]
@@ -21,7 +21,7 @@ def test_tools_are_listed_with_their_roles(here: Explorer) -> None:
     # Without a folder of the user's there is nothing to search in.
     assert {tool for agent in agents for tool in agent["tools"]} - set(roles) == {"search_corpus", "read_document"}
     assert "--corpus DIR" in here("tools").stdout
-    text = here("tools").stdout
+    text = here("tools", EXPLORER_SHELL="auto").stdout
     assert all(name in text for name in roles)
 
 

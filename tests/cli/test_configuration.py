@@ -285,7 +285,8 @@ def test_what_config_show_prints_is_what_a_file_takes(here: Explorer, tmp_path: 
         "EXPLORER_EFFORT": "high,writer=max",
         "EXPLORER_TIMEZONE": "Europe/Berlin",
     }
-    for number, variables in enumerate(({"EXPLORER_TIMEZONE": "UTC"}, set_now)):
+    for number, chosen in enumerate(({"EXPLORER_TIMEZONE": "UTC"}, set_now)):
+        variables = chosen | {"EXPLORER_SHELL": "auto"}
         table = here("config", "show", **variables).stdout.splitlines()
         places = [table[0].index(title) for title in ("IN A FILE", "VARIABLE", "VALUE", "ORIGIN")]
         cells = [[row[left:right].strip() for left, right in pairwise(places)] for row in table[1:]]

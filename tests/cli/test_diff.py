@@ -108,7 +108,7 @@ def test_show_tells_where_each_file_comes_from(here: Explorer, kept_run: Path) -
 
 async def again(earlier: Path, since: str) -> RunResult:
     """The sample day once more, since an earlier run."""
-    settings = Settings(workspace=earlier.parent, model="offline", is_sample=True, since_run=since)
+    settings = Settings(workspace=earlier.parent, model="offline", is_sample=True, since_run=since, shell="off")
     return await start(STORY, settings)
 
 

@@ -269,7 +269,7 @@ def settings_at(url: str, folder: Path, *, is_anthropic: bool, **limits: float) 
     notes = folder / "notes.md"
     notes.write_text(NOTES)
     services = Services(anthropic_url=url) if is_anthropic else Services(openai_url=url)
-    return Settings(  # noqa: S604 - no process's shell, but whether agents have one
+    return Settings(
         workspace=folder / "workspace",
         services=services,
         secrets=Secrets(anthropic_key=SecretStr(KEY)) if is_anthropic else Secrets(openai_key=SecretStr(KEY)),

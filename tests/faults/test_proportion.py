@@ -27,7 +27,9 @@ def _helpers(result: RunResult) -> Counter[str]:
 
 
 async def _ask(question: str, folder: Path, settings: Settings | None = None) -> RunResult:
-    asked = (settings or Settings(is_sample=True)).model_copy(update={"workspace": folder, "model": "offline"})
+    asked = (settings or Settings(is_sample=True)).model_copy(
+        update={"workspace": folder, "model": "offline", "shell": "off"}
+    )
     return await start(question, asked)
 
 

@@ -48,7 +48,7 @@ def settings(server: ModelServer, tmp_path: Path, steps: int, model: str = "anth
     roles.mkdir(exist_ok=True)
     leading = (built_in_roles() / "orchestrator.md").read_text()
     (roles / "orchestrator.md").write_text(leading.replace("max_steps: 60", f"max_steps: {steps + 50}"))
-    return Settings(  # noqa: S604 - `shell` is a setting, and no command
+    return Settings(
         workspace=tmp_path / "workspace",
         reports_dir=tmp_path / "reports",
         model=model,

@@ -319,7 +319,10 @@ async def test_a_run_goes_on_without_reasoning_that_is_refused(tmp_path: Path) -
     # An end without a report is asked about again; that is another test's matter.
     with OpenAIResponsesServer(lambda _asked: replies.pop(0) if replies else Reply(text="No.")) as server:
         settings = Settings(
-            workspace=tmp_path, model="openai-responses:model-a", services=Services(openai_url=server.url)
+            workspace=tmp_path,
+            model="openai-responses:model-a",
+            services=Services(openai_url=server.url),
+            shell="off",
         )
         await start("What is new?", settings)
     assert reasoning_in(server)[:4] == [0, 1, 0, 1]

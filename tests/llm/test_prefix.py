@@ -83,7 +83,7 @@ async def whole_run(server: ModelServer, wire: str, folder: Path) -> None:
     """A question, as many lives as it takes, and a follow-up."""
     inputs = folder / "notes.md"
     inputs.write_text(NOTES)
-    here = Settings(  # noqa: S604 - `shell` is a setting, and no command
+    here = Settings(
         workspace=folder / "workspace",
         reports_dir=folder / "reports",
         model=f"{wire}:model-a",

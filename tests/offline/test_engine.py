@@ -17,13 +17,13 @@ TOP_THREE = "top 3 stories on Hacker News"
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """The sample day without a model."""
-    return Settings(workspace=tmp_path, model="offline", is_sample=True)
+    return Settings(workspace=tmp_path, model="offline", is_sample=True, shell="off")
 
 
 @pytest.fixture(scope="module")
 def top_three(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     """A run about three stories, made once; tests copy it and leave it alone."""
-    settings = Settings(workspace=tmp_path_factory.mktemp("top"), model="offline", is_sample=True)
+    settings = Settings(workspace=tmp_path_factory.mktemp("top"), model="offline", is_sample=True, shell="off")
     return asyncio.run(start(TOP_THREE, settings))
 
 

@@ -25,7 +25,7 @@ def jumping() -> Callable[[], datetime]:
 @pytest.mark.slow
 async def test_a_run_under_a_jumping_clock_is_whole_and_can_be_gone_on_with(tmp_path: Path) -> None:
     """Ten years forward is no time limit, an hour back no disorder; a follow-up finds the run as it was."""
-    settings = Settings(workspace=tmp_path, model="offline", is_sample=True, limits=Limits(max_time_s=600))
+    settings = Settings(workspace=tmp_path, model="offline", is_sample=True, shell="off", limits=Limits(max_time_s=600))
     first = await start("What was notable on the sample day?", settings, RunHooks(now=jumping()))
     assert (first.status, first.reason) == (Status.COMPLETE, "")
     before = read_records(first.folder)

@@ -55,6 +55,7 @@ async def _judged_demo(
             model="offline",
             judge=judge,
             is_sample=True,
+            shell="off",
             limits=Limits.model_validate(limits),
         )
         result = await start(question, settings)

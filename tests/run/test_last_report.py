@@ -89,7 +89,9 @@ async def test_a_run_cancelled_while_its_end_is_written_keeps_its_report(tmp_pat
         on_checkpoint=cancel_when_over,
         run_id="run",
     )
-    task = asyncio.ensure_future(start("How was May?", Settings(workspace=tmp_path, is_sample=True), hooks))
+    task = asyncio.ensure_future(
+        start("How was May?", Settings(workspace=tmp_path, is_sample=True, shell="off"), hooks)
+    )
     with pytest.raises(asyncio.CancelledError):
         await task
     assert RunState.of(record.event for record in read_records(tmp_path / "run")).finished is not None

@@ -110,7 +110,7 @@ def _settings(folder: Path, server: ModelServer, max_usd: float) -> Settings:
     services = Services(anthropic_url=server.url) if is_anthropic else Services(openai_url=server.url)
     secrets = Secrets(anthropic_key=SecretStr("sk-a")) if is_anthropic else Secrets(openai_key=SecretStr("sk-o"))
     provider, vendor = (ANTHROPIC, ANTHROPIC) if is_anthropic else (OPENAI_RESPONSES, "openai")
-    return Settings(  # noqa: S604 - no process's shell, but whether agents have one
+    return Settings(
         workspace=folder / "workspace",
         services=services,
         secrets=secrets,

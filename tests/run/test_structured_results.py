@@ -47,7 +47,7 @@ async def run_with(folder: Path, replies: Sequence[Turn], *metadata: dict[str, A
         (roles / f"{role}.md").write_text(f"---\n{fields}---\nYou are the {role}.\n")
     scripts = {"orchestrator": replies, "searcher": [says("", LIST), says("Thirty stories.")]}
     hooks = RunHooks(client=ScriptedClient(scripts), tools=[Odd(metadata)], run_id="run")
-    return await start("What boots?", Settings(workspace=folder, is_sample=True, roles_dir=roles), hooks)
+    return await start("What boots?", Settings(workspace=folder, is_sample=True, roles_dir=roles, shell="off"), hooks)
 
 
 def finishing(*links: str) -> Turn:

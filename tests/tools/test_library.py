@@ -201,7 +201,7 @@ async def test_a_second_run_on_the_same_day_adds(tmp_path: Path) -> None:
             raise AssertionError
 
         tools = library_tools(LibraryContext(Library(tmp_path / "reports", noon), run, sources, store))
-        settings = Settings(workspace=tmp_path / "workspace", roles_dir=roles, files=(notes,))
+        settings = Settings(workspace=tmp_path / "workspace", roles_dir=roles, files=(notes,), shell="off")
         hooks = RunHooks(tools=tools, client=ScriptedClient({"orchestrator": lead}), run_id=run, now=noon)
         assert (await start("What is new in SQLite?", settings, hooks)).status is Status.COMPLETE
     (stored_report,) = library(tmp_path / "reports", NOON).stored_reports()

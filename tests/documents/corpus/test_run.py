@@ -35,6 +35,7 @@ def settings_for(tmp_path: Path, **more: object) -> Settings:
             "reports_dir": tmp_path / "reports",
             "model": "offline",
             "services": SERVICES,
+            "shell": "off",
             "limits": Limits(max_time_s=60),
             **more,
         }
