@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import yaml
 from pydantic import Field, SecretStr
@@ -38,6 +37,7 @@ from explorer.schema.events import (
 from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Limits, Secrets, Services, Settings
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 from explorer.workspace.workspace import Workspace
 
 MODELS = {OPENAI: "bench", ANTHROPIC: "claude-sonnet-5-5"}
@@ -68,9 +68,9 @@ class PageArguments(Arguments):
 class _TextTool(Tool):
     """Brings a text made from its arguments."""
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:  # noqa: ARG002
         """Make it."""
-        return ToolResult(success=True, content=tool_text(self.name, arguments))
+        return ToolResult(success=True, content=tool_text(self.name, arguments.model_dump()))
 
 
 class BenchRead(_TextTool):

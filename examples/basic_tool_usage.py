@@ -7,6 +7,7 @@ No engine, no model, no key: a tool is a class with a name, a schema and one met
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -15,6 +16,8 @@ from explorer.agents.tool_calls import Toolbox
 from explorer.schema.errors import ToolError
 from explorer.schema.messages import ToolCall
 from explorer.schema.tool import Tool, tool
+from explorer.schema.tool_context import ToolContext
+from explorer.workspace.workspace import Workspace
 
 
 # The docstring and the descriptions are all that a model reads: they are written for it.
@@ -38,7 +41,9 @@ async def main() -> None:
     show("For Anthropic's models:", made.to_anthropic())
     show("For OpenAI's models and compatible servers:", made.to_openai())
 
-    result = await made.execute(before=120, after=168)
+    # In a run the engine makes the context: who calls, the clock, the run's files, the store of sources.
+    context = ToolContext(Workspace(Path()))
+    result = await made.execute(made.arguments(before=120, after=168), context)
     print(f"Called directly: {result.text}")
 
     # A model's call is checked against the schema first; what is wrong comes back as words it can act on.
@@ -47,7 +52,7 @@ async def main() -> None:
         call = ToolCall(id="1", name="growth", arguments=dict(asked))
         try:
             found, arguments = toolbox.prepare(call)
-            print(f"Called with {asked}: {(await found.execute(**arguments)).text}")
+            print(f"Called with {asked}: {(await found.execute(arguments, context)).text}")
         except ToolError as error:
             print(f"Called with {asked}: {error.message}")
 

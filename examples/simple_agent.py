@@ -15,7 +15,7 @@ from time import monotonic
 from explorer.agents.budget import Budget
 from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
 from explorer.agents.policies import Ending
-from explorer.agents.tool_calls import Toolbox, ToolCallContext
+from explorer.agents.tool_calls import CallServices, Toolbox
 from explorer.journal.agent_state import AgentState
 from explorer.journal.journal import Journal
 from explorer.journal.listing import read_records
@@ -60,16 +60,13 @@ async def explore(folder: Path) -> None:
         await journal.append(event)
         state.apply(event)
 
-    async def spill(_key: str, _text: str) -> str:
-        raise ToolError("no result of this example is that long")
-
     async def advise(_state: AgentState) -> None:
         """In a run: notes about the budget, and compaction. Here nothing is to be said."""
 
     context = AgentContext(
         prefix=PromptPrefix(model="script", system="You keep the stock.", tools=tuple(tool.schema() for tool in tools)),
         client=ScriptedClient({"clerk": SCRIPT}),
-        calls=ToolCallContext(Toolbox(tools), record, spill, workspace.digest),
+        calls=CallServices(Toolbox(tools), record, workspace),
         account=lambda: budget.root,
         on_exhausted=lambda _state, limit: Ending(Status.PARTIAL, f"{limit} limit", ""),
         worst_cost=lambda _input_tokens, _output_tokens: 0.0,

@@ -12,7 +12,7 @@ from pydantic import Field
 from explorer.agents.budget import Budget
 from explorer.agents.loop import AgentContext, PromptPrefix
 from explorer.agents.policies import Ending, refuse_repetition
-from explorer.agents.tool_calls import Authorize, Toolbox, ToolCallContext
+from explorer.agents.tool_calls import Authorize, CallServices, Toolbox
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import says
@@ -52,6 +52,7 @@ from explorer.schema.events import (
 from explorer.schema.messages import LLMClient, ToolSchema, Usage
 from explorer.schema.settings import Limits
 from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 from explorer.tools.files import file_tools
 from explorer.workspace.workspace import Workspace
 
@@ -186,9 +187,9 @@ class Doing(Tool):
         self._action = action
         self.runs: list[str] = []
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:  # noqa: ARG002
         """Count, then do it."""
-        words = str(arguments["words"])
+        words = str(vars(arguments)["words"])
         self.runs.append(words)
         answer: Any = await self._action(words) if self._action is not None else f"did {words}"
         return ToolResult(success=True, content=answer) if isinstance(answer, str) else answer
@@ -235,19 +236,12 @@ def started(task: str = "look", max_steps: int = 25) -> AgentStarted:
 
 def call_room(
     recorder: Recorder, tools: Sequence[Tool], workspace: Workspace, gate: Authorize | None = None
-) -> ToolCallContext:
-    """A room for calls over a real folder; the gate refuses repetition, as a team's does."""
-
-    async def spill(key: str, text: str) -> str:
-        path = f".explorer/outputs/{key}.txt"
-        workspace.write_own(path, text)
-        return path
-
-    return ToolCallContext(
+) -> CallServices:
+    """What calls need, over a real folder; the gate refuses repetition, as a team's does."""
+    return CallServices(
         toolbox=Toolbox(tools),
         record=recorder.record,
-        spill=spill,
-        digest=workspace.digest,
+        workspace=workspace,
         authorize=gate or (lambda agent, call: refuse_repetition(recorder.state(agent), call)),
     )
 

@@ -20,7 +20,8 @@ from explorer.schema.events import (
     TurnTaken,
 )
 from explorer.schema.settings import Settings
-from explorer.workspace.source_store import SourceDraft, SourceStore
+from explorer.schema.tool_context import SourceDraft
+from explorer.workspace.source_store import SourceStore
 from explorer.workspace.workspace import Workspace
 
 

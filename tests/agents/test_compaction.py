@@ -32,7 +32,8 @@ from explorer.schema.events import (
 )
 from explorer.schema.messages import Message, Request, Results, StopKind, Turn, Usage, UserText
 from explorer.schema.settings import Limits, Services, Settings
-from explorer.schema.tool import Tool, ToolResult
+from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 from explorer.workspace.workspace import Workspace, describe
 from thoroughness import some
 
@@ -331,9 +332,9 @@ async def test_a_shortened_run_cut_off_anywhere_goes_on_with_the_same_requests(w
 class Finding(Doing):
     """Writes a megabyte, as the journal tells it."""
 
-    async def execute(self, **arguments: object) -> ToolResult:
+    async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:  # noqa: ARG002
         """Tell of forty files."""
-        words = str(arguments["words"])
+        words = str(vars(arguments)["words"])
         known = describe("x.md", "# A finding\n")
         paths = [f"{words}/part-{part}.md" for part in range(40)]
         files = [known.model_copy(update={"path": path, "bytes": 25_000}) for path in paths]

@@ -1,7 +1,7 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from explorer.agents.budget import Budget
 from explorer.agents.call_agent import subagent_result
 from explorer.agents.roles import Role
 from explorer.agents.subagents import Model, Team, TeamContext
-from explorer.agents.tool_calls import Append
+from explorer.agents.tool_calls import Append, StoreFor
 from explorer.journal.agent_state import AgentState
 from explorer.journal.control import ControlKind, Inbox
 from explorer.journal.journal import Journal
@@ -27,6 +27,7 @@ from explorer.schema.events import (
     AgentStarted,
     AnyEvent,
     RoleLoaded,
+    Source,
     Status,
     Steered,
     ToolFinished,
@@ -34,10 +35,11 @@ from explorer.schema.events import (
 )
 from explorer.schema.messages import JsonObject, LLMClient, Request, Results, StopKind, Turn, UserText
 from explorer.schema.settings import Limits
-from explorer.schema.tool import Tool, ToolResult
+from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import SourceDraft, ToolContext
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
-from explorer.workspace.source_store import SourceDraft, SourceStore
+from explorer.workspace.source_store import SourceStore
 from explorer.workspace.workspace import Workspace, describe
 from thoroughness import some
 
@@ -79,6 +81,17 @@ def help_from(agent_type: str, task: str, **more: Any) -> tuple[str, JsonObject]
     return "call_agent", {"agent_type": agent_type, "task_description": task, **more}
 
 
+class Searching(Doing):
+    """Always finds the same page."""
+
+    async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:
+        """Store it."""
+        words = vars(arguments)["words"]
+        page = SourceDraft(url="https://example.com/log", title="Log", kind="page", via="direct", text="12 %")
+        (source,) = await context.store([page])
+        return ToolResult(success=True, content=f"{words}: [{source.id}] 12 %")
+
+
 @dataclass
 class Stage:
     """A team over a real folder; what it records goes to a journal on disk, or to a recorder."""
@@ -104,7 +117,7 @@ class Stage:
     def team(self, record: Append) -> Team:
         """The team of one life of the run."""
         found = external("send")
-        search = Doing("search", self._search(record))
+        search = Searching("search")
         known = [
             *file_tools(self.workspace),
             search,
@@ -125,22 +138,21 @@ class Stage:
             inbox=self.inbox,
             clock=lambda: self.now,
             max_output_tokens=4_096,
+            store=self._store(record),
+            now=noon,
         )
         return Team(parts)
 
-    def _search(self, record: Append) -> Callable[[str], Any]:
+    def _store(self, record: Append) -> StoreFor:
         async def write(path: str, text: str) -> None:
             self.workspace.write_own(path, text)
 
         source_store = SourceStore(record, write, noon, self.run_state.sources.values())
 
-        async def search(words: str) -> ToolResult:
-            drafts = [SourceDraft(url="https://example.com/log", title="Log", kind="page", via="direct", text="12 %")]
-            stored = await source_store.store(drafts)
-            ids = [source.id for source in stored]
-            return ToolResult(success=True, content=f"{words}: [{ids[0]}] 12 %", metadata={"sources": ids})
+        async def store(_tool: Tool, drafts: Sequence[SourceDraft]) -> list[Source]:
+            return await source_store.store(drafts)
 
-        return search
+        return store
 
     async def lead(self, task: str = "Question: how was May?") -> AgentFinished:
         """One life of the run: open the journal, lead, close."""

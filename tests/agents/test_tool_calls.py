@@ -1,11 +1,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import pytest
 from loguru import logger
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from engine_stage import Doing, Recorder, call_room, contents, external, started, tools_over
 from explorer.agents.tool_calls import (
@@ -21,7 +21,8 @@ from explorer.llm.scripted import says
 from explorer.schema.errors import ModelError, ModelFault, StorageError, ToolError
 from explorer.schema.events import AnyEvent, FileChange, ToolFinished, ToolStarted, TurnTaken
 from explorer.schema.messages import JsonObject, Results, ToolCall, Turn
-from explorer.schema.tool import CURRENT_CALL, INTERRUPTED, Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool import INTERRUPTED, Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 from explorer.workspace.workspace import Workspace, sha256
 
 Call = tuple[str, JsonObject]
@@ -183,7 +184,7 @@ async def test_a_crash_before_the_effect_stays_with_its_call(workspace: Workspac
     """Also what goes wrong while a change is foreseen is one call's, and its effect never begins."""
 
     class Blind(Doing):
-        async def foresee(self, **_arguments: Any) -> FileChange:
+        async def foresee(self, arguments: Arguments) -> FileChange:  # noqa: ARG002
             raise OSError(5, "Input/output error")
 
     blind = Blind("blind", effect=Effect.CHECKED)
@@ -346,16 +347,65 @@ async def test_one_result_per_call_in_call_order(workspace: Workspace) -> None:
     assert recorder.state().open_turn is None
 
 
-async def test_a_tool_knows_its_call(workspace: Workspace) -> None:
-    """Each of several parallel executions sees its own key, unique in the run."""
+class CountedArguments(Arguments):
+    """Counts how often arguments are checked."""
 
-    async def key(_words: str) -> str:
+    checks: ClassVar[list[str]] = []
+    words: str = Field(min_length=1)
+    limit: int = 5
+
+    @field_validator("words")
+    @classmethod
+    def _counted(cls, words: str) -> str:
+        cls.checks.append(words)
+        return words.strip()
+
+
+class Handed(Tool[CountedArguments]):
+    """Keeps what it is handed."""
+
+    name = "handed"
+    description = "Takes."
+    arguments = CountedArguments
+    effect = Effect.CHECKED
+
+    def __init__(self) -> None:
+        self.handed: list[CountedArguments] = []
+
+    async def foresee(self, arguments: CountedArguments) -> None:
+        """Keep them."""
+        self.handed.append(arguments)
+
+    async def execute(self, arguments: CountedArguments, context: ToolContext) -> ToolResult:  # noqa: ARG002
+        """Keep them."""
+        self.handed.append(arguments)
+        return ToolResult(success=True, content="taken")
+
+
+async def test_arguments_are_checked_once_and_handed_over_whole(workspace: Workspace) -> None:
+    """One model made of a call is what both methods of its tool get, with its defaults; a refused one reaches none."""
+    CountedArguments.checks.clear()
+    tool = Handed()
+    recorder = await run(workspace, [tool], ("handed", {"words": " a "}), ("handed", {"words": ""}))
+    assert CountedArguments.checks == [" a "]
+    assert tool.handed == [CountedArguments.model_construct(words="a", limit=5)] * 2
+    assert tool.handed[0] is tool.handed[1]
+    assert sorted(recorder.results())[1] == "taken"
+
+
+class Asking(Doing):
+    """Says who called it, and how."""
+
+    async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:  # noqa: ARG002
+        """Say it after the others have begun."""
         await asyncio.sleep(0)
-        return CURRENT_CALL.get()
+        return ToolResult(success=True, content=f"{context.agent} {context.role} {context.call}")
 
-    recorder = await run(workspace, [Doing("key", key)], ("key", {}), ("key", {}), ("key", {}))
-    assert sorted(recorder.results()) == ["searcher-1.t1.1", "searcher-1.t1.2", "searcher-1.t1.3"]
-    assert CURRENT_CALL.get() == ""
+
+async def test_a_tool_knows_its_call(workspace: Workspace) -> None:
+    """Each of several parallel executions is given its caller and its own key, unique in the run."""
+    recorder = await run(workspace, [Asking("asking")], ("asking", {}), ("asking", {}), ("asking", {}))
+    assert sorted(recorder.results()) == [f"searcher-1 searcher searcher-1.t1.{number}" for number in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(
@@ -521,14 +571,14 @@ async def test_files_and_sources_of_a_result_are_on_record(workspace: Workspace)
 class Stray(Doing):
     """Gets cancelled by nobody who had a right to."""
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:
         """Be cancelled, then go on."""
         self.runs.append("run")
         task = asyncio.current_task()
         assert task is not None
         task.cancel()
         await asyncio.sleep(0)
-        return await super().execute(**arguments)
+        return await super().execute(arguments, context)
 
 
 async def test_a_cancellation_from_below_becomes_a_result(workspace: Workspace) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import Field
 from scenarios import QUESTION, Scenario
@@ -31,7 +31,8 @@ from explorer.run.run import RunHooks, RunResult, resume, start
 from explorer.schema.events import AgentContinued, AnyEvent, JournalRecord, Status
 from explorer.schema.messages import Request, Turn
 from explorer.schema.settings import Settings
-from explorer.schema.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 
 RUN_ID = "20260810-120000-how-was-may-0001"
 NOON = datetime(2026, 8, 10, 12, 0, tzinfo=UTC)
@@ -120,7 +121,7 @@ class PostArguments(Arguments):
     words: str = Field(description="What to post")
 
 
-class PostTool(Tool):
+class PostTool(Tool[PostArguments]):
     """Does something outside the run that nobody can look up."""
 
     name = "post_line"
@@ -131,9 +132,9 @@ class PostTool(Tool):
     def __init__(self, place: Place) -> None:
         self._place = place
 
-    async def execute(self, **arguments: Any) -> ToolResult:  # noqa: ARG002 - that it is posted is all that counts
+    async def execute(self, arguments: PostArguments, context: ToolContext) -> ToolResult:  # noqa: ARG002 - that it is posted is all that counts
         """Post it, and take a moment."""
-        self._place.note("posted", CURRENT_CALL.get())
+        self._place.note("posted", context.call)
         await _a_moment()
         return ToolResult(success=True, content="Posted.")
 

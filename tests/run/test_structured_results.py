@@ -12,6 +12,7 @@ from explorer.schema.events import ToolFinished
 from explorer.schema.messages import Turn
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 
 LIST = ("get_hn_stories", {"story_type": "top", "limit": 30})
 TOOLS = "call_agent, get_hn_stories, read_file, write_file, odd, finish_exploration"
@@ -23,7 +24,7 @@ class OddArguments(Arguments):
     number: int
 
 
-class Odd(Tool):
+class Odd(Tool[OddArguments]):
     """Hands back metadata of a test's."""
 
     name = "odd"
@@ -33,9 +34,9 @@ class Odd(Tool):
     def __init__(self, metadata: Sequence[dict[str, Any]]) -> None:
         self._metadata = metadata
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: OddArguments, context: ToolContext) -> ToolResult:  # noqa: ARG002
         """Give it."""
-        return ToolResult(success=True, content="Done.", metadata=self._metadata[int(arguments["number"])])
+        return ToolResult(success=True, content="Done.", metadata=self._metadata[arguments.number])
 
 
 async def run_with(folder: Path, replies: Sequence[Turn], *metadata: dict[str, Any]) -> RunResult:

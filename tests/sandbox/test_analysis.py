@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,7 +27,6 @@ from explorer.sandbox.resource_monitor import files_of
 from explorer.sandbox.selection import candidates, python_folders
 from explorer.sandbox.shell import Shell
 from explorer.schema.events import NoteAdded, Status, ToolFinished, WrittenFile
-from explorer.schema.tool import CURRENT_CALL
 from explorer.tools.shell import is_finding, shell_tools
 from explorer.workspace.workspace import Workspace
 from hostile.test_killed_job import none_is_left
@@ -35,6 +35,7 @@ from model_servers import Asked, OpenAIServer, Reply
 from sandbox.cages import cage, living
 from sources.loopback import replaying
 from team_script import body_of, only_run, role_of
+from tool_call import NO_RUN, call_tool
 
 TIERS = ("bubblewrap", "landlock")
 WITH = ("matplotlib", "plain Python")
@@ -313,11 +314,9 @@ class Cell:
 
     async def run(self, command: str) -> tuple[str, dict[str, WrittenFile]]:
         """What the model reads of a command, and what gets into the index, by path."""
-        token = CURRENT_CALL.set("analyzer-1.t1.1")
         try:
-            result = await self.tool.execute(command=command)
+            result = await call_tool(self.tool, replace(NO_RUN, call="analyzer-1.t1.1"), command=command)
         finally:
-            CURRENT_CALL.reset(token)
             await self.shell.aclose()
         return result.content, {file.path: file for file in result.metadata["files"]}
 

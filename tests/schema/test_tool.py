@@ -2,7 +2,7 @@ import asyncio
 import json
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,8 +15,10 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import TurnTaken
 from explorer.schema.messages import JsonObject, ToolCall
 from explorer.schema.tool import Arguments, Effect, Tool, ToolResult, tool
+from explorer.schema.tool_context import ToolContext
 from explorer.tools.finish import FinishTool
 from explorer.workspace.workspace import Workspace
+from tool_call import call_tool
 
 
 class Place(BaseModel):
@@ -41,7 +43,7 @@ class TitledTool(Tool):
     description = "Keeps titles."
     arguments = TitledArguments
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:  # noqa: ARG002
         """Show what came."""
         return ToolResult(success=True, content=str(arguments))
 
@@ -91,7 +93,7 @@ def test_a_tool_without_arguments_has_an_object_schema() -> None:
         return "noon"
 
     assert now.parameters == {"properties": {}, "type": "object"}
-    assert Toolbox([now]).prepare(ToolCall(id="1", name="now", arguments={}))[1] == {}
+    assert Toolbox([now]).prepare(ToolCall(id="1", name="now", arguments={}))[1].model_dump() == {}
 
 
 class Span(BaseModel):
@@ -130,7 +132,7 @@ class ManyTool(Tool):
     description = "Takes all."
     arguments = ManyArguments
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:  # noqa: ARG002
         """Show what came."""
         return ToolResult(success=True, content=str(arguments))
 
@@ -212,8 +214,9 @@ def test_what_is_told_is_accepted() -> None:
     """Arguments written by the short schema pass, nested ones and a null that has to be said among them."""
     given: JsonObject = {"word": "a", "answer": None, "span": {"start": "2026-08-10", "days": 2}, "end": None}
     checked = Toolbox([ManyTool()]).prepare(ToolCall(id="1", name="many", arguments=given))[1]
-    assert checked["span"] == Span(start=date(2026, 8, 10), days=2)
-    assert (checked["end"], checked["limit"], checked["preset"]) == (None, 30, {"title": "kept", "minimum": 3})
+    assert isinstance(checked, ManyArguments)
+    assert checked.span == Span(start=date(2026, 8, 10), days=2)
+    assert (checked.end, checked.limit, checked.preset) == (None, 30, {"title": "kept", "minimum": 3})
 
 
 @tool
@@ -236,16 +239,16 @@ async def send(words: str) -> ToolResult:
 
 def test_a_function_becomes_a_tool() -> None:
     """The docstring is the description, annotations are the arguments, a string is a success, a result is itself."""
-    assert isinstance(add, Tool)
     assert (add.name, add.effect, add.timeout_s) == ("add", Effect.PURE, 120.0)
     assert add.description == "Add two numbers.\n\nBoth are whole."
     assert add.parameters["properties"] == {
         "first": {"description": "One number", "type": "integer"},
         "second": {"default": 2, "description": "Another", "type": "integer"},
     }
-    assert asyncio.run(add.execute(first=1, second=2)) == ToolResult(success=True, content="3")
+    assert asyncio.run(call_tool(add, first=1, second=2)) == ToolResult(success=True, content="3")
     assert (send.name, send.effect, send.timeout_s) == ("send_letter", Effect.EXTERNAL, None)
-    assert asyncio.run(send.execute(words="x")).text == "no stamp for x"
+    assert asyncio.run(call_tool(send, words="x")).text == "no stamp for x"
+    assert isinstance(add, Tool)
 
 
 async def test_a_function_tool_is_run_like_any_other(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,6 +22,7 @@ from explorer.schema.events import AnyEvent
 from explorer.sources.http.fetch import Web
 from explorer.sources.http.transport import GuardedTransport
 from explorer.workspace.source_store import SourceStore
+from tool_call import NO_RUN
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 NOW = datetime(2026, 8, 10, 20, 0, tzinfo=UTC)
@@ -189,16 +190,21 @@ def open_plain_web() -> Web:
 class Ledger:
     """A store of sources whose files are kept at hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_compared: bool = False) -> None:
         self.files: dict[str, str] = {}
-        self.source_store = SourceStore(self._append, self._write, lambda: NOW)
+        read = self._read if is_compared else None
+        self.source_store = SourceStore(self._append, self._write, lambda: NOW, read=read)
         self.store = self.source_store.store
+        self.context = replace(NO_RUN, store=self.store, now=lambda: NOW)
 
     async def _append(self, event: AnyEvent) -> None:
         pass
 
     async def _write(self, path: str, text: str) -> None:
         self.files[path] = text
+
+    async def _read(self, path: str) -> str:
+        return self.files[path]
 
     def text(self, source_id: str) -> str:
         """The stored file of a source."""

@@ -1,5 +1,7 @@
 """A run as the check of addresses sees it: a question, a ledger of sources, and the tool that reads pages."""
 
+from dataclasses import replace
+
 from explorer.documents.parsing.parser import TrustingParser
 from explorer.schema.events import AnyEvent, JournalRecord, RunStarted
 from explorer.schema.tool import ToolResult
@@ -9,6 +11,7 @@ from explorer.sources.pages import PageReader
 from explorer.tools.web import ReadWebpageTool
 from explorer.workspace.source_store import SourceStore, stored_at
 from sources.loopback import NOW
+from tool_call import NO_RUN, call_tool
 
 
 class SeenRun:
@@ -19,11 +22,12 @@ class SeenRun:
         self._files: dict[str, str] = {}
         self._evidence = SourceStore(self._append, self._write, lambda: NOW)
         self._seen = UrlAllowlist(self._records, lambda one: self._files[stored_at(one)]) if is_checked else None
-        self._tool = ReadWebpageTool(PageReader(web, TrustingParser()), self._evidence.store, lambda: NOW)
+        self._context = replace(NO_RUN, store=self._evidence.store, now=lambda: NOW)
+        self._tool = ReadWebpageTool(PageReader(web, TrustingParser()))
 
     async def read(self, url: str) -> ToolResult:
         """`read_webpage`, whole."""
-        return await self._tool.execute(url=await self._seen.check(url) if self._seen else url)
+        return await call_tool(self._tool, self._context, url=await self._seen.check(url) if self._seen else url)
 
     async def _append(self, event: AnyEvent) -> None:
         self._records.append(JournalRecord(v=1, seq=len(self._records) + 1, at=NOW, event=event))

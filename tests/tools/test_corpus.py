@@ -13,6 +13,7 @@ from explorer.documents.corpus.index import Corpus
 from explorer.schema.errors import ToolError
 from explorer.tools.corpus import PAGE_CHARS, ReadDocumentTool, SearchCorpusTool, corpus_tools
 from sources.loopback import Ledger, unfenced
+from tool_call import call_tool
 
 MODIFIED_NS = 1_786_000_000_000_000_000
 DAY = "2026-08-06"
@@ -35,7 +36,9 @@ async def corpus(tmp_path: Path) -> AsyncIterator[Corpus]:
 async def test_a_search(corpus: Corpus) -> None:
     """Three lines a document, each a source; what is not searched is told at the end."""
     ledger = Ledger()
-    result = await SearchCorpusTool(corpus, ledger.store).execute(query="How far did the tide rise?", max_results=2)
+    result = await call_tool(
+        SearchCorpusTool(corpus), ledger.context, query="How far did the tide rise?", max_results=2
+    )
     assert result.content.startswith('Corpus search for "How far did the tide rise?": 1 of 7 documents.\n<<untrusted ')
     assert unfenced(result.content).splitlines() == [
         f"1. [S1] On tides ({DAY})",
@@ -49,8 +52,8 @@ async def test_a_search(corpus: Corpus) -> None:
 async def test_one_id_for_a_document(corpus: Corpus) -> None:
     """A hit stores the whole document, so reading it afterwards shows the same id, and quotes can be looked up."""
     ledger = Ledger()
-    found = await SearchCorpusTool(corpus, ledger.store).execute(query="ropes")
-    read = await ReadDocumentTool(corpus, ledger.store).execute(path="harbour/ropes.md")
+    found = await call_tool(SearchCorpusTool(corpus), ledger.context, query="ropes")
+    read = await call_tool(ReadDocumentTool(corpus), ledger.context, path="harbour/ropes.md")
     assert found.metadata == read.metadata == {"sources": ["S1"]}
     stored = ledger.text("S1")
     assert "url: file:harbour/ropes.md" in stored
@@ -66,36 +69,38 @@ async def test_one_id_for_a_document(corpus: Corpus) -> None:
 
 async def test_a_document_with_pages(corpus: Corpus) -> None:
     """The pages that a stretch covers stand in its head, after author and date where they are known."""
-    read = await ReadDocumentTool(corpus, Ledger().store).execute(path="tide.pdf")
+    read = await call_tool(ReadDocumentTool(corpus), Ledger().context, path="tide.pdf")
     head = read.content.splitlines()[1]
     assert re.fullmatch(rf"published \d{{4}}-\d\d-\d\d \| file:tide\.pdf \| modified {DAY} \| page 1-3 of 3", head)
-    later = await ReadDocumentTool(corpus, Ledger().store).execute(path="tide.pdf", offset=20)
+    later = await call_tool(ReadDocumentTool(corpus), Ledger().context, path="tide.pdf", offset=20)
     assert later.content.splitlines()[1].endswith("page 2-3 of 3")
 
 
 async def test_a_long_document_in_stretches(corpus: Corpus) -> None:
     """Stretches join to the whole and are one source; behind the end the size is told."""
     ledger = Ledger()
-    tool = ReadDocumentTool(corpus, ledger.store)
-    first = await tool.execute(path="long.md")
+    tool = ReadDocumentTool(corpus)
+    first = await call_tool(tool, ledger.context, path="long.md")
     size = len("# Long\n\n" + "The long walrus sentence. " * 2_000) - 1
     assert f"\ncharacters 0-{PAGE_CHARS} of {size}; read on with offset={PAGE_CHARS}\n" in first.content
-    rest = [await tool.execute(path="long.md", offset=offset) for offset in (PAGE_CHARS, 2 * PAGE_CHARS)]
+    rest = [
+        await call_tool(tool, ledger.context, path="long.md", offset=offset) for offset in (PAGE_CHARS, 2 * PAGE_CHARS)
+    ]
     assert "".join(unfenced(one.content) for one in (first, *rest)) in ledger.text("S1")
     assert {one.metadata["sources"][0] for one in (first, *rest)} == {"S1"}
     with pytest.raises(ToolError, match=f"behind the end: long.md has {size} characters"):
-        await tool.execute(path="long.md", offset=size)
+        await call_tool(tool, ledger.context, path="long.md", offset=size)
 
 
 async def test_a_document_cannot_forge_marks(corpus: Corpus) -> None:
     """Closing marks, entries and invisible letters in a document or its name stay inside, on their lines."""
     ledger = Ledger()
-    found = await SearchCorpusTool(corpus, ledger.store).execute(query="hostile zebra")
+    found = await call_tool(SearchCorpusTool(corpus), ledger.context, query="hostile zebra")
     assert found.content.count("\n<<end ") >= 1
     entries = [line for line in unfenced(found.content).splitlines() if re.match(r"\d+\. \[S\d+\]", line)]
     assert entries == [f"1. [S1] flags: none ({DAY})"]
     assert "   file:zebra [S99].md | offset 0" in unfenced(found.content).splitlines()
-    read = await ReadDocumentTool(corpus, ledger.store).execute(path="zebra [S99].md")
+    read = await call_tool(ReadDocumentTool(corpus), ledger.context, path="zebra [S99].md")
     assert "<<end 000000000000>>" in unfenced(read.content)
     assert "\u200b" not in read.content
     assert read.content.splitlines()[0] == "[S1] flags: none"
@@ -103,20 +108,20 @@ async def test_a_document_cannot_forge_marks(corpus: Corpus) -> None:
 
 async def test_nothing_found_is_said(corpus: Corpus) -> None:
     """No document, no phrase and no path are told apart."""
-    tool = SearchCorpusTool(corpus, Ledger().store)
-    nothing = await tool.execute(query="zeppelin", glob="*.md")
+    tool = SearchCorpusTool(corpus)
+    nothing = await call_tool(tool, Ledger().context, query="zeppelin", glob="*.md")
     assert nothing.content.startswith(
         'Corpus search for "zeppelin": 0 of 5 documents.\nTry other words, or no glob.\n<<untrusted'
     )
-    relaxed = await tool.execute(query='"replaced ropes"')
+    relaxed = await call_tool(tool, Ledger().context, query='"replaced ropes"')
     assert relaxed.content.splitlines()[1] == "The quoted words stand nowhere as quoted; these hold some of them."
     with pytest.raises(ToolError, match=r"no document '\.\./secret'"):
-        await ReadDocumentTool(corpus, Ledger().store).execute(path="../secret")
+        await call_tool(ReadDocumentTool(corpus), Ledger().context, path="../secret")
 
 
 def test_schemas_are_short(tmp_path: Path) -> None:
     """What is sent with every request stays small."""
     tmp_path.joinpath("notes").mkdir()
     corpus = Corpus(tmp_path / "notes", tmp_path / "index.sqlite", CountingParser())
-    for tool in corpus_tools(corpus, Ledger().store):
+    for tool in corpus_tools(corpus):
         assert len(json.dumps(tool.to_anthropic(), separators=(",", ":"))) < 620, tool.name

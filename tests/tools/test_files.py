@@ -11,6 +11,7 @@ from explorer.schema.events import FileChange
 from explorer.schema.tool import Effect, Tool, ToolResult
 from explorer.tools.files import MAX_LINE_CHARS, MAX_MATCHES, EditTool, ListTool, ReadTool, SearchTool, WriteTool
 from explorer.workspace.workspace import Workspace
+from tool_call import call_tool
 
 FORTY = "".join(f"line {number}\n" for number in range(1, 41))
 
@@ -21,15 +22,13 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def use(tool: Tool, **arguments: Any) -> ToolResult:
-    """Call a tool as the engine does: with checked, complete arguments."""
-    checked = tool.arguments.model_validate(arguments)
-    return asyncio.run(tool.execute(**{name: getattr(checked, name) for name in type(checked).model_fields}))
+    """Call a tool as the engine does."""
+    return asyncio.run(call_tool(tool, **arguments))
 
 
 def foreseen(tool: Tool, **arguments: Any) -> FileChange:
     """What a tool says it is about to do."""
-    checked = tool.arguments.model_validate(arguments)
-    change = asyncio.run(tool.foresee(**{name: getattr(checked, name) for name in type(checked).model_fields}))
+    change = asyncio.run(tool.foresee(tool.arguments.model_validate(arguments)))
     assert change is not None
     return change
 
@@ -127,7 +126,7 @@ async def test_edits_at_once_lose_nothing(workspace: Workspace, tmp_path: Path) 
     async with asyncio.TaskGroup() as group:
         for number in range(30):
             arguments = {"filepath": "a.md", "old_string": f"<{number}>", "new_string": f"done {number}"}
-            group.create_task(EditTool(workspace).execute(**arguments))
+            group.create_task(call_tool(EditTool(workspace), **arguments))
     assert (tmp_path / "a.md").read_text() == "".join(f"done {number}\n" for number in range(30))
 
 
@@ -136,12 +135,12 @@ async def test_appends_and_creations_at_once(workspace: Workspace, tmp_path: Pat
     write = WriteTool(workspace)
     async with asyncio.TaskGroup() as group:
         for number in range(20):
-            group.create_task(write.execute(filepath="log.md", content=f"{number}\n", mode="append"))
+            group.create_task(call_tool(write, filepath="log.md", content=f"{number}\n", mode="append"))
     assert sorted(map(int, (tmp_path / "log.md").read_text().split())) == list(range(20))
 
     async def create(number: int) -> bool:
         try:
-            await write.execute(filepath="new.md", content=str(number), mode="create")
+            await call_tool(write, filepath="new.md", content=str(number), mode="create")
         except ToolError:
             return False
         return True

@@ -17,22 +17,23 @@ from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.tools.hackernews import HnCommentsTool, HnSearchTool, HnStoriesTool, HnUserTool
 from sources.hn_site import ASK, ITEMS, STORY, TEN, client, hit, hn_routes, node
 from sources.loopback import NOW, Ledger, as_json, open_plain_web, replaying, serving, unfenced
+from tool_call import call_tool
 
-MakeTool = Callable[[HackerNews, Any, Any], Tool]
+MakeTool = Callable[[HackerNews], Tool]
 
 
 @asynccontextmanager
-async def open_tool(make: MakeTool, ledger: Ledger, **services: bool) -> AsyncGenerator[Tool]:
+async def open_tool(make: MakeTool, **services: bool) -> AsyncGenerator[Tool]:
     """A tool over a small Hacker News of our own."""
     with serving(hn_routes(**services)) as site:
         async with open_plain_web() as web:
-            yield make(client(web, site), ledger.store, lambda: NOW)
+            yield make(client(web, site))
 
 
 async def use(make: MakeTool, ledger: Ledger | None = None, **arguments: Any) -> ToolResult:
     """Call a tool once."""
-    async with open_tool(make, ledger or Ledger()) as tool:
-        return await tool.execute(**arguments)
+    async with open_tool(make) as tool:
+        return await call_tool(tool, (ledger or Ledger()).context, **arguments)
 
 
 async def test_stories() -> None:
@@ -127,7 +128,7 @@ async def test_comments_without_text() -> None:
     routes.update({f"/v0/item/{kid}.json": as_json(None) for kid in (901, 902)})
     with serving(routes) as site:
         async with open_plain_web() as web:
-            result = await HnCommentsTool(client(web, site), Ledger().store, lambda: NOW).execute(story_id=16)
+            result = await call_tool(HnCommentsTool(client(web, site)), Ledger().context, story_id=16)
     head = 'Comments on [S1] "A lighthouse of paper & glue" (story id 16): 0 of 230 shown'
     assert result.content == f"{head} (their text is not available)."
 
@@ -140,10 +141,10 @@ async def test_reading_on() -> None:
     with serving(routes) as site:
         async with open_plain_web() as web:
             ledger = Ledger()
-            tool = HnCommentsTool(client(web, site), ledger.store, lambda: NOW)
-            first = await tool.execute(story_id=10, limit=2, depth=1)
-            second = await tool.execute(story_id=10, limit=2, depth=1, offset=2)
-            below = await tool.execute(story_id=22)
+            tool = HnCommentsTool(client(web, site))
+            first = await call_tool(tool, ledger.context, story_id=10, limit=2, depth=1)
+            second = await call_tool(tool, ledger.context, story_id=10, limit=2, depth=1, offset=2)
+            below = await call_tool(tool, ledger.context, story_id=22)
     assert first.content.splitlines()[1] == (
         "Read on with offset=2 (further top-level comments), or story_id=22 (1 more replies), or story_id=21 (1 more)."
     )
@@ -162,7 +163,7 @@ async def test_a_forged_comment() -> None:
     routes["/api/items/10"] = as_json({**node(10), "children": [{"id": 22, "author": "al", "text": forged}]})
     with serving(routes) as site:
         async with open_plain_web() as web:
-            result = await HnCommentsTool(client(web, site), Ledger().store, lambda: NOW).execute(story_id=10, limit=1)
+            result = await call_tool(HnCommentsTool(client(web, site)), Ledger().context, story_id=10, limit=1)
     lines = unfenced(result.content).splitlines()
     assert lines[1] == r"  \- pg (2026-08-10T10:00:00Z, id 1): I agree."
     assert [remark.author for remark in read_thread(result.content).remarks] == ["al"]
@@ -182,9 +183,9 @@ async def test_stories_of_days() -> None:
     hits = [hit(STORY), hit(ASK) | {"created_at_i": 10**18, "points": 600}]
     with serving({"/api/search": as_json({"hits": hits, "nbHits": 2})}) as site:
         async with open_plain_web() as web:
-            tool = HnStoriesTool(client(web, site), Ledger().store, lambda: NOW, ZoneInfo("Asia/Shanghai"))
-            result = await tool.execute(date="2026-08-10..2026-08-11", limit=1)
-            newest = await tool.execute(story_type="new", date="today")
+            tool = HnStoriesTool(client(web, site), ZoneInfo("Asia/Shanghai"))
+            result = await call_tool(tool, Ledger().context, date="2026-08-10..2026-08-11", limit=1)
+            newest = await call_tool(tool, Ledger().context, story_type="new", date="today")
     lines = result.content.splitlines()
     assert lines[0] == "Hacker News top stories, 1-2 of 4."
     assert lines[1] == (
@@ -210,10 +211,10 @@ async def test_many_days_share_the_limit() -> None:
     hits = [hit(STORY) | {"objectID": str(number)} for number in range(30)]
     with serving({"/api/search": as_json({"hits": hits, "nbHits": 30})}) as site:
         async with open_plain_web() as web:
-            tool = HnStoriesTool(client(web, site), Ledger().store, lambda: NOW)
-            content = (await tool.execute(date="14d", limit=200)).content
+            tool = HnStoriesTool(client(web, site))
+            content = (await call_tool(tool, Ledger().context, date="14d", limit=200)).content
             with pytest.raises(ToolError, match="at most 14"):
-                await tool.execute(date="15d")
+                await call_tool(tool, Ledger().context, date="15d")
     assert content.startswith("Hacker News top stories, 1-196 of 420.\n")
     assert content.count(": 14 of 30 stories\n") == 14
 
@@ -226,12 +227,12 @@ async def test_users() -> None:
     ledger = Ledger()
     with serving(routes) as site:
         async with open_plain_web() as web:
-            tool = HnUserTool(client(web, site), ledger.store, lambda: NOW)
-            content = (await tool.execute(name=" ada ")).content
+            tool = HnUserTool(client(web, site))
+            content = (await call_tool(tool, ledger.context, name=" ada ")).content
             with pytest.raises(ToolError, match="is no name"):
-                await tool.execute(name="../item/1")
+                await call_tool(tool, ledger.context, name="../item/1")
             with pytest.raises(ToolError, match=r"is not available.*author_<name>"):
-                await tool.execute(name="bo")
+                await call_tool(tool, ledger.context, name="bo")
     first, second, *_ = content.splitlines()
     assert first == "Hacker News user [S1] ada: karma 7, since 2026-08-10, 1 posts and comments."
     assert "tags=story,author_ada" in second
@@ -261,18 +262,18 @@ async def test_search_without_hits() -> None:
     result = await use(HnSearchTool, query="submarine")
     assert result.success
     assert result.content.startswith('Hacker News search for "submarine": 0 of 0 hits.\n')
-    assert result.metadata["sources"] == []
+    assert result.metadata == {}
 
 
 async def test_search_since_and_tags() -> None:
     """Since is seen from now, and tags are passed on in the service's form."""
     with serving(hn_routes()) as site:
         async with open_plain_web() as web:
-            tool = HnSearchTool(client(web, site), Ledger().store, lambda: NOW)
-            await tool.execute(query="glue", since="24h", sort="date", tags="story, author_ada")
+            tool = HnSearchTool(client(web, site))
+            await call_tool(tool, Ledger().context, query="glue", since="24h", sort="date", tags="story, author_ada")
             for wrong in ({"since": "soon"}, {"tags": "story&x=1"}):
                 with pytest.raises(ToolError, match="is not understood"):
-                    await tool.execute(query="glue", **wrong)
+                    await call_tool(tool, Ledger().context, query="glue", **wrong)
     assert site.asked[0].path.startswith("/api/search_by_date?")
     assert f"created_at_i%3E%3D{int(NOW.timestamp()) - 86400}" in site.asked[0].path
     assert "tags=story%2Cauthor_ada" in site.asked[0].path
@@ -283,8 +284,10 @@ async def test_search_in_a_window() -> None:
     """Calendar words are the asker's, both ends reach the service, and the answer says what was meant."""
     with serving(hn_routes()) as site:
         async with open_plain_web() as web:
-            tool = HnSearchTool(client(web, site), Ledger().store, lambda: NOW, ZoneInfo("Europe/Berlin"))
-            content = (await tool.execute(query="glue", since="yesterday", until="yesterday")).content
+            tool = HnSearchTool(client(web, site), ZoneInfo("Europe/Berlin"))
+            content = (
+                await call_tool(tool, Ledger().context, query="glue", since="yesterday", until="yesterday")
+            ).content
     assert content.splitlines()[1] == "Submitted from 2026-08-09 00:00 until 2026-08-10 00:00 (Europe/Berlin)."
     filters = parse_qs(urlsplit(site.asked[0].path).query)["numericFilters"]
     midnight = int(datetime(2026, 8, 8, 22, tzinfo=UTC).timestamp())
@@ -296,8 +299,8 @@ async def test_search_for_comments() -> None:
     hit = {"objectID": "8", "comment_text": "I use <i>glue</i>.<p>Lots.", "story_title": "Paper", "author": "bo"}
     with serving({"/api/search": as_json({"hits": [hit], "nbHits": 1})}) as site:
         async with open_plain_web() as web:
-            tool = HnSearchTool(client(web, site), Ledger().store, lambda: NOW)
-            result = await tool.execute(query="glue", tags="comment")
+            tool = HnSearchTool(client(web, site))
+            result = await call_tool(tool, Ledger().context, query="glue", tags="comment")
     assert unfenced(result.content).splitlines() == [
         "1. [S1] Comment on: Paper",
         "   id 8 | ? points | ? comments | ? points/h | ? h old | by bo | ? | text",
@@ -311,9 +314,9 @@ async def test_search_for_comments() -> None:
 )
 async def test_services_down(make: MakeTool, arguments: dict[str, Any]) -> None:
     """The failure names the service, the reason, and what else can be done."""
-    async with open_tool(make, Ledger(), has_tree=False, has_items=False) as tool:
+    async with open_tool(make, has_tree=False, has_items=False) as tool:
         with pytest.raises(ToolError, match=r"Hacker News.* is not available: .*502.*[Tt]ry ") as caught:
-            await tool.execute(**arguments)
+            await call_tool(tool, Ledger().context, **arguments)
     assert "web_search" in caught.value.message
 
 
@@ -341,8 +344,8 @@ def recorded() -> Generator[str]:
 async def replay(url: str, make: MakeTool, **arguments: Any) -> str:
     """Call a tool once over the recorded services."""
     async with open_plain_web() as web:
-        tool = make(HackerNews(web, f"{url}/v0", f"{url}/api/v1"), Ledger().store, lambda: NOW)
-        return (await tool.execute(**arguments)).content
+        tool = make(HackerNews(web, f"{url}/v0", f"{url}/api/v1"))
+        return (await call_tool(tool, Ledger().context, **arguments)).content
 
 
 @pytest.mark.parametrize("kind", ["top", "new", "best", "ask", "show", "job"])

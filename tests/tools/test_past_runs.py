@@ -12,6 +12,7 @@ from explorer.schema.tool import ToolResult
 from explorer.tools.past_runs import MAX_STORED_CHARS, Past, SearchRunsTool
 from reports.library.stage import FIRST, SECOND, begun, library, past_run, stored
 from sources.loopback import Ledger, unfenced
+from tool_call import call_tool
 
 THIRD, NOW_RUN = "20260811-090000-power-0003", "20260812-090000-now-0004"
 REPORT = """---
@@ -60,7 +61,7 @@ def workspace(tmp_path: Path) -> Path:
 async def look(workspace: Path, query: str, ledger: Ledger | None = None, **more: Any) -> ToolResult:
     """Search as the run of today."""
     past = Past(workspace, NOW_RUN, library(workspace.parent / "reports"), **more)
-    return await SearchRunsTool(past, (ledger or Ledger()).store).execute(query=query, limit=8)
+    return await call_tool(SearchRunsTool(past), (ledger or Ledger()).context, query=query, limit=8)
 
 
 async def test_the_best_passage_comes_first(workspace: Path) -> None:
@@ -170,7 +171,7 @@ async def test_a_run_that_is_removed_meanwhile_is_left_out(workspace: Path) -> N
     past = Past(workspace, NOW_RUN, library(workspace.parent / "reports"))
     (hit,) = past.search("practice", 8).hits
     (workspace / FIRST / ".explorer" / "sources" / "S1.md").unlink()
-    assert SearchRunsTool(past, Ledger().store)._with_drafts([hit]) == ([], [])
+    assert SearchRunsTool(past)._with_drafts([hit]) == ([], [])
 
 
 def test_folders_are_told_apart(workspace: Path) -> None:

@@ -8,14 +8,15 @@ import pytest
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import ToolResult
 from explorer.tools.reddit import RedditPostsTool
-from sources.loopback import NOW, Ledger, Site, as_json, serving, unfenced
+from sources.loopback import Ledger, Site, as_json, serving, unfenced
 from sources.reddit_site import SECRET, SHELL, api_routes, archive_routes, feed_routes, open_reddit, post, posts_listing
+from tool_call import call_tool
 
 
 async def use(site: Site, ledger: Ledger | None = None, *, has_key: bool = True, **arguments: Any) -> ToolResult:
     """Call the tool once."""
     async with open_reddit(site, *(("app", SECRET) if has_key else ())) as reddit:
-        return await RedditPostsTool(reddit, (ledger or Ledger()).store, lambda: NOW).execute(**arguments)
+        return await call_tool(RedditPostsTool(reddit), (ledger or Ledger()).context, **arguments)
 
 
 async def test_posts() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from explorer.sandbox.jobs import GONE, MAX_RUNNING, Job, Jobs
 from explorer.sandbox.selection import candidates, python_folders
 from explorer.sandbox.shell import Shell
 from explorer.schema.errors import ToolError
-from explorer.schema.tool import CURRENT_CALL, Tool, ToolResult
+from explorer.schema.tool import Tool, ToolResult
 from explorer.tools.shell import shell_tools, state_of
 from explorer.workspace.workspace import Workspace
+from tool_call import NO_RUN, call_tool
 
 
 @pytest.fixture
@@ -35,13 +37,8 @@ class Stage:
 
     async def call(self, name: str, *, call: str = "analyzer-1.t1.1", **arguments: Any) -> ToolResult:
         """Call a tool as the engine does."""
-        tool = self._tools[name]
-        token = CURRENT_CALL.set(call)
-        try:
-            checked = tool.arguments.model_validate(arguments)
-            return await tool.execute(**checked.model_dump())
-        finally:
-            CURRENT_CALL.reset(token)
+        context = replace(NO_RUN, call=call, agent=call.partition(".")[0])
+        return await call_tool(self._tools[name], context, **arguments)
 
 
 @asynccontextmanager

@@ -21,7 +21,8 @@ from explorer.sources.reader_service import ReaderService
 from explorer.tools.hackernews import HnCommentsTool
 from explorer.tools.web import PAGE_CHARS, ReadWebpageTool
 from sources.hn_site import client, hn_routes
-from sources.loopback import NOW, Answer, Ledger, Route, no_pause, open_web, replaying, serving, unfenced
+from sources.loopback import Answer, Ledger, Route, no_pause, open_web, replaying, serving, unfenced
+from tool_call import call_tool
 
 SENTENCE = "The paper lighthouse on the northern pier was folded by hand from one sheet of card. "
 ARTICLE = f"""<html><head><title>The paper lighthouse</title><meta name="author" content="Ada Example">
@@ -33,8 +34,10 @@ async def read(routes: Mapping[str, Route], ledger: Ledger | None = None, **argu
     """Read `/page` of a site once; also the page's address."""
     with serving(routes) as site:
         async with open_web() as web:
-            tool = ReadWebpageTool(PageReader(web, TrustingParser()), (ledger or Ledger()).store, lambda: NOW)
-            return await tool.execute(url=f"{site.url}/page", **arguments), f"{site.url}/page"
+            tool = ReadWebpageTool(PageReader(web, TrustingParser()))
+            return await call_tool(
+                tool, (ledger or Ledger()).context, url=f"{site.url}/page", **arguments
+            ), f"{site.url}/page"
 
 
 async def test_a_page() -> None:
@@ -71,16 +74,16 @@ async def test_a_long_page_in_stretches() -> None:
     pieces: list[str] = []
     with serving({"/page": Answer(whole.encode(), content_type="text/plain")}) as site:
         async with open_web() as web:
-            tool = ReadWebpageTool(PageReader(web, TrustingParser()), ledger.store, lambda: NOW)
+            tool = ReadWebpageTool(PageReader(web, TrustingParser()))
             for offset in range(0, len(whole), PAGE_CHARS):
-                result = await tool.execute(url=f"{site.url}/page", offset=offset)
+                result = await call_tool(tool, ledger.context, url=f"{site.url}/page", offset=offset)
                 end = min(offset + PAGE_CHARS, len(whole))
                 more = f"; read on with offset={end}" if end < len(whole) else ""
                 assert f"\ncharacters {offset}-{end} of {len(whole)}{more}\n" in result.content
                 assert result.metadata["sources"] == ["S1"]
                 pieces.append(unfenced(result.content))
             with pytest.raises(ToolError, match=f"behind the end.* has {len(whole)} characters"):
-                await tool.execute(url=f"{site.url}/page", offset=len(whole))
+                await call_tool(tool, ledger.context, url=f"{site.url}/page", offset=len(whole))
     assert "".join(pieces) == whole
     assert len(site.asked) == 1
 
@@ -121,7 +124,7 @@ async def test_a_thread() -> None:
 
     async with open_web() as web:
         reader = PageReader(web, TrustingParser(), threads={"forum.example": Threads()})
-        result = await ReadWebpageTool(reader, ledger.store, lambda: NOW).execute(url="https://forum.example/t/1")
+        result = await call_tool(ReadWebpageTool(reader), ledger.context, url="https://forum.example/t/1")
     assert result.content.splitlines()[:4] == [
         "[S1] Glue",
         "https://forum.example/t/1 | via forum",
@@ -160,7 +163,7 @@ async def test_what_is_refused(url: str, words: str) -> None:
     """The model is told why, and what to use instead."""
     async with open_web() as web:
         with pytest.raises(ToolError, match=words):
-            await ReadWebpageTool(PageReader(web, TrustingParser()), Ledger().store, lambda: NOW).execute(url=url)
+            await call_tool(ReadWebpageTool(PageReader(web, TrustingParser())), Ledger().context, url=url)
 
 
 def test_schemas() -> None:
@@ -177,9 +180,9 @@ async def test_pages_of_hacker_news() -> None:
         async with open_web() as web:
             hackernews = client(web, site)
             threads = {HN_HOST: HackerNewsPages(hackernews)}
-            tool = ReadWebpageTool(PageReader(web, TrustingParser(), threads=threads), ledger.store, lambda: NOW)
-            result = await tool.execute(url="https://news.ycombinator.com/item?id=10#22")
-            shown = await HnCommentsTool(hackernews, ledger.store, lambda: NOW).execute(story_id=10)
+            tool = ReadWebpageTool(PageReader(web, TrustingParser(), threads=threads))
+            result = await call_tool(tool, ledger.context, url="https://news.ycombinator.com/item?id=10#22")
+            shown = await call_tool(HnCommentsTool(hackernews), ledger.context, story_id=10)
             assert await HackerNewsPages(hackernews).read("https://news.ycombinator.com/newest") is None
             assert await HackerNewsPages(hackernews).read("https://news.ycombinator.com/item?id=x") is None
     assert result.content.splitlines()[:2] == [
@@ -198,8 +201,8 @@ async def test_a_recorded_thread() -> None:
     with replaying() as url:
         async with open_web() as web:
             threads = {HN_HOST: HackerNewsPages(HackerNews(web, f"{url}/v0", f"{url}/api/v1"))}
-            tool = ReadWebpageTool(PageReader(web, TrustingParser(), threads=threads), ledger.store, lambda: NOW)
-            result = await tool.execute(url="https://news.ycombinator.com/item?id=26312516")
+            tool = ReadWebpageTool(PageReader(web, TrustingParser(), threads=threads))
+            result = await call_tool(tool, ledger.context, url="https://news.ycombinator.com/item?id=26312516")
     lines = result.content.splitlines()
     assert lines[1].endswith("https://news.ycombinator.com/item?id=26312516 | via hackernews")
     assert "flags: stale" in lines
@@ -215,15 +218,11 @@ async def test_recorded_articles() -> None:
     with replaying() as url:
         async with Web(Guard(["127.0.0.1"], _nobody), pause=no_pause) as web:
             stories = (await HackerNews(web, f"{url}/v0", f"{url}/api/v1").stories("top", 120)).stories
-            tool = ReadWebpageTool(
-                PageReader(web, TrustingParser(), reader=ReaderService(web, f"{url}/reader")),
-                Ledger().store,
-                lambda: NOW,
-            )
+            tool = ReadWebpageTool(PageReader(web, TrustingParser(), reader=ReaderService(web, f"{url}/reader")))
             read_pages: list[str] = []
             for story in (story for story in stories if story.url):
                 with contextlib.suppress(ToolError):  # the recordings hold one page in five
-                    read_pages.append((await tool.execute(url=story.url)).content)
+                    read_pages.append((await call_tool(tool, Ledger().context, url=story.url)).content)
     assert len(read_pages) > 10
     assert all(" | via reader\ncharacters 0-" in page for page in read_pages)
 
@@ -241,6 +240,6 @@ async def test_a_network_of_its_own() -> None:
         return httpx2.Response(200, html=ARTICLE.replace("paper", request.url.host))
 
     async with Web(Guard(), transport=httpx2.MockTransport(answer)) as web:
-        tool = ReadWebpageTool(PageReader(web, TrustingParser()), Ledger().store, lambda: NOW)
-        result = await tool.execute(url="https://harbour.example/page")
+        tool = ReadWebpageTool(PageReader(web, TrustingParser()))
+        result = await call_tool(tool, Ledger().context, url="https://harbour.example/page")
     assert "[S1] The harbour.example lighthouse\n" in result.content

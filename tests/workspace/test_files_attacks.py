@@ -12,6 +12,7 @@ import time
 import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,14 @@ from explorer.agents.tool_calls import execute_calls
 from explorer.llm.scripted import says
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import AnyEvent, ToolStarted, TurnTaken
-from explorer.schema.tool import FORESEEN, Tool
+from explorer.schema.tool import Tool
+from explorer.schema.tool_context import ToolContext
 from explorer.tools.files import CHANGED_BY_ANOTHER, EditTool, ListTool, ReadTool, SearchTool, WriteTool
 from explorer.workspace.safe_open import A_FILE, Openat2, OpenatWalk, Opening, best_opening
 from explorer.workspace.tree import MAX_SCANNED_BYTES
 from explorer.workspace.workspace import MAX_FILE_BYTES, RECOUNT_AFTER, Held, Quota, QuotaTracker, Workspace
 from sandbox.cages import room
+from tool_call import NO_RUN, call_tool
 from workspace.hostile_folder import (
     OPENINGS,
     SECRET,
@@ -58,11 +61,10 @@ def workspace(folder: Path, opening: Opening) -> Workspace:
     return Workspace(folder, opening)
 
 
-async def told(tool: Tool, **arguments: object) -> str:
+async def told(tool: Tool, context: ToolContext = NO_RUN, /, **arguments: object) -> str:
     """What a tool says, in success or refusal."""
-    checked = tool.arguments.model_validate(arguments)
     try:
-        return (await tool.execute(**{name: getattr(checked, name) for name in type(checked).model_fields})).text
+        return (await call_tool(tool, context, **arguments)).text
     except ToolError as error:
         return error.message
 
@@ -344,13 +346,17 @@ def test_pieces_make_the_same_lines_as_the_whole(text: str, workspace: Workspace
 # Two agents at once
 
 
+async def foreseen(tool: EditTool, edit: dict[str, str]) -> ToolContext:
+    """The context of a call whose change is on record."""
+    return replace(NO_RUN, change=await tool.foresee(tool.arguments.model_validate(edit)))
+
+
 async def change_at_once(tools: list[EditTool], edits: list[dict[str, str]]) -> list[str]:
     """Let agents foresee their changes of one file first, and then make them all at once, as the engine does."""
-    changes = [await tool.foresee(**edit) for tool, edit in zip(tools, edits, strict=True)]
+    contexts = [await foreseen(tool, edit) for tool, edit in zip(tools, edits, strict=True)]
 
     async def one(place: int) -> str:
-        FORESEEN.set(changes[place])
-        return await told(tools[place], **edits[place])
+        return await told(tools[place], contexts[place], **edits[place])
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(place)) for place in range(len(tools))]
@@ -432,9 +438,9 @@ class Waiting(Recorder):
 async def test_a_command_that_changes_the_file_meanwhile_is_noticed(workspace: Workspace, folder: Path) -> None:
     """What stands there when the lock is held is compared with what was foreseen, whoever changed it."""
     tool, edit = EditTool(workspace), {"filepath": "notes/a.md", "old_string": "in the run", "new_string": "here"}
-    FORESEEN.set(await tool.foresee(**edit))
+    context = await foreseen(tool, edit)
     (folder / "notes" / "a.md").write_text("in the run, said a command\n")
-    assert await told(tool, **edit) == CHANGED_BY_ANOTHER.format(path="notes/a.md")
+    assert await told(tool, context, **edit) == CHANGED_BY_ANOTHER.format(path="notes/a.md")
     assert (folder / "notes" / "a.md").read_text() == "in the run, said a command\n"
 
 

@@ -11,7 +11,8 @@ from pydantic import Field
 from explorer.agents.roles import CALL_AGENT
 from explorer.journal.agent_state import AgentState
 from explorer.schema.events import AgentFinished, Status, WrittenFile
-from explorer.schema.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 from explorer.workspace.tree import HEAD_BYTES, kind_of
 from explorer.workspace.workspace import Workspace
 
@@ -118,7 +119,7 @@ class CallAgentArguments(Arguments):
     agent_id: str = Field(default="", description="An earlier helper's, to go on with it")
 
 
-class CallAgentTool(Tool):
+class CallAgentTool(Tool[CallAgentArguments]):
     """A helper as a tool."""
 
     name = CALL_AGENT
@@ -134,6 +135,6 @@ class CallAgentTool(Tool):
             f"once.\nHelpers:\n{helpers}"
         )
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: CallAgentArguments, context: ToolContext) -> ToolResult:
         """Run the helper to its end."""
-        return await self._help_with(CallAgentArguments(**arguments), CURRENT_CALL.get())
+        return await self._help_with(arguments, context.call)

@@ -13,7 +13,7 @@ from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, after_refusal, pla
 from explorer.agents.decisions import Decision, Ending
 from explorer.agents.payments import BYTES_PER_TOKEN, OverBudgetError, Payment, Terms
 from explorer.agents.policies import after_fault, after_turn, before_asking, reply_tokens
-from explorer.agents.tool_calls import ToolCallContext, execute_calls
+from explorer.agents.tool_calls import CallServices, execute_calls
 from explorer.journal.agent_state import AgentState
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import AgentFinished, TurnTaken
@@ -47,7 +47,7 @@ class AgentContext:
 
     prefix: PromptPrefix
     client: LLMClient
-    calls: ToolCallContext
+    calls: CallServices
     account: Callable[[], Account]
     """What pays for the next request."""
     on_exhausted: Callable[[AgentState, str], Ending | None]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from explorer.agents.budget import (
     LEAST_EXPLORING_TOKENS,
@@ -31,7 +32,7 @@ from explorer.agents.policies import (
     write_now_note,
 )
 from explorer.agents.roles import CALL_AGENT, Role, check_roles, helper_lines, report_writers
-from explorer.agents.tool_calls import Append, Toolbox, ToolCallContext
+from explorer.agents.tool_calls import Append, CallServices, StoreFor, Toolbox
 from explorer.agents.user_stop import CALL_GRACE_S, StoppableClient, StoppedError
 from explorer.journal.agent_state import AgentState
 from explorer.journal.control import ControlKind, ControlMessage, Inbox
@@ -92,6 +93,12 @@ class TeamContext:
     """What an agent is to be told of its background jobs."""
     clock: Callable[[], float]
     max_output_tokens: int
+    store: StoreFor
+    """Puts what tools found into the run's store of sources."""
+    now: Callable[[], datetime]
+    """The clock of the tools."""
+    progress: Callable[[str], None] = lambda _words: None
+    """Shows the user a line on how far a call is."""
     jobs: Callable[[str], Sequence[str]] = lambda _agent: ()
     """By agent, a line on each of its background jobs."""
     review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
@@ -286,13 +293,15 @@ class Team:
         context = AgentContext(
             prefix=PromptPrefix(model.name, loaded.system, loaded.tools, self._context.run_state.run_id, model.effort),
             client=client,
-            calls=ToolCallContext(
+            calls=CallServices(
                 toolbox,
                 self._context.record,
-                self._spill,
-                self._context.workspace.digest,
+                self._context.workspace,
+                self._context.store,
                 self._within,
                 self._authorize,
+                self._context.now,
+                self._context.progress,
             ),
             account=lambda: self._account(state.role),
             on_exhausted=self._on_exhausted,
@@ -415,11 +424,6 @@ class Team:
         if call.name == CALL_AGENT:
             return (call.arguments or {}).get("agent_type") in self._writers
         return call.name in WRITING_TOOLS
-
-    async def _spill(self, key: str, text: str) -> str:
-        path = f".explorer/outputs/{key}.txt"
-        await asyncio.to_thread(self._context.workspace.write_own, path, text)
-        return path
 
 
 def _steps(asked: CallAgentArguments, limit: int) -> int:

@@ -6,19 +6,24 @@ Here is the only broad `except` of the engine: a crash in a tool becomes its res
 import asyncio
 import difflib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from datetime import UTC, datetime
+from functools import partial
+from typing import cast
 
 from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
+from explorer.agents.call_outputs import CallOutputs
 from explorer.journal.agent_state import AgentState, OpenCall
 from explorer.schema.errors import ExplorerError, ModelError, StorageError, ToolError, first_of
-from explorer.schema.events import AnyEvent, FileChange, ToolFinished, ToolStarted, WrittenFile
+from explorer.schema.events import AnyEvent, FileChange, Source, ToolFinished, ToolStarted, WrittenFile
 from explorer.schema.messages import JsonObject, ToolCall
-from explorer.schema.tool import CURRENT_CALL, FORESEEN, Effect, Tool, ToolResult, lookup_of
+from explorer.schema.tool import Arguments, Effect, Tool, ToolResult, lookup_of
+from explorer.schema.tool_context import SourceDraft, ToolContext, no_store
 from explorer.text.sanitize import single_line
+from explorer.workspace.workspace import Workspace
 
 MAX_RESULT_CHARS = 40_000
 """A longer result is kept in a file, and the model gets its head and tail."""
@@ -32,6 +37,8 @@ TAIL_CHARS = 4_000
 MAX_NOTE_CHARS = 200
 """Of the words between head and tail."""
 MAX_ERROR_CHARS = 6_500
+MAX_PROGRESS_CHARS = 120
+"""Of a tool's words on how far a call is."""
 CUT_OFF = "{name} was cut off before it had a result"
 CHANGED_MEANWHILE = "This call was interrupted, and {path} has changed since: read it before you write again."
 
@@ -70,8 +77,8 @@ class Toolbox:
         # On a line of its own: the first line is the reason that people are shown.
         raise ToolError(f"there is no tool called {name!r}{guess}\nYour tools: {', '.join(self._tools)}")
 
-    def prepare(self, call: ToolCall) -> tuple[Tool, dict[str, Any]]:
-        """The tool and its validated arguments.
+    def prepare(self, call: ToolCall) -> tuple[Tool, Arguments]:
+        """Return the tool and its validated arguments.
 
         Raises:
             ToolError: Unknown tool, broken JSON or wrong arguments; says exactly what would be right.
@@ -80,10 +87,9 @@ class Toolbox:
         if call.arguments is None:
             raise ToolError(f"{call.name} was not run: {call.problem or 'its arguments are not a JSON object'}")
         try:
-            checked = tool.arguments.model_validate(call.arguments)
+            return tool, tool.arguments.model_validate(call.arguments)
         except ValidationError as error:
             raise ToolError(f"{call.name} was not run: {_explain(error, tool)}") from error
-        return tool, {name: getattr(checked, name) for name in type(checked).model_fields}
 
 
 def _explain(error: ValidationError, tool: Tool) -> str:
@@ -99,24 +105,34 @@ def _explain(error: ValidationError, tool: Tool) -> str:
     return f"{'; '.join(lines)}. Its arguments: {', '.join(properties) or 'none'}"
 
 
+StoreFor = Callable[[Tool, Sequence[SourceDraft]], Awaitable[list[Source]]]
+"""Store the drafts of a tool's call and return their sources, in order."""
+
+
+async def _no_store_for(_tool: Tool, drafts: Sequence[SourceDraft]) -> list[Source]:
+    return await no_store(drafts)
+
+
 @dataclass(frozen=True)
-class ToolCallContext:
-    """What running calls needs."""
+class CallServices:
+    """What running calls needs of the run."""
 
     toolbox: Toolbox
     record: Append
-    spill: Callable[[str, str], Awaitable[str]]
-    """Keep a long result under a call's key; returns the file's path."""
-    digest: Callable[[str], str]
-    """sha256 of a file of the run as it is now."""
+    workspace: Workspace
+    """The run's folder: long results are kept there, and a call cut off in a change looks there what was done."""
+    store: StoreFor = _no_store_for
     within: Callable[[Tool, Awaitable[ToolResult]], Awaitable[ToolResult]] = lambda _tool, doing: doing
     """Awaits what a tool does; may cut it off."""
     authorize: Authorize = lambda _agent, _call: ""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    progress: Callable[[str], None] = lambda _words: None
+    """Shows the user a line on how far a call is."""
     max_result_chars: int = MAX_RESULT_CHARS
     """Of one result in the conversation."""
 
 
-async def execute_calls(state: AgentState, context: ToolCallContext) -> None:
+async def execute_calls(state: AgentState, services: CallServices) -> None:
     """Give every call of the open turn its one result: parallel ones together, serial ones as barriers.
 
     Raises:
@@ -124,18 +140,18 @@ async def execute_calls(state: AgentState, context: ToolCallContext) -> None:
     """
     batch: list[OpenCall] = []
     calls = state.calls()
-    share = _share(len(calls), context.max_result_chars)
-    context = context if share == context.max_result_chars else replace(context, max_result_chars=share)
+    share = _share(len(calls), services.max_result_chars)
+    services = services if share == services.max_result_chars else replace(services, max_result_chars=share)
     for call in calls:
         if call.finished is not None:
             continue
-        if _is_parallel(call, context.toolbox):
+        if _is_parallel(call, services.toolbox):
             batch.append(call)
             continue
-        await _run_together(state.agent, batch, context)
-        await _run_together(state.agent, [call], context)
+        await _run_together(state, batch, services)
+        await _run_together(state, [call], services)
         batch = []
-    await _run_together(state.agent, batch, context)
+    await _run_together(state, batch, services)
 
 
 def _share(calls: int, most: int) -> int:
@@ -150,69 +166,84 @@ def _is_parallel(call: OpenCall, toolbox: Toolbox) -> bool:
         return True
 
 
-async def _run_together(agent: str, calls: list[OpenCall], context: ToolCallContext) -> None:
+async def _run_together(state: AgentState, calls: list[OpenCall], services: CallServices) -> None:
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_run_one(agent, call, context), name=call.key) for call in calls]
+            tasks = [group.create_task(_run_one(state, call, services), name=call.key) for call in calls]
     except BaseExceptionGroup as errors:
         raise first_of(errors, ExplorerError) or errors from None
     for call, task in zip(calls, tasks, strict=True):
         # Nobody cancelled us: a library below did it by mistake. Without a result the call would be made for ever.
         if task.cancelled():
             result = ToolResult(success=False, error=CUT_OFF.format(name=call.call.name))
-            await context.record(await _finished(agent, call, result, context))
+            await services.record(await _finished(state.agent, call, result, services))
 
 
-async def _run_one(agent: str, call: OpenCall, context: ToolCallContext) -> None:
-    tool, error = None, None
+async def _run_one(state: AgentState, call: OpenCall, services: CallServices) -> None:
     try:
-        tool, arguments = _admit(agent, call, context)
-        result = await _guarded(tool, context.within(tool, _execute(agent, call, tool, arguments, context)))
+        tool, arguments = _admit(state.agent, call, services)
+    except ToolError as refused:
+        result = ToolResult(success=False, error=refused.message)
+        await services.record(await _finished(state.agent, call, result, services))
+        return
+    outputs, error = CallOutputs(partial(services.store, tool), services.workspace), None
+    context = _context_of(state, call, outputs, services)
+    try:
+        result = await _guarded(tool, services.within(tool, _execute(call, (tool, arguments), context, services)))
     except ToolError as refused:
         result, error = ToolResult(success=False, error=refused.message), refused
-    finished = await _finished(agent, call, result, context)
-    if tool is not None:
-        ends = tool.ends_agent and result.success
-        finished = finished.model_copy(update={"ends_agent": ends, "lookup": lookup_of(tool, result, error)})
-    await context.record(finished)
+    result = outputs.added_to(result)
+    finished = await _finished(state.agent, call, result, services)
+    ends, lookup = tool.ends_agent and result.success, lookup_of(tool, result, error)
+    await services.record(finished.model_copy(update={"ends_agent": ends, "lookup": lookup}))
 
 
-def _admit(agent: str, call: OpenCall, context: ToolCallContext) -> tuple[Tool, dict[str, Any]]:
-    refusal = "" if call.started else context.authorize(agent, call.call)
+def _admit(agent: str, call: OpenCall, services: CallServices) -> tuple[Tool, Arguments]:
+    refusal = "" if call.started else services.authorize(agent, call.call)
     if refusal:
         raise ToolError(refusal)
-    return context.toolbox.prepare(call.call)
+    return services.toolbox.prepare(call.call)
+
+
+def _context_of(state: AgentState, call: OpenCall, outputs: CallOutputs, services: CallServices) -> ToolContext:
+    def progress(words: str) -> None:
+        services.progress(f"{state.agent}  {call.call.name}: {single_line(words, MAX_PROGRESS_CHARS)}")
+
+    return ToolContext(
+        workspace=outputs,
+        call=call.key,
+        agent=state.agent,
+        role=state.role,
+        store=outputs.store,
+        now=services.now,
+        progress=progress,
+    )
 
 
 async def _execute(
-    agent: str, call: OpenCall, tool: Tool, arguments: dict[str, Any], context: ToolCallContext
+    call: OpenCall, asked: tuple[Tool, Arguments], context: ToolContext, services: CallServices
 ) -> ToolResult:
     """Take the call up where it was left, or say on disk what it is about to do, and do it."""
-    result = await _resume_call(tool, call.started, context)
+    tool, arguments = asked
+    result = await _resume_call(tool, call.started, context, services)
     if result is not None:
         return result
-    change = call.started.change if call.started else await tool.foresee(**arguments)
+    change = call.started.change if call.started else await tool.foresee(arguments)
     if call.started is None:
-        await context.record(ToolStarted(agent=agent, call=call.key, name=tool.name, effect=tool.effect, change=change))
-    tokens = CURRENT_CALL.set(call.key), FORESEEN.set(change)
-    try:
-        return await tool.execute(**arguments)
-    finally:
-        CURRENT_CALL.reset(tokens[0])
-        FORESEEN.reset(tokens[1])
+        started = ToolStarted(agent=context.agent, call=call.key, name=tool.name, effect=tool.effect, change=change)
+        await services.record(started)
+    return await tool.execute(arguments, replace(context, change=change) if change is not None else context)
 
 
-async def _resume_call(tool: Tool, started: ToolStarted | None, context: ToolCallContext) -> ToolResult | None:
-    """What is known of a call that an earlier life of the run began; None when it is to be run."""
+async def _resume_call(
+    tool: Tool, started: ToolStarted | None, context: ToolContext, services: CallServices
+) -> ToolResult | None:
+    """What is known of a call that an earlier session of the run began; None when it is to be run."""
     if started is None or tool.effect in {Effect.PURE, Effect.REPEATABLE, Effect.CHILD}:
         return None
     if tool.effect is Effect.CHECKED and started.change is not None:
-        return await _compare(tool, started.change, context.digest(started.change.path))
-    token = CURRENT_CALL.set(started.call)
-    try:
-        return await tool.interrupted()
-    finally:
-        CURRENT_CALL.reset(token)
+        return await _compare(tool, started.change, services.workspace.digest(started.change.path))
+    return await tool.interrupted(context)
 
 
 async def _compare(tool: Tool, change: FileChange, now: str) -> ToolResult | None:
@@ -266,10 +297,10 @@ def _data_of(result: ToolResult) -> JsonObject:
     return cast("JsonObject", json.loads(written))
 
 
-async def _finished(agent: str, call: OpenCall, result: ToolResult, context: ToolCallContext) -> ToolFinished:
-    content = result.text if result.success else result.text[: min(MAX_ERROR_CHARS, context.max_result_chars)]
-    if len(content) > context.max_result_chars:
-        content = await _shorten(content, call, context)
+async def _finished(agent: str, call: OpenCall, result: ToolResult, services: CallServices) -> ToolFinished:
+    content = result.text if result.success else result.text[: min(MAX_ERROR_CHARS, services.max_result_chars)]
+    if len(content) > services.max_result_chars:
+        content = await _shorten(content, call, services)
     return ToolFinished(
         agent=agent,
         call=call.key,
@@ -283,12 +314,12 @@ async def _finished(agent: str, call: OpenCall, result: ToolResult, context: Too
     )
 
 
-async def _shorten(content: str, call: OpenCall, context: ToolCallContext) -> str:
+async def _shorten(content: str, call: OpenCall, services: CallServices) -> str:
     """As much of a long result as a conversation takes; the rest is in a file, unless the tool can read on itself."""
-    if context.toolbox.find(call.call.name).pages_itself:
-        return _page(content, context.max_result_chars)
-    paths = await _spilled(content, call.key, context)
-    left = context.max_result_chars - MAX_NOTE_CHARS
+    if services.toolbox.find(call.call.name).pages_itself:
+        return _page(content, services.max_result_chars)
+    paths = await _spilled(content, call.key, services)
+    left = services.max_result_chars - MAX_NOTE_CHARS
     if len(content) > MAX_RESULT_CHARS:
         # So long a result is rather looked up in its file than read up to the limit.
         left = min(left, HEAD_CHARS + TAIL_CHARS)
@@ -300,12 +331,19 @@ async def _shorten(content: str, call: OpenCall, context: ToolCallContext) -> st
     )
 
 
-async def _spilled(content: str, key: str, context: ToolCallContext) -> list[str]:
+async def _spilled(content: str, key: str, services: CallServices) -> list[str]:
     """The files that now hold all of a result."""
     starts = range(0, len(content), MAX_SPILL_CHARS)
     keys = [key if start == 0 else f"{key}-{number}" for number, start in enumerate(starts, 1)]
     parts = [content[start : start + MAX_SPILL_CHARS] for start in starts]
-    return [await context.spill(key, part) for key, part in zip(keys, parts, strict=True)]
+    return [await _spill(key, part, services.workspace) for key, part in zip(keys, parts, strict=True)]
+
+
+async def _spill(key: str, text: str, workspace: Workspace) -> str:
+    """Keep a part of a long result in a file; return its path."""
+    path = f".explorer/outputs/{key}.txt"
+    await asyncio.to_thread(workspace.write_own, path, text)
+    return path
 
 
 def _page(content: str, most: int) -> str:

@@ -35,7 +35,6 @@ from explorer.tools.hackernews import HnCommentsTool, HnSearchTool, HnStoriesToo
 from explorer.tools.reddit import RedditPostsTool
 from explorer.tools.web import CheckAddress, ReadWebpageTool, as_asked
 from explorer.tools.web_search import TavilySearchTool
-from explorer.workspace.source_store import Store
 
 CORPUS_TOOLS = ("search_corpus", "read_document")
 NO_REDDIT = "the sample day has no Reddit"
@@ -113,18 +112,18 @@ class Connectors:
         without = {} if self.corpus else dict.fromkeys(CORPUS_TOOLS, NO_CORPUS)
         return without | ({RedditPostsTool.name: NO_REDDIT} if self.settings.is_sample else {})
 
-    def tools(self, store: Store, check: CheckAddress = as_asked) -> list[Tool]:
-        """The tools that bring evidence, storing it through `store`; pages only at addresses that `check` admits."""
+    def tools(self, check: CheckAddress = as_asked) -> list[Tool]:
+        """The tools that bring evidence; pages only at addresses that `check` admits."""
         made: list[Tool] = [
-            HnStoriesTool(self.hackernews, store, self.now, self.zone),
-            HnCommentsTool(self.hackernews, store, self.now),
-            HnSearchTool(self.hackernews, store, self.now, self.zone),
-            HnUserTool(self.hackernews, store, self.now),
-            RedditPostsTool(self.reddit, store, self.now),
-            GetCommentsTool(self.hackernews, self.reddit, store),
-            TavilySearchTool(self.search, store, self.now, self.zone),
-            ReadWebpageTool(self.pages, store, self.now, check),
-            *(corpus_tools(self.corpus, store) if self.corpus else []),
+            HnStoriesTool(self.hackernews, self.zone),
+            HnCommentsTool(self.hackernews),
+            HnSearchTool(self.hackernews, self.zone),
+            HnUserTool(self.hackernews),
+            RedditPostsTool(self.reddit),
+            GetCommentsTool(self.hackernews, self.reddit),
+            TavilySearchTool(self.search, self.zone),
+            ReadWebpageTool(self.pages, check),
+            *(corpus_tools(self.corpus) if self.corpus else []),
         ]
         return [tool for tool in made if tool.name not in self.absent]
 

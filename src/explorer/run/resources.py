@@ -20,19 +20,17 @@ from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.llm.streaming import is_loopback
 from explorer.network.client_options import check_network
 from explorer.offline.client import OfflineClient
-from explorer.reports.render import SAMPLE_FLAG
 from explorer.run.connectors import Connectors
 from explorer.run.settings_parts import model_setup
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.errors import ConfigError, CredentialsError
-from explorer.schema.events import ORCHESTRATOR, Source
+from explorer.schema.events import ORCHESTRATOR
 from explorer.schema.limits import Limits
 from explorer.schema.messages import LLMClient, Usage
 from explorer.schema.model_options import EVERY_ROLE, Price, Tier
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.tools.web import CheckAddress, as_asked
-from explorer.workspace.source_store import SourceDraft, Store
 
 DEFAULT_COST_USD = 5.0
 """Of one question or follow-up."""
@@ -109,10 +107,9 @@ class RunResources:
         shell = {} if self.sandbox.confinement else dict.fromkeys(SHELL_TOOLS, self.sandbox.why)
         return {**self.connectors.absent, **shell}
 
-    def tools(self, store: Store, check: CheckAddress = as_asked) -> dict[str, Tool]:
+    def tools(self, check: CheckAddress = as_asked) -> dict[str, Tool]:
         """All tools that reach outside, by name; an embedder's own replace those of the same name."""
-        keep = _labelled(store) if self.settings.is_sample else store
-        return {tool.name: tool for tool in (*self.connectors.tools(keep, check), *self.extra_tools)}
+        return {tool.name: tool for tool in (*self.connectors.tools(check), *self.extra_tools)}
 
     def model_of(self, role: str, on_failure: OnFailure, waits: WaitLimits) -> Model:
         """The model of a role, behind its gate and its retries."""
@@ -126,15 +123,6 @@ class RunResources:
         window = window_of(ref, self.settings)
         effort = effort_of(self.settings, self.roles[role])
         return Model(str(ref), ref.name, retrying, worst_cost(ref, self.settings), window, effort)
-
-
-def _labelled(store: Store) -> Store:
-    """Mark everything stored as invented sample data."""
-
-    async def labelled(drafts: Sequence[SourceDraft]) -> list[Source]:
-        return await store([draft.model_copy(update={"flags": (*draft.flags, SAMPLE_FLAG)}) for draft in drafts])
-
-    return labelled
 
 
 @asynccontextmanager

@@ -125,7 +125,7 @@ class RunHooks:
     retry_settings: RetrySettings | None = None
     """With the models chosen by the settings: timeouts, and the clock of the waits between attempts."""
     progress: Callable[[str], None] = lambda _words: None
-    """Told how far a long preparation is, such as indexing the user's folder."""
+    """Called with a line on how far something long is: indexing the user's folder, or a tool's call."""
     run_id: str = ""
     """Of a new run; made from time and question when empty."""
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
@@ -282,7 +282,7 @@ async def _live(
         await record(session_configured(resources, run_state, reasons))
         budget = Budget(settings.limits, hooks.clock, reserve_for_report(settings, resources.roles, resources.choice))
         hooks.stop.attach(budget)
-        life = RunSession(workspace, settings, hooks.now, hooks.clock, run_state, record, records)
+        life = RunSession(workspace, settings, hooks.now, hooks.clock, run_state, record, records, hooks.progress)
 
         def current() -> RunState:
             # Who is cancelled while its record is written does not see that it was: such a run may have ended.

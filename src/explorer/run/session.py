@@ -11,7 +11,7 @@ from explorer.agents.budget import Amount, Budget
 from explorer.agents.policies import reviewed
 from explorer.agents.roles import report_writers
 from explorer.agents.subagents import Team, TeamContext
-from explorer.agents.tool_calls import Append
+from explorer.agents.tool_calls import Append, StoreFor
 from explorer.agents.user_stop import REPORT_S, repeating
 from explorer.documents.corpus.reading import input_drafts
 from explorer.journal.agent_state import AgentState
@@ -20,6 +20,7 @@ from explorer.journal.run_state import RunState
 from explorer.llm.retry import FailedAttempt, WaitLimits
 from explorer.observe.provenance import write_files_index
 from explorer.reports.library import Library
+from explorer.reports.render import SAMPLE_FLAG
 from explorer.reports.verify.check import text_reader
 from explorer.reports.verify.judge import Judgements
 from explorer.run.finish import (
@@ -51,13 +52,14 @@ from explorer.schema.events import (
 from explorer.schema.events import JournalRecord as RunRecord
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
+from explorer.schema.tool_context import SourceDraft
 from explorer.sources.date_ranges import zone_named
 from explorer.sources.http.url_allowlist import UrlAllowlist
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
-from explorer.tools.library import LibraryContext, library_tools
+from explorer.tools.library import LibraryAccess, library_tools
 from explorer.tools.past_runs import Past, SearchRunsTool
-from explorer.tools.sources import ListSourcesTool, ReadSourceTool, WithRemarks
+from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.source_store import SourceStore, stored_at
 from explorer.workspace.workspace import Workspace
 
@@ -83,6 +85,8 @@ class RunSession:
     record: Append
     records: Sequence[RunRecord]
     """All of the run's records so far; grows as `record` is called."""
+    progress: Callable[[str], None] = lambda _words: None
+    """Shows the user a line on how far a tool's call is."""
 
     @property
     def folder(self) -> Path:
@@ -191,18 +195,17 @@ class RunSession:
             *shell.tools,
             ListSourcesTool(workspace, sources),
             ReadSourceTool(workspace, sources),
-            *self._earlier_work(sources, source_store),
+            *self._earlier_work(sources),
             FinishTool(lambda is_empty: problem(is_empty=is_empty)),
         ]
         seen = self._url_allowlist(resources, workspace)
-        found = resources.tools(source_store.store, seen.check)
+        found = resources.tools(seen.check)
         for_report = {ORCHESTRATOR, *report_writers(resources.roles)}
         resources.clients.expect(self.run_state.answered_by)
-        connectors = {name: WithRemarks(tool, sources) for name, tool in found.items()}
         return Team(
             TeamContext(
                 roles=resources.roles,
-                tools={**{tool.name: tool for tool in own}, **connectors},
+                tools={**{tool.name: tool for tool in own}, **found},
                 absent=resources.absent,
                 model_of=lambda role: resources.model_of(
                     role, self._record_failed_attempt, self._waits(budget, is_for_report=role in for_report)
@@ -216,6 +219,9 @@ class RunSession:
                 jobs=shell.job_lines,
                 clock=self.clock,
                 max_output_tokens=self.settings.max_output_tokens,
+                store=self._store_for_tools(source_store),
+                now=resources.connectors.now if self.settings.is_sample else self.now,
+                progress=self.progress,
                 review=lambda state, end: reviewed(state, end, lambda: missing_report(workspace), problem),
             )
         )
@@ -228,13 +234,23 @@ class RunSession:
             seen.saw_url(url)
         return seen
 
-    def _earlier_work(self, sources: Callable[[], Mapping[str, Source]], source_store: SourceStore) -> list[Tool]:
+    def _store_for_tools(self, source_store: SourceStore) -> StoreFor:
+        """Return the store that tools put evidence into; what lookups find on the sample day is marked as invented."""
+
+        async def store(tool: Tool, drafts: Sequence[SourceDraft]) -> list[Source]:
+            if self.settings.is_sample and tool.is_lookup:
+                drafts = [draft.model_copy(update={"flags": (*draft.flags, SAMPLE_FLAG)}) for draft in drafts]
+            return await source_store.store(drafts)
+
+        return store
+
+    def _earlier_work(self, sources: Callable[[], Mapping[str, Source]]) -> list[Tool]:
         """The tools over what is there before this run: the library of reports, and other runs."""
         zone = zone_named(self.settings.timezone)
         library = Library(self.settings.reports_dir, lambda: self.now().astimezone(zone))
         run = self.folder.name
-        search = SearchRunsTool(Past(self.folder.parent, run, library), source_store.store)
-        return [*library_tools(LibraryContext(library, run, sources, source_store.store)), search]
+        search = SearchRunsTool(Past(self.folder.parent, run, library))
+        return [*library_tools(LibraryAccess(library, run, sources)), search]
 
     def _waits(self, budget: Budget, *, is_for_report: bool) -> WaitLimits:
         """How long a role's agents wait for their model: helpers no longer than there is exploring."""

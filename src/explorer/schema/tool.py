@@ -3,23 +3,18 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from copy import deepcopy
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, Generic, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+from typing_extensions import TypeVar
 
 from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
 from explorer.schema.events import NO_EFFECT, FileChange, Lookup
 from explorer.schema.messages import JsonObject, ToolSchema, repair_text
-
-CURRENT_CALL: ContextVar[str] = ContextVar("CURRENT_CALL", default="")
-"""The engine's key of the call being executed, for tools that must recognise their call after a restart."""
-
-FORESEEN: ContextVar[FileChange | None] = ContextVar("FORESEEN", default=None)
-"""The change that is on record for the call being executed, for `checked` tools; None outside of the engine."""
+from explorer.schema.tool_context import ToolContext
 
 INTERRUPTED = "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you go on."
 
@@ -39,7 +34,7 @@ class Effect(StrEnum):
     CHECKED = "checked"
     """Changes one file: compare the file with what was foreseen, then know."""
     REPEATABLE = "repeatable"
-    """Changes something outside the run, and knows its `CURRENT_CALL` there: run it again, nothing is done twice."""
+    """Changes something outside the run, and finds its `context.call` there: run it again, nothing is done twice."""
     CHILD = "child"
     """Starts a helper: go on with that helper."""
     JOB = "job"
@@ -59,8 +54,8 @@ class ToolResult(BaseModel):
     metadata: dict[str, Any] = {}
     """For programs, never shown to a model.
 
-    The engine reads `files` (WrittenFile), `removed` (paths) and `sources` (ids). All else has to be JSON and is
-    recorded as the `data` of the call's `tool_finished`.
+    The engine reads `files` (WrittenFile), `removed` (paths) and `sources` (ids), each for what did not go through
+    the call's `ToolContext`. All else has to be JSON and is recorded as the `data` of the call's `tool_finished`.
     """
 
     @field_validator("content", "error", mode="before")
@@ -82,7 +77,10 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Tool(ABC):
+Args = TypeVar("Args", bound=Arguments, default=Any)
+
+
+class Tool(ABC, Generic[Args]):
     """What a model may call.
 
     Subclasses set the class variables and write `execute`. The description and the fields' descriptions are
@@ -91,7 +89,8 @@ class Tool(ABC):
 
     name: ClassVar[str]
     description: str
-    arguments: ClassVar[type[Arguments]]
+    arguments: type[Args]
+    """The model of the arguments. A call that does not fit it is answered with what would be right."""
     effect: ClassVar[Effect] = Effect.PURE
     timeout_s: ClassVar[float | None] = 120.0
     """Seconds a call may take; None for tools that bound themselves."""
@@ -106,18 +105,26 @@ class Tool(ABC):
     """Whether it reads what is stored, part by part: a result too long for a conversation is cut, not stored again."""
 
     @abstractmethod
-    async def execute(self, **arguments: Any) -> ToolResult:
-        """Do it. Raise `ToolError` with words for the model when it cannot be done as asked."""
+    async def execute(self, arguments: Args, context: ToolContext) -> ToolResult:
+        """Do it.
+
+        Args:
+            arguments: What the model asked for, checked.
+            context: What the run offers to this call.
+
+        Raises:
+            ToolError: It cannot be done as asked; the message is for the model.
+        """
 
     async def recall(self, change: FileChange) -> ToolResult:
         """For `checked` tools: the result of an `execute` that a crash cut off after its change was made."""
         return ToolResult(success=True, content=f"Wrote {change.path}.")
 
-    async def interrupted(self) -> ToolResult:
+    async def interrupted(self, context: ToolContext) -> ToolResult:  # noqa: ARG002 - for tools that look what was done
         """For tools whose calls are never repeated: the result of an `execute` that a crash cut off."""
         return ToolResult(success=False, error=INTERRUPTED)
 
-    async def foresee(self, **arguments: Any) -> FileChange | None:  # noqa: ARG002
+    async def foresee(self, arguments: Args) -> FileChange | None:  # noqa: ARG002 - for tools that change a file
         """For `checked` tools: the change `execute` is about to make, without making it."""
         return None
 
@@ -218,9 +225,12 @@ class _FunctionTool(Tool):
     """A tool made of a function."""
 
     function: ClassVar[Callable[..., Awaitable[ToolResult | str]]]
+    takes_context: ClassVar[bool]
+    """Whether the function has a parameter `context`."""
 
-    async def execute(self, **arguments: Any) -> ToolResult:
-        answer = await type(self).function(**arguments)
+    async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:
+        given = {name: getattr(arguments, name) for name in type(arguments).model_fields}
+        answer = await type(self).function(**given, **({"context": context} if self.takes_context else {}))
         return answer if isinstance(answer, ToolResult) else ToolResult(success=True, content=answer)
 
     @staticmethod
@@ -233,7 +243,10 @@ class _FunctionTool(Tool):
     ) -> Tool:
         hints = get_type_hints(function, include_extras=True)
         fields: dict[str, Any] = {}
-        for parameter in inspect.signature(function).parameters.values():
+        parameters = inspect.signature(function).parameters
+        for parameter in parameters.values():
+            if parameter.name == "context":
+                continue
             default = Field() if parameter.default is inspect.Parameter.empty else parameter.default
             fields[parameter.name] = (hints.get(parameter.name, str), default)
         label = name or getattr(function, "__name__", "tool")
@@ -248,6 +261,7 @@ class _FunctionTool(Tool):
                 "effect": effect,
                 "timeout_s": timeout_s,
                 "function": staticmethod(function),
+                "takes_context": "context" in parameters,
             },
         )
         return made()

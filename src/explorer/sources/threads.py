@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+from explorer.schema.tool_context import SourceDraft, Store
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.source_store import SourceDraft, Store
 
 DELETED = "deleted"
 DEAD = "dead"
@@ -132,13 +132,13 @@ class ThreadText:
     body: str
 
 
-async def stored(text: ThreadText, store: Store) -> tuple[str, str]:
-    """Store a thread as one source; what the model reads, and the source's id."""
+async def stored(text: ThreadText, store: Store) -> str:
+    """Store a thread as one source; return what the model reads."""
     (source,) = await store([text.draft])
     lines = [f"Comments on [{source.id}] {text.head}", *text.notes]
     if text.body:
         lines.append(fence(text.body))
-    return "\n".join(lines), source.id
+    return "\n".join(lines)
 
 
 def shown_of(shown: int, total: int) -> str:

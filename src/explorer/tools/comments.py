@@ -1,13 +1,14 @@
 """The tool that reads a discussion wherever it stands: on Hacker News or on Reddit."""
 
 import re
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError, ToolError
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.services import ServiceDownError
 from explorer.sources.hackernews.thread_text import hn_thread_text
@@ -16,7 +17,6 @@ from explorer.sources.reddit.routes import post_named
 from explorer.sources.reddit.text import reddit_thread_text
 from explorer.sources.threads import CommentRange, ThreadText, stored
 from explorer.text.sanitize import single_line
-from explorer.workspace.source_store import Store
 
 MAX_COMMENTS = 500
 ARGUMENT = "post_id"
@@ -34,26 +34,24 @@ class GetCommentsArguments(Arguments):
     offset: int = Field(default=0, ge=0)
 
 
-class GetCommentsTool(Tool):
+class GetCommentsTool(Tool[GetCommentsArguments]):
     """`get_comments`."""
 
     name: ClassVar[str] = "get_comments"
     description = "Read the discussion under a Hacker News or Reddit post."
-    arguments: ClassVar[type[Arguments]] = GetCommentsArguments
+    arguments = GetCommentsArguments
     is_lookup: ClassVar[bool] = True
 
-    def __init__(self, hackernews: HackerNews, reddit: Reddit, store: Store) -> None:
+    def __init__(self, hackernews: HackerNews, reddit: Reddit) -> None:
         self._hackernews = hackernews
         self._reddit = reddit
-        self._store = store
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: GetCommentsArguments, context: ToolContext) -> ToolResult:
         """Show the thread."""
-        asked = GetCommentsArguments(**arguments)
-        part = CommentRange(asked.limit, asked.depth, asked.offset)
-        read = self._of_reddit if asked.platform == "reddit" else self._of_hackernews
-        content, source_id = await stored(await read(asked.post_id.strip(), part), self._store)
-        return ToolResult(success=True, content=content, metadata={"sources": [source_id]})
+        part = CommentRange(arguments.limit, arguments.depth, arguments.offset)
+        read = self._of_reddit if arguments.platform == "reddit" else self._of_hackernews
+        content = await stored(await read(arguments.post_id.strip(), part), context.store)
+        return ToolResult(success=True, content=content)
 
     async def _of_reddit(self, post_id: str, part: CommentRange) -> ThreadText:
         thread, routed = await self._reddit.thread(post_named(post_id), part)

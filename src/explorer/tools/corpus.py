@@ -4,7 +4,7 @@ A search hit stores the whole document as its source, the same text that reading
 document whichever way an agent came to it, and whatever is quoted from it can be looked up.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -14,8 +14,8 @@ from explorer.documents.corpus.passages import page_at
 from explorer.documents.corpus.ranking import CorpusHit, modified_date
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import SourceDraft, ToolContext
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.source_store import SourceDraft, Store
 
 PAGE_CHARS = 20_000
 """Of a document's text per call."""
@@ -37,25 +37,23 @@ class SearchCorpusArguments(Arguments):
     glob: str = Field(default="", description="e.g. reports/*.pdf")
 
 
-class SearchCorpusTool(Tool):
+class SearchCorpusTool(Tool[SearchCorpusArguments]):
     """`search_corpus`."""
 
     name: ClassVar[str] = "search_corpus"
     description = "Search the user's own folder, before anything else."
-    arguments: ClassVar[type[Arguments]] = SearchCorpusArguments
+    arguments = SearchCorpusArguments
     is_lookup: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
     """The first call may have to index the folder, which has bounds of its own."""
 
-    def __init__(self, corpus: Corpus, store: Store) -> None:
+    def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
-        self._store = store
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: SearchCorpusArguments, context: ToolContext) -> ToolResult:
         """Search and list the documents."""
-        asked = SearchCorpusArguments(**arguments)
-        found = await self._corpus.search(asked.query, asked.max_results, asked.glob)
-        sources = await self._store([_draft(hit.document) for hit in found.hits])
+        found = await self._corpus.search(arguments.query, arguments.max_results, arguments.glob)
+        sources = await context.store([_draft(hit.document) for hit in found.hits])
         entries = [
             _entry(number, source.id, hit)
             for number, (source, hit) in enumerate(zip(sources, found.hits, strict=True), start=1)
@@ -64,14 +62,12 @@ class SearchCorpusTool(Tool):
         missing = (await self._corpus.overview()).skipped.described
         body = [*entries, *([f"Not searched: {single_line(missing, TOLD_CHARS)}"] if missing else [])]
         lines = [
-            f'Corpus search for "{single_line(asked.query, TITLE_CHARS)}": {count}.',
+            f'Corpus search for "{single_line(arguments.query, TITLE_CHARS)}": {count}.',
             *(["The quoted words stand nowhere as quoted; these hold some of them."] if found.is_relaxed else []),
             *([] if entries else ["Try other words, or no glob."]),
             *([fence("\n".join(body))] if body else []),
         ]
-        return ToolResult(
-            success=True, content="\n".join(lines), metadata={"sources": [source.id for source in sources]}
-        )
+        return ToolResult(success=True, content="\n".join(lines))
 
 
 class ReadDocumentArguments(Arguments):
@@ -81,35 +77,35 @@ class ReadDocumentArguments(Arguments):
     offset: int = Field(default=0, ge=0)
 
 
-class ReadDocumentTool(Tool):
+class ReadDocumentTool(Tool[ReadDocumentArguments]):
     """`read_document`."""
 
     name: ClassVar[str] = "read_document"
     description = f"Read a document of that folder, {PAGE_CHARS} characters at a time."
-    arguments: ClassVar[type[Arguments]] = ReadDocumentArguments
+    arguments = ReadDocumentArguments
     is_lookup: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
     """As for `search_corpus`."""
 
-    def __init__(self, corpus: Corpus, store: Store) -> None:
+    def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
-        self._store = store
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: ReadDocumentArguments, context: ToolContext) -> ToolResult:
         """Read one stretch of the document."""
-        asked = ReadDocumentArguments(**arguments)
-        document = await self._corpus.read(asked.path)
-        if asked.offset and asked.offset >= len(document.text):
+        document = await self._corpus.read(arguments.path)
+        if arguments.offset and arguments.offset >= len(document.text):
             size = len(document.text)
-            raise RefusedCallError(f"offset={asked.offset} is behind the end: {document.path} has {size} characters.")
-        (source,) = await self._store([_draft(document)])
-        content = _document_lines(source.id, document, asked.offset)
-        return ToolResult(success=True, content=content, metadata={"sources": [source.id]})
+            raise RefusedCallError(
+                f"offset={arguments.offset} is behind the end: {document.path} has {size} characters."
+            )
+        (source,) = await context.store([_draft(document)])
+        content = _document_lines(source.id, document, arguments.offset)
+        return ToolResult(success=True, content=content)
 
 
-def corpus_tools(corpus: Corpus, store: Store) -> list[Tool]:
+def corpus_tools(corpus: Corpus) -> list[Tool]:
     """Both tools, over one folder."""
-    return [SearchCorpusTool(corpus, store), ReadDocumentTool(corpus, store)]
+    return [SearchCorpusTool(corpus), ReadDocumentTool(corpus)]
 
 
 def _draft(document: StoredDocument) -> SourceDraft:

@@ -5,14 +5,15 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 import regex
 from pydantic import Field
 
 from explorer.schema.errors import ToolError
 from explorer.schema.events import FileChange, WrittenFile
-from explorer.schema.tool import FORESEEN, Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 from explorer.text.sanitize import visible
 from explorer.workspace.tree import LineRange, describe
 from explorer.workspace.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
@@ -31,15 +32,23 @@ MAX_REPEATS = 5_000
 """Of a pattern's `{n}`, multiplied: `regex` unrolls them, and `a{1000000000}` would take all memory."""
 
 
-class ReadFileArguments(Arguments):
-    """Of `read_file`."""
+class FileArguments(Arguments):
+    """Of every tool on one file."""
 
     filepath: str
+
+
+Args = TypeVar("Args", bound=FileArguments)
+
+
+class ReadFileArguments(FileArguments):
+    """Of `read_file`."""
+
     start_line: int = Field(default=1, ge=1)
     end_line: int | None = Field(default=None, ge=1)
 
 
-class ReadTool(Tool):
+class ReadTool(Tool[ReadFileArguments]):
     """Read a text file, with line numbers."""
 
     name = "read_file"
@@ -50,9 +59,9 @@ class ReadTool(Tool):
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: ReadFileArguments, context: ToolContext) -> ToolResult:
         """Read the lines asked for."""
-        path, start, end = arguments["filepath"], arguments["start_line"], arguments["end_line"]
+        path, start, end = arguments.filepath, arguments.start_line, arguments.end_line
         most = start + MAX_LINES - 1
         found = await asyncio.to_thread(
             self._workspace.read_lines, path, start, most if end is None else min(end, most)
@@ -80,7 +89,7 @@ def _clip(line: str) -> str:
     return line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]} [line cut at {MAX_LINE_CHARS} characters]"
 
 
-class ChangingTool(Tool):
+class ChangingTool(Tool[Args]):
     """What changes one text file: foreseen, then done under the file's lock, and recognised after a crash."""
 
     effect = Effect.CHECKED
@@ -91,25 +100,24 @@ class ChangingTool(Tool):
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    async def foresee(self, **arguments: Any) -> FileChange:
-        """The change to be made."""
-        return await asyncio.to_thread(self._workspace.foresee, arguments["filepath"], self._text(arguments))
+    async def foresee(self, arguments: Args) -> FileChange:
+        """Return the change to be made."""
+        return await asyncio.to_thread(self._workspace.foresee, arguments.filepath, self._text(arguments))
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: Args, context: ToolContext) -> ToolResult:
         """Make it, unless the file is no longer what it was when the change was foreseen."""
-        foreseen = FORESEEN.get()
-        async with self._workspace.lock(arguments["filepath"]):
-            if foreseen is not None and self._rests_on_what_stood(arguments):
-                await asyncio.to_thread(self._refuse_changed, foreseen)
+        async with self._workspace.lock(arguments.filepath):
+            if context.change is not None and self._rests_on_what_stood(arguments):
+                await asyncio.to_thread(self._refuse_changed, context.change)
             text = await asyncio.to_thread(self._text, arguments)
-            written = await asyncio.to_thread(self._workspace.write_text, arguments["filepath"], text)
+            written = await asyncio.to_thread(self._workspace.write_text, arguments.filepath, text)
         return _change_summary(self.verb, written)
 
     async def recall(self, change: FileChange) -> ToolResult:
         """The result of a change that a crash cut off after it was made."""
         return _change_summary(self.verb, describe(change.path, self._workspace.read_text(change.path)))
 
-    def _rests_on_what_stood(self, arguments: dict[str, Any]) -> bool:  # noqa: ARG002 - some calls differ
+    def _rests_on_what_stood(self, arguments: Args) -> bool:
         """Whether what another did to the file meanwhile would be lost, or changed into something nobody meant."""
         return True
 
@@ -118,19 +126,18 @@ class ChangingTool(Tool):
             raise ToolError(CHANGED_BY_ANOTHER.format(path=foreseen.path))
 
     @abstractmethod
-    def _text(self, arguments: dict[str, Any]) -> str:
+    def _text(self, arguments: Args) -> str:
         """The file's whole text after the change."""
 
 
-class WriteFileArguments(Arguments):
+class WriteFileArguments(FileArguments):
     """Of `write_file`."""
 
-    filepath: str
     content: str
     mode: Literal["create", "overwrite", "append"] = Field(default="create", description="create: a new file only")
 
 
-class WriteTool(ChangingTool):
+class WriteTool(ChangingTool[WriteFileArguments]):
     """Write a text file."""
 
     name = "write_file"
@@ -138,12 +145,12 @@ class WriteTool(ChangingTool):
     arguments = WriteFileArguments
     verb = "Wrote"
 
-    def _rests_on_what_stood(self, arguments: dict[str, Any]) -> bool:
+    def _rests_on_what_stood(self, arguments: WriteFileArguments) -> bool:
         """Adding at the end keeps what another added, and `create` looks for itself."""
-        return arguments["mode"] == "overwrite"
+        return arguments.mode == "overwrite"
 
-    def _text(self, arguments: dict[str, Any]) -> str:
-        path, content, mode = arguments["filepath"], str(arguments["content"]), arguments["mode"]
+    def _text(self, arguments: WriteFileArguments) -> str:
+        path, content, mode = arguments.filepath, arguments.content, arguments.mode
         exists = self._workspace.exists(path)
         if mode == "create" and exists and self._workspace.read_text(path) != content:
             raise ToolError(f'{path} is there already; use mode="overwrite" or "append", edit_file, or another name')
@@ -152,15 +159,14 @@ class WriteTool(ChangingTool):
         return content
 
 
-class EditFileArguments(Arguments):
+class EditFileArguments(FileArguments):
     """Of `edit_file`."""
 
-    filepath: str
     old_string: str = Field(min_length=1, description="Must occur exactly once")
     new_string: str
 
 
-class EditTool(ChangingTool):
+class EditTool(ChangingTool[EditFileArguments]):
     """Replace one passage of a text file."""
 
     name = "edit_file"
@@ -168,8 +174,8 @@ class EditTool(ChangingTool):
     arguments = EditFileArguments
     verb = "Edited"
 
-    def _text(self, arguments: dict[str, Any]) -> str:
-        path, old, new = arguments["filepath"], str(arguments["old_string"]), str(arguments["new_string"])
+    def _text(self, arguments: EditFileArguments) -> str:
+        path, old, new = arguments.filepath, arguments.old_string, arguments.new_string
         text = self._workspace.read_text(path)
         count = text.count(old)
         if count != 1:
@@ -193,7 +199,7 @@ class ListFilesArguments(Arguments):
     glob: str = Field(default="", description="e.g. stories/*.md")
 
 
-class ListTool(Tool):
+class ListTool(Tool[ListFilesArguments]):
     """List files."""
 
     name = "list_files"
@@ -203,9 +209,9 @@ class ListTool(Tool):
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: ListFilesArguments, context: ToolContext) -> ToolResult:
         """List what is there."""
-        found = await asyncio.to_thread(self._workspace.files, arguments["path"], arguments["glob"])
+        found = await asyncio.to_thread(self._workspace.files, arguments.path, arguments.glob)
         lines = [f"{info.path} ({info.lines} lines, {info.bytes} bytes)" for info in found]
         if len(found) == MAX_LISTED:
             lines.append("(more files may be left out; give a path or a glob)")
@@ -219,7 +225,7 @@ class SearchFilesArguments(Arguments):
     glob: str = ""
 
 
-class SearchTool(Tool):
+class SearchTool(Tool[SearchFilesArguments]):
     """Find lines in the run's files."""
 
     name = "search_files"
@@ -231,9 +237,9 @@ class SearchTool(Tool):
         self._seconds = seconds
         """How long the pattern may be looked for until it counts as one without end."""
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: SearchFilesArguments, context: ToolContext) -> ToolResult:
         """Search line by line."""
-        wanted, glob = _compile(arguments["pattern"]), arguments["glob"]
+        wanted, glob = _compile(arguments.pattern), arguments.glob
         sizes = await asyncio.to_thread(self._workspace.sizes, glob)
         big = [path for path, size in sizes.items() if size > MAX_FILE_BYTES]
         found, notes = await asyncio.to_thread(self._matches, wanted, [path for path in sizes if path not in big])

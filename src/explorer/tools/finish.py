@@ -1,12 +1,12 @@
 """`finish_exploration`: the orchestrator says that the report stands."""
 
 from collections.abc import Callable
-from typing import Any
 
 from pydantic import Field
 
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 
 
 class FinishArguments(Arguments):
@@ -18,7 +18,7 @@ class FinishArguments(Arguments):
     interesting_links: list[str] = Field(default=[], description="URLs, best first")
 
 
-class FinishTool(Tool):
+class FinishTool(Tool[FinishArguments]):
     """End the run, once the report can be handed over."""
 
     name = "finish_exploration"
@@ -31,11 +31,10 @@ class FinishTool(Tool):
         """Take a function that says why the report cannot be handed over, also where nothing was found; or nothing."""
         self._problem = problem
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: FinishArguments, context: ToolContext) -> ToolResult:
         """Finish, or say what is missing."""
-        problem = self._problem(arguments["nothing_found"])
+        problem = self._problem(arguments.nothing_found)
         if problem:
             raise ToolError(problem)
-        return ToolResult(
-            success=True, content="Finished.", metadata={"interesting_links": arguments["interesting_links"]}
-        )
+        links = {"interesting_links": arguments.interesting_links}
+        return ToolResult(success=True, content="Finished.", metadata=links)

@@ -1,15 +1,16 @@
 """Tools that read Hacker News: ranked lists, stories by day, comment threads, search, users."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError, ToolError
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import SourceDraft, ToolContext
 from explorer.sources.date_ranges import Window, days_in, window
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.items import HnUser, SearchHit
@@ -19,7 +20,6 @@ from explorer.sources.hackernews.thread_text import hn_thread_text
 from explorer.sources.threads import CommentRange, number, stored
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.source_store import SourceDraft, Store
 
 MAX_STORIES = 200
 MAX_COMMENTS = 500
@@ -28,6 +28,7 @@ TAGS = re.compile(r"[\w(),-]+")
 USER_NAME = re.compile(r"[A-Za-z0-9_-]{2,32}")
 
 T = TypeVar("T")
+Args = TypeVar("Args", bound=Arguments)
 
 
 class GetHnStoriesArguments(Arguments):
@@ -77,53 +78,51 @@ class _Group:
     heading: str = ""
 
 
-class _HackerNewsTool(Tool):
+class _HackerNewsTool(Tool[Args]):
     """What they share; `zone` is the asker's, for days."""
 
     is_lookup: ClassVar[bool] = True
 
-    def __init__(self, client: HackerNews, store: Store, now: Callable[[], datetime], zone: tzinfo = UTC) -> None:
+    def __init__(self, client: HackerNews, zone: tzinfo = UTC) -> None:
         self._client = client
-        self._store = store
-        self._now = now
         self._zone = zone
 
-    async def _listed(self, head: str, groups: Sequence[_Group]) -> ToolResult:
+    @staticmethod
+    async def _listed(head: str, groups: Sequence[_Group], context: ToolContext) -> ToolResult:
         """Store stories as sources and list them, numbered through all groups."""
-        sources = await self._store([hn_draft(hit.story) for group in groups for hit in group.hits])
-        now, lines, place = self._now(), list[str](), 0
+        sources = await context.store([hn_draft(hit.story) for group in groups for hit in group.hits])
+        now, lines, place = context.now(), list[str](), 0
         for group in groups:
             lines += [group.heading] if group.heading else []
             for hit in group.hits:
                 place += 1
                 lines.append(hn_entry(place, sources[place - 1].id, hit, now))
         content = "\n".join([head, fence("\n".join(lines))]) if sources else head
-        return ToolResult(success=True, content=content, metadata={"sources": [source.id for source in sources]})
+        return ToolResult(success=True, content=content)
 
 
-class HnStoriesTool(_HackerNewsTool):
+class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
     """`get_hn_stories`."""
 
     name: ClassVar[str] = "get_hn_stories"
     description = "List Hacker News stories."
-    arguments: ClassVar[type[Arguments]] = GetHnStoriesArguments
+    arguments = GetHnStoriesArguments
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: GetHnStoriesArguments, context: ToolContext) -> ToolResult:
         """List the stories."""
-        asked = GetHnStoriesArguments(**arguments)
-        if asked.date.strip():
-            return await self._of_days(asked)
+        if arguments.date.strip():
+            return await self._of_days(arguments, context)
         found = await _or_advise(
-            self._client.stories(asked.story_type, asked.limit), "Try search_hn or web_search, or this later."
+            self._client.stories(arguments.story_type, arguments.limit), "Try search_hn or web_search, or this later."
         )
-        head = _stories_head(asked.story_type, len(found.stories), found.total)
-        return await self._listed(head, [_Group([SearchHit(story) for story in found.stories])])
+        head = _stories_head(arguments.story_type, len(found.stories), found.total)
+        return await self._listed(head, [_Group([SearchHit(story) for story in found.stories])], context)
 
-    async def _of_days(self, asked: GetHnStoriesArguments) -> ToolResult:
-        days = days_in(asked.date, self._now(), self._zone, MAX_DAYS)
-        limit = min(asked.limit, MAX_STORIES // len(days))
+    async def _of_days(self, arguments: GetHnStoriesArguments, context: ToolContext) -> ToolResult:
+        days = days_in(arguments.date, context.now(), self._zone, MAX_DAYS)
+        limit = min(arguments.limit, MAX_STORIES // len(days))
         found = await _or_advise(
-            self._client.stories_of_days(asked.story_type, days, self._zone, limit),
+            self._client.stories_of_days(arguments.story_type, days, self._zone, limit),
             "Without date, the present lists may still answer.",
         )
         groups = [
@@ -134,62 +133,62 @@ class HnStoriesTool(_HackerNewsTool):
             for one in found
         ]
         shown, total = sum(len(group.hits) for group in groups), sum(one.total for one in found)
-        head = _stories_head(asked.story_type, shown, total)
-        note = _days_note(days, self._zone, is_newest_first=asked.story_type == "new")
-        return await self._listed(f"{head}\n{note}", groups)
+        head = _stories_head(arguments.story_type, shown, total)
+        note = _days_note(days, self._zone, is_newest_first=arguments.story_type == "new")
+        return await self._listed(f"{head}\n{note}", groups, context)
 
 
-class HnSearchTool(_HackerNewsTool):
+class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
     """`search_hn`."""
 
     name: ClassVar[str] = "search_hn"
     description = "Search all of Hacker News."
-    arguments: ClassVar[type[Arguments]] = SearchHnArguments
+    arguments = SearchHnArguments
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: SearchHnArguments, context: ToolContext) -> ToolResult:
         """Search and list the hits."""
-        asked = SearchHnArguments(**arguments)
-        tags = asked.tags.replace(" ", "")
+        tags = arguments.tags.replace(" ", "")
         if tags and not TAGS.fullmatch(tags):
             raise RefusedCallError(
-                f'tags="{asked.tags[:60]}" is not understood: write e.g. story, comment or author_<name>.'
+                f'tags="{arguments.tags[:60]}" is not understood: write e.g. story, comment or author_<name>.'
             )
-        span = window(asked.since, asked.until, self._now(), self._zone)
-        query = HnQuery(asked.query, _second(span.start), _second(span.end), is_by_date=asked.sort == "date", tags=tags)
+        span = window(arguments.since, arguments.until, context.now(), self._zone)
+        query = HnQuery(
+            arguments.query, _second(span.start), _second(span.end), is_by_date=arguments.sort == "date", tags=tags
+        )
         found = await _or_advise(
             self._client.search(query), "Try get_hn_stories for current stories, or web_search with site names."
         )
-        return await self._listed(_search_head(asked.query, found, span, self._zone), [_Group(found.hits)])
+        return await self._listed(_search_head(arguments.query, found, span, self._zone), [_Group(found.hits)], context)
 
 
-class HnCommentsTool(_HackerNewsTool):
+class HnCommentsTool(_HackerNewsTool[GetHnCommentsArguments]):
     """`get_hn_comments`."""
 
     name: ClassVar[str] = "get_hn_comments"
     description = "Read the discussion under a Hacker News story."
-    arguments: ClassVar[type[Arguments]] = GetHnCommentsArguments
+    arguments = GetHnCommentsArguments
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: GetHnCommentsArguments, context: ToolContext) -> ToolResult:
         """Show the thread."""
-        asked = GetHnCommentsArguments(**arguments)
         thread = await _or_advise(
-            self._client.thread(asked.story_id, CommentRange(asked.limit, asked.depth, asked.offset)),
+            self._client.thread(arguments.story_id, CommentRange(arguments.limit, arguments.depth, arguments.offset)),
             "Try this later, or look for the discussion with web_search.",
         )
-        content, source_id = await stored(hn_thread_text(thread, "story_id"), self._store)
-        return ToolResult(success=True, content=content, metadata={"sources": [source_id]})
+        content = await stored(hn_thread_text(thread, "story_id"), context.store)
+        return ToolResult(success=True, content=content)
 
 
-class HnUserTool(_HackerNewsTool):
+class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
     """`get_hn_user`."""
 
     name: ClassVar[str] = "get_hn_user"
     description = "Look up a Hacker News user."
-    arguments: ClassVar[type[Arguments]] = GetHnUserArguments
+    arguments = GetHnUserArguments
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: GetHnUserArguments, context: ToolContext) -> ToolResult:
         """Show the profile."""
-        name = GetHnUserArguments(**arguments).name.strip()
+        name = arguments.name.strip()
         if not USER_NAME.fullmatch(name):
             raise RefusedCallError(
                 f'"{single_line(name)[:40]}" is no name of a Hacker News user: letters, digits, _ and -.'
@@ -198,16 +197,12 @@ class HnUserTool(_HackerNewsTool):
         facts = _user_facts(user)
         text = f"{user.name}: {facts}\n\n{user.about}".strip()
         draft = SourceDraft(url=user.url, title=f"{user.name} on Hacker News", kind="profile", via=VIA, text=text)
-        (source,) = await self._store([draft])
+        (source,) = await context.store([draft])
         lines = [
             f"Hacker News user [{source.id}] {name}: {facts}.",
             f'Their newest posts: search_hn with query="", sort=date, tags=story,author_{name} (or comment,...).',
         ]
-        return ToolResult(
-            success=True,
-            content="\n".join([*lines, *([fence(user.about)] if user.about else [])]),
-            metadata={"sources": [source.id]},
-        )
+        return ToolResult(success=True, content="\n".join([*lines, *([fence(user.about)] if user.about else [])]))
 
 
 async def _or_advise(answer: Awaitable[T], advice: str) -> T:

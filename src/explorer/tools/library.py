@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import ConfigDict, Field
 
 from explorer.reports.library import Contribution, Library, NewReport, StoredReport
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
-from explorer.schema.tool import CURRENT_CALL, Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool_context import SourceDraft, ToolContext
 from explorer.text.sanitize import fence, single_line, visible
-from explorer.workspace.source_store import SourceDraft, Store
 
 PAGE_CHARS = 20_000
 MAX_LISTED = 50
@@ -23,8 +23,11 @@ EARLIER_REPORT = "earlier_report"
 ReportName = Annotated[str, Field(description="Its name")]
 
 
+Args = TypeVar("Args", bound=Arguments)
+
+
 @dataclass(frozen=True)
-class LibraryContext:
+class LibraryAccess:
     """What the library's tools work with."""
 
     library: Library
@@ -32,11 +35,10 @@ class LibraryContext:
     """The run's id."""
     sources: Callable[[], Mapping[str, Source]]
     """The run's sources as they are now, by id."""
-    store: Store
 
-    def contribution(self, content: str, verdict: str) -> Contribution:
-        """What the call being executed writes."""
-        return Contribution(content, self.run, CURRENT_CALL.get(), verdict, self.sources())
+    def contribution(self, content: str, verdict: str, call: str) -> Contribution:
+        """Return what a call writes."""
+        return Contribution(content, self.run, call, verdict, self.sources())
 
 
 class CreateReportArguments(Arguments):
@@ -51,29 +53,28 @@ class CreateReportArguments(Arguments):
     verdict: str = ""
 
 
-class _WritingTool(Tool):
+class _WritingTool(Tool[Args]):
     """What changes the library: made again after a crash, it finds what it wrote and writes nothing."""
 
     effect: ClassVar[Effect] = Effect.REPEATABLE
     is_parallel: ClassVar[bool] = False
 
-    def __init__(self, context: LibraryContext) -> None:
-        self._context = context
+    def __init__(self, access: LibraryAccess) -> None:
+        self._access = access
 
 
-class CreateReportTool(_WritingTool):
+class CreateReportTool(_WritingTool[CreateReportArguments]):
     """`create_report`."""
 
     name: ClassVar[str] = "create_report"
     description = "Begin a library report on one story or topic."
-    arguments: ClassVar[type[Arguments]] = CreateReportArguments
+    arguments = CreateReportArguments
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: CreateReportArguments, context: ToolContext) -> ToolResult:
         """Write it."""
-        asked = CreateReportArguments(**arguments)
-        new = NewReport(asked.title, asked.story_id, asked.url)
-        content = self._context.contribution(asked.content, asked.verdict)
-        name = await asyncio.to_thread(self._context.library.create, new, content)
+        new = NewReport(arguments.title, arguments.story_id, arguments.url)
+        content = self._access.contribution(arguments.content, arguments.verdict, context.call)
+        name = await asyncio.to_thread(self._access.library.create, new, content)
         return ToolResult(success=True, content=f"Created {name} in the library.")
 
 
@@ -85,18 +86,17 @@ class AppendReportArguments(Arguments):
     verdict: str = ""
 
 
-class AppendReportTool(_WritingTool):
+class AppendReportTool(_WritingTool[AppendReportArguments]):
     """`append_report`."""
 
     name: ClassVar[str] = "append_report"
     description = "Add what is new to a library report."
-    arguments: ClassVar[type[Arguments]] = AppendReportArguments
+    arguments = AppendReportArguments
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: AppendReportArguments, context: ToolContext) -> ToolResult:
         """Write the section."""
-        asked = AppendReportArguments(**arguments)
-        addition = self._context.contribution(asked.content, asked.verdict)
-        name, title = await asyncio.to_thread(self._context.library.append, asked.report, addition)
+        addition = self._access.contribution(arguments.content, arguments.verdict, context.call)
+        name, title = await asyncio.to_thread(self._access.library.append, arguments.report, addition)
         return ToolResult(success=True, content=f'Appended to {name}: "{title}".')
 
 
@@ -107,34 +107,33 @@ class ReadReportArguments(Arguments):
     offset: int = Field(default=0, ge=0)
 
 
-class ReadReportTool(Tool):
+class ReadReportTool(Tool[ReadReportArguments]):
     """`read_report`."""
 
     name: ClassVar[str] = "read_report"
     description = "Read a library report. Its [1] are its own: to cite one, read that page anew."
-    arguments: ClassVar[type[Arguments]] = ReadReportArguments
+    arguments = ReadReportArguments
 
-    def __init__(self, context: LibraryContext) -> None:
-        self._context = context
+    def __init__(self, access: LibraryAccess) -> None:
+        self._access = access
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: ReadReportArguments, context: ToolContext) -> ToolResult:
         """Read one stretch of it."""
-        asked = ReadReportArguments(**arguments)
-        found = await asyncio.to_thread(self._context.library.find, asked.report)
+        found = await asyncio.to_thread(self._access.library.find, arguments.report)
         if found.fields is None:
             raise ToolError(f"{single_line(found.name)} cannot be read as a report: {single_line(found.problem)}")
         text = visible(found.text)
-        if asked.offset and asked.offset >= len(text):
-            raise ToolError(f"offset={asked.offset} is behind the end: {found.name} has {len(text)} characters")
-        (source,) = await self._context.store([draft_of(found)])
-        end = min(asked.offset + PAGE_CHARS, len(text))
+        if arguments.offset and arguments.offset >= len(text):
+            raise ToolError(f"offset={arguments.offset} is behind the end: {found.name} has {len(text)} characters")
+        (source,) = await context.store([draft_of(found)])
+        end = min(arguments.offset + PAGE_CHARS, len(text))
         more = f"; read on with offset={end}" if end < len(text) else ""
         lines = [
             f"[{source.id}] {single_line(found.name)}, an earlier report",
-            f"characters {asked.offset}-{end} of {len(text)}{more}",
-            fence(text[asked.offset : end]),
+            f"characters {arguments.offset}-{end} of {len(text)}{more}",
+            fence(text[arguments.offset : end]),
         ]
-        return ToolResult(success=True, content="\n".join(lines), metadata={"sources": [source.id]})
+        return ToolResult(success=True, content="\n".join(lines))
 
 
 def draft_of(report: StoredReport) -> SourceDraft:
@@ -159,20 +158,19 @@ class ListReportsArguments(Arguments):
     query: str = ""
 
 
-class ListReportsTool(Tool):
+class ListReportsTool(Tool[ListReportsArguments]):
     """`list_reports`."""
 
     name: ClassVar[str] = "list_reports"
     description = "List the library's reports of earlier runs, newest first."
-    arguments: ClassVar[type[Arguments]] = ListReportsArguments
+    arguments = ListReportsArguments
 
-    def __init__(self, context: LibraryContext) -> None:
-        self._context = context
+    def __init__(self, access: LibraryAccess) -> None:
+        self._access = access
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: ListReportsArguments, context: ToolContext) -> ToolResult:
         """List them."""
-        asked = ListReportsArguments(**arguments)
-        found = await asyncio.to_thread(self._context.library.stored_reports, asked.date, asked.query)
+        found = await asyncio.to_thread(self._access.library.stored_reports, arguments.date, arguments.query)
         if not found:
             return ToolResult(success=True, content="No such reports in the library.")
         counted = "1 report" if len(found) == 1 else f"{len(found)} reports"
@@ -198,6 +196,6 @@ def _line(stored_report: StoredReport) -> str:
     return " | ".join(single_line(part)[:LINE_CHARS] for part in parts)
 
 
-def library_tools(context: LibraryContext) -> tuple[Tool, ...]:
+def library_tools(access: LibraryAccess) -> tuple[Tool, ...]:
     """All tools over the library."""
-    return (ListReportsTool(context), ReadReportTool(context), CreateReportTool(context), AppendReportTool(context))
+    return (ListReportsTool(access), ReadReportTool(access), CreateReportTool(access), AppendReportTool(access))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -22,8 +22,8 @@ from explorer.reports.library import Library
 from explorer.reports.render import SAMPLE_FLAG
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import SourceDraft, ToolContext
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.source_store import SourceDraft, Store
 
 LIBRARY = "library"
 EARLIER_RUN, EARLIER_REPORT = "earlier_run", "earlier_report"
@@ -91,27 +91,25 @@ class SearchRunsArguments(Arguments):
     limit: int = Field(default=8, ge=1, le=20)
 
 
-class SearchRunsTool(Tool):
+class SearchRunsTool(Tool[SearchRunsArguments]):
     """`search_runs`."""
 
     name: ClassVar[str] = "search_runs"
     description = "Search what earlier runs found, and the library. Hits are sources, as earlier findings."
-    arguments: ClassVar[type[Arguments]] = SearchRunsArguments
+    arguments = SearchRunsArguments
 
-    def __init__(self, past: Past, store: Store) -> None:
+    def __init__(self, past: Past) -> None:
         self._past = past
-        self._store = store
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: SearchRunsArguments, context: ToolContext) -> ToolResult:
         """Search, store what was found, and list it."""
-        asked = SearchRunsArguments(**arguments)
-        result = await asyncio.to_thread(self._past.search, asked.query, asked.limit)
+        result = await asyncio.to_thread(self._past.search, arguments.query, arguments.limit)
         hits, drafts = await asyncio.to_thread(self._with_drafts, result.hits)
-        sources = await self._store(drafts)
+        sources = await context.store(drafts)
         ids = [source.id for source in sources]
         entries = [_entry(number, name, hit) for number, (name, hit) in enumerate(zip(ids, hits, strict=True), 1)]
-        lines = [_head(asked.query, result, len(hits)), *([fence("\n".join(entries))] if entries else [])]
-        return ToolResult(success=True, content="\n".join(lines), metadata={"sources": list(dict.fromkeys(ids))})
+        lines = [_head(arguments.query, result, len(hits)), *([fence("\n".join(entries))] if entries else [])]
+        return ToolResult(success=True, content="\n".join(lines))
 
     def _with_drafts(self, hits: list[EarlierHit]) -> tuple[list[EarlierHit], list[SourceDraft]]:
         """The hits whose text is still there: a run may be removed while it is searched."""

@@ -1,17 +1,15 @@
 """The tool that lists and searches posts of Reddit."""
 
-from collections.abc import Callable
-from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 from explorer.sources.reddit.reddit import Reddit, Routed
 from explorer.sources.reddit.routes import PostsQuery, RedditPosts, subreddit_named
 from explorer.sources.reddit.text import reddit_draft, reddit_entry
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.source_store import Store
 
 MAX_POSTS = 100
 
@@ -26,35 +24,36 @@ class RedditPostsArguments(Arguments):
     time: Literal["", "hour", "day", "week", "month", "year", "all"] = ""
 
 
-class RedditPostsTool(Tool):
+class RedditPostsTool(Tool[RedditPostsArguments]):
     """`get_reddit_posts`."""
 
     name: ClassVar[str] = "get_reddit_posts"
     description = "List a subreddit's posts, or search it."
-    arguments: ClassVar[type[Arguments]] = RedditPostsArguments
+    arguments = RedditPostsArguments
     is_lookup: ClassVar[bool] = True
 
-    def __init__(self, client: Reddit, store: Store, now: Callable[[], datetime]) -> None:
+    def __init__(self, client: Reddit) -> None:
         self._client = client
-        self._store = store
-        self._now = now
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: RedditPostsArguments, context: ToolContext) -> ToolResult:
         """List the posts."""
-        asked = RedditPostsArguments(**arguments)
         query = PostsQuery(
-            subreddit_named(asked.subreddit), asked.sort, asked.limit, " ".join(asked.query.split()), asked.time
+            subreddit_named(arguments.subreddit),
+            arguments.sort,
+            arguments.limit,
+            " ".join(arguments.query.split()),
+            arguments.time,
         )
         found, routed = await self._client.posts(query)
-        sources = await self._store([reddit_draft(post, routed) for post in found.posts])
-        now = self._now()
+        sources = await context.store([reddit_draft(post, routed) for post in found.posts])
+        now = context.now()
         entries = [
             reddit_entry(place, source.id, post, now)
             for place, (source, post) in enumerate(zip(sources, found.posts, strict=True), start=1)
         ]
         lines = _head(query, found, routed)
         content = "\n".join([*lines, *([fence("\n".join(entries))] if entries else [])])
-        return ToolResult(success=True, content=content, metadata={"sources": [source.id for source in sources]})
+        return ToolResult(success=True, content=content)
 
 
 def _head(query: PostsQuery, found: RedditPosts, routed: Routed) -> list[str]:

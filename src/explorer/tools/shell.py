@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -13,7 +13,8 @@ from explorer.sandbox.resource_monitor import files_of
 from explorer.sandbox.shell import STOPPED, TIMED_OUT, Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.events import WrittenFile
-from explorer.schema.tool import CURRENT_CALL, INTERRUPTED, Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool import INTERRUPTED, Arguments, Effect, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 from explorer.text.sanitize import fence
 from explorer.workspace.access import INPUTS, QUESTION
 from explorer.workspace.tree import HEAD_BYTES, kind_of
@@ -49,11 +50,11 @@ class ExecuteShellArguments(Arguments):
     run_in_background: bool = False
 
 
-class ExecuteShellTool(Tool):
+class ExecuteShellTool(Tool[ExecuteShellArguments]):
     """`execute_shell`."""
 
     name: ClassVar[str] = "execute_shell"
-    arguments: ClassVar[type[Arguments]] = ExecuteShellArguments
+    arguments = ExecuteShellArguments
     effect: ClassVar[Effect] = Effect.JOB
     is_parallel: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None
@@ -69,26 +70,24 @@ class ExecuteShellTool(Tool):
             "What it leaves running is ended."
         )
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: ExecuteShellArguments, context: ToolContext) -> ToolResult:
         """Run it."""
-        asked = ExecuteShellArguments(**arguments)
-        key = CURRENT_CALL.get()
-        if asked.run_in_background:
-            job = await self._jobs.start(key.split(".")[0], asked.command)
+        if arguments.run_in_background:
+            job = await self._jobs.start(context.agent, arguments.command)
             words = (
                 f'{job.id} runs in the background; its output: get_shell_output(bash_id="{job.id}"), or {job.output}'
             )
             return ToolResult(success=True, content=words, metadata={"bash_id": job.id})
-        output = output_path(self._shell.place.folder, key)
-        ended = await self._shell.run(asked.command, output, asked.timeout)
-        how = f"exit code {ended.exit_code}" if not ended.reason else _why(ended.reason, asked.timeout)
+        output = output_path(self._shell.place.folder, context.call)
+        ended = await self._shell.run(arguments.command, output, arguments.timeout)
+        how = f"exit code {ended.exit_code}" if not ended.reason else _why(ended.reason, arguments.timeout)
         head = f"{how} after {ended.seconds:g} s"
         return await _change_summary(self._workspace, head, f"{OUTPUTS}/{output.name}", (ended.files, ended.removed))
 
-    async def interrupted(self) -> ToolResult:
+    async def interrupted(self, context: ToolContext) -> ToolResult:
         """Index what a command had changed when it was cut off, so that the journal knows the folder as it is."""
         changes = await asyncio.to_thread(unrecorded, self._workspace, self._recorded())
-        output = output_path(self._shell.place.folder, CURRENT_CALL.get())
+        output = output_path(self._shell.place.folder, context.call)
         found = await _change_summary(self._workspace, INTERRUPTED, f"{OUTPUTS}/{output.name}", changes)
         return found.model_copy(update={"success": False, "error": found.content})
 
@@ -100,22 +99,23 @@ class GetShellOutputArguments(Arguments):
     block: bool = Field(default=False, description="Wait for its end")
 
 
-class GetShellOutputTool(Tool):
+class GetShellOutputTool(Tool[GetShellOutputArguments]):
     """`get_shell_output`."""
 
     name: ClassVar[str] = "get_shell_output"
     description = "What a background job printed so far."
-    arguments: ClassVar[type[Arguments]] = GetShellOutputArguments
+    arguments = GetShellOutputArguments
     timeout_s: ClassVar[float | None] = BLOCK_S + 30
 
     def __init__(self, jobs: Jobs, workspace: Workspace) -> None:
         self._jobs = jobs
         self._workspace = workspace
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: GetShellOutputArguments, context: ToolContext) -> ToolResult:
         """Look, or wait and look."""
-        asked = GetShellOutputArguments(**arguments)
-        job = await self._jobs.wait(asked.bash_id, BLOCK_S) if asked.block else self._jobs.find(asked.bash_id)
+        job = (
+            await self._jobs.wait(arguments.bash_id, BLOCK_S) if arguments.block else self._jobs.find(arguments.bash_id)
+        )
         return await _change_summary(
             self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed)
         )
@@ -127,20 +127,20 @@ class KillShellArguments(Arguments):
     bash_id: str
 
 
-class KillShellTool(Tool):
+class KillShellTool(Tool[KillShellArguments]):
     """`kill_shell`."""
 
     name: ClassVar[str] = "kill_shell"
     description = "End a background job."
-    arguments: ClassVar[type[Arguments]] = KillShellArguments
+    arguments = KillShellArguments
 
     def __init__(self, jobs: Jobs, workspace: Workspace) -> None:
         self._jobs = jobs
         self._workspace = workspace
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: KillShellArguments, context: ToolContext) -> ToolResult:
         """End it."""
-        job = await self._jobs.end(KillShellArguments(**arguments).bash_id)
+        job = await self._jobs.end(arguments.bash_id)
         return await _change_summary(
             self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed)
         )

@@ -3,16 +3,25 @@
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import ToolContext
 from explorer.text.citations import cited_ids
 from explorer.text.sanitize import fence, single_line, visible
-from explorer.workspace.source_store import advice, is_intact, plain_flags, relation_of, stored_at, stored_text
+from explorer.workspace.source_store import (
+    advice,
+    is_intact,
+    plain_flags,
+    relation_of,
+    remarks,
+    stored_at,
+    stored_text,
+)
 from explorer.workspace.workspace import Workspace
 
 TEXT_CHARS = 20_000
@@ -44,26 +53,25 @@ class ListSourcesArguments(Arguments):
     kind: str = Field(default="", max_length=40)
 
 
-class ListSourcesTool(Tool):
+class ListSourcesTool(Tool[ListSourcesArguments]):
     """`list_sources`."""
 
     name: ClassVar[str] = "list_sources"
     description = "List all sources, with their flags, copies, and the files that cite them."
-    arguments: ClassVar[type[Arguments]] = ListSourcesArguments
+    arguments = ListSourcesArguments
 
     def __init__(self, workspace: Workspace, sources: Sources) -> None:
         self._workspace = workspace
         self._sources = sources
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: ListSourcesArguments, context: ToolContext) -> ToolResult:
         """List those that are asked for."""
-        asked = ListSourcesArguments(**arguments)
         known = self._sources()
-        wanted = asked.query.casefold().split()
+        wanted = arguments.query.casefold().split()
         found = [
             source
             for source in known.values()
-            if (not asked.kind or source.kind == asked.kind)
+            if (not arguments.kind or source.kind == arguments.kind)
             and all(word in f"{source.id} {source.title} {source.url}".casefold() for word in wanted)
         ]
         if not found:
@@ -86,29 +94,28 @@ class ReadSourceArguments(Arguments):
     find: str = Field(default="", max_length=500, description="A quote or number to look up")
 
 
-class ReadSourceTool(Tool):
+class ReadSourceTool(Tool[ReadSourceArguments]):
     """`read_source`."""
 
     name: ClassVar[str] = "read_source"
     description = f"Read a stored source, {TEXT_CHARS} characters at a time."
-    arguments: ClassVar[type[Arguments]] = ReadSourceArguments
+    arguments = ReadSourceArguments
 
     def __init__(self, workspace: Workspace, sources: Sources) -> None:
         self._workspace = workspace
         self._sources = sources
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: ReadSourceArguments, context: ToolContext) -> ToolResult:
         """Show a stretch of the text, or the place looked for."""
-        asked = ReadSourceArguments(**arguments)
-        source = self._find(asked.source_id)
+        source = self._find(arguments.source_id)
         text = stored_text(await asyncio.to_thread(self._workspace.read_text, stored_at(source.id)))
-        if asked.offset and asked.offset >= len(text):
-            raise ToolError(f"offset={asked.offset} is behind the end: {source.id} has {len(text)} characters.")
+        if arguments.offset and arguments.offset >= len(text):
+            raise ToolError(f"offset={arguments.offset} is behind the end: {source.id} has {len(text)} characters.")
         changed = [] if is_intact(source, text) else [CHANGED]
-        if asked.find.strip():
-            place = await asyncio.to_thread(_place, text, asked.find, asked.offset)
+        if arguments.find.strip():
+            place = await asyncio.to_thread(_place, text, arguments.find, arguments.offset)
         else:
-            place = _stretch(text, asked.offset)
+            place = _stretch(text, arguments.offset)
         content = "\n".join([*_head(source), *changed, *remarks([source]), *place])
         return ToolResult(success=True, content=content, metadata={"sources": [source.id]})
 
@@ -121,41 +128,6 @@ class ReadSourceTool(Tool):
                 f"there is no source {single_line(asked, TITLE_CHARS)!r}; list_sources shows all {len(known)}."
             )
         return source
-
-
-class WithRemarks(Tool):
-    """A tool that brings sources, whose results also say which of them are copies of others."""
-
-    name: ClassVar[str] = ""
-    arguments: ClassVar[type[Arguments]] = Arguments
-
-    def __init__(self, tool: Tool, sources: Sources) -> None:
-        self._tool = tool
-        self._sources = sources
-        # Instance values over class variables: it stands in for the tool in everything a model or the engine asks.
-        vars(self).update({trait: getattr(tool, trait) for trait in Tool.__annotations__})
-        vars(self).update(recall=tool.recall, foresee=tool.foresee)
-
-    async def execute(self, **arguments: Any) -> ToolResult:
-        """Do what the tool does, and add the remarks."""
-        result = await self._tool.execute(**arguments)
-        known = self._sources()
-        shown: Sequence[object] = result.metadata.get("sources", ())
-        words = remarks([known[name] for name in shown if isinstance(name, str) and name in known])
-        if not result.success or not words:
-            return result
-        return result.model_copy(update={"content": "\n".join([result.content, *words])})
-
-
-def remarks(sources: Sequence[Source]) -> list[str]:
-    """What a model is told of the copies among sources: which to cite, and in what they differ."""
-    lines: list[str] = []
-    for source in sources:
-        relation = relation_of(source.flags)
-        if relation is not None:
-            lines.append(advice(source))
-            lines += ["They differ in:", fence("; ".join(relation.differs))] if relation.differs else []
-    return list(dict.fromkeys(lines))
 
 
 def _citing(workspace: Workspace) -> dict[str, list[str]]:

@@ -3,16 +3,16 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import SourceDraft, ToolContext
 from explorer.sources.page import STALE, WebPage, is_stale
 from explorer.sources.pages import PageReader
 from explorer.text.sanitize import fence, single_line, visible
-from explorer.workspace.source_store import SourceDraft, Store
 
 PAGE_CHARS = 20_000
 """Of a page's text per call."""
@@ -35,7 +35,7 @@ class ReadWebpageArguments(Arguments):
     offset: int = Field(default=0, ge=0)
 
 
-class ReadWebpageTool(Tool):
+class ReadWebpageTool(Tool[ReadWebpageArguments]):
     """`read_webpage`."""
 
     name: ClassVar[str] = "read_webpage"
@@ -43,25 +43,22 @@ class ReadWebpageTool(Tool):
         f"Read a page, PDF, feed or JSON as markdown, {PAGE_CHARS} characters at a time. Do not rely on a flagged one "
         "alone."
     )
-    arguments: ClassVar[type[Arguments]] = ReadWebpageArguments
+    arguments = ReadWebpageArguments
     is_lookup: ClassVar[bool] = True
 
-    def __init__(
-        self, client: PageReader, store: Store, now: Callable[[], datetime], check: CheckAddress = as_asked
-    ) -> None:
+    def __init__(self, client: PageReader, check: CheckAddress = as_asked) -> None:
         self._client = client
-        self._store = store
-        self._now = now
         self._check = check
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: ReadWebpageArguments, context: ToolContext) -> ToolResult:
         """Read one stretch of the page."""
-        asked = ReadWebpageArguments(**arguments)
-        address = await self._check(asked.url)
-        page = _dated(await self._client.read(address), self._now())
+        address = await self._check(arguments.url)
+        page = _dated(await self._client.read(address), context.now())
         text = visible(page.text)
-        if asked.offset and asked.offset >= len(text):
-            raise RefusedCallError(f"offset={asked.offset} is behind the end: {page.url} has {len(text)} characters.")
+        if arguments.offset and arguments.offset >= len(text):
+            raise RefusedCallError(
+                f"offset={arguments.offset} is behind the end: {page.url} has {len(text)} characters."
+            )
         draft = SourceDraft(
             url=page.url,
             title=page.title,
@@ -74,9 +71,9 @@ class ReadWebpageTool(Tool):
             retrieved=page.kept_since,
             flags=page.flags,
         )
-        (source,) = await self._store([draft])
-        content = _page_lines(source.id, page, text, asked.offset)
-        return ToolResult(success=True, content=content, metadata={"sources": [source.id]})
+        (source,) = await context.store([draft])
+        content = _page_lines(source.id, page, text, arguments.offset)
+        return ToolResult(success=True, content=content)
 
 
 def _dated(page: WebPage, now: datetime) -> WebPage:

@@ -1,16 +1,16 @@
 """The tool that searches the web."""
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, tzinfo
-from typing import Any, ClassVar, Literal
+from collections.abc import Sequence
+from datetime import UTC, tzinfo
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import SourceDraft, ToolContext
 from explorer.sources.date_ranges import since_time
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
 from explorer.text.sanitize import fence, single_line
-from explorer.workspace.source_store import SourceDraft, Store
 
 SNIPPET_CHARS = 1_000
 TITLE_CHARS = 300
@@ -28,40 +28,37 @@ class WebSearchArguments(Arguments):
     since: str = Field(default="", description="2026-08-01, 24h, last week")
 
 
-class TavilySearchTool(Tool):
+class TavilySearchTool(Tool[WebSearchArguments]):
     """`web_search`, through whatever engine stands behind the port."""
 
     name: ClassVar[str] = "web_search"
     description = "Search the web for pages to read."
-    arguments: ClassVar[type[Arguments]] = WebSearchArguments
+    arguments = WebSearchArguments
     is_lookup: ClassVar[bool] = True
 
-    def __init__(self, client: WebSearch, store: Store, now: Callable[[], datetime], zone: tzinfo = UTC) -> None:
+    def __init__(self, client: WebSearch, zone: tzinfo = UTC) -> None:
         self._client = client
-        self._store = store
-        self._now = now
         self._zone = zone
 
-    async def execute(self, **arguments: Any) -> ToolResult:
+    async def execute(self, arguments: WebSearchArguments, context: ToolContext) -> ToolResult:
         """Search and list the results."""
-        asked = WebSearchArguments(**arguments)
-        after = since_time(asked.since, self._now(), self._zone)
+        after = since_time(arguments.since, context.now(), self._zone)
         query = WebQuery(
-            words=asked.query,
-            max_results=asked.max_results,
-            depth=asked.search_depth,
-            include_domains=_named(asked.include_domains),
-            exclude_domains=_named(asked.exclude_domains),
+            words=arguments.query,
+            max_results=arguments.max_results,
+            depth=arguments.search_depth,
+            include_domains=_named(arguments.include_domains),
+            exclude_domains=_named(arguments.exclude_domains),
             since=after.astimezone(UTC).date().isoformat() if after else "",
         )
         answer = await self._client.search(query)
-        sources = await self._store([_draft(hit) for hit in answer.hits])
+        sources = await context.store([_draft(hit) for hit in answer.hits])
         entries = [
             _entry(number, source.id, hit)
             for number, (source, hit) in enumerate(zip(sources, answer.hits, strict=True), start=1)
         ]
-        content = "\n".join([*_head(asked.query, answer), *_body(entries)])
-        return ToolResult(success=True, content=content, metadata={"sources": [source.id for source in sources]})
+        content = "\n".join([*_head(arguments.query, answer), *_body(entries)])
+        return ToolResult(success=True, content=content)
 
 
 def _named(sites: Sequence[str]) -> tuple[str, ...]:

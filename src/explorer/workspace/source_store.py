@@ -17,14 +17,13 @@ from datetime import date, datetime
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AwareDatetime
 
 from explorer.schema.errors import StorageError, ToolError, first_of
 from explorer.schema.events import AnyEvent, Source, SourceRecorded
-from explorer.schema.messages import Frozen
+from explorer.schema.tool_context import SourceDraft
 from explorer.text.differences import compare, normal, words
 from explorer.text.frontmatter import split_frontmatter
-from explorer.text.sanitize import single_line, visible
+from explorer.text.sanitize import fence, single_line, visible
 from explorer.text.urls import url_key
 
 NEAR_DUPLICATE = "near_duplicate"
@@ -212,30 +211,19 @@ def advice(source: Source) -> str:
             return f"{other} repeats {source.id}: cite {source.id}; together they are one source, not two."
 
 
+def remarks(sources: Iterable[Source]) -> list[str]:
+    """Return what a model is told of the copies among sources: which to cite, and in what they differ."""
+    lines: list[str] = []
+    for source in sources:
+        relation = relation_of(source.flags)
+        if relation is not None:
+            lines.append(advice(source))
+            lines += ["They differ in:", fence("; ".join(relation.differs))] if relation.differs else []
+    return list(dict.fromkeys(lines))
+
+
 TITLE_CHARS = 300
 SOURCES = ".explorer/sources"
-
-
-class SourceDraft(Frozen):
-    """A piece of evidence as a tool found it, before it has an id."""
-
-    url: str
-    title: str
-    kind: str
-    """`page`, `story`, `comments`, `search_hit`, `file`, ..."""
-    via: str
-    """What gave it: `hackernews`, `tavily`, `tavily-keyless`, `direct`, `reader`, `file`, ..."""
-    text: str
-    author: str = ""
-    published: str = ""
-    language: str = ""
-    retrieved: AwareDatetime | None = None
-    """When it was fetched, where that was not just now."""
-    flags: tuple[str, ...] = ()
-
-
-Store = Callable[[Sequence[SourceDraft]], Awaitable[list[Source]]]
-"""Store drafts and return their sources, in order; the same text at the same URL keeps its id."""
 
 
 Append = Callable[[AnyEvent], Awaitable[None]]

@@ -1,7 +1,7 @@
 """What there is to work with: `tools`, `agents`, `models`."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
@@ -20,16 +20,14 @@ from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.shell import Shell
 from explorer.schema.errors import ToolError
-from explorer.schema.events import Source
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool, ToolResult
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
-from explorer.tools.library import LibraryContext, library_tools
+from explorer.tools.library import LibraryAccess, library_tools
 from explorer.tools.past_runs import Past, SearchRunsTool
 from explorer.tools.shell import shell_tools
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
-from explorer.workspace.source_store import SourceDraft
 from explorer.workspace.workspace import Workspace
 
 SENTENCE_CHARS = 90
@@ -118,9 +116,9 @@ async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> tuple[list
             *file_tools(Workspace(Path())),
             ListSourcesTool(Workspace(Path()), dict),
             ReadSourceTool(Workspace(Path()), dict),
-            *connectors.tools(_no_store),
-            *library_tools(LibraryContext(library, "", dict, _no_store)),
-            SearchRunsTool(Past(settings.workspace, "", library), _no_store),
+            *connectors.tools(),
+            *library_tools(LibraryAccess(library, "", dict)),
+            SearchRunsTool(Past(settings.workspace, "", library)),
             FinishTool(lambda _is_empty: ""),
         ]
         absent = connectors.absent
@@ -133,7 +131,3 @@ async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> tuple[list
 
 async def _no_help(asked: CallAgentArguments, call: str) -> ToolResult:
     raise ToolError(f"{call}: no run, no {asked.agent_type}")
-
-
-async def _no_store(drafts: Sequence[SourceDraft]) -> list[Source]:
-    raise ToolError(f"no run to store {len(drafts)} sources in")

@@ -3,11 +3,11 @@
 from datetime import datetime
 from urllib.parse import urlsplit
 
+from explorer.schema.tool_context import SourceDraft
 from explorer.sources.hackernews.items import SearchHit, Story
 from explorer.sources.threads import number
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import single_line
-from explorer.workspace.source_store import SourceDraft
 
 VIA = "hackernews"
 COMMENT_PREVIEW_CHARS = 500

@@ -1,11 +1,11 @@
 """A thread of Hacker News as text."""
 
+from explorer.schema.tool_context import SourceDraft
 from explorer.sources.hackernews.items import ITEM_URL, Story
 from explorer.sources.hackernews.threads import Thread
 from explorer.sources.threads import ThreadText, comment_lines, hanging, shown_of, ways_on
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import single_line
-from explorer.workspace.source_store import SourceDraft
 
 VIA = "hackernews"
 

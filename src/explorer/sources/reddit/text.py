@@ -3,6 +3,7 @@
 from datetime import datetime
 from urllib.parse import urlsplit
 
+from explorer.schema.tool_context import SourceDraft
 from explorer.sources.hackernews.list_text import velocity
 from explorer.sources.reddit.items import Post
 from explorer.sources.reddit.reddit import Routed
@@ -10,7 +11,6 @@ from explorer.sources.reddit.routes import RedditThread
 from explorer.sources.threads import ThreadText, comment_lines, hanging, number, shown_of, walk, ways_on
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import single_line
-from explorer.workspace.source_store import SourceDraft
 
 PREVIEW_CHARS = 300
 
