@@ -215,7 +215,16 @@ def small_run(numbered: Callable[[Sequence[AnyEvent]], list[JournalRecord]]) -> 
             ToolStarted(agent=lead, call="orchestrator.t1.1", name="call_agent", effect="child"),
             AgentStarted(agent="searcher-1", role="searcher", parent=lead, task="look", max_steps=5),
             AgentStarted(agent="searcher-2", role="searcher", parent=lead, task="look", max_steps=5),
+            ToolStarted(agent=lead, call="orchestrator.t1.2", name="call_agent", effect="child"),
             turn("searcher-1", comments, page),
+            ToolStarted(agent="searcher-1", call="searcher-1.t1.1", name="get_hn_comments", effect="pure"),
+            ToolStarted(
+                agent="searcher-1",
+                call="searcher-1.t1.2",
+                name="read_webpage",
+                effect="pure",
+                activity="reading lantern-db.example",
+            ),
             SourceRecorded(agent="searcher-1", source=source),
             ToolFinished(
                 agent="searcher-1",

@@ -134,7 +134,7 @@ def test_figures_are_folded_from_the_records(small_run: list[JournalRecord]) -> 
         lines.append(line_of(record, view))
         view.apply(record)
     assert view.failed_attempts == 1
-    assert view.orders == [AppliedOrder(15, "steer", "look north"), AppliedOrder(17, "stop", "enough")]
+    assert view.orders == [AppliedOrder(18, "steer", "look north"), AppliedOrder(20, "stop", "enough")]
     assert view.run_id == "20260811-120000-y-5678"
     assert lines[-2:] == [
         "asked to write up and stop: enough",

@@ -77,7 +77,9 @@ def turn(agent: str, seconds: float, calls: int = 0, usage: Usage | None = None,
 
 def tool(agent: str, number: int, name: str = "search") -> ToolStarted:
     """A call of the agent's first turn begins."""
-    return ToolStarted(agent=agent, call=f"{agent}.t1.{number}", name=name, effect="pure")
+    return ToolStarted(
+        agent=agent, call=f"{agent}.t1.{number}", name=name, effect="child" if name == "call_agent" else "pure"
+    )
 
 
 def command(agent: str, number: int) -> ToolStarted:

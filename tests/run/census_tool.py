@@ -25,6 +25,7 @@ class PopulationTool(Tool[PopulationArguments]):
     description = "How many people live in a city, by census."
     arguments = PopulationArguments
     is_lookup = True
+    activity = "asking the census of {year} for {city}"
 
     def __init__(self, table: Path) -> None:
         self._table = table

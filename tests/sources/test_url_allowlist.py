@@ -250,7 +250,7 @@ class Run:
 
     def links(self) -> UrlAllowlist:
         """What a life that begins now has seen."""
-        return UrlAllowlist(self.records, self.text, ["own_search"])
+        return UrlAllowlist(self.records, self.text, ["web_search"], ["own_search"])
 
 
 def asked(question: str = "What is new?") -> Run:
@@ -388,7 +388,7 @@ async def test_a_search_that_repeats_its_query_makes_nothing_seen() -> None:
         SourceRecorded(source=hit),
     ]
     records = [JournalRecord(v=1, seq=place, at=NOW, event=event) for place, event in enumerate(events, 1)]
-    seen = UrlAllowlist(records, texts.__getitem__)
+    seen = UrlAllowlist(records, texts.__getitem__, ["web_search"])
     assert await seen.check(known) == known
     with pytest.raises(ToolError, match=REFUSED):
         await seen.check(composed)

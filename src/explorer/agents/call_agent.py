@@ -125,6 +125,7 @@ class CallAgentTool(Tool[CallAgentArguments]):
     name = CALL_AGENT
     description = ""
     arguments = CallAgentArguments
+    activity = "asks {agent_type}: {task_description}"
     effect = Effect.CHILD
     timeout_s = None
 

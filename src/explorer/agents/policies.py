@@ -38,10 +38,6 @@ ACTIONS = (
 NOTE_IDLE_TURNS = 12
 """Turns of a helper without a new source or a written file."""
 MAX_IDLE_TURNS = 20
-WRITING_TOOLS = frozenset(
-    {"read_file", "list_files", "search_files", "write_file", "edit_file", "finish_exploration", "call_agent"}
-)
-"""What is left to the orchestrator once the run winds down; `call_agent` then only for the writer."""
 
 
 def after_turn(state: AgentState) -> Decision | None:

@@ -18,7 +18,6 @@ from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry,
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, compaction_note, last_words
 from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
 from explorer.agents.policies import (
-    WRITING_TOOLS,
     Decision,
     Ending,
     Note,
@@ -349,9 +348,9 @@ class Team:
 
     def _account(self, role: str) -> Account:
         budget = self._context.budget
-        return budget.root if budget.winding_down and self._is_for_report(role) else budget.exploration
+        return budget.root if budget.winding_down and self._may_use_reserve(role) else budget.exploration
 
-    def _is_for_report(self, role: str) -> bool:
+    def _may_use_reserve(self, role: str) -> bool:
         """Whether a role may use what is held back for the report."""
         return role == ORCHESTRATOR or role in self._writers
 
@@ -359,7 +358,7 @@ class Team:
         """What a reply that has to be shorter means: exploring is over, or the writer has to know its length."""
         budget, is_writer = self._context.budget, state.role in self._writers
         length, wished = hold.max_output_tokens, self._context.max_output_tokens
-        if length >= wished or not self._is_for_report(state.role):
+        if length >= wished or not self._may_use_reserve(state.role):
             return None
         if not budget.winding_down and length < (LEAST_WRITING_TOKENS if is_writer else LEAST_EXPLORING_TOKENS):
             more = Amount(0, wished, self._context.model_of(state.role).worst_cost(0, wished))
@@ -370,7 +369,7 @@ class Team:
     def _on_exhausted(self, state: AgentState, limit: str) -> Ending | None:
         was_winding_down = bool(self._context.budget.winding_down)
         self._context.budget.wind_down(LIMIT_WORDS[limit])
-        is_last = was_winding_down or not self._is_for_report(state.role)
+        is_last = was_winding_down or not self._may_use_reserve(state.role)
         return Ending(Status.PARTIAL, LIMIT_WORDS[limit], "") if is_last else None
 
     async def _before_request(self, state: AgentState) -> Decision | None:
@@ -408,22 +407,23 @@ class Team:
     def _authorize(self, agent: str, call: ToolCall) -> str:
         state = self._context.run_state.agents[agent]
         reason = self._context.budget.winding_down
-        if reason and state.role == ORCHESTRATOR and not self._is_writing(call):
+        if reason and state.role == ORCHESTRATOR and not self._is_for_report(call):
             return f"refused: the run is winding down ({reason}); only the report may be worked on"
         return refuse_repetition(state, call) or self._count(state, call)
 
     def _count(self, state: AgentState, call: ToolCall) -> str:
         """Count a call before it is made; why it is refused when the limit has no room for it."""
         budget = self._context.budget
-        if budget.calls.take(for_report=self._is_for_report(state.role) and self._is_writing(call)):
+        if budget.calls.take(for_report=self._may_use_reserve(state.role) and self._is_for_report(call)):
             return ""
         budget.wind_down(LIMIT_WORDS["calls"])
         return f"refused: this run may make {budget.calls.limit} tool calls, and has; end with what you have"
 
-    def _is_writing(self, call: ToolCall) -> bool:
+    def _is_for_report(self, call: ToolCall) -> bool:
+        """Whether a call is left to the orchestrator once exploring is over; of helpers, only the writers."""
         if call.name == CALL_AGENT:
             return (call.arguments or {}).get("agent_type") in self._writers
-        return call.name in WRITING_TOOLS
+        return call.name in self._tools and self._tools[call.name].is_for_report
 
 
 def _steps(asked: CallAgentArguments, limit: int) -> int:

@@ -37,6 +37,8 @@ TAIL_CHARS = 4_000
 MAX_NOTE_CHARS = 200
 """Of the words between head and tail."""
 MAX_ERROR_CHARS = 6_500
+MAX_ACTIVITY_CHARS = 80
+"""Of what a call does, in words for people."""
 MAX_PROGRESS_CHARS = 120
 """Of a tool's words on how far a call is."""
 CUT_OFF = "{name} was cut off before it had a result"
@@ -230,8 +232,16 @@ async def _execute(
         return result
     change = call.started.change if call.started else await tool.foresee(arguments)
     if call.started is None:
-        started = ToolStarted(agent=context.agent, call=call.key, name=tool.name, effect=tool.effect, change=change)
-        await services.record(started)
+        await services.record(
+            ToolStarted(
+                agent=context.agent,
+                call=call.key,
+                name=tool.name,
+                effect=tool.effect,
+                change=change,
+                activity=single_line(tool.describe(arguments), MAX_ACTIVITY_CHARS),
+            )
+        )
     return await tool.execute(arguments, replace(context, change=change) if change is not None else context)
 
 

@@ -31,8 +31,8 @@ from explorer.schema.events import (
     ToolStarted,
     TurnTaken,
 )
+from explorer.schema.tool import Effect
 
-CALL_AGENT = "call_agent"
 Span = tuple[datetime, datetime]
 
 
@@ -214,7 +214,7 @@ class _Reading:
                 after = self._latest.get(event.agent, 0)
                 self._add(Interval(event.agent, WorkKind.MODEL, start, now, after, record.seq))
             case ToolStarted():
-                kind = WorkKind.HELPER if event.name == CALL_AGENT else WorkKind.TOOL
+                kind = WorkKind.HELPER if event.effect == Effect.CHILD else WorkKind.TOOL
                 self._open[event.call] = Interval(event.agent, kind, now, now, record.seq, work.over, event.call)
             case ToolFinished() if event.call in self._open:
                 self._add(replace(self._open.pop(event.call), end=now, seq=record.seq))

@@ -30,13 +30,12 @@ from explorer.sources.search.port import WebSearch
 from explorer.sources.search.selection import choose_search
 from explorer.tools.comments import GetCommentsTool
 from explorer.tools.corpus import ABSENT as NO_CORPUS
-from explorer.tools.corpus import corpus_tools
+from explorer.tools.corpus import CORPUS_TOOLS, corpus_tools
 from explorer.tools.hackernews import HnCommentsTool, HnSearchTool, HnStoriesTool, HnUserTool
 from explorer.tools.reddit import RedditPostsTool
 from explorer.tools.web import CheckAddress, ReadWebpageTool, as_asked
 from explorer.tools.web_search import TavilySearchTool
 
-CORPUS_TOOLS = ("search_corpus", "read_document")
 NO_REDDIT = "the sample day has no Reddit"
 
 
@@ -109,7 +108,7 @@ class Connectors:
     @property
     def absent(self) -> dict[str, str]:
         """Tools that roles may name and this run does not have, each with what would bring it."""
-        without = {} if self.corpus else dict.fromkeys(CORPUS_TOOLS, NO_CORPUS)
+        without = {} if self.corpus else {tool.name: NO_CORPUS for tool in CORPUS_TOOLS}
         return without | ({RedditPostsTool.name: NO_REDDIT} if self.settings.is_sample else {})
 
     def tools(self, check: CheckAddress = as_asked) -> list[Tool]:

@@ -30,6 +30,7 @@ from explorer.schema.messages import LLMClient, Usage
 from explorer.schema.model_options import EVERY_ROLE, Price, Tier
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
+from explorer.tools.shell import SHELL_TOOLS
 from explorer.tools.web import CheckAddress, as_asked
 
 DEFAULT_COST_USD = 5.0
@@ -78,7 +79,6 @@ JUDGE = "judge"
 """The role of the model that `--judge` asks for, where models are named by role."""
 CACHE = ".cache"
 """The folder in a workspace for what all its runs share."""
-SHELL_TOOLS = ("execute_shell", "get_shell_output", "kill_shell")
 PRICED_TOKENS = 1_000
 """A short request: some prices rise with the length."""
 
@@ -104,8 +104,7 @@ class RunResources:
     @property
     def absent(self) -> dict[str, str]:
         """Tools that roles may name and this run does not have, each with what would bring it."""
-        shell = {} if self.sandbox.confinement else dict.fromkeys(SHELL_TOOLS, self.sandbox.why)
-        return {**self.connectors.absent, **shell}
+        return {**self.connectors.absent, **absent_shell(self.sandbox)}
 
     def tools(self, check: CheckAddress = as_asked) -> dict[str, Tool]:
         """All tools that reach outside, by name; an embedder's own replace those of the same name."""
@@ -158,6 +157,11 @@ async def open_resources(
         yield RunResources(
             settings, roles, choice, clients, connectors, extra_tools, own_client, sandbox, chosen, origins
         )
+
+
+def absent_shell(sandbox: Sandbox) -> dict[str, str]:
+    """Return the tools that a run does not have where nothing holds commands, each with the reason."""
+    return {} if sandbox.confinement else {tool.name: sandbox.why for tool in SHELL_TOOLS}
 
 
 async def choose_shell(settings: Settings) -> Sandbox:

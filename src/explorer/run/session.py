@@ -1,7 +1,7 @@
 """One life of a run: the team is made, the orchestrator led from wherever it was, and the end written down."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -55,6 +55,7 @@ from explorer.schema.tool import Tool
 from explorer.schema.tool_context import SourceDraft
 from explorer.sources.date_ranges import zone_named
 from explorer.sources.http.url_allowlist import UrlAllowlist
+from explorer.tools.corpus import CORPUS_TOOLS
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
 from explorer.tools.library import LibraryAccess, library_tools
@@ -184,28 +185,16 @@ class RunSession:
         source_store: SourceStore,
         shell: ShellSession,
     ) -> Team:
-        def sources() -> Mapping[str, Source]:
-            return self.run_state.sources
-
         def problem(*, is_empty: bool = False) -> str:
             return draft_problem(self.run_state, workspace, has_time=not budget.winding_down, is_empty=is_empty)
 
-        own = [
-            *file_tools(workspace),
-            *shell.tools,
-            ListSourcesTool(workspace, sources),
-            ReadSourceTool(workspace, sources),
-            *self._earlier_work(sources),
-            FinishTool(lambda is_empty: problem(is_empty=is_empty)),
-        ]
-        seen = self._url_allowlist(resources, workspace)
-        found = resources.tools(seen.check)
+        finish = FinishTool(lambda is_empty: problem(is_empty=is_empty))
         for_report = {ORCHESTRATOR, *report_writers(resources.roles)}
         resources.clients.expect(self.run_state.answered_by)
         return Team(
             TeamContext(
                 roles=resources.roles,
-                tools={**{tool.name: tool for tool in own}, **found},
+                tools=self._tools(resources, [*shell.tools, finish]),
                 absent=resources.absent,
                 model_of=lambda role: resources.model_of(
                     role, self._record_failed_attempt, self._waits(budget, is_for_report=role in for_report)
@@ -226,10 +215,32 @@ class RunSession:
             )
         )
 
-    def _url_allowlist(self, resources: RunResources, workspace: Workspace) -> UrlAllowlist:
+    def _tools(self, resources: RunResources, own: Iterable[Tool]) -> dict[str, Tool]:
+        """Return all tools but `call_agent` by name: those given, those over files, those that bring evidence."""
+
+        def sources() -> Mapping[str, Source]:
+            return self.run_state.sources
+
+        async def check(url: str) -> str:
+            return await seen.check(url)
+
+        inner = [
+            *file_tools(self.workspace),
+            ListSourcesTool(self.workspace, sources),
+            ReadSourceTool(self.workspace, sources),
+            *self._earlier_work(sources),
+            *own,
+        ]
+        tools = {tool.name: tool for tool in inner} | resources.tools(check)
+        seen = self._url_allowlist(resources, tools.values())
+        return tools
+
+    def _url_allowlist(self, resources: RunResources, tools: Iterable[Tool]) -> UrlAllowlist:
         """The addresses that may be read: those of the question, of sources, and of the run this one follows."""
-        others = [tool.name for tool in resources.extra_tools]
-        seen = UrlAllowlist(self.records, lambda one: workspace.read_text(stored_at(one)), others)
+        others = {tool.name for tool in resources.extra_tools}
+        # An earlier session may have had a folder to search that this one does not have.
+        searches = {tool.name for tool in (*tools, *CORPUS_TOOLS) if tool.is_search} | others
+        seen = UrlAllowlist(self.records, lambda one: self.workspace.read_text(stored_at(one)), searches, others)
         for url in earlier_addresses(self.folder, self.settings.since_run):
             seen.saw_url(url)
         return seen

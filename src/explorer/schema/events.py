@@ -284,6 +284,8 @@ class ToolStarted(Event):
     name: str
     effect: str
     change: FileChange | None = None
+    activity: str = Field(default="", exclude_if=lambda words: not words)
+    """What the call does, in a few words for people; empty: the tool's name says it."""
 
     @property
     def is_barrier(self) -> bool:

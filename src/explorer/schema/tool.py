@@ -101,8 +101,15 @@ class Tool(ABC, Generic[Args]):
     is_lookup: ClassVar[bool] = False
     """Whether it asks an outside service or the user's folder for evidence: what such calls bring decides how a run
     without sources ends."""
+    is_search: ClassVar[bool] = False
+    """Whether it searches with words of the model's, which its results may repeat: an address in those words does not
+    count as found because a result shows it. A tool of an embedding program always counts as one that does."""
+    is_for_report: ClassVar[bool] = False
+    """Whether the report is made with it: then it may still be called when exploring is over."""
     pages_itself: ClassVar[bool] = False
     """Whether it reads what is stored, part by part: a result too long for a conversation is cut, not stored again."""
+    activity: ClassVar[str] = ""
+    """What a call does, for people, with arguments in braces: `reading {filepath}`; empty: the tool's name says it."""
 
     @abstractmethod
     async def execute(self, arguments: Args, context: ToolContext) -> ToolResult:
@@ -115,6 +122,10 @@ class Tool(ABC, Generic[Args]):
         Raises:
             ToolError: It cannot be done as asked; the message is for the model.
         """
+
+    def describe(self, arguments: Args) -> str:
+        """Return what a call does, in a few words for people; empty where the tool's name says it."""
+        return self.activity.format_map(vars(arguments))
 
     async def recall(self, change: FileChange) -> ToolResult:
         """For `checked` tools: the result of an `execute` that a crash cut off after its change was made."""

@@ -40,6 +40,7 @@ class GetCommentsTool(Tool[GetCommentsArguments]):
     name: ClassVar[str] = "get_comments"
     description = "Read the discussion under a Hacker News or Reddit post."
     arguments = GetCommentsArguments
+    activity = "reading the comments on {post_id}"
     is_lookup: ClassVar[bool] = True
 
     def __init__(self, hackernews: HackerNews, reddit: Reddit) -> None:

@@ -43,6 +43,8 @@ class SearchCorpusTool(Tool[SearchCorpusArguments]):
     name: ClassVar[str] = "search_corpus"
     description = "Search the user's own folder, before anything else."
     arguments = SearchCorpusArguments
+    activity = 'searching your folder for "{query}"'
+    is_search = True
     is_lookup: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
     """The first call may have to index the folder, which has bounds of its own."""
@@ -83,6 +85,7 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
     name: ClassVar[str] = "read_document"
     description = f"Read a document of that folder, {PAGE_CHARS} characters at a time."
     arguments = ReadDocumentArguments
+    activity = "reading {path}"
     is_lookup: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
     """As for `search_corpus`."""
@@ -101,6 +104,10 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
         (source,) = await context.store([_draft(document)])
         content = _document_lines(source.id, document, arguments.offset)
         return ToolResult(success=True, content=content)
+
+
+CORPUS_TOOLS: tuple[type[Tool], ...] = (SearchCorpusTool, ReadDocumentTool)
+"""What a run without a folder of the user's does not have."""
 
 
 def corpus_tools(corpus: Corpus) -> list[Tool]:

@@ -54,6 +54,8 @@ class ReadTool(Tool[ReadFileArguments]):
     name = "read_file"
     description = f"Read a text file of this run, {MAX_LINES} lines at a time, with line numbers."
     arguments = ReadFileArguments
+    activity = "reading {filepath}"
+    is_for_report = True
     pages_itself = True
 
     def __init__(self, workspace: Workspace) -> None:
@@ -94,6 +96,7 @@ class ChangingTool(Tool[Args]):
 
     effect = Effect.CHECKED
     is_parallel = False
+    is_for_report = True
     verb: ClassVar[str]
     """What the model is told was done."""
 
@@ -143,6 +146,7 @@ class WriteTool(ChangingTool[WriteFileArguments]):
     name = "write_file"
     description = "Write a text file of this run."
     arguments = WriteFileArguments
+    activity = "writing {filepath}"
     verb = "Wrote"
 
     def _rests_on_what_stood(self, arguments: WriteFileArguments) -> bool:
@@ -172,6 +176,7 @@ class EditTool(ChangingTool[EditFileArguments]):
     name = "edit_file"
     description = "Replace one passage of a file."
     arguments = EditFileArguments
+    activity = "editing {filepath}"
     verb = "Edited"
 
     def _text(self, arguments: EditFileArguments) -> str:
@@ -205,6 +210,8 @@ class ListTool(Tool[ListFilesArguments]):
     name = "list_files"
     description = "List the files of this run."
     arguments = ListFilesArguments
+    activity = "listing files"
+    is_for_report = True
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -231,6 +238,8 @@ class SearchTool(Tool[SearchFilesArguments]):
     name = "search_files"
     description = "Find lines in the files of this run."
     arguments = SearchFilesArguments
+    activity = 'searching the files for "{pattern}"'
+    is_for_report = True
 
     def __init__(self, workspace: Workspace, seconds: float = SEARCH_SECONDS) -> None:
         self._workspace = workspace

@@ -24,6 +24,8 @@ class FinishTool(Tool[FinishArguments]):
     name = "finish_exploration"
     description = "End the exploration, in a turn of its own. Refused while report.md is missing or faulty."
     arguments = FinishArguments
+    activity = "finishing"
+    is_for_report = True
     is_parallel = False
     ends_agent = True
 

@@ -107,6 +107,7 @@ class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
     name: ClassVar[str] = "get_hn_stories"
     description = "List Hacker News stories."
     arguments = GetHnStoriesArguments
+    activity = "looking at Hacker News {story_type} stories"
 
     async def execute(self, arguments: GetHnStoriesArguments, context: ToolContext) -> ToolResult:
         """List the stories."""
@@ -144,6 +145,8 @@ class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
     name: ClassVar[str] = "search_hn"
     description = "Search all of Hacker News."
     arguments = SearchHnArguments
+    activity = 'searching Hacker News for "{query}"'
+    is_search = True
 
     async def execute(self, arguments: SearchHnArguments, context: ToolContext) -> ToolResult:
         """Search and list the hits."""
@@ -168,6 +171,7 @@ class HnCommentsTool(_HackerNewsTool[GetHnCommentsArguments]):
     name: ClassVar[str] = "get_hn_comments"
     description = "Read the discussion under a Hacker News story."
     arguments = GetHnCommentsArguments
+    activity = "reading the comments on {story_id}"
 
     async def execute(self, arguments: GetHnCommentsArguments, context: ToolContext) -> ToolResult:
         """Show the thread."""
@@ -185,6 +189,7 @@ class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
     name: ClassVar[str] = "get_hn_user"
     description = "Look up a Hacker News user."
     arguments = GetHnUserArguments
+    activity = "looking up the Hacker News user {name}"
 
     async def execute(self, arguments: GetHnUserArguments, context: ToolContext) -> ToolResult:
         """Show the profile."""

@@ -69,6 +69,7 @@ class CreateReportTool(_WritingTool[CreateReportArguments]):
     name: ClassVar[str] = "create_report"
     description = "Begin a library report on one story or topic."
     arguments = CreateReportArguments
+    activity = "adding to the library: {title}"
 
     async def execute(self, arguments: CreateReportArguments, context: ToolContext) -> ToolResult:
         """Write it."""
@@ -92,6 +93,7 @@ class AppendReportTool(_WritingTool[AppendReportArguments]):
     name: ClassVar[str] = "append_report"
     description = "Add what is new to a library report."
     arguments = AppendReportArguments
+    activity = "adding to the library's {report}"
 
     async def execute(self, arguments: AppendReportArguments, context: ToolContext) -> ToolResult:
         """Write the section."""
@@ -113,6 +115,7 @@ class ReadReportTool(Tool[ReadReportArguments]):
     name: ClassVar[str] = "read_report"
     description = "Read a library report. Its [1] are its own: to cite one, read that page anew."
     arguments = ReadReportArguments
+    activity = "reading the report {report}"
 
     def __init__(self, access: LibraryAccess) -> None:
         self._access = access
@@ -164,6 +167,7 @@ class ListReportsTool(Tool[ListReportsArguments]):
     name: ClassVar[str] = "list_reports"
     description = "List the library's reports of earlier runs, newest first."
     arguments = ListReportsArguments
+    activity = "listing the library"
 
     def __init__(self, access: LibraryAccess) -> None:
         self._access = access

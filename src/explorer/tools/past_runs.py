@@ -97,6 +97,8 @@ class SearchRunsTool(Tool[SearchRunsArguments]):
     name: ClassVar[str] = "search_runs"
     description = "Search what earlier runs found, and the library. Hits are sources, as earlier findings."
     arguments = SearchRunsArguments
+    activity = 'searching earlier runs for "{query}"'
+    is_search = True
 
     def __init__(self, past: Past) -> None:
         self._past = past

@@ -30,6 +30,8 @@ class RedditPostsTool(Tool[RedditPostsArguments]):
     name: ClassVar[str] = "get_reddit_posts"
     description = "List a subreddit's posts, or search it."
     arguments = RedditPostsArguments
+    activity = "looking at posts of r/{subreddit}"
+    is_search = True
     is_lookup: ClassVar[bool] = True
 
     def __init__(self, client: Reddit) -> None:

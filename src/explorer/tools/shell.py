@@ -55,6 +55,7 @@ class ExecuteShellTool(Tool[ExecuteShellArguments]):
 
     name: ClassVar[str] = "execute_shell"
     arguments = ExecuteShellArguments
+    activity = "running {command}"
     effect: ClassVar[Effect] = Effect.JOB
     is_parallel: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None
@@ -105,6 +106,7 @@ class GetShellOutputTool(Tool[GetShellOutputArguments]):
     name: ClassVar[str] = "get_shell_output"
     description = "What a background job printed so far."
     arguments = GetShellOutputArguments
+    activity = "looking at the job {bash_id}"
     timeout_s: ClassVar[float | None] = BLOCK_S + 30
 
     def __init__(self, jobs: Jobs, workspace: Workspace) -> None:
@@ -133,6 +135,7 @@ class KillShellTool(Tool[KillShellArguments]):
     name: ClassVar[str] = "kill_shell"
     description = "End a background job."
     arguments = KillShellArguments
+    activity = "ending the job {bash_id}"
 
     def __init__(self, jobs: Jobs, workspace: Workspace) -> None:
         self._jobs = jobs
@@ -144,6 +147,10 @@ class KillShellTool(Tool[KillShellArguments]):
         return await _change_summary(
             self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed)
         )
+
+
+SHELL_TOOLS: tuple[type[Tool], ...] = (ExecuteShellTool, GetShellOutputTool, KillShellTool)
+"""What a machine without a sandbox does not have."""
 
 
 def shell_tools(shell: Shell, jobs: Jobs, workspace: Workspace, recorded: RecordedFiles = dict[str, str]) -> list[Tool]:

@@ -59,6 +59,7 @@ class ListSourcesTool(Tool[ListSourcesArguments]):
     name: ClassVar[str] = "list_sources"
     description = "List all sources, with their flags, copies, and the files that cite them."
     arguments = ListSourcesArguments
+    activity = "listing the sources"
 
     def __init__(self, workspace: Workspace, sources: Sources) -> None:
         self._workspace = workspace
@@ -100,6 +101,7 @@ class ReadSourceTool(Tool[ReadSourceArguments]):
     name: ClassVar[str] = "read_source"
     description = f"Read a stored source, {TEXT_CHARS} characters at a time."
     arguments = ReadSourceArguments
+    activity = "reading the source {source_id}"
 
     def __init__(self, workspace: Workspace, sources: Sources) -> None:
         self._workspace = workspace

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -50,6 +51,10 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
         self._client = client
         self._check = check
 
+    def describe(self, arguments: ReadWebpageArguments) -> str:
+        """Name the host: the beginning of an address says little."""
+        return f"reading {_host(arguments.url) or arguments.url}"
+
     async def execute(self, arguments: ReadWebpageArguments, context: ToolContext) -> ToolResult:
         """Read one stretch of the page."""
         address = await self._check(arguments.url)
@@ -74,6 +79,13 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
         (source,) = await context.store([draft])
         content = _page_lines(source.id, page, text, arguments.offset)
         return ToolResult(success=True, content=content)
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _dated(page: WebPage, now: datetime) -> WebPage:

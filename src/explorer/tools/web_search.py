@@ -34,6 +34,8 @@ class TavilySearchTool(Tool[WebSearchArguments]):
     name: ClassVar[str] = "web_search"
     description = "Search the web for pages to read."
     arguments = WebSearchArguments
+    activity = 'searching the web for "{query}"'
+    is_search = True
     is_lookup: ClassVar[bool] = True
 
     def __init__(self, client: WebSearch, zone: tzinfo = UTC) -> None:

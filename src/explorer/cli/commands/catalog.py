@@ -15,7 +15,7 @@ from explorer.cli.screens.table import aligned
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
 from explorer.run.connectors import Connectors
-from explorer.run.resources import SHELL_TOOLS, choose_models, choose_shell, effort_of, load_roles
+from explorer.run.resources import absent_shell, choose_models, choose_shell, effort_of, load_roles
 from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.shell import Shell
@@ -124,7 +124,7 @@ async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> tuple[list
         absent = connectors.absent
     sandbox = await choose_shell(settings)
     if sandbox.confinement is None:
-        return offered, {**absent, **dict.fromkeys(SHELL_TOOLS, sandbox.why)}
+        return offered, {**absent, **absent_shell(sandbox)}
     shell = Shell(sandbox.confinement, SandboxSpec(Path()))
     return [*offered, *shell_tools(shell, Jobs(shell), Workspace(Path()))], absent
 

@@ -30,6 +30,7 @@ from explorer.schema.events import (
     WrittenFile,
 )
 from explorer.schema.messages import Estimate, ToolCall, Usage
+from explorer.schema.tool import Effect
 
 WORKING = "working"
 RUNNING = "running"
@@ -55,6 +56,8 @@ class AgentView:
     """None when a turn's price is not known."""
     open_calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
     """The calls of its last turn that are not answered, by the engine's key."""
+    started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
+    """Those of them that were begun."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,11 @@ class RunView:
                 return agent.open_calls[key]
         return None
 
+    def is_helper(self, key: str) -> bool:
+        """Whether an unanswered call runs a helper."""
+        begun = (agent.started[key] for agent in self.agents.values() if key in agent.started)
+        return any(started.effect == Effect.CHILD for started in begun)
+
     def children(self, parent: str) -> list[AgentView]:
         """The agents that one started, in order; those without a parent for an empty name."""
         return [agent for agent in self.agents.values() if agent.parent == parent]
@@ -193,6 +201,7 @@ class RunView:
             case TurnFailed():
                 self._fail(agent, event)
             case ToolStarted():
+                agent.started[event.call] = event
                 agent.doing = _doing(agent)
             case ToolFinished():
                 self._finish_call(agent, event)
@@ -226,6 +235,7 @@ class RunView:
         agent.cost_usd = _sum(agent.cost_usd, turn.cost_usd)
         self.cost_usd = _sum(self.cost_usd, turn.cost_usd)
         # The engine's keys: `<agent>.t<turn>.<index>`, both counted from 1.
+        agent.started = {}
         agent.open_calls = {f"{agent.id}.t{agent.steps}.{i}": call for i, call in enumerate(turn.calls, 1)}
         agent.doing = _doing(agent)
 
@@ -242,6 +252,7 @@ class RunView:
 
     def _finish_call(self, agent: AgentView, event: ToolFinished) -> None:
         agent.open_calls.pop(event.call, None)
+        agent.started.pop(event.call, None)
         agent.doing = _doing(agent)
         for file in event.files:
             # Out and in again, so that the latest stands last.
@@ -261,11 +272,11 @@ def _sum(total: float | None, cost: float | None) -> float | None:
 
 
 def _doing(agent: AgentView) -> str:
-    calls = list(agent.open_calls.values())
-    if not calls:
+    if not agent.open_calls:
         return "thinking"
-    helpers = [call for call in calls if call.name == "call_agent"]
+    helpers = [started for started in agent.started.values() if started.effect == Effect.CHILD]
     if len(helpers) > 1:
         return f"waiting for {len(helpers)} helpers"
-    more = f" (+{len(calls) - 1} more)" if len(calls) > 1 else ""
-    return doing(calls[0]) + more
+    more = f" (+{len(agent.open_calls) - 1} more)" if len(agent.open_calls) > 1 else ""
+    key, call = next(iter(agent.open_calls.items()))
+    return doing(call, agent.started.get(key)) + more

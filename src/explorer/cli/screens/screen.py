@@ -133,7 +133,7 @@ def line_of(record: JournalRecord, view: RunView) -> str:
 
 def _tool_line(event: ToolFinished, view: RunView) -> str:
     # A helper's end has a line already.
-    if event.name == "call_agent" and event.success:
+    if view.is_helper(event.call) and event.success:
         return ""
     call = view.call(event.call)
     return f"{event.agent}  {asked(call) if call else event.name} → {outcome(event)}"

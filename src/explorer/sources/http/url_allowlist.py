@@ -39,8 +39,6 @@ OWN_VIA = "file"
 FILE = "file"
 CORPUS_VIA = "corpus"
 """Files of a folder of the user's, which agents cannot write; all other files but the inputs can be theirs."""
-SEARCHES = frozenset({"web_search", "search_hn", "get_reddit_posts", "search_corpus", "search_runs"})
-"""Tools whose answers can repeat what they were asked for."""
 STORY = "story"
 """A post of a service, whose second line is what it links to."""
 
@@ -52,6 +50,7 @@ class UrlAllowlist:
         records: The run's own, which may grow: the user's words and the sources in them are seen. Whatever earlier
             lives of the run saw is seen, and links they followed stay counted.
         read_text: A source's stored text by id; asked for only when an address is not known otherwise.
+        searches: Names of tools whose results can repeat what they were asked for.
         other_tools: Names of tools that show addresses without storing sources, as an embedder's may.
     """
 
@@ -59,10 +58,12 @@ class UrlAllowlist:
         self,
         records: Sequence[JournalRecord] = (),
         read_text: Callable[[str], str] = str,
+        searches: Collection[str] = (),
         other_tools: Collection[str] = (),
     ) -> None:
         self._records = records
         self._read_text = read_text
+        self._searches = searches
         self._other_tools = other_tools
         self._heard = 0
         self._given: dict[str, str] = {}
@@ -163,7 +164,7 @@ class UrlAllowlist:
         An engine that repeats the words it was asked for would otherwise make them seen.
         """
         for call in event.turn.calls:
-            words = json.dumps(call.arguments, ensure_ascii=False) if call.name in SEARCHES else ""
+            words = json.dumps(call.arguments, ensure_ascii=False) if call.name in self._searches else ""
             for key in {key_of(shown(url)) for url in addresses_in(words, "")} - {""}:
                 if key not in self._given and key not in self._linked:
                     self._search_texts(host_of(key))
