@@ -2,7 +2,9 @@
 
 import pytest
 
-from explorer.offline.text import best_sentences, is_quotable, opening, rank_by_query, sentences_of, words_of
+from explorer.offline.text import best_sentences, is_quotable, opening, sentences_of
+from explorer.text.ranking import rank_by_query
+from explorer.text.words import words_of
 
 ARTICLE = """# Pulling the plug
 

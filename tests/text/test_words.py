@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from explorer.text.words import count_words, is_mostly_cjk, phrase_language
+from explorer.text.words import count_words, is_mostly_cjk, is_stop_word, phrase_language, words_of
 
 SOURCES = Path(__file__).parents[2] / "src/explorer"
+OWN_STOP_WORDS = re.compile(r"\ba (?:about above|an the)\b|\ban\?\|and\b|\bthe a an and\b|STOP_(?:WORD|PAIR|CHAR)\w+ =")
 RANGE = re.compile(r"\\u(?:3400|4e00|9fff|3040|30ff|ac00)", re.IGNORECASE)
 
 
@@ -49,3 +50,39 @@ def test_the_ranges_of_scripts_are_written_once() -> None:
     assert [path.relative_to(SOURCES) for path in SOURCES.rglob("*.py") if RANGE.search(path.read_text())] == [
         Path("text/words.py")
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("What is the state of databases?", ["state", "database"]),
+        ("Companies\u2019 open-source classes: what\u2019s new", ["company", "open", "source", "class", "new"]),
+        ("Bus analysis", ["bus", "analysis"]),
+        ("\u6570\u636e\u5e93\u7684\u53d1\u5e03 SQLite", ["\u6570\u636e", "\u636e\u5e93", "\u53d1\u5e03", "sqlite"]),
+        ("\u732b", ["\u732b"]),
+        ("the who", []),
+    ],
+)
+def test_words_are_searched_in_one_form(text: str, words: list[str]) -> None:
+    """Small, singular, without stop words; scripts without spaces in pairs."""
+    assert words_of(text) == words
+
+
+def test_stop_words_are_known_in_any_case() -> None:
+    """Of English, and of Chinese by pairs and by characters."""
+    assert all(map(is_stop_word, ("The", "whose", "\u4ec0\u4e48", "\u5e93\u7684")))
+    assert not any(map(is_stop_word, ("state", "US-made", "\u6570\u636e")))
+
+
+def test_there_is_one_list_of_stop_words() -> None:
+    """Three lists made one question three.
+
+    `differences` lists the beginnings of sentences, which have a capital and name nothing, `indexed_source` the words
+    before a number that are no name.
+    """
+    own = {
+        path.relative_to(SOURCES).as_posix()
+        for path in SOURCES.rglob("*.py")
+        if OWN_STOP_WORDS.search(path.read_text())
+    }
+    assert own == {"text/differences.py", "text/words.py", "reports/verify/indexed_source.py"}

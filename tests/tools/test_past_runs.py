@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from explorer.reports.earlier import PastRun, PastText, SearchLimits, past_runs, search, words_of
+from explorer.reports.earlier import PastRun, PastText, SearchLimits, past_runs, search, words_sought
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import ToolResult
 from explorer.tools.past_runs import MAX_STORED_CHARS, Past, SearchRunsTool
@@ -199,7 +199,7 @@ def text(words: str, path: str = "a.md") -> PastText:
 )
 def test_queries_become_words(query: str, words: list[str]) -> None:
     """Common words are left out unless there are no others; Chinese is taken by pairs."""
-    assert words_of(query) == words
+    assert words_sought(query) == words
 
 
 def test_rare_words_weigh_more() -> None:

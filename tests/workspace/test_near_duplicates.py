@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from engine_stage import source
-from explorer.text.differences import changes_between, compare, sentences
+from explorer.text.differences import changes_between, compare, pieces_of
 from explorer.workspace.source_store import (
     MAX_LIKELY,
     MIN_WORDS,
@@ -186,7 +186,7 @@ def test_numbers_are_told_with_what_they_count() -> None:
 
 def test_sentences_are_cut_where_they_end() -> None:
     """Not in figures or addresses, not where a line is wrapped; in Chinese without a space."""
-    assert sentences("It was 3.5 MW. See a.example/x for\nmore!\n- one\n他来了。她走了！好") == [
+    assert pieces_of("It was 3.5 MW. See a.example/x for\nmore!\n- one\n他来了。她走了！好") == [
         "It was 3.5 MW.", "See a.example/x for more!", "- one", "他来了。", "她走了！", "好",
     ]  # fmt: skip
 

@@ -11,7 +11,9 @@ from explorer.offline.ranking import most_notable, theme_lines
 from explorer.offline.reading import ListedStory, stories_in, story_entry
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, read_files
 from explorer.offline.searcher import folder_in
-from explorer.offline.text import is_quotable, names_in, rank_by_query, sentences_of, unwrapped, words_of
+from explorer.offline.text import is_quotable, names_in, sentences_of, unwrapped
+from explorer.text.ranking import rank_by_query
+from explorer.text.words import words_of
 
 CONTEXT_FILE = re.compile(r"^- (\S.*?) \(\d+ lines?, \d+ bytes?\)", re.MULTILINE)
 USER_FILE = re.compile(r"`([^`\n]+)` \[(S\d+)\]")

@@ -10,8 +10,9 @@ from explorer.offline.phrases import Phrases
 from explorer.offline.question import Wish
 from explorer.offline.reading import STORY_HEAD, ReadPage, harmless, page_in, read_fence
 from explorer.offline.script_state import Ask, ScriptState, Step, ToolAnswer
-from explorer.offline.text import names_in, unwrapped, words_of
+from explorer.offline.text import names_in, unwrapped
 from explorer.offline.web import passages_about, query_words
+from explorer.text.words import words_of
 
 SEARCH, READ = "search_corpus", "read_document"
 IN_FOLDER = "Search the user's own folder for the answer to the question"

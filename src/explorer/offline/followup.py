@@ -9,9 +9,9 @@ from explorer.offline.question import Wish
 from explorer.offline.reading import reply_in
 from explorer.offline.report import follow_up
 from explorer.offline.script_state import Ask, ScriptState, Step, ToolAnswer, read_files
-from explorer.offline.text import words_of
 from explorer.offline.writer import REPORT, write_report
 from explorer.text.sanitize import single_line
+from explorer.text.words import words_of
 
 LISTED_FILE = re.compile(r"^(\S.*?) \(\d+ lines?, \d+ bytes?\)$", re.MULTILINE)
 MATCH_LINE = re.compile(r"^(\S[^:\n]*\.md):\d+:", re.MULTILINE)

@@ -5,8 +5,9 @@ from explorer.offline.notes import read_note
 from explorer.offline.question import understand_task
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, read_files
 from explorer.offline.searcher import folder_in
-from explorer.offline.text import rank_by_query, words_of
+from explorer.text.ranking import rank_by_query
 from explorer.text.sanitize import single_line
+from explorer.text.words import words_of
 
 MAX_LINES = 12
 

@@ -14,9 +14,9 @@ from explorer.offline.ranking import about, most_notable
 from explorer.offline.reading import HelperReply, ListedStory, reply_in, story_entry
 from explorer.offline.report import first_words, links_of
 from explorer.offline.script_state import Ask, Part, Script, ScriptState, Step, ToolAnswer, read_files
-from explorer.offline.text import words_of
 from explorer.offline.writer import FROM_FILES, REPORT, report_of, write_report
 from explorer.text.sanitize import single_line
+from explorer.text.words import words_of
 
 CITED = re.compile(r"\[S\d+")
 NOT_YET = "not finished yet"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from explorer.offline.phrases import SAMPLE_LINE, language_of
-from explorer.offline.text import words_of
+from explorer.text.words import words_of
 
 DEFAULT_STORIES = 6
 MAX_STORIES = 12

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from explorer.offline.notes import ResearchNote
 from explorer.offline.phrases import Phrases
 from explorer.offline.reading import ListedStory
-from explorer.offline.text import words_of
+from explorer.text.words import words_of
 
 THEME_TITLES = 3
 MAX_THEMES = 5

@@ -9,8 +9,9 @@ from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, Wish
 from explorer.offline.ranking import notability
 from explorer.offline.reading import ListedStory, harmless
-from explorer.offline.text import rank_by_query, words_of
+from explorer.text.ranking import rank_by_query
 from explorer.text.sanitize import single_line
+from explorer.text.words import words_of
 
 MAX_GAPS = 10
 LEAD_TITLES = 3

@@ -19,8 +19,9 @@ from explorer.offline.reading import (
     thread_in,
 )
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer
-from explorer.offline.text import TOO_ALIKE, best_sentences, is_quotable, opening, overlap, words_of
+from explorer.offline.text import TOO_ALIKE, best_sentences, is_quotable, opening, overlap
 from explorer.offline.web import keep_notes, read_pages, search_web
+from explorer.text.words import words_of
 
 LIST_LIMIT = 30
 COMMENTS = "get_comments"

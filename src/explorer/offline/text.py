@@ -3,19 +3,14 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.text.words import CJK
+from explorer.text.sentences import sentences
+from explorer.text.words import CJK, words_of
 
 LATIN_WORD = re.compile(rf"[^\W_{CJK}]+(?:['\u2019-][^\W_{CJK}]+)*")
 CJK_RUN = re.compile(f"[{CJK}]+")
-SENTENCE_END = re.compile(
-    r"(?<=[.!?])[\"”\u2019)\]]*\s+(?=[\"“\u2018(\[]?[A-Z0-9À-Ý])|(?<=[。\uff01\uff1f])[”』」]*(?=[^”』」])"
-)
-ABBREVIATION = re.compile(
-    r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|etc|No|Fig|e\.g|i\.e|cf|approx|Inc|Ltd|Co|Corp)|\b[A-Z])\.$"
-)
 BOILERPLATE = re.compile(
     r"\bcookies?\b|subscri(?:be|ption)|sign (?:up|in)\b|log ?in\b|newsletter|privacy policy|terms of (?:use|service)"
     r"|all rights reserved|©|advertis|enable javascript|share this|read more|click here|follow us|related articles"
@@ -32,44 +27,10 @@ MIN_WRAPPED_CHARS = 40
 MIN_CHARS, MAX_CHARS = 25, 330
 MIN_CJK_CHARS, MAX_CJK_CHARS = 12, 160
 TOO_ALIKE = 0.5
-MIN_STEM_CHARS = 3
 LEANS_ON_OTHERS = re.compile(
     r"(?:It|Its|They|Their|This|That|These|Those|He|She|His|Her|But|And|So|Both)\b|[这那它他她但]"
 )
 """Beginnings that need the sentence before."""
-STOP_WORDS = frozenset(
-    """
-    a about above after again against all also am an and any are as at be because been before being
-    below between both but by can cannot could did do does doing down during each even few for from
-    further get gets had has have having he her here hers him his how i if in into is it its itself
-    just let like made make many may me might more most much must my no nor not now of off on once
-    one only or other our out over own per please really said same say says she should since so some
-    such tell than that the their them then there these they thing things this those through to too
-    two under until up upon us use used using very was way we well were what when where which while
-    who whom why will with within without would you your yours 的 了 是 在 和 有 我 他 她 它 们 这 那 与 及 或 也 都 就
-    吗 呢 吧 什么 哪些 怎么 如何 为什么
-    """.split()  # noqa: SIM905 - a word list reads better as text
-)
-
-
-def words_of(text: str) -> list[str]:
-    """Content words in lower case; Chinese as pairs of characters."""
-    found = [word.lower().replace("\u2019", "'") for word in LATIN_WORD.findall(text)]
-    for run in CJK_RUN.findall(text):
-        found += [run[index : index + 2] for index in range(max(1, len(run) - 1))]
-    return [stem(word) for word in found if word not in STOP_WORDS]
-
-
-def stem(word: str) -> str:
-    """A word without the commonest English endings, so that `databases` meets `database`."""
-    for ending, kept in (("ies", "y"), ("'s", ""), ("sses", "ss"), ("s", "")):
-        if (
-            word.endswith(ending)
-            and len(word) - len(ending) >= MIN_STEM_CHARS
-            and not word.endswith(("ss", "us", "is"))
-        ):
-            return word[: -len(ending)] + kept
-    return word
 
 
 def sentences_of(text: str) -> list[str]:
@@ -81,20 +42,8 @@ def sentences_of(text: str) -> list[str]:
         if stripped.startswith("```"):
             is_code = not is_code
         elif stripped and not is_code and not stripped.startswith(("#", "|", "![", "<", "---")):
-            found += _split(re.sub(r"^(?:[-*+>]|\d+\.)\s+", "", stripped))
+            found += sentences(re.sub(r"^(?:[-*+>]|\d+\.)\s+", "", stripped))
     return found
-
-
-def _split(paragraph: str) -> list[str]:
-    parts: list[str] = []
-    start = 0
-    for match in SENTENCE_END.finditer(paragraph):
-        part = paragraph[start : match.end()].strip()
-        if part and not ABBREVIATION.search(part):
-            parts.append(part)
-            start = match.end()
-    rest = paragraph[start:].strip()
-    return [*parts, rest] if rest else parts
 
 
 def is_quotable(sentence: str) -> bool:
@@ -195,34 +144,16 @@ def overlap(one: set[str], other: set[str]) -> float:
     return len(one & other) / max(1, min(len(one), len(other)))
 
 
-def rank_by_query(candidates: Sequence[str], query: Iterable[str]) -> list[tuple[float, int]]:
-    """Score and index of the candidates that share words with a query, best first (BM25, k1 = 1.2, b = 0.75)."""
-    bags = [Counter(words_of(candidate)) for candidate in candidates]
-    wanted = set(query)
-    holding = Counter(word for bag in bags for word in wanted & bag.keys())
-    average = sum(bag.total() for bag in bags) / max(1, len(bags)) or 1.0
-    ranked: list[tuple[float, int]] = []
-    for index, bag in enumerate(bags):
-        score = sum(
-            math.log(1 + (len(bags) - holding[word] + 0.5) / (holding[word] + 0.5))
-            * (bag[word] * 2.2 / (bag[word] + 1.2 * (0.25 + 0.75 * bag.total() / average)))
-            for word in wanted & bag.keys()
-        )
-        if score > 0:
-            ranked.append((score, index))
-    return sorted(ranked, key=lambda pair: (-pair[0], pair[1]))
-
-
 def opening(text: str, max_chars: int) -> str:
     """The first quotable sentences of a text, as one verbatim piece of one paragraph; empty when there is none."""
     for line in text.splitlines():
-        sentences = _split(line.strip())
-        while sentences and not is_quotable(sentences[0]):
-            sentences.pop(0)
-        if not sentences:
+        pieces = sentences(line.strip())
+        while pieces and not is_quotable(pieces[0]):
+            pieces.pop(0)
+        if not pieces:
             continue
-        piece = sentences[0]
-        for following in sentences[1:]:
+        piece = pieces[0]
+        for following in pieces[1:]:
             longer = line[line.find(piece) :]
             end = longer.find(following, len(piece)) + len(following)
             if end > max_chars or CITATION_MARK.search(following) or "http" in following:

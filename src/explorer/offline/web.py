@@ -7,8 +7,10 @@ from explorer.offline.phrases import Phrases
 from explorer.offline.question import Wish
 from explorer.offline.reading import ListedHit, ListedStory, ReadPage, hits_in, page_in, read_fence, stories_in
 from explorer.offline.script_state import Ask, Script, ScriptState, Step
-from explorer.offline.text import is_quotable, rank_by_query, sentences_of, words_of
+from explorer.offline.text import is_quotable, sentences_of
+from explorer.text.ranking import rank_by_query
 from explorer.text.sanitize import single_line
+from explorer.text.words import words_of
 
 MAX_RESULTS = 8
 MAX_PAGES = 4

@@ -11,9 +11,10 @@ from explorer.offline.ranking import about, most_notable
 from explorer.offline.reading import COMMENT_HEAD
 from explorer.offline.report import Findings, compose, first_words, follow_up
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, read_files
-from explorer.offline.text import rank_by_query, words_of
 from explorer.offline.web import passages_about
 from explorer.text.frontmatter import split_frontmatter
+from explorer.text.ranking import rank_by_query
+from explorer.text.words import words_of
 
 REPORT = "report.md"
 GAP_LINE = re.compile(r"^Gap: (.+)$", re.MULTILINE)

@@ -4,7 +4,6 @@ These are their reports, their findings, and the titles of their sources. They a
 so that no link in it leads out, and only as far as time and bytes allow.
 """
 
-import math
 import os
 import re
 import time
@@ -19,7 +18,8 @@ from explorer.journal.codec import examine
 from explorer.schema.errors import ToolError
 from explorer.schema.events import RunStarted
 from explorer.text.frontmatter import split_frontmatter
-from explorer.text.words import CJK, CJK_LETTER
+from explorer.text.ranking import bm25, rarity
+from explorer.text.words import CJK_LETTER, count_words, stem, terms_of, words_of
 from explorer.workspace.safe_open import opened_below, walk
 from explorer.workspace.workspace import ENGINE_FOLDER, Workspace
 
@@ -169,11 +169,6 @@ def _field(head: str, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-WORD = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")
-COMMON_WORDS = re.compile(
-    "an?|and|are|about|as|at|be|by|did|do|does|for|from|ha[ds]|have|how|in|is|its?|of|on|or|that|the|their|there|this|"
-    "to|was|were|what|when|where|which|who|why|will|with|your?"
-)
 MAX_WORDS = 24
 SHORT_WORD = 3
 """So short a word is only found whole, or with an `s`: `go` is no beginning of `good`."""
@@ -183,8 +178,8 @@ COMMENT = re.compile(r"\s*<!--.*-->\s*")
 CITATION = re.compile(r"\[[^\]]*\]")
 HITS_OF_A_FILE = 2
 SNIPPET_CHARS = 300
-SATURATION, LENGTH_WEIGHT, USUAL_WORDS = 1.2, 0.5, 60
-"""As in BM25: how fast repetition stops to count, how much length does, and the length that is neither."""
+USUAL_WORDS = 60
+"""Of a passage, neither long nor short."""
 ABOUT_WEIGHT = 0.3
 """Of a word that stands in the run's question, beside one that stands in the passage."""
 
@@ -221,16 +216,9 @@ class SearchResult:
     """Whether time or bytes ran out before all was looked through."""
 
 
-def words_of(query: str) -> list[str]:
-    """The words a query is searched by: without the commonest, plurals as singulars, East Asian text by pairs."""
-    words: list[str] = []
-    for word in WORD.findall(query.casefold()):
-        if CJK_LETTER.match(word):
-            words += [word[start : start + 2] for start in range(max(1, len(word) - 1))]
-        else:
-            words.append(word[:-1] if len(word) > SHORT_WORD and word.endswith("s") else word)
-    telling = [word for word in words if not COMMON_WORDS.fullmatch(word)]
-    return list(dict.fromkeys(telling or words))[:MAX_WORDS]
+def words_sought(query: str) -> list[str]:
+    """The words a query is searched by; stop words only where there are no others."""
+    return list(dict.fromkeys(words_of(query) or map(stem, terms_of(query))))[:MAX_WORDS]
 
 
 def search(query: str, texts: Iterable[PastText], limit: int, limits: SearchLimits | None = None) -> SearchResult:
@@ -239,7 +227,7 @@ def search(query: str, texts: Iterable[PastText], limit: int, limits: SearchLimi
     Raises:
         ToolError: The query has no words.
     """
-    words = words_of(query)
+    words = words_sought(query)
     if not words:
         raise ToolError("the query has no words; say what to look for")
     result, holding = _gather(words, texts, limits or SearchLimits())
@@ -260,6 +248,7 @@ def _gather(
 ) -> tuple[SearchResult, list[PastText]]:
     """The texts that hold any of the words, as far as the search reaches."""
     result, holding, chars = SearchResult(), list[PastText](), 0
+    roots = [_root(word) for word in words]
     deadline = time.monotonic() + limits.seconds
     for text in texts:
         if time.monotonic() > deadline or chars > limits.chars:
@@ -269,7 +258,7 @@ def _gather(
         result.origins.add(text.origin)
         chars += len(text.text)
         folded = text.text.casefold()
-        if any(word in folded for word in words):
+        if any(root in folded for root in roots):
             holding.append(text)
     return result, holding
 
@@ -277,14 +266,20 @@ def _gather(
 def _weights(words: Sequence[str], holding: Sequence[PastText], count: int) -> dict["re.Pattern[str]", float]:
     """How telling each word is: the fewer texts hold it, the more."""
     folded = [text.text.casefold() for text in holding]
-    weights: dict[re.Pattern[str], float] = {}
-    for word in words:
-        holders = sum(word in text for text in folded)
-        end = r"s?(?![^\W_])" if len(word) <= SHORT_WORD and not CJK_LETTER.match(word) else ""
-        start = "" if CJK_LETTER.match(word) else r"(?<![^\W_])"
-        weight = math.log(1 + (count - holders + 0.5) / (holders + 0.5))
-        weights[re.compile(f"{start}{re.escape(word)}{end}")] = weight
-    return weights
+    return {_pattern(word): rarity(count, sum(_root(word) in text for text in folded)) for word in words}
+
+
+def _root(word: str) -> str:
+    """What all forms of a word begin with: `compan` of company and companies."""
+    return word[:-1] if len(word) > SHORT_WORD and word.endswith("y") else word
+
+
+def _pattern(word: str) -> "re.Pattern[str]":
+    """A word, and longer ones that begin with it."""
+    if CJK_LETTER.match(word):
+        return re.compile(re.escape(word))
+    end = r"s?(?![^\W_])" if len(word) <= SHORT_WORD else "(?:y|ie)" if _root(word) != word else ""
+    return re.compile(rf"(?<![^\W_]){re.escape(_root(word))}{end}")
 
 
 def _best_of(found: PastText, weights: dict["re.Pattern[str]", float]) -> list[EarlierHit]:
@@ -292,20 +287,13 @@ def _best_of(found: PastText, weights: dict["re.Pattern[str]", float]) -> list[E
     known = ABOUT_WEIGHT * sum(weight for word, weight in weights.items() if word.search(about))
     hits: list[EarlierHit] = []
     for first, passage in _passages(found.text):
-        score = _score("\n".join(passage).casefold(), weights)
-        if score > 0:
+        text = "\n".join(passage).casefold()
+        counts = {word: count for word in weights if (count := len(word.findall(text)))}
+        if counts:
             place, snippet = _telling_line(passage, weights)
+            score = bm25(counts, weights, count_words(text) / USUAL_WORDS)
             hits.append(EarlierHit(found, first + place, snippet, score + known))
     return sorted(hits, key=lambda hit: hit.score, reverse=True)[:HITS_OF_A_FILE]
-
-
-def _score(passage: str, weights: dict["re.Pattern[str]", float]) -> float:
-    length = 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * len(passage.split()) / USUAL_WORDS
-    score = 0.0
-    for word, weight in weights.items():
-        count = len(word.findall(passage))
-        score += weight * count * (SATURATION + 1) / (count + SATURATION * length)
-    return score
 
 
 def _passages(text: str) -> Iterator[tuple[int, list[str]]]:

@@ -1,6 +1,5 @@
 """How a run ended, read off its recorded state: `complete` means answered from sources; every other end says why."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,10 @@ from explorer.reports.verify.soundness import Flaw, FlawKind
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Lookup, Status
 from explorer.schema.messages import JsonObject
 from explorer.text.sanitize import single_line
+from explorer.text.sentences import sentences
 
 MAX_SAID_CHARS = 120
 MAX_CAUSE_CHARS = 200
-SENTENCE = re.compile(r".+?[.!?](?=\s+[A-Z])")
 OF_THE_USER = "file"
 """What files of the user's come through: nobody found them."""
 MAX_LISTED = 40
@@ -173,5 +172,4 @@ def _values(arguments: JsonObject) -> list[str]:
 def _cause(cause_text: str) -> str:
     """Why a lookup failed, for people: without the advice for the model behind it, and without long addresses."""
     line = with_hosts_only(single_line(cause_text))
-    sentence = SENTENCE.match(line)
-    return single_line((sentence[0] if sentence else line).rstrip("."), MAX_CAUSE_CHARS)
+    return single_line(" ".join(sentences(line)[:1]).rstrip("."), MAX_CAUSE_CHARS)

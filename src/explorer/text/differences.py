@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from explorer.text.sentences import sentences
 from explorer.text.words import CJK, CJK_LETTER
 
 LETTER = rf"[^\W_{CJK}]"
 WORD = re.compile(rf"[{CJK}]|{LETTER}+(?:[.,:/'\u2019-]{LETTER}+)*|[$€£¥%]")
 WRAPPED = re.compile(r"(?<=[^\s.!?:;|])\n(?=[a-z])")
 """A line's end in the middle of a sentence."""
-SENTENCE = re.compile(r"[^\n.!?。！？；]*(?:[.!?](?=\S)[^\n.!?。！？；]*)*[\n.!?。！？；]*")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 ADDRESS = re.compile(r"https?://\S+")
 SCALES = frozenset(("hundred", "thousand", "million", "billion", "trillion", "percent", "bn", "dozen"))
@@ -95,15 +95,14 @@ def words(text: str) -> list[str]:
     return WORD.findall(text)
 
 
-def sentences(text: str) -> list[str]:
+def pieces_of(text: str) -> list[str]:
     """A text in pieces: sentences, lines, cells of a list."""
-    pieces = (piece.strip() for piece in SENTENCE.findall(WRAPPED.sub(" ", text)))
-    return [piece for piece in pieces if piece]
+    return [piece for line in WRAPPED.sub(" ", text).splitlines() for piece in sentences(line)]
 
 
 def compare(earlier: str, later: str) -> Likeness:
     """Compare two texts sentence by sentence; those that are not equal are laid beside the one most like them."""
-    first, second = (_Words.of(sentences(text)) for text in (earlier, later))
+    first, second = (_Words.of(pieces_of(text)) for text in (earlier, later))
     shorter = min(first.count, second.count)
     if not shorter:
         return Likeness(0.0, ())

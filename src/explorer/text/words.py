@@ -1,6 +1,8 @@
 """What a word is, in scripts with spaces and without."""
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = "\u3040-\u30ff"
@@ -15,6 +17,31 @@ CJK_SHARE = 0.3
 HAN_LETTER = re.compile(f"[{HAN}]")
 LETTER = re.compile(r"[^\W\d_]")
 WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['\u2019.,:-][^\W_{UNSPACED}]+)*")
+STOP_WORDS = frozenset(
+    """
+    a about above after again against all also am an and any are as at be because been before being below
+    between both but by can cannot could did do does doing down during each even few find for from further get
+    gets give had has have having he her here hers him his how i if in into is it its itself just know let like
+    list made make many may me might more most much must my no nor not now of off on once one only or other our
+    out over own per please really s said same say says she should since so some such t tell than that the their
+    them then there these they thing things this those through to too two under until up upon us use used using
+    very was way we well were what when where which while who whom whose why will with within without would you
+    your yours
+    """.split()  # noqa: SIM905 - a word list reads better as text
+)
+"""English words that say nothing of what a text is about."""
+STOP_CHARACTERS = frozenset("的了吗呢吧们这那么")
+"""A pair of characters that has one of these is no word."""
+STOP_PAIRS = frozenset(
+    """
+    什么 哪些 怎么 如何 怎样 哪个 哪里 为何 为什 多少 是否 有没 没有 可以 请问 告诉 诉我 关于 以及
+    我们 你们 他们 一个 一些
+    """.split()  # noqa: SIM905 - the same
+)
+TERM = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+(?:['\u2019][^\W_{CJK}]+)*")
+MIN_STEM_CHARS = 3
+ENDINGS = (("ies", "y"), ("'s", ""), ("sses", "ss"), ("s", ""))
+"""Of English words, the commonest, with what is written without them."""
 
 
 def count_words(text: str) -> int:
@@ -31,3 +58,36 @@ def is_mostly_cjk(text: str) -> bool:
 def phrase_language(text: str) -> str:
     """Return the language of the few phrases that the engine adds: `zh` to a text with a third of Han, else `en`."""
     return "zh" if len(HAN_LETTER.findall(text)) * 3 > sum(1 for _ in LETTER.finditer(text)) else "en"
+
+
+def is_stop_word(word: str) -> bool:
+    """Return whether a word, or a pair of Chinese characters, says nothing of what a text is about."""
+    return word.lower() in STOP_WORDS or word in STOP_PAIRS or not STOP_CHARACTERS.isdisjoint(word)
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words by which a text is searched and compared, with repetitions.
+
+    They are in lower case and singular, without stop words; Chinese, Japanese and Korean are in pairs of characters.
+    """
+    words = ((word, stem(word)) for word in terms_of(text))
+    return [bare for word, bare in words if not is_stop_word(word) and not is_stop_word(bare)]
+
+
+def terms_of(text: str) -> Iterator[str]:
+    """Yield the words of a text, in lower case, and the pairs of characters of scripts without spaces."""
+    for found in TERM.findall(text.casefold()):
+        if CJK_LETTER.match(found):
+            yield from ("".join(pair) for pair in pairwise(found)) if len(found) > 1 else (found,)
+        else:
+            yield found.replace("\u2019", "'")
+
+
+def stem(word: str) -> str:
+    """Return a word without the commonest English endings, so that `databases` meets `database`."""
+    if word.endswith(("ss", "us", "is")):
+        return word
+    for ending, kept in ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= MIN_STEM_CHARS:
+            return word[: -len(ending)] + kept
+    return word

@@ -13,6 +13,7 @@ from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.schema.tool_context import ToolContext
 from explorer.text.citations import cited_ids
 from explorer.text.sanitize import fence, single_line, visible
+from explorer.text.sentences import sentences
 from explorer.workspace.source_store import (
     advice,
     is_intact,
@@ -208,7 +209,7 @@ def _pattern(wanted: str) -> "re.Pattern[str]":
 def _nearest(text: str, wanted: str) -> str:
     words = set(re.findall(r"\w+", wanted.casefold()))
     best, score = "", MIN_SHARED
-    for sentence in re.split(r"(?<=[.!?。！？])\s*|\n+", text):
+    for sentence in (one for line in text.splitlines() for one in sentences(line)):
         share = len(words.intersection(re.findall(r"\w+", sentence.casefold()))) / max(1, len(words))
         if share > score:
             best, score = sentence, share

@@ -22,6 +22,7 @@ from explorer.sandbox.shell import Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool, ToolResult
+from explorer.text.sentences import sentences
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
 from explorer.tools.library import LibraryAccess, library_tools
@@ -91,9 +92,7 @@ def check_team(settings: Settings) -> None:
 
 def first_sentence(text: str) -> str:
     """What a description begins with."""
-    line = one_line(text)
-    sentence, stop, _ = line.partition(". ")
-    return one_line(sentence + stop.strip(), SENTENCE_CHARS)
+    return one_line(" ".join(sentences(one_line(text))[:1]), SENTENCE_CHARS)
 
 
 def _role_page(role: Role) -> str:

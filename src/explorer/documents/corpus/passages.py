@@ -9,29 +9,14 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
-from explorer.text.words import CJK, CJK_LETTER
+from explorer.text.sentences import sentence_ends
+from explorer.text.words import CJK, CJK_LETTER, is_stop_word
 
 PIECE = re.compile(f"[{CJK}]+|[^\\W_{CJK}]+")
 QUOTED = re.compile(r"\"([^\"]{1,300})\"|“([^”]{1,300})”|「([^」]{1,300})」|『([^』]{1,300})』")
 MAX_TERMS = 64
-STOP_WORDS = frozenset(
-    """
-    a about after all also am an and any are as at be been before being between both but by can could did do does doing
-    during each find for from get give had has have he her here him his how i if in into is it its know like list me
-    more most much my of off on one or other our out over please s she should so some such t tell than that the their
-    them then there these they this those through to under until up us was we were what when where which while who whom
-    whose why will with would you your
-    """.split()  # noqa: SIM905 - a word list reads better as text
-)
-STOP_CHARACTERS = frozenset("的了吗呢吧们这那么")
-STOP_PAIRS = frozenset(
-    """
-    什么 怎么 怎样 如何 哪些 哪个 哪里 为何 为什 多少 是否 有没 没有 可以 请问 告诉 诉我 关于
-    以及 我们 你们 他们 一个 一些
-    """.split()  # noqa: SIM905 - the same
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +68,7 @@ def phrase_of(text: str) -> str:
 
 def _terms(text: str) -> Iterator[str]:
     pieces: list[str] = PIECE.findall(text)
-    telling = [term for piece in pieces for term in _terms_of(piece) if not _is_stop_term(term)]
+    telling = [term for piece in pieces for term in _terms_of(piece) if not is_stop_word(term.replace(" ", ""))]
     yield from telling or [term for piece in pieces for term in _terms_of(piece)]
 
 
@@ -91,12 +76,6 @@ def _terms_of(piece: str) -> list[str]:
     if not CJK_LETTER.match(piece):
         return [piece]
     return [f"{one} {other}" for one, other in pairwise(piece)] or [piece]
-
-
-def _is_stop_term(term: str) -> bool:
-    if not CJK_LETTER.match(term):
-        return term.lower() in STOP_WORDS
-    return term.replace(" ", "") in STOP_PAIRS or bool(STOP_CHARACTERS & set(term))
 
 
 def folded(text: str) -> str:
@@ -118,12 +97,7 @@ LEAD_CHARS = 80
 """Of a snippet, before the first word found."""
 MIN_STEM_CHARS = 4
 BLOCK_END = re.compile(r"\n[ \t]*\n\s*|\n(?=#{1,6} )")
-CLAUSE_ENDS = (
-    re.compile(r"\n"),
-    re.compile(r"(?<=[.!?])\s+|(?<=[。！？])"),
-    re.compile(r"\s+|(?<=[，、；])"),
-)
-"""Where a block that is too long is cut: at a line, a sentence, a word."""
+WORD_END = re.compile(r"\s+|(?<=[，、；])")
 
 
 @dataclass(frozen=True)
@@ -189,11 +163,14 @@ def _cuts(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _cut(text: str, begin: int) -> int:
-    for border in CLAUSE_ENDS:
-        ends = [match.end() for match in border.finditer(text, begin + GOOD_CHARS // 2, begin + MAX_CHARS)]
-        if ends:
-            return ends[-1]
-    return begin + MAX_CHARS
+    """Where a block that is too long is cut: behind a line, else a sentence, else a word."""
+    first, last = begin + GOOD_CHARS // 2, begin + MAX_CHARS
+    if line_end := text.rfind("\n", first, last) + 1:
+        return line_end
+    ends = [found.end for found in takewhile(lambda found: found.end < last, sentence_ends(text, start=first))]
+    if ends:
+        return last - len(text[ends[-1] : last].lstrip())
+    return max((found.end() for found in WORD_END.finditer(text, first, last)), default=last)
 
 
 def snippet(text: str, terms: Sequence[str]) -> str:

@@ -2,16 +2,17 @@
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from explorer.reports.verify.claims import Claim, TextOf
-from explorer.reports.verify.plain import plain, words
+from explorer.reports.verify.plain import plain
 from explorer.schema.errors import ModelError
 from explorer.schema.messages import Frozen, LLMClient, Request, StopKind, Usage, UserText
+from explorer.text.ranking import rank_by_query
 from explorer.text.sanitize import fence
+from explorer.text.words import words_of
 
 MAX_JUDGED = 200
 MAX_PARALLEL = 4
@@ -125,12 +126,9 @@ def question_about(claim: Claim, text_of: TextOf) -> str:
 def nearest(sentence: str, text: str, limit: int) -> str:
     """The passages of a text that have most of a sentence's rare words, in their order, so many characters at most."""
     pieces = list(_pieces(text))
-    vocabularies = [set(words(plain(piece))) for piece in pieces]
-    spread = Counter(word for vocabulary in vocabularies for word in vocabulary)
-    wanted = set(words(plain(sentence)))
-    weights = [sum(1 / spread[word] for word in wanted & vocabulary) for vocabulary in vocabularies]
+    ranked = [place for _, place in rank_by_query(list(map(plain, pieces)), words_of(plain(sentence)))]
     kept: list[int] = []
-    for place in sorted(range(len(pieces)), key=lambda place: -weights[place]):
+    for place in dict.fromkeys([*ranked, *range(len(pieces))]):
         limit -= len(pieces[place])
         if limit < 0 and kept:
             break

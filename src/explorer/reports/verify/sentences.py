@@ -11,6 +11,7 @@ from explorer.reports.verify.claims import without_notice
 from explorer.reports.verify.plain import plain, words
 from explorer.text.citations import CITATION
 from explorer.text.frontmatter import without_frontmatter
+from explorer.text.sentences import sentence_ends
 from explorer.text.words import is_mostly_cjk
 
 MAX_QUOTE_CHARS = 3_000
@@ -71,14 +72,6 @@ REFERENCES = re.compile(
 )
 MARK = re.compile("\ue000([S\\d,]*)\ue001")
 """A citation while sentences are sought: private characters, which a report has no other use for."""
-NO_END = re.compile(
-    r"(?:^|[\s(\[“\"'])(?:e\.g|i\.e|cf|vs|etc|al|approx|ca|no|nos|fig|figs|p|pp|vol|ch|sec|eq|mr|mrs|ms|dr|prof|st|sr|jr"
-    r"|inc|ltd|co|corp|gov|sen|rep|gen|dept|est|min|max|avg|u\.s|u\.k|u\.n|e\.u|a\.m|p\.m|ph\.d|d\.c"
-    r"|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec|[a-z]|(?:[a-z]\.)+[a-z])$",
-    re.IGNORECASE,
-)
-END = re.compile(r"[.!?]+|[。！？]+|…+|\.{3}")
-CLOSERS = "\"'”\u2019»」』）)]*_`"
 CITED_CLAUSE = re.compile("\ue001\\s*[;；]")
 """A clause that ends with a citation: what comes behind it is another clause."""
 AT_END = re.compile("^[^\ue000]*(?:\ue000[S\\d,]*\ue001[\\s.。]*)+$")
@@ -265,40 +258,16 @@ def _without_rank(row: str) -> str:
 
 
 def _ends(text: str) -> Iterator[int]:
-    """Where sentences end, their citations included."""
+    """Where sentences end, their citations included; an end within a quote is the quote's, but for its last one."""
     inside = [found.span() for found in QUOTED.finditer(text)]
     starts = [start for start, _ in inside]
     start = 0
-    for found in END.finditer(text):
-        if found.start() < start or _is_within(found, inside[: bisect_left(starts, found.start())][-1:]):
-            continue
-        end = _behind(text, found.end())
-        if end - start > 1 and _ends_here(text, found, end):
-            end = _with_citations(text, end)
-            yield end
-            start = end
-
-
-def _is_within(found: "re.Match[str]", inside: list[tuple[int, int]]) -> bool:
-    """Whether an end stands inside a quote; the quote's own last one counts."""
-    return any(start < found.start() and found.end() < end - 1 for start, end in inside)
-
-
-def _behind(text: str, end: int) -> int:
-    while end < len(text) and text[end] in CLOSERS:
-        end += 1
-    return end
-
-
-def _ends_here(text: str, found: "re.Match[str]", end: int) -> bool:
-    if found[0][0] in "。！？":
-        return True
-    if end < len(text) and not text[end].isspace() and text[end] != "\ue000":
-        return False
-    follows = MARK.sub("", text[end : end + 400]).lstrip(" \n*_\"'“\u2018(")[:1]
-    if follows.islower() and follows.isascii():
-        return False
-    return not (found[0] == "." and follows and NO_END.search(text[max(0, found.start() - 12) : found.start()]))
+    for found in sentence_ends(text, MARK):
+        around = inside[: bisect_left(starts, found.mark)][-1:]
+        is_within = any(begin < found.mark and found.after_mark < end - 1 for begin, end in around)
+        if found.mark >= start and found.end - start > 1 and not is_within:
+            start = _with_citations(text, found.end)
+            yield start
 
 
 def _with_citations(text: str, end: int) -> int:
