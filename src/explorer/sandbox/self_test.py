@@ -36,7 +36,7 @@ OWN = ".explorer"
 NAMES = tuple(attack.__name__ for attack in ATTACKS)
 
 
-class Attempt(Frozen):
+class EscapeAttempt(Frozen):
     """One attempt to break out."""
 
     name: str
@@ -49,7 +49,7 @@ class Attestation(Frozen):
     """What a sandbox is worth on this machine."""
 
     tier: SandboxTier
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[EscapeAttempt, ...]
     seconds: float
     problem: str = ""
     """Why it could not be tried at all."""
@@ -101,9 +101,9 @@ def _folder() -> Generator[Path]:
         yield Path(name).resolve()
 
 
-def _attempt(name: str, answer: str, seen: str) -> Attempt:
+def _attempt(name: str, answer: str, seen: str) -> EscapeAttempt:
     """Held only if the attacker got nothing and nothing was seen from outside either."""
-    return Attempt(
+    return EscapeAttempt(
         name=name,
         held=answer == "refused" and not seen,
         said=seen or ("" if answer == "refused" else answer),
