@@ -275,6 +275,7 @@ async def test_a_collector_that_fails_costs_one_line(fault: str) -> None:
 HANGS_S = 45
 
 
+@pytest.mark.slow
 async def test_a_collector_that_hangs_is_not_waited_for() -> None:
     """At the end it has two seconds; neither the work nor the end waits until it answers."""
     shown: list[str] = []
