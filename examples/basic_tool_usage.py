@@ -14,8 +14,9 @@ from pydantic import Field
 
 from explorer.agents.tool_calls import Toolbox
 from explorer.schema.errors import ToolError
+from explorer.schema.function_tool import tool
 from explorer.schema.messages import ToolCall
-from explorer.schema.tool import Tool, tool
+from explorer.schema.tool import Tool
 from explorer.schema.tool_context import ToolContext
 from explorer.workspace.workspace import Workspace
 
@@ -41,13 +42,12 @@ async def main() -> None:
     show("For Anthropic's models:", made.to_anthropic())
     show("For OpenAI's models and compatible servers:", made.to_openai())
 
-    # In a run the engine makes the context: who calls, the clock, the run's files, the store of sources.
-    context = ToolContext(Workspace(Path()))
-    result = await made.execute(made.arguments(before=120, after=168), context)
-    print(f"Called directly: {result.text}")
+    print(f"Called as the function it is: {await growth(120, after=168)}")
 
     # A model's call is checked against the schema first; what is wrong comes back as words it can act on.
     toolbox = Toolbox([made])
+    # In a run the engine makes the context: who calls, the clock, the run's files, the store of sources.
+    context = ToolContext(Workspace(Path()))
     for asked in ({"before": 120, "after": 90}, {"before": 0, "after": 90}, {"before": 120, "afterwards": 90}):
         call = ToolCall(id="1", name="growth", arguments=dict(asked))
         try:

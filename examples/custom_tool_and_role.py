@@ -1,4 +1,4 @@
-"""A tool of your own and a role of your own: one function and one file, and the orchestrator can use them.
+"""A tool of your own and a role of your own: one function and one file. What the tool stores, the report cites.
 
     uv run python examples/custom_tool_and_role.py
 
@@ -13,9 +13,10 @@ from pathlib import Path
 
 from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.run.run import RunHooks, start
+from explorer.schema.function_tool import tool
 from explorer.schema.messages import Results, Turn
 from explorer.schema.settings import Settings
-from explorer.schema.tool import tool
+from explorer.schema.tool_context import SourceDraft, ToolContext
 
 # A role is a file. Its description is what the orchestrator chooses by, its tools are all that it may call.
 ROLE = """\
@@ -33,17 +34,23 @@ and end with a short summary.
 BEDS = {1: "beans, in flower", 2: "chard, ready to cut"}
 
 
-@tool
-async def look_at_bed(number: int) -> str:
+@tool(is_lookup=True, activity="looking at bed {number}")
+async def look_at_bed(number: int, context: ToolContext) -> str:
     """Look at one bed of the garden, by its number."""
-    return f"Bed {number}: {BEDS.get(number, 'bare earth')}."
+    seen = f"Bed {number}: {BEDS.get(number, 'bare earth')}."
+    draft = SourceDraft(url=f"garden:bed/{number}", title=f"Bed {number}", kind="record", via="garden", text=seen)
+    # On disk from here on, with an id that a report may cite and `explorer verify` looks up.
+    (source,) = await context.store([draft])
+    return f"[{source.id}] {seen}"
 
 
 REPORT = """\
 # The garden
 
-Bed 2 can be harvested: its chard is ready to cut. Bed 1 is not there yet, for its beans are in flower.
+Bed 2 can be harvested: its chard is “ready to cut” [S2]. Bed 1 is not there yet, for its beans are “in flower” [S1].
 """
+
+NOTES = "# Beds\n\n1 beans [S1], 2 chard [S2]\n"
 
 # By role, what its model says, turn by turn.
 SCRIPT: dict[str, Sequence[Turn] | Script] = {
@@ -54,12 +61,13 @@ SCRIPT: dict[str, Sequence[Turn] | Script] = {
         ),
         says("Now the report.", ("write_file", {"filepath": "report.md", "content": REPORT})),
         says("Done.", ("finish_exploration", {"summary": "Bed 2 can be harvested."})),
-        # Refused once: a report that cites no stored source is not complete. The gardener's word has to do.
-        says("It is so.", ("finish_exploration", {"summary": "Bed 2 can be harvested."})),
     ),
     "gardener": (
         says("I look.", ("look_at_bed", {"number": 1}), ("look_at_bed", {"number": 2})),
-        says("I note it.", ("write_file", {"filepath": "garden/beds.md", "content": "# Beds\n\n1 beans, 2 chard\n"})),
+        says(
+            "I note it.",
+            ("write_file", {"filepath": "garden/beds.md", "content": "# Beds\n\n1 beans [S1], 2 chard [S2]\n"}),
+        ),
         says("Bed 2 is ready, bed 1 is in flower. Not known: when the beans will be ripe."),
     ),
 }
@@ -79,7 +87,7 @@ async def explore(place: Path) -> None:
     answer = next(message.results[0] for message in last if isinstance(message, Results))
     print(f"The helper's answer: {answer.content}\n")
     print(result.report_text)
-    print(f"{result.status}: {result.agents} agents, {result.steps} steps")
+    print(f"{result.status}: {result.agents} agents, {result.steps} steps, citations {result.verdicts}")
 
 
 if __name__ == "__main__":

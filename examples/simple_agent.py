@@ -22,8 +22,9 @@ from explorer.journal.listing import read_records
 from explorer.llm.scripted import ScriptedClient, says
 from explorer.schema.errors import ToolError
 from explorer.schema.events import AgentStarted, AnyEvent, Status
+from explorer.schema.function_tool import tool
 from explorer.schema.settings import Limits
-from explorer.schema.tool import Tool, tool
+from explorer.schema.tool import Tool
 from explorer.tools.files import file_tools
 from explorer.workspace.workspace import Workspace
 

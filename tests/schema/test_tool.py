@@ -1,4 +1,3 @@
-import asyncio
 import json
 from datetime import date
 from pathlib import Path
@@ -14,11 +13,10 @@ from explorer.llm.scripted import says
 from explorer.schema.errors import ToolError
 from explorer.schema.events import TurnTaken
 from explorer.schema.messages import JsonObject, ToolCall
-from explorer.schema.tool import Arguments, Effect, Tool, ToolResult, tool
+from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.schema.tool_context import ToolContext
 from explorer.tools.finish import FinishTool
 from explorer.workspace.workspace import Workspace
-from tool_call import call_tool
 
 
 class Place(BaseModel):
@@ -82,18 +80,6 @@ def test_both_vendors_forms() -> None:
         "function": {"name": "titled", "description": "Keeps titles.", "parameters": made.parameters},
     }
     assert made.schema().parameters == made.parameters
-
-
-def test_a_tool_without_arguments_has_an_object_schema() -> None:
-    """Both vendors want properties, also when there are none."""
-
-    @tool
-    async def now() -> str:
-        """Tell the time."""
-        return "noon"
-
-    assert now.parameters == {"properties": {}, "type": "object"}
-    assert Toolbox([now]).prepare(ToolCall(id="1", name="now", arguments={}))[1].model_dump() == {}
 
 
 class Span(BaseModel):
@@ -217,54 +203,6 @@ def test_what_is_told_is_accepted() -> None:
     assert isinstance(checked, ManyArguments)
     assert checked.span == Span(start=date(2026, 8, 10), days=2)
     assert (checked.end, checked.limit, checked.preset) == (None, 30, {"title": "kept", "minimum": 3})
-
-
-@tool
-async def add(
-    first: Annotated[int, Field(description="One number", ge=0)],
-    second: Annotated[int, Field(description="Another")] = 2,
-) -> str:
-    """Add two numbers.
-
-    Both are whole.
-    """
-    return str(first + second)
-
-
-@tool(name="send_letter", effect=Effect.EXTERNAL, timeout_s=None)
-async def send(words: str) -> ToolResult:
-    """Send."""
-    return ToolResult(success=False, error=f"no stamp for {words}")
-
-
-def test_a_function_becomes_a_tool() -> None:
-    """The docstring is the description, annotations are the arguments, a string is a success, a result is itself."""
-    assert (add.name, add.effect, add.timeout_s) == ("add", Effect.PURE, 120.0)
-    assert add.description == "Add two numbers.\n\nBoth are whole."
-    assert add.parameters["properties"] == {
-        "first": {"description": "One number", "type": "integer"},
-        "second": {"default": 2, "description": "Another", "type": "integer"},
-    }
-    assert asyncio.run(call_tool(add, first=1, second=2)) == ToolResult(success=True, content="3")
-    assert (send.name, send.effect, send.timeout_s) == ("send_letter", Effect.EXTERNAL, None)
-    assert asyncio.run(call_tool(send, words="x")).text == "no stamp for x"
-    assert isinstance(add, Tool)
-
-
-async def test_a_function_tool_is_run_like_any_other(tmp_path: Path) -> None:
-    """Its arguments are checked, defaults filled in, and its failure is told."""
-    calls: list[tuple[str, JsonObject]] = [
-        ("add", {"first": 1}),
-        ("add", {"first": -1}),
-        ("send_letter", {"words": "x"}),
-    ]
-    recorder = Recorder([started(), TurnTaken(agent="searcher-1", turn=says("", *calls), seconds=0.0)])
-    await execute_calls(recorder.state(), call_room(recorder, [add, send], Workspace(tmp_path)))
-    assert sorted(recorder.results()) == [
-        "3",
-        "add was not run: `first`: Input should be greater than or equal to 0. Its arguments: first, second",
-        "no stamp for x",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
-"""A tool: what a model may call. One class, or one decorated function; nothing here knows the engine."""
+"""A tool: what a model may call. Nothing here knows the engine."""
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Generic, get_type_hints
+from typing import Any, Generic
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 from typing_extensions import TypeVar
 
 from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
@@ -87,28 +85,28 @@ class Tool(ABC, Generic[Args]):
     what the model reads.
     """
 
-    name: ClassVar[str]
+    name: str
     description: str
     arguments: type[Args]
     """The model of the arguments. A call that does not fit it is answered with what would be right."""
-    effect: ClassVar[Effect] = Effect.PURE
-    timeout_s: ClassVar[float | None] = 120.0
+    effect: Effect = Effect.PURE
+    timeout_s: float | None = 120.0
     """Seconds a call may take; None for tools that bound themselves."""
-    is_parallel: ClassVar[bool] = True
+    is_parallel: bool = True
     """Whether calls of one turn may run beside each other; a serial call is a barrier."""
-    ends_agent: ClassVar[bool] = False
+    ends_agent: bool = False
     """Whether a successful call is the last thing its agent does."""
-    is_lookup: ClassVar[bool] = False
+    is_lookup: bool = False
     """Whether it asks an outside service or the user's folder for evidence: what such calls bring decides how a run
     without sources ends."""
-    is_search: ClassVar[bool] = False
+    is_search: bool = False
     """Whether it searches with words of the model's, which its results may repeat: an address in those words does not
     count as found because a result shows it. A tool of an embedding program always counts as one that does."""
-    is_for_report: ClassVar[bool] = False
+    is_for_report: bool = False
     """Whether the report is made with it: then it may still be called when exploring is over."""
-    pages_itself: ClassVar[bool] = False
+    pages_itself: bool = False
     """Whether it reads what is stored, part by part: a result too long for a conversation is cut, not stored again."""
-    activity: ClassVar[str] = ""
+    activity: str = ""
     """What a call does, for people, with arguments in braces: `reading {filepath}`; empty: the tool's name says it."""
 
     @abstractmethod
@@ -211,68 +209,3 @@ def _chosen(schema: JsonObject) -> JsonObject:
         return schema
     rest = {key: value for key, value in schema.items() if key != "anyOf"}
     return {**forms[0], **rest} if len(forms) == 1 else {"anyOf": forms, **rest}
-
-
-def tool(
-    function: Callable[..., Awaitable[ToolResult | str]] | None = None,
-    *,
-    name: str = "",
-    effect: Effect = Effect.PURE,
-    timeout_s: float | None = 120.0,
-) -> Any:  # noqa: ANN401 - a decorator with and without brackets
-    """Make a `Tool` of an async function.
-
-    The docstring is the description; parameters become the arguments, described with
-    `Annotated[str, Field(description="...")]`. A returned string is a success.
-    """
-
-    def make(function: Callable[..., Awaitable[ToolResult | str]]) -> Tool:
-        return _FunctionTool.of(function, name=name, effect=effect, timeout_s=timeout_s)
-
-    return make(function) if function is not None else make
-
-
-class _FunctionTool(Tool):
-    """A tool made of a function."""
-
-    function: ClassVar[Callable[..., Awaitable[ToolResult | str]]]
-    takes_context: ClassVar[bool]
-    """Whether the function has a parameter `context`."""
-
-    async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:
-        given = {name: getattr(arguments, name) for name in type(arguments).model_fields}
-        answer = await type(self).function(**given, **({"context": context} if self.takes_context else {}))
-        return answer if isinstance(answer, ToolResult) else ToolResult(success=True, content=answer)
-
-    @staticmethod
-    def of(
-        function: Callable[..., Awaitable[ToolResult | str]],
-        *,
-        name: str,
-        effect: Effect,
-        timeout_s: float | None,
-    ) -> Tool:
-        hints = get_type_hints(function, include_extras=True)
-        fields: dict[str, Any] = {}
-        parameters = inspect.signature(function).parameters
-        for parameter in parameters.values():
-            if parameter.name == "context":
-                continue
-            default = Field() if parameter.default is inspect.Parameter.empty else parameter.default
-            fields[parameter.name] = (hints.get(parameter.name, str), default)
-        label = name or getattr(function, "__name__", "tool")
-        made = type(
-            label,
-            (_FunctionTool,),
-            {
-                "__doc__": function.__doc__,
-                "name": label,
-                "description": inspect.cleandoc(function.__doc__ or label),
-                "arguments": create_model(f"{label}_arguments", __base__=Arguments, **fields),
-                "effect": effect,
-                "timeout_s": timeout_s,
-                "function": staticmethod(function),
-                "takes_context": "context" in parameters,
-            },
-        )
-        return made()

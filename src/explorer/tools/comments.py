@@ -1,7 +1,7 @@
 """The tool that reads a discussion wherever it stands: on Hacker News or on Reddit."""
 
 import re
-from typing import ClassVar, Literal
+from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field
@@ -37,11 +37,11 @@ class GetCommentsArguments(Arguments):
 class GetCommentsTool(Tool[GetCommentsArguments]):
     """`get_comments`."""
 
-    name: ClassVar[str] = "get_comments"
+    name = "get_comments"
     description = "Read the discussion under a Hacker News or Reddit post."
     arguments = GetCommentsArguments
     activity = "reading the comments on {post_id}"
-    is_lookup: ClassVar[bool] = True
+    is_lookup = True
 
     def __init__(self, hackernews: HackerNews, reddit: Reddit) -> None:
         self._hackernews = hackernews

@@ -4,8 +4,6 @@ A search hit stores the whole document as its source, the same text that reading
 document whichever way an agent came to it, and whatever is quoted from it can be looked up.
 """
 
-from typing import ClassVar
-
 from pydantic import Field
 
 from explorer.documents.corpus.database import StoredDocument
@@ -40,13 +38,13 @@ class SearchCorpusArguments(Arguments):
 class SearchCorpusTool(Tool[SearchCorpusArguments]):
     """`search_corpus`."""
 
-    name: ClassVar[str] = "search_corpus"
+    name = "search_corpus"
     description = "Search the user's own folder, before anything else."
     arguments = SearchCorpusArguments
     activity = 'searching your folder for "{query}"'
     is_search = True
-    is_lookup: ClassVar[bool] = True
-    timeout_s: ClassVar[float | None] = None
+    is_lookup = True
+    timeout_s = None
     """The first call may have to index the folder, which has bounds of its own."""
 
     def __init__(self, corpus: Corpus) -> None:
@@ -82,12 +80,12 @@ class ReadDocumentArguments(Arguments):
 class ReadDocumentTool(Tool[ReadDocumentArguments]):
     """`read_document`."""
 
-    name: ClassVar[str] = "read_document"
+    name = "read_document"
     description = f"Read a document of that folder, {PAGE_CHARS} characters at a time."
     arguments = ReadDocumentArguments
     activity = "reading {path}"
-    is_lookup: ClassVar[bool] = True
-    timeout_s: ClassVar[float | None] = None
+    is_lookup = True
+    timeout_s = None
     """As for `search_corpus`."""
 
     def __init__(self, corpus: Corpus) -> None:

@@ -5,7 +5,7 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import regex
 from pydantic import Field
@@ -97,7 +97,7 @@ class ChangingTool(Tool[Args]):
     effect = Effect.CHECKED
     is_parallel = False
     is_for_report = True
-    verb: ClassVar[str]
+    verb: str
     """What the model is told was done."""
 
     def __init__(self, workspace: Workspace) -> None:

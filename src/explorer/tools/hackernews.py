@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
-from typing import ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import Field
 
@@ -81,7 +81,7 @@ class _Group:
 class _HackerNewsTool(Tool[Args]):
     """What they share; `zone` is the asker's, for days."""
 
-    is_lookup: ClassVar[bool] = True
+    is_lookup = True
 
     def __init__(self, client: HackerNews, zone: tzinfo = UTC) -> None:
         self._client = client
@@ -104,7 +104,7 @@ class _HackerNewsTool(Tool[Args]):
 class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
     """`get_hn_stories`."""
 
-    name: ClassVar[str] = "get_hn_stories"
+    name = "get_hn_stories"
     description = "List Hacker News stories."
     arguments = GetHnStoriesArguments
     activity = "looking at Hacker News {story_type} stories"
@@ -142,7 +142,7 @@ class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
 class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
     """`search_hn`."""
 
-    name: ClassVar[str] = "search_hn"
+    name = "search_hn"
     description = "Search all of Hacker News."
     arguments = SearchHnArguments
     activity = 'searching Hacker News for "{query}"'
@@ -168,7 +168,7 @@ class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
 class HnCommentsTool(_HackerNewsTool[GetHnCommentsArguments]):
     """`get_hn_comments`."""
 
-    name: ClassVar[str] = "get_hn_comments"
+    name = "get_hn_comments"
     description = "Read the discussion under a Hacker News story."
     arguments = GetHnCommentsArguments
     activity = "reading the comments on {story_id}"
@@ -186,7 +186,7 @@ class HnCommentsTool(_HackerNewsTool[GetHnCommentsArguments]):
 class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
     """`get_hn_user`."""
 
-    name: ClassVar[str] = "get_hn_user"
+    name = "get_hn_user"
     description = "Look up a Hacker News user."
     arguments = GetHnUserArguments
     activity = "looking up the Hacker News user {name}"

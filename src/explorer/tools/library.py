@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -56,8 +56,8 @@ class CreateReportArguments(Arguments):
 class _WritingTool(Tool[Args]):
     """What changes the library: made again after a crash, it finds what it wrote and writes nothing."""
 
-    effect: ClassVar[Effect] = Effect.REPEATABLE
-    is_parallel: ClassVar[bool] = False
+    effect = Effect.REPEATABLE
+    is_parallel = False
 
     def __init__(self, access: LibraryAccess) -> None:
         self._access = access
@@ -66,7 +66,7 @@ class _WritingTool(Tool[Args]):
 class CreateReportTool(_WritingTool[CreateReportArguments]):
     """`create_report`."""
 
-    name: ClassVar[str] = "create_report"
+    name = "create_report"
     description = "Begin a library report on one story or topic."
     arguments = CreateReportArguments
     activity = "adding to the library: {title}"
@@ -90,7 +90,7 @@ class AppendReportArguments(Arguments):
 class AppendReportTool(_WritingTool[AppendReportArguments]):
     """`append_report`."""
 
-    name: ClassVar[str] = "append_report"
+    name = "append_report"
     description = "Add what is new to a library report."
     arguments = AppendReportArguments
     activity = "adding to the library's {report}"
@@ -112,7 +112,7 @@ class ReadReportArguments(Arguments):
 class ReadReportTool(Tool[ReadReportArguments]):
     """`read_report`."""
 
-    name: ClassVar[str] = "read_report"
+    name = "read_report"
     description = "Read a library report. Its [1] are its own: to cite one, read that page anew."
     arguments = ReadReportArguments
     activity = "reading the report {report}"
@@ -164,7 +164,7 @@ class ListReportsArguments(Arguments):
 class ListReportsTool(Tool[ListReportsArguments]):
     """`list_reports`."""
 
-    name: ClassVar[str] = "list_reports"
+    name = "list_reports"
     description = "List the library's reports of earlier runs, newest first."
     arguments = ListReportsArguments
     activity = "listing the library"

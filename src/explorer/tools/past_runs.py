@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -94,7 +93,7 @@ class SearchRunsArguments(Arguments):
 class SearchRunsTool(Tool[SearchRunsArguments]):
     """`search_runs`."""
 
-    name: ClassVar[str] = "search_runs"
+    name = "search_runs"
     description = "Search what earlier runs found, and the library. Hits are sources, as earlier findings."
     arguments = SearchRunsArguments
     activity = 'searching earlier runs for "{query}"'

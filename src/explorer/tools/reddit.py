@@ -1,6 +1,6 @@
 """The tool that lists and searches posts of Reddit."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -27,12 +27,12 @@ class RedditPostsArguments(Arguments):
 class RedditPostsTool(Tool[RedditPostsArguments]):
     """`get_reddit_posts`."""
 
-    name: ClassVar[str] = "get_reddit_posts"
+    name = "get_reddit_posts"
     description = "List a subreddit's posts, or search it."
     arguments = RedditPostsArguments
     activity = "looking at posts of r/{subreddit}"
     is_search = True
-    is_lookup: ClassVar[bool] = True
+    is_lookup = True
 
     def __init__(self, client: Reddit) -> None:
         self._client = client

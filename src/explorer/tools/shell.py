@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -53,12 +52,12 @@ class ExecuteShellArguments(Arguments):
 class ExecuteShellTool(Tool[ExecuteShellArguments]):
     """`execute_shell`."""
 
-    name: ClassVar[str] = "execute_shell"
+    name = "execute_shell"
     arguments = ExecuteShellArguments
     activity = "running {command}"
-    effect: ClassVar[Effect] = Effect.JOB
-    is_parallel: ClassVar[bool] = False
-    timeout_s: ClassVar[float | None] = None
+    effect = Effect.JOB
+    is_parallel = False
+    timeout_s = None
 
     def __init__(self, shell: Shell, jobs: Jobs, workspace: Workspace, recorded: RecordedFiles) -> None:
         self._shell = shell
@@ -103,11 +102,11 @@ class GetShellOutputArguments(Arguments):
 class GetShellOutputTool(Tool[GetShellOutputArguments]):
     """`get_shell_output`."""
 
-    name: ClassVar[str] = "get_shell_output"
+    name = "get_shell_output"
     description = "What a background job printed so far."
     arguments = GetShellOutputArguments
     activity = "looking at the job {bash_id}"
-    timeout_s: ClassVar[float | None] = BLOCK_S + 30
+    timeout_s = BLOCK_S + 30
 
     def __init__(self, jobs: Jobs, workspace: Workspace) -> None:
         self._jobs = jobs
@@ -132,7 +131,7 @@ class KillShellArguments(Arguments):
 class KillShellTool(Tool[KillShellArguments]):
     """`kill_shell`."""
 
-    name: ClassVar[str] = "kill_shell"
+    name = "kill_shell"
     description = "End a background job."
     arguments = KillShellArguments
     activity = "ending the job {bash_id}"

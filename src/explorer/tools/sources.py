@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -57,7 +56,7 @@ class ListSourcesArguments(Arguments):
 class ListSourcesTool(Tool[ListSourcesArguments]):
     """`list_sources`."""
 
-    name: ClassVar[str] = "list_sources"
+    name = "list_sources"
     description = "List all sources, with their flags, copies, and the files that cite them."
     arguments = ListSourcesArguments
     activity = "listing the sources"
@@ -99,7 +98,7 @@ class ReadSourceArguments(Arguments):
 class ReadSourceTool(Tool[ReadSourceArguments]):
     """`read_source`."""
 
-    name: ClassVar[str] = "read_source"
+    name = "read_source"
     description = f"Read a stored source, {TEXT_CHARS} characters at a time."
     arguments = ReadSourceArguments
     activity = "reading the source {source_id}"

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -39,13 +38,13 @@ class ReadWebpageArguments(Arguments):
 class ReadWebpageTool(Tool[ReadWebpageArguments]):
     """`read_webpage`."""
 
-    name: ClassVar[str] = "read_webpage"
+    name = "read_webpage"
     description = (
         f"Read a page, PDF, feed or JSON as markdown, {PAGE_CHARS} characters at a time. Do not rely on a flagged one "
         "alone."
     )
     arguments = ReadWebpageArguments
-    is_lookup: ClassVar[bool] = True
+    is_lookup = True
 
     def __init__(self, client: PageReader, check: CheckAddress = as_asked) -> None:
         self._client = client

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, tzinfo
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -31,12 +31,12 @@ class WebSearchArguments(Arguments):
 class TavilySearchTool(Tool[WebSearchArguments]):
     """`web_search`, through whatever engine stands behind the port."""
 
-    name: ClassVar[str] = "web_search"
+    name = "web_search"
     description = "Search the web for pages to read."
     arguments = WebSearchArguments
     activity = 'searching the web for "{query}"'
     is_search = True
-    is_lookup: ClassVar[bool] = True
+    is_lookup = True
 
     def __init__(self, client: WebSearch, zone: tzinfo = UTC) -> None:
         self._client = client

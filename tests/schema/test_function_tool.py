@@ -1,0 +1,156 @@
+"""`@tool`: a function as a tool."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, assert_type
+
+import pytest
+from pydantic import Field
+
+from engine_stage import Recorder, call_room, started
+from explorer.agents.tool_calls import Toolbox, execute_calls
+from explorer.llm.scripted import says
+from explorer.schema.errors import ToolError
+from explorer.schema.events import TurnTaken
+from explorer.schema.function_tool import tool
+from explorer.schema.messages import JsonObject, ToolCall
+from explorer.schema.tool import Effect, Tool, ToolResult
+from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.workspace.workspace import Workspace
+from sources.loopback import Ledger
+from tool_call import NO_RUN, call_tool
+
+
+def test_a_tool_without_arguments_has_an_object_schema() -> None:
+    """Both vendors want properties, also when there are none."""
+
+    @tool
+    async def now() -> str:
+        """Tell the time."""
+        return "noon"
+
+    assert now.parameters == {"properties": {}, "type": "object"}
+    assert Toolbox([now]).prepare(ToolCall(id="1", name="now", arguments={}))[1].model_dump() == {}
+
+
+@tool
+async def add(
+    first: Annotated[int, Field(description="One number", ge=0)],
+    second: Annotated[int, Field(description="Another")] = 2,
+) -> str:
+    """Add two numbers.
+
+    Both are whole.
+    """
+    return str(first + second)
+
+
+@tool(name="send_letter", effect=Effect.EXTERNAL, timeout_s=None)
+async def send(words: str) -> ToolResult:
+    """Send."""
+    return ToolResult(success=False, error=f"no stamp for {words}")
+
+
+def test_a_function_becomes_a_tool() -> None:
+    """The docstring is the description, annotations are the arguments, a string is a success, a result is itself."""
+    made: Tool = add
+    assert (made.name, add.effect, add.timeout_s) == ("add", Effect.PURE, 120.0)
+    assert add.description == "Add two numbers.\n\nBoth are whole."
+    assert add.parameters["properties"] == {
+        "first": {"description": "One number", "type": "integer"},
+        "second": {"default": 2, "description": "Another", "type": "integer"},
+    }
+    assert asyncio.run(call_tool(add, first=1, second=2)) == ToolResult(success=True, content="3")
+    assert (send.name, send.effect, send.timeout_s) == ("send_letter", Effect.EXTERNAL, None)
+    assert asyncio.run(call_tool(send, words="x")).text == "no stamp for x"
+
+
+async def test_a_function_tool_is_run_like_any_other(tmp_path: Path) -> None:
+    """Its arguments are checked, defaults filled in, and its failure is told."""
+    calls: list[tuple[str, JsonObject]] = [
+        ("add", {"first": 1}),
+        ("add", {"first": -1}),
+        ("send_letter", {"words": "x"}),
+    ]
+    recorder = Recorder([started(), TurnTaken(agent="searcher-1", turn=says("", *calls), seconds=0.0)])
+    await execute_calls(recorder.state(), call_room(recorder, [add, send], Workspace(tmp_path)))
+    assert sorted(recorder.results()) == [
+        "3",
+        "add was not run: `first`: Input should be greater than or equal to 0. Its arguments: first, second",
+        "no stamp for x",
+    ]
+
+
+@tool(is_lookup=True, activity="counting {city}")
+async def population(city: str, context: ToolContext, *, year: int = 2021) -> ToolResult | str:
+    """How many people live in a city."""
+    words = f"{city} had 545,796 inhabitants in {year}."
+    (source,) = await context.store(
+        [SourceDraft(url=f"census:{city}", title=city, kind="record", via="census", text=words)]
+    )
+    return f"[{source.id}] {words}"
+
+
+async def test_a_function_can_store_evidence() -> None:
+    """Its parameter of type `ToolContext` is no argument of the model's; it gets what a class's `execute` gets."""
+    ledger = Ledger()
+    assert list(population.parameters["properties"]) == ["city", "year"]
+    result = await call_tool(population, ledger.context, city="Lisbon")
+    assert (result.content, result.metadata) == (
+        "[S1] Lisbon had 545,796 inhabitants in 2021.",
+        {"sources": ["S1"]},
+    )
+    assert ledger.text("S1").endswith("\nLisbon had 545,796 inhabitants in 2021.\n")
+    with pytest.raises(ToolError, match="no argument `context`"):
+        await call_tool(population, ledger.context, city="Lisbon", context="mine")
+
+
+async def test_properties_are_given_to_the_decorator() -> None:
+    """Each is that of a tool written as a class; those not given have the same defaults."""
+    assert (population.is_lookup, population.is_parallel, population.effect) == (True, True, Effect.PURE)
+    assert population.describe(population.arguments.model_validate({"city": "Lisbon"})) == "counting Lisbon"
+    assert population.__doc__ == "How many people live in a city."
+
+
+async def test_a_decorated_function_is_still_that_function() -> None:
+    """A test calls it with its own parameters, and the type checker knows them and what comes back."""
+    ledger = Ledger()
+    answer = await population("Porto", replace(NO_RUN, store=ledger.store), year=2011)
+    assert_type(answer, ToolResult | str)
+    assert answer == "[S1] Porto had 545,796 inhabitants in 2011."
+    with pytest.raises(TypeError):
+        await population("Porto", NO_RUN, day=3)  # pyright: ignore[reportCallIssue] - the type checker knows the names
+
+
+def _plain(words: str) -> str:
+    return words
+
+
+async def _untyped(words) -> str:  # noqa: ANN001 - that is the fault  # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]
+    return str(words)  # pyright: ignore[reportUnknownArgumentType]
+
+
+async def _many(*words: str) -> str:
+    return " ".join(words)
+
+
+async def _placed(words: str, /) -> str:
+    return words
+
+
+WRONG: list[tuple[Callable[..., Any], str]] = [
+    (_plain, "_plain is not a tool: write it as `async def`"),
+    (_untyped, "_untyped is not a tool: its parameter 'words' needs a type"),
+    (_many, "_many is not a tool: its parameter 'words' cannot be passed by name"),
+    (_placed, "_placed is not a tool: its parameter 'words' cannot be passed by name"),
+]
+
+
+@pytest.mark.parametrize(("function", "fault"), WRONG)
+def test_what_cannot_be_a_tool_is_said_at_once(function: Callable[..., Any], fault: str) -> None:
+    """When the module is imported, and not by the first model that calls it."""
+    with pytest.raises(TypeError) as caught:
+        tool(function)
+    assert str(caught.value) == fault
