@@ -19,6 +19,7 @@ from explorer.schema.events import (
     ToolStarted,
     TurnTaken,
 )
+from explorer.schema.reasons import EndReason
 from explorer.schema.settings import Settings
 from explorer.schema.tool_context import SourceDraft
 from explorer.workspace.source_store import SourceStore
@@ -71,7 +72,7 @@ async def make_run(
     )
     ended = AgentFinished(agent=lead, status=Status.COMPLETE, reason="answered", summary="Done.")
     await record(ended)
-    finish_run(run_state, room, ended, "", ReportOptions("en"))
+    finish_run(run_state, room, ended, EndReason(), ReportOptions("en"))
     await record(RunFinished(status=ended.status, reason=""))
     journal.close()
     return folder

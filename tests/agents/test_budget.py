@@ -18,6 +18,7 @@ from explorer.agents.budget import (
 )
 from explorer.agents.policies import budget_note
 from explorer.journal.agent_state import AgentState
+from explorer.schema.reasons import EndCause, EndReason, limit_reached
 from explorer.schema.settings import Limits
 from thoroughness import examples
 
@@ -211,8 +212,8 @@ def test_the_first_reason_to_wind_down_stays() -> None:
     """What comes later does not hide why it began, not even a clock set back."""
     clock = Clock()
     budget = Budget(Limits(max_time_s=100), clock)
-    budget.wind_down("stopped by you")
-    budget.wind_down("cost limit")
+    budget.wind_down(EndReason("stopped by you"))
+    budget.wind_down(limit_reached(EndCause.COST_LIMIT))
     clock.now = 99.0
     assert budget.winding_down == "stopped by you"
     later = Budget(Limits(max_time_s=100), clock)
@@ -228,7 +229,7 @@ def note_at(share: float, *given_notes: str, winding_down: str = "") -> str:
     budget = Budget(Limits(max_time_s=1_000), clock)
     clock.now = share * 1_000
     if winding_down:
-        budget.wind_down(winding_down)
+        budget.wind_down(EndReason(winding_down))
     state = AgentState("orchestrator")
     state.apply(started())
     state.notes.update(dict.fromkeys(given_notes, 1))

@@ -8,8 +8,9 @@ import pytest
 
 from agents.test_subagents import Stage, help_from, role, roles_of
 from engine_stage import Doing, Recorder, agent_room, started, tools_over
-from explorer.agents.compaction import ASK, DEFAULT_WINDOW_TOKENS, KEPT_MESSAGES, WORKING_TOKENS, compaction_note
+from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, KEPT_MESSAGES, WORKING_TOKENS, compaction_note
 from explorer.agents.loop import AgentContext, run_agent
+from explorer.agents.notes import WORDS
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import bytes_of
 from explorer.llm.models import ModelRef
@@ -31,11 +32,14 @@ from explorer.schema.events import (
     TurnTaken,
 )
 from explorer.schema.messages import Message, Request, Results, StopKind, Turn, Usage, UserText
+from explorer.schema.reasons import NoteReason
 from explorer.schema.settings import Limits, Services, Settings
 from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.schema.tool_context import ToolContext
 from explorer.workspace.workspace import Workspace, describe
 from thoroughness import some
+
+ASK = UserText(text=WORDS[NoteReason.SUMMARISE], reason=NoteReason.SUMMARISE)
 
 NOTES = "The log says 12 % [S1]; B was tried in vain; C is still to be read."
 HELPERS = 200
@@ -64,7 +68,7 @@ def reading(last: int, words: str = "") -> Script:
     """A model that reads number after number, with these words each time, and writes notes down when asked to."""
 
     def reply(request: Request) -> Turn:
-        if request.history[-1] == UserText(text=ASK):
+        if request.history[-1] == ASK:
             return says(NOTES, ("read", {"words": "999"}))
         number = taken(request)
         return says("Answer.") if number > last else says(words, ("read", {"words": str(number)}))
@@ -177,7 +181,7 @@ async def test_a_conversation_of_its_own_words_is_summarised(workspace: Workspac
     assert (await scene.run()).status is Status.COMPLETE
     assert reads.runs == [str(number) for number in range(1, 41)]
     (first, *_) = scene.recorder.of_type(Summarised)
-    at = next(n for n, one in enumerate(scene.client.requests) if one.history[-1] == UserText(text=ASK))
+    at = next(n for n, one in enumerate(scene.client.requests) if one.history[-1] == ASK)
     before, asking, after = scene.client.requests[at - 1 : at + 2]
     assert asking.history[: len(before.history)] == before.history
     assert (asking.tools, asking.system) == (before.tools, before.system)
@@ -201,7 +205,7 @@ async def test_tasks_and_the_users_words_outlive_a_summary(workspace: Workspace)
     script = reading(40, "w" * 900)
 
     async def interrupt(request: Request) -> Turn:
-        if request.history[-1] == UserText(text=ASK):
+        if request.history[-1] == ASK:
             await scene.recorder.record(Steered(agent="searcher-1", text="And C."))
         return script(request)
 
@@ -251,7 +255,7 @@ async def test_making_room_without_progress_ends(workspace: Workspace) -> None:
     """An agent whose conversation fills up again and again while it finds nothing is told, then ended."""
 
     def rambling(request: Request) -> Turn:
-        if request.history[-1] == UserText(text=ASK):
+        if request.history[-1] == ASK:
             return says("I thought much.")
         return says("w" * 9_000, ("read", {"words": str(len(request.history))}))
 
@@ -297,7 +301,7 @@ async def test_a_summary_that_is_refused_or_empty_rests_on_the_record(workspace:
     """The agent's last words and what is on record stand in for what the model did not write down."""
 
     def silent(request: Request) -> Turn:
-        last = request.history[-1] == UserText(text=ASK)
+        last = request.history[-1] == ASK
         return says("", stop=StopKind.REFUSAL) if last else reading(30, "Words of mine. " * 60)(request)
 
     scene = Scene(workspace, silent, [reader(50)], 10_000)
@@ -344,8 +348,10 @@ class Finding(Doing):
 def tokens_of(request: Request) -> int:
     """About how many tokens a request has."""
     tools = sum(len(tool.model_dump_json()) for tool in request.tools)
+    unseen = {"results": {"__all__": {"data", "sources"}}}
     blocks = sum(
-        len(json.dumps(one.blocks)) if isinstance(one, Turn) else len(one.model_dump_json()) for one in request.history
+        len(json.dumps(one.blocks)) if isinstance(one, Turn) else len(one.model_dump_json(exclude=unseen))
+        for one in request.history
     )
     return (len(request.system) + tools + blocks) // 4
 
@@ -357,7 +363,7 @@ async def test_two_hundred_helpers_leave_their_orchestrator_a_small_conversation
 
     def lead(request: Request) -> Turn:
         nonlocal asked
-        if request.history[-1] == UserText(text=ASK):
+        if request.history[-1] == ASK:
             return says("All of them found that output rose. " * 40)
         if asked >= HELPERS:
             return says("Done.")

@@ -24,6 +24,7 @@ from explorer.schema.events import (
     TurnTaken,
 )
 from explorer.schema.messages import JsonObject, LLMClient, Request, Results, StopKind, ToolCall, Turn, Usage, UserText
+from explorer.schema.reasons import EndCause
 from explorer.schema.settings import Limits
 from explorer.schema.tool import INTERRUPTED, Tool
 from explorer.workspace.workspace import Workspace
@@ -78,7 +79,13 @@ async def test_a_task_with_tools_from_start_to_end(workspace: Workspace) -> None
     tool = Doing()
     run = Run(workspace, [says("I look.", ("doing", {"words": "it"})), says("Found it. "), says("too much")], [tool])
     ended = await run.finish()
-    assert ended == AgentFinished(agent="searcher-1", status=Status.COMPLETE, reason="answered", summary="Found it.")
+    assert ended == AgentFinished(
+        agent="searcher-1",
+        status=Status.COMPLETE,
+        reason="answered",
+        summary="Found it.",
+        cause=EndCause.ANSWERED,
+    )
     assert run.client is not None
     first, second = run.client.requests
     assert first.history == (UserText(text="look"),)

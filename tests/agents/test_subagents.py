@@ -33,7 +33,8 @@ from explorer.schema.events import (
     ToolFinished,
     ToolStarted,
 )
-from explorer.schema.messages import JsonObject, LLMClient, Request, Results, StopKind, Turn, UserText
+from explorer.schema.messages import JsonObject, LLMClient, Request, Results, StopKind, TaskData, Turn, UserText
+from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
 from explorer.schema.settings import Limits
 from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.schema.tool_context import SourceDraft, ToolContext
@@ -222,12 +223,13 @@ async def test_what_each_agent_is_told(tmp_path: Path) -> None:
     await stage.lead("Question: how was May?")
     assert stage.asked_of("orchestrator")[0].history == (UserText(text="Question: how was May?"),)
     (request,) = stage.asked_of("searcher-1")
-    assert request.history == (
-        UserText(
-            text="Look at May.\n\nWrite your files under `may/`.\n\n"
-            "Files for you (read them with read_file):\n- notes/a.md (4 lines, 27 bytes): # Notes on May"
-        ),
+    (task,) = request.history
+    assert isinstance(task, UserText)
+    assert task.text == (
+        "Look at May.\n\nWrite your files under `may/`.\n\n"
+        "Files for you (read them with read_file):\n- notes/a.md (4 lines, 27 bytes): # Notes on May"
     )
+    assert task.task == TaskData(words="Look at May.", files=(("notes/a.md", ""),), folder="may")
     assert (request.system, request.role) == ("You are the searcher.", "searcher")
     assert [tool.name for tool in request.tools] == ["search", "write_file", "read_file"]
     described = next(tool for tool in stage.asked_of("orchestrator")[0].tools if tool.name == "call_agent").description
@@ -521,7 +523,7 @@ async def test_a_role_of_another_name_writes_the_report(tmp_path: Path) -> None:
     both = says("", help_from("writer", "Write."), help_from("chronicler", "Write."))
     scripts: Scripts = {"orchestrator": [both, says("Done.")], "chronicler": WRITE}
     stage = Stage(tmp_path, scripts, Limits(max_agents=0), {**ROLES, "writer": writer, "chronicler": chronicler})
-    stage.budget.wind_down("cost limit")
+    stage.budget.wind_down(limit_reached(EndCause.COST_LIMIT))
     stage.budget.exploration.max_steps = 0
     await stage.lead()
     refused, written = stage.told()
@@ -534,7 +536,7 @@ async def test_a_writer_is_allowed_beyond_the_number_of_helpers(tmp_path: Path) 
     """Once the run winds down, the report is worth one helper more than the limit."""
     scripts: Scripts = {"orchestrator": [says("", help_from("writer", "Write.")), says("Done.")], "writer": WRITE}
     stage = Stage(tmp_path, scripts, Limits(max_agents=0))
-    stage.budget.wind_down("stopped by you")
+    stage.budget.wind_down(EndReason("stopped by you"))
     await stage.lead()
     assert json.loads(stage.told()[0])["agent_id"] == "writer-1"
 
@@ -597,7 +599,7 @@ async def test_late_words_are_only_what_the_user_said(tmp_path: Path, *, steered
     while await team.has_unanswered_message():
         rounds += 1
         assert rounds < 5
-        await team.run_follow_up("The words above came late.")
+        await team.run_again(NoteReason.LATE_WORDS)
     assert (rounds, len(asked)) == ((1, 2) if steered else (0, 1))
 
 

@@ -501,7 +501,7 @@ async def test_a_started_call_is_not_refused_afterwards(workspace: Workspace) ->
     tool = Doing()
     interrupted = Interrupted(workspace, tool, {"words": "it"})
     recorder = Recorder(interrupted.events)
-    context = call_room(recorder, [tool], workspace, gate=lambda _agent, _call: "closed")
+    context = call_room(recorder, [tool], workspace, gate=lambda _agent, _call: ToolError("closed"))
     await execute_calls(recorder.state(), context)
     assert tool.runs == ["it"]
 
@@ -512,8 +512,8 @@ async def test_a_gate_refuses_in_its_words(workspace: Workspace) -> None:
     turn = TurnTaken(agent="searcher-1", turn=says("", ("doing", {}), ("doing", {"words": "b"})), seconds=0.0)
     recorder = Recorder([started(), turn])
 
-    def gate(_agent: str, call: ToolCall) -> str:
-        return "" if call.arguments else "refused: not now"
+    def gate(_agent: str, call: ToolCall) -> ToolError | None:
+        return None if call.arguments else ToolError("refused: not now")
 
     await execute_calls(recorder.state(), call_room(recorder, [tool], workspace, gate=gate))
     assert sorted(recorder.results()) == ["did b", "refused: not now"]

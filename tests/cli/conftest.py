@@ -232,6 +232,7 @@ def small_run(numbered: Callable[[Sequence[AnyEvent]], list[JournalRecord]]) -> 
                 name="get_hn_comments",
                 success=True,
                 content='Comments on [S1] "9 results" (story id 123): 50 of 230 shown.\n<<untrusted 3f9a12bc4d5e6f70>>',
+                data={"shown": 50, "unit": "comments", "total": 230},
                 files=(),
             ),
             turn("searcher-2", cost_usd=None),

@@ -10,11 +10,10 @@ import pytest
 
 from cli.conftest import STORY, turn
 from cli.stage import Explorer
-from explorer.agents.policies import Ending
-from explorer.agents.subagents import LIMIT_WORDS
 from explorer.journal.run_state import RunState
-from explorer.run.unfinished_report import LIMIT_REASONS, resume_command
+from explorer.run.unfinished_report import resume_command
 from explorer.schema.events import AgentStarted, AnyEvent, JournalRecord, RunStarted
+from explorer.schema.reasons import EndCause
 
 RUN = "20260810-120000-x-1234"
 Number = Callable[[Sequence[AnyEvent]], list[JournalRecord]]
@@ -29,31 +28,22 @@ def fold_of(limits: dict[str, float], turns: int = 1) -> RunState:
 
 
 @pytest.mark.parametrize(
-    ("reason", "limits", "turns", "command"),
+    ("cause", "limits", "turns", "command"),
     [
-        ("step limit", {"max_steps": 6}, 6, f"explorer resume {RUN} --max-steps 12"),
-        ("step limit", {"max_steps": 6}, 20, f"explorer resume {RUN} --max-steps 40"),
-        ("step limit; nothing was found", {"max_steps": 3}, 3, f"explorer resume {RUN} --max-steps 6"),
-        ("cost limit", {"max_cost_usd": 0.5}, 2, f"explorer resume {RUN} --max-cost 1.00"),
-        ("cost limit", {"max_cost_usd": 0.001}, 0, f"explorer resume {RUN} --max-cost 0.002000"),
-        ("token limit", {"max_tokens": 5_000}, 4, f"explorer resume {RUN} --max-tokens 10000"),
-        ("tool call limit", {"max_tool_calls": 30}, 4, f"explorer resume {RUN} --max-tool-calls 60"),
-        ("time limit", {"max_time_s": 90}, 1, f"explorer resume {RUN} --max-time 180s"),
-        ("step limit of its role (40)", {"max_steps": 300}, 40, f"explorer resume {RUN}"),
-        ("interrupted by the user", {}, 1, f"explorer resume {RUN}"),
-        ("stopped by the user", {}, 1, f"explorer resume {RUN}"),
-        ("the server is overloaded", {}, 1, f"explorer resume {RUN}"),
+        (EndCause.STEP_LIMIT, {"max_steps": 6}, 6, f"explorer resume {RUN} --max-steps 12"),
+        (EndCause.STEP_LIMIT, {"max_steps": 6}, 20, f"explorer resume {RUN} --max-steps 40"),
+        (EndCause.STEP_LIMIT, {"max_steps": 3}, 3, f"explorer resume {RUN} --max-steps 6"),
+        (EndCause.COST_LIMIT, {"max_cost_usd": 0.5}, 2, f"explorer resume {RUN} --max-cost 1.00"),
+        (EndCause.COST_LIMIT, {"max_cost_usd": 0.001}, 0, f"explorer resume {RUN} --max-cost 0.002000"),
+        (EndCause.TOKEN_LIMIT, {"max_tokens": 5_000}, 4, f"explorer resume {RUN} --max-tokens 10000"),
+        (EndCause.CALL_LIMIT, {"max_tool_calls": 30}, 4, f"explorer resume {RUN} --max-tool-calls 60"),
+        (EndCause.TIME_LIMIT, {"max_time_s": 90}, 1, f"explorer resume {RUN} --max-time 180s"),
+        (EndCause.OTHER, {"max_steps": 300}, 40, f"explorer resume {RUN}"),
     ],
 )
-def test_what_ran_out_is_doubled(reason: str, limits: dict[str, float], turns: int, command: str) -> None:
+def test_what_ran_out_is_doubled(cause: EndCause, limits: dict[str, float], turns: int, command: str) -> None:
     """Twice the limit, or twice what a later life with a larger one used; other ends need no flag."""
-    assert resume_command(fold_of(limits, turns), RUN, reason) == command
-
-
-def test_the_words_are_those_of_the_engine() -> None:
-    """A limit that is named otherwise would be told without its flag."""
-    assert {*LIMIT_WORDS.values(), "time limit"} == set(LIMIT_REASONS)
-    assert Ending.__annotations__["reason"] is str
+    assert resume_command(fold_of(limits, turns), RUN, cause) == command
 
 
 def test_a_run_out_of_steps_goes_on_with_the_command_it_tells(here: Explorer, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.sanitize import one_line, plain
 from explorer.cli.screens.screen import Lines, line_of
 from explorer.schema.events import JournalRecord, ToolFinished
+from explorer.schema.messages import JsonObject
 
 
 def seen(records: list[JournalRecord]) -> RunView:
@@ -145,20 +146,28 @@ def test_figures_read_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("data", "words"),
     [
-        ("get_hn_stories", "Hacker News top stories, 1-30 of 280.\n", "30 stories"),
-        ("search_hn", 'Hacker News search for "9 hits": 12 of 340 hits.\n', "12 hits"),
-        ("web_search", 'Web search for "x" through tavily-keyless: 1 results.\n', "1 result"),
-        ("read_webpage", "[S1] T\nby A\ncharacters 0-200 of 452; read on with offset=200\n", "characters 0-200 of 452"),
-        ("read_file", "topics/a.md, lines 1-40 of 120\n", "lines 1-40 of 120"),
-        ("list_files", "No files.", "No files."),
-        ("own_tool", "<<untrusted 3f9a12bc4d5e6f70>>", ""),
+        ({"shown": 30, "unit": "stories"}, "30 stories"),
+        ({"shown": 1_200, "unit": "comments", "total": 3_000}, "1,200 comments"),
+        ({"first": 0, "last": 200, "total": 452, "unit": "characters"}, "characters 0-200 of 452"),
+        ({"first": 1, "last": 40, "total": 120, "unit": "lines"}, "lines 1-40 of 120"),
+        ({}, "9 hits shown."),
+        ({"shown": "many"}, "9 hits shown."),
     ],
-)  # fmt: skip
-def test_the_outcome_of_a_call_is_a_few_words(name: str, content: str, words: str) -> None:
-    """Taken from the fixed first lines of the tools."""
-    assert outcome(ToolFinished(agent="a", call="a.t1.1", name=name, success=True, content=content)) == words
+)
+def test_the_outcome_of_a_call_is_a_few_words(data: JsonObject, words: str) -> None:
+    """Taken from the result's data; without any, as in older journals, the first line that the model got."""
+    content = "9 hits shown.\nMore."
+    assert (
+        outcome(ToolFinished(agent="a", call="a.t1.1", name="tool", success=True, content=content, data=data)) == words
+    )
+
+
+def test_a_mark_of_untrusted_text_is_not_shown() -> None:
+    """Where text from outside begins with the first line, nothing is said of it."""
+    content = "<<untrusted 3f9a12bc4d5e6f70>>\nBuy now."
+    assert outcome(ToolFinished(agent="a", call="a.t1.1", name="own_tool", success=True, content=content)) == ""
 
 
 def test_a_failed_call_tells_why() -> None:

@@ -18,6 +18,7 @@ from explorer.run.run import RunHooks, RunResult
 from explorer.schema.errors import ModelError, ModelFault, RunLockedError, StorageError
 from explorer.schema.events import JournalRecord, Status
 from explorer.schema.messages import Usage
+from explorer.schema.reasons import EndCause
 
 RUN = "20260810-120000-x-1234"
 
@@ -135,18 +136,19 @@ async def test_a_termination_stops_at_once(number: signal.Signals, code: int, re
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "code"),
+    ("status", "cause", "code"),
     [
-        ("complete", "", 0),
-        ("partial", "money limit of $1.00 reached", 3),
-        ("partial", "time limit of 60 s reached", 124),
-        ("failed", "no report", 1),
-        ("failed", "time limit; nothing was found", 124),
+        ("complete", EndCause.OTHER, 0),
+        ("complete", EndCause.TIME_LIMIT, 0),
+        ("partial", EndCause.COST_LIMIT, 3),
+        ("partial", EndCause.TIME_LIMIT, 124),
+        ("failed", EndCause.OTHER, 1),
+        ("failed", EndCause.TIME_LIMIT, 124),
     ],
 )
-def test_a_status_has_its_exit_code(status: str, reason: str, code: int) -> None:
+def test_a_status_has_its_exit_code(status: str, cause: EndCause, code: int) -> None:
     """Complete 0, stopped early 3, out of time 124, failed 1."""
-    assert exit_code(status, reason) == code
+    assert exit_code(status, cause) == code
 
 
 def endings() -> list[tuple[SessionEnd, str, int]]:

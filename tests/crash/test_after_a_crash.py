@@ -4,6 +4,7 @@ from pathlib import Path
 
 from explorer.agents.budget import Budget
 from explorer.run.run import StopSignal
+from explorer.schema.reasons import EndCause, limit_reached
 from explorer.schema.settings import Limits
 from explorer.workspace.workspace import Workspace
 
@@ -28,7 +29,7 @@ def test_a_winding_down_is_taken_back_by_a_stop_at_once() -> None:
     assert budget.winding_down == "interrupted by the user"
     stop.withdraw()
     assert budget.winding_down == ""
-    budget.wind_down("step limit")
+    budget.wind_down(limit_reached(EndCause.STEP_LIMIT))
     stop.wind_down("interrupted by the user")
     stop.withdraw()
     assert budget.winding_down == "step limit"

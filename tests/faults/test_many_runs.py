@@ -94,7 +94,7 @@ async def test_many_helpers_at_once_never_overspend(helpers: int, paid: int, tmp
     assert ledger.spent_usd[-1] >= 0.8 * ledger.explorable_usd
     assert result.status is Status.PARTIAL
     assert result.reason == "cost limit"
-    assert exit_code(result.status.value, result.reason) == 3
+    assert exit_code(result.status.value, result.cause) == 3
     assert result.report is not None
     assert result.agents == helpers + 1 + (1 if "A good May" in result.report_text else 0)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import zlib
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from explorer.journal.run_state import RunState
 from explorer.llm.scripted import says
 from explorer.schema.errors import JournalDamagedError, RunLockedError, StorageError
 from explorer.schema.events import (
+    AgentFinished,
     AnyEvent,
     JournalRecord,
     NoteAdded,
@@ -37,7 +39,8 @@ from explorer.schema.events import (
     ToolStarted,
     TurnTaken,
 )
-from explorer.schema.messages import StopKind, Turn
+from explorer.schema.messages import StopKind, TaskData, Turn, UserText
+from explorer.schema.reasons import EndCause, NoteReason
 from explorer.schema.tool import Effect
 from thoroughness import examples, some
 
@@ -459,13 +462,39 @@ def test_the_golden_journal_of_version_1_still_folds(request: pytest.FixtureRequ
     helper, lead = run_state.agents["searcher-1"], run_state.agents["orchestrator"]
     assert (helper.steps, helper.parent_call, list(helper.files)) == (2, "orchestrator.t1.1", ["notes/a.md"])
     assert helper.finished is not None
-    assert helper.finished.summary == "One story [S1]."
+    assert (helper.finished.summary, helper.finished.cause) == ("One story [S1].", EndCause.ANSWERED)
+    assert helper.messages[0] == UserText(text="look", task=TaskData(words="look"))
+    assert lead.messages[0] == UserText(
+        text="Question: x", task=TaskData(words="What is notable?", settings={"a": [1]})
+    )
     assert (lead.steps, lead.finished, lead.steps_left, run_state.finished) == (2, None, 60, None)
     assert [type(message).__name__ for message in lead.messages] == [
         "UserText", "Turn", "Results", "UserText", "Turn", "UserText",
     ]  # fmt: skip
     assert (run_state.cost_usd, run_state.usage.total_tokens, list(run_state.sources)) == (0.75, 502, ["S1"])
     assert run_state.agents["searcher-1"].messages[2] == one_of_each()[8].turn  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("event", "reason", "code"),
+    [
+        (RunFinished(status=Status.PARTIAL, reason="time limit; nothing was found"), "cause", EndCause.TIME_LIMIT),
+        (RunFinished(status=Status.PARTIAL, reason="step limit of its role (9)"), "cause", EndCause.OTHER),
+        (AgentFinished(status=Status.PARTIAL, reason="cost limit", summary=""), "cause", EndCause.COST_LIMIT),
+        (AgentFinished(status=Status.COMPLETE, reason="found nothing", summary=""), "cause", EndCause.FOUND_NOTHING),
+        (NoteAdded(text="It ended.", reason="bash_12_ended"), "reason", NoteReason.JOB_ENDED),
+    ],
+)
+def test_codes_that_were_not_written_are_added(event: AnyEvent, reason: str, code: str, tmp_path: Path) -> None:
+    """Explorer 0.1 wrote words alone; they never changed, so a code stands for them from the moment they are read."""
+    line, _ = encode(JournalRecord(v=1, seq=1, at=NOON, event=event), GENESIS)
+    head = line.partition(b',"crc"')[0].replace(b'"cause":"other",', b"")
+    path = tmp_path / "old.jsonl"
+    path.write_bytes(head + b',"crc":"%08x"}\n' % zlib.crc32(head))
+    (record,) = read(path)
+    assert getattr(record.event, reason) == code
+    if isinstance(record.event, NoteAdded):
+        assert record.event.data == {"job": "bash_12"}
 
 
 SENDER = """

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from explorer.agents.compaction import ASK
+from explorer.agents.notes import WORDS
 from explorer.agents.roles import built_in_roles
+from explorer.schema.reasons import NoteReason
 from explorer.schema.settings import Limits, Secrets, Services, Settings
 from model_servers import Asked, ModelServer, Reply
 
@@ -25,7 +26,7 @@ class Reader:
 
     def __call__(self, asked: Asked) -> Reply:
         """Say what comes next."""
-        if asked.said[-1] == ASK:
+        if asked.said[-1] == WORDS[NoteReason.SUMMARISE]:
             return Reply(text=NOTES)
         self._taken += 1
         if self._taken <= self._steps:

@@ -1,12 +1,27 @@
 """A tiny engine in memory: it answers a rule-driven client's calls from invented tools, helpers included."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from explorer.offline.client import next_turn
-from explorer.schema.messages import CallResult, JsonObject, Message, Request, Results, ToolSchema, Turn, UserText
+from explorer.offline.script_state import ToolAnswer
+from explorer.schema.messages import (
+    CallResult,
+    JsonObject,
+    Message,
+    Request,
+    Results,
+    TaskData,
+    ToolSchema,
+    Turn,
+    UserText,
+)
+from explorer.schema.reasons import NoteReason
+from explorer.schema.tool import ToolResult
+from explorer.sources.threads import Comment, LeadLine, ThreadText, places
 from explorer.text.sanitize import fence
+from explorer.workspace.source_store import SourceDraft
 
 TOOLS_OF_ROLE = {
     "orchestrator": (
@@ -36,8 +51,12 @@ MAX_TURNS = 40
 class FailedCall(Exception):  # noqa: N818 - it stands for a result, not for a fault
     """The call's result is an error with this text."""
 
+    def __init__(self, text: str, data: JsonObject | None = None) -> None:
+        super().__init__(text)
+        self.data = data or {}
 
-Tool = Callable[[JsonObject], str]
+
+Tool = Callable[[JsonObject], str | ToolResult]
 
 
 def request(role: str, history: Sequence[Message], tools: Sequence[str] | None = None) -> Request:
@@ -55,38 +74,78 @@ def request(role: str, history: Sequence[Message], tools: Sequence[str] | None =
     )
 
 
-def answered(turn: Turn, *texts: str, errors: Sequence[int] = ()) -> Results:
-    """Results for a turn's calls, in order."""
-    pairs = enumerate(zip(turn.calls, texts, strict=True))
-    return Results(
-        results=tuple(
-            CallResult(id=call.id, name=call.name, content=text, is_error=index in errors)
-            for index, (call, text) in pairs
-        )
+def answer(result: ToolResult) -> ToolAnswer:
+    """A tool's result as a script gets it."""
+    data = {name: value for name, value in result.metadata.items() if name != "sources"}
+    return ToolAnswer(result.content, not result.success, data, tuple(result.metadata.get("sources", ())))
+
+
+Story = tuple[str, int, str, int, int, str]
+"""Source, id, title, points, comments and address."""
+
+
+def story_list(*stories: Story, words: str = "Hacker News top stories.") -> ToolResult:
+    """A list of stories as the tools give it; the words are any."""
+    facts = [
+        {
+            "source": source,
+            "id": item,
+            "title": title,
+            "url": url,
+            "points": points,
+            "comments": comments,
+            "points_per_hour": points / 5,
+            "age_hours": 5.0,
+            "author": "someone",
+            "time": "2026-03-14T09:12:00Z",
+        }
+        for source, item, title, points, comments, url in stories
+    ]
+    return ToolResult(success=True, content=words, metadata={"shown": len(facts), "stories": facts})
+
+
+def page(source: str, title: str, text: str, **facts: Any) -> ToolResult:
+    """A page as the tools give it."""
+    known: JsonObject = {
+        "title": title,
+        "url": "https://a.example/x",
+        "author": "Ada",
+        "published": "2026-03-13",
+        "flags": [],
+    }
+    extent = {"first": 0, "last": len(text), "total": len(text)}
+    return ToolResult(
+        success=True, content=f"A page.\n{fence(text)}", metadata={"sources": [source], **known, **extent, **facts}
     )
 
 
-def story_list(*stories: tuple[str, int, str, int, int, str], head: str = "Hacker News top stories, 1-3 of 3.") -> str:
-    """A list of stories in the tools' form: (source, id, title, points, comments, url)."""
-    lines: list[str] = []
-    for number, (source, item, title, points, comments, url) in enumerate(stories, 1):
-        site = f" ({url.split('/')[2]})" if url else ""
-        facts = f"{points} points | {comments} comments | {points / 5:.1f} points/h | 5.0 h old"
-        lines += [f"{number}. [{source}] {title}{site}"]
-        lines += [f"   id {item} | {facts} | by someone | 2026-03-14T09:12:00Z | {url or 'text'}"]
-    return f"{head}\n{fence(chr(10).join(lines))}"
+Said = tuple[int, str, str, str]
+"""A comment: level, author, text, and its state where it is gone."""
 
 
-def page(source: str, title: str, text: str, head: str = "by Ada | published 2026-03-13 | https://a.example/x") -> str:
-    """A page in the tools' form."""
-    return f"[{source}] {title}\n{head} | via direct\ncharacters 0-{len(text)} of {len(text)}\n{fence(text)}"
+def thread(source: str, comments: Sequence[Said], total: int | None = None, text: str = "") -> ToolResult:
+    """A thread as the tools give it."""
+    lead = (LeadLine(text, "The words: ", is_of_author=True),) if text else ()
+    made = _tree(list(comments), 0)
+    shown = len(comments)
+    draft = SourceDraft(url="https://a.example/", title="T", kind="comments", via="hackernews", text="")
+    read = ThreadText(draft, '"T": a thread.', (), lead, made, shown, shown if total is None else total)
+    data = places(read)
+    content = f"Comments.\n{fence(read.body)}" if read.body else "Comments."
+    return ToolResult(
+        success=True,
+        content=content,
+        metadata={"sources": [source], "shown": read.shown, "total": read.total, **data},
+    )
 
 
-def thread(source: str, title: str, item: int, lines: Sequence[str], total: int | None = None) -> str:
-    """A thread in the tools' form."""
-    shown = sum(line.lstrip().startswith("- ") for line in lines)
-    head = f'Comments on [{source}] "{title}" (story id {item}): {shown} of {total or shown} shown.'
-    return f"{head}\n{fence(chr(10).join(lines))}" if lines else head
+def _tree(comments: list[Said], level: int) -> tuple[Comment, ...]:
+    """Take comments of a level, with their replies, off the front."""
+    made: list[Comment] = []
+    while comments and comments[0][0] == level:
+        _, author, text, state = comments.pop(0)
+        made.append(Comment(str(len(comments)), author, None, text, state, replies=_tree(comments, level + 1)))
+    return tuple(made)
 
 
 @dataclass
@@ -99,15 +158,22 @@ class Simulated:
     written: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     log: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Agent and tool of every call."""
-    notes: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
-    """Words added to an agent's conversation after its n-th turn."""
+    notes: dict[tuple[str, int], NoteReason | str] = field(default_factory=dict[tuple[str, int], NoteReason | str])
+    """What is added to an agent's conversation after its n-th turn: a note, or words of the user."""
+    summaries: list[str] = field(default_factory=list[str])
+    """What helpers ended with, in their order."""
     finished: list[JsonObject] = field(default_factory=list[JsonObject])
-    refuse_finish: str = ""
+    refuse_finish: JsonObject = field(default_factory=dict[str, Any])
+    """Data of an error that the first attempt to finish brings."""
 
-    def say(self, agent: str, role: str, text: str) -> str:
-        """Give an agent a task and run it to its end; returns its last words."""
+    def ask(self, question: str, files: tuple[tuple[str, str], ...] = (), **settings: Any) -> None:
+        """Start a run."""
+        self.say("orchestrator", "orchestrator", TaskData(words=question, files=files, settings=settings))
+
+    def say(self, agent: str, role: str, said: TaskData | NoteReason | str) -> str:
+        """Give an agent a task, or say something to it, and run it to its end; returns its last words."""
         history = self.histories.setdefault(agent, [])
-        history.append(UserText(text=text))
+        history.append(_words(said))
         for _ in range(MAX_TURNS):
             asked = request(role, history)
             turn = next_turn(asked)
@@ -126,22 +192,23 @@ class Simulated:
         history.append(Results(results=results))
         turns = sum(isinstance(message, Turn) for message in history)
         if note := self.notes.get((agent, turns)):
-            history.append(UserText(text=note))
+            history.append(_words(note))
         return any(result.name == "finish_exploration" and not result.is_error for result in results)
 
     def _result(self, agent: str, call_id: str, name: str, arguments: JsonObject) -> CallResult:
         self.log.append((agent, name))
         try:
-            content = self._run(agent, name, arguments)
+            made = self._run(agent, name, arguments)
         except FailedCall as failure:
-            return CallResult(id=call_id, name=name, content=str(failure), is_error=True)
-        return CallResult(id=call_id, name=name, content=content)
+            return CallResult(id=call_id, name=name, content=str(failure), is_error=True, data=failure.data)
+        given = answer(ToolResult(success=True, content=made) if isinstance(made, str) else made)
+        return CallResult(id=call_id, name=name, content=given.text, data=given.data, sources=given.sources)
 
-    def _run(self, agent: str, name: str, arguments: JsonObject) -> str:
+    def _run(self, agent: str, name: str, arguments: JsonObject) -> str | ToolResult:
         own: dict[str, Tool] = {
             "read_file": self._read,
             "write_file": lambda given: self._write(agent, given),
-            "list_files": lambda _given: "\n".join(self._described(path) for path in self.files) or "No files.",
+            "list_files": lambda _given: ToolResult(success=True, content="Files.", metadata={"paths": [*self.files]}),
             "search_files": self._search,
             "call_agent": self._help,
             "finish_exploration": self._finish,
@@ -151,19 +218,15 @@ class Simulated:
             raise FailedCall(f"{name} is not available")
         return tool(arguments)
 
-    def _described(self, path: str) -> str:
-        text = self.files[path]
-        return f"{path} ({len(text.splitlines())} lines, {len(text.encode())} bytes)"
-
-    def _read(self, arguments: JsonObject) -> str:
+    def _read(self, arguments: JsonObject) -> ToolResult:
         path, start = str(arguments["filepath"]), int(arguments.get("start_line", 1))
         if path not in self.files:
             raise FailedCall(f"there is no file {path}")
         lines = self.files[path].splitlines()
         last = min(len(lines), start + 59)
         shown = [f"{number:>6}\t{line}" for number, line in enumerate(lines[start - 1 : last], start)]
-        rest = [f"({len(lines) - last} more lines; read on with start_line={last + 1})"] if last < len(lines) else []
-        return "\n".join([f"{path}, lines {start}-{last} of {len(lines)}", *shown, *rest])
+        metadata = {"path": path, "first": start, "last": last, "total": len(lines), "cut": 0}
+        return ToolResult(success=True, content="\n".join(["Lines.", *shown]), metadata=metadata)
 
     def _write(self, agent: str, arguments: JsonObject) -> str:
         path, content = str(arguments["filepath"]), str(arguments["content"])
@@ -171,35 +234,44 @@ class Simulated:
         paths = self.written.setdefault(agent, [])
         if path not in paths:
             paths.append(path)
-        return f"Wrote {self._described(path)}."
+        return "Done."
 
-    def _search(self, arguments: JsonObject) -> str:
+    def _search(self, arguments: JsonObject) -> ToolResult:
         words = str(arguments["pattern"]).lower().split("|")
-        found = [
-            f"{path}:{number}: {line}"
+        found = {
+            path: sum(any(word in line.lower() for word in words) for line in text.splitlines())
             for path, text in self.files.items()
-            for number, line in enumerate(text.splitlines(), 1)
-            if any(word in line.lower() for word in words)
-        ]
-        return "\n".join(found) or "No matches."
+        }
+        matches = {path: count for path, count in found.items() if count}
+        return ToolResult(success=True, content="Matches.", metadata={"matches": matches})
 
-    def _help(self, arguments: JsonObject) -> str:
+    def _help(self, arguments: JsonObject) -> ToolResult:
         role = str(arguments["agent_type"])
         count = sum(agent.startswith(f"{role}-") for agent in self.histories)
         agent = str(arguments.get("agent_id") or f"{role}-{count + 1}")
-        parts = [str(arguments["task_description"]).strip()]
-        if arguments.get("output_dir"):
-            parts.append(f"Write your files under `{arguments['output_dir']}/`.")
-        if arguments.get("context_files"):
-            lines = [f"- {self._described(str(path))}: x" for path in arguments["context_files"]]
-            parts.append("Files for you (read them with read_file):\n" + "\n".join(lines))
-        summary = self.say(agent, role, "\n\n".join(parts))
-        files = [{"path": path, "title": "", "lines": 1, "bytes": 1} for path in self.written.get(agent, [])]
-        return json.dumps({"agent_id": agent, "status": "complete", "summary": summary, "files": files})
+        task = TaskData(
+            words=str(arguments["task_description"]).strip(),
+            files=tuple((str(path), "") for path in arguments.get("context_files", ())),
+            folder=str(arguments.get("output_dir", "")),
+        )
+        self.summaries.append(self.say(agent, role, task))
+        files = list(self.written.get(agent, []))
+        metadata = {"agent_id": agent, "status": "complete", "output_files": files}
+        return ToolResult(success=True, content="It is done.", metadata=metadata)
 
     def _finish(self, arguments: JsonObject) -> str:
         if self.refuse_finish:
-            problem, self.refuse_finish = self.refuse_finish, ""
-            raise FailedCall(problem)
+            problem, self.refuse_finish = self.refuse_finish, {}
+            raise FailedCall("No.", problem)
         self.finished.append(arguments)
         return "Finished."
+
+
+def _words(said: TaskData | NoteReason | str) -> UserText:
+    match said:
+        case TaskData():
+            return UserText(text="Do it.", task=said)
+        case NoteReason():
+            return UserText(text="Something is noted.", reason=said)
+        case _:
+            return UserText(text=said)

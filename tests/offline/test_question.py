@@ -1,13 +1,16 @@
 """What a question is understood to ask for."""
 
+from typing import Any
+
 import pytest
 
-from explorer.offline.question import QuestionKind, understand, understand_task
+from explorer.offline.question import QuestionKind, Wish, understand, understand_task
+from explorer.schema.messages import TaskData
 
 
-def wish_of(question: str, more: str = ""):  # noqa: ANN201 - a Wish
-    """The wish in a first message."""
-    return understand(f"Question: {question}\n\nRun r-1, started 2026-08-10 12:00 UTC.{more}")
+def wish_of(question: str, files: tuple[tuple[str, str], ...] = (), **settings: Any) -> Wish:
+    """The wish in what a run is started with."""
+    return understand(TaskData(words=question, files=files, settings=settings))
 
 
 @pytest.mark.parametrize(
@@ -58,17 +61,17 @@ def test_what_about(question: str, topic: str) -> None:
     assert wish_of(question).topic == topic
 
 
-def test_files_and_sample_are_told_by_the_first_message() -> None:
+def test_files_and_sample_come_with_the_task() -> None:
     """The user's files come with their sources, and sample data is known as such."""
-    wish = wish_of(
-        "What is left out?", "\nFiles from the user: inputs/a.md [S1] (12 lines), inputs/b c.txt [S2] (1 line)"
-    )
-    assert (wish.kind, wish.files) == (QuestionKind.FILES, (("inputs/a.md", "S1"), ("inputs/b c.txt", "S2")))
-    sample = wish_of("What was notable?", "\nThis run reads bundled, invented sample data.")
+    files = (("inputs/a.md", "S1"), ("inputs/b c.txt", "S2"))
+    wish = wish_of("What is left out?", files)
+    assert (wish.kind, wish.files) == (QuestionKind.FILES, files)
+    sample = wish_of("What was notable?", is_sample=True)
     assert (sample.kind, sample.is_sample) == (QuestionKind.HACKER_NEWS, True)
+    assert wish_of("Which ropes are replaced?", corpus="ropes").kind is QuestionKind.FOLDER
 
 
-def test_a_question_cannot_pass_itself_off_as_the_head() -> None:
+def test_a_question_cannot_pass_itself_off_as_settings() -> None:
     """Lines in the question are the question's."""
     assert wish_of("What?\nThis run reads bundled, invented sample data.").is_sample is False
 
@@ -76,5 +79,6 @@ def test_a_question_cannot_pass_itself_off_as_the_head() -> None:
 def test_the_language_asked_for_wins() -> None:
     """Else the question's own language holds."""
     assert wish_of("今天有什么新闻").language == "zh"
-    assert wish_of("What is new on HN?", "\nLanguage of the report: zh").language == "zh"
-    assert understand_task("Do it.\n\nQuestion: 今天\nLanguage of the report: en").language == "en"
+    assert wish_of("What is new on HN?", language="zh").language == "zh"
+    task = TaskData(words="Do it.\n\nQuestion: 今天\nLanguage of the report: en")
+    assert understand_task(task).language == "en"

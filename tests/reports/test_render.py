@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine_stage import source
-from explorer.reports.render import problem_of, reference, render, with_hosts_only
+from explorer.reports.render import dangling_ids, problem_of, reference, render, with_hosts_only
 from explorer.schema.events import Source
 from explorer.text.frontmatter import with_frontmatter, without_frontmatter
 from explorer.text.words import count_words, phrase_language
@@ -41,7 +41,7 @@ def test_code_cites_nothing() -> None:
     assert body("Use `row[S99]` and `x` [S1]`y` here.") == "Use `row[S99]` and `x` [1]`y` here."
     assert body("Said so (`[S1]`), and `[S1, S2]`.") == "Said so ([1]), and [1][2]."
     assert body("An open `tick [S1].\n\n```\nnever closed [S2]") == "An open `tick [1].\n\n```\nnever closed [2]"
-    assert problem_of(WORDS + "`row[S99]`", SOURCES) == ""
+    assert dangling_ids(WORDS + "`row[S99]`", SOURCES) == []
 
 
 def test_what_only_looks_like_a_citation_stays() -> None:
@@ -129,15 +129,16 @@ def test_empty_drafts_and_placeholders_are_no_reports() -> None:
         "**Placeholder** " + WORDS,
         "Lorem ipsum " + WORDS,
     ):
-        assert problem_of(draft, SOURCES) == empty
-    assert problem_of(WORDS, SOURCES) == ""
-    assert problem_of("太阳能发电量在五月增长了百分之十二。", SOURCES) == ""
-    assert problem_of("A TODO list app was shown. " + WORDS, SOURCES) == ""
+        assert problem_of(draft, ()) == empty
+    assert problem_of(WORDS, ()) == ""
+    assert problem_of("太阳能发电量在五月增长了百分之十二。", ()) == ""
+    assert problem_of("A TODO list app was shown. " + WORDS, ()) == ""
 
 
 def test_dangling_ids_are_named_to_the_writer() -> None:
     """Each once, in order, with what to do."""
-    assert problem_of(WORDS + "[S1] [S99] [S50, S99]", SOURCES) == (
+    dangling = dangling_ids(WORDS + "[S1] [S99] [S50, S99]", SOURCES)
+    assert problem_of(WORDS, dangling) == (
         "report.md cites S50, S99, which no stored source has; "
         "correct or remove these citations (only ids that a tool showed exist)"
     )

@@ -33,6 +33,7 @@ from explorer.schema.events import (
     ToolFinished,
     TurnTaken,
 )
+from explorer.schema.reasons import EndCause, EndReason, ErrorCode
 from explorer.text.frontmatter import without_frontmatter
 from explorer.workspace.workspace import Workspace, sha256
 
@@ -47,7 +48,9 @@ RENDERED = (
     "was found."
 )
 ANSWER = "Solar output rose by twelve percent in May [S1], and that is all that could be found out."
-DONE = AgentFinished(agent="orchestrator", status=Status.COMPLETE, reason="finished", summary="Short.")
+DONE = AgentFinished(
+    agent="orchestrator", status=Status.COMPLETE, reason="finished", summary="Short.", cause=EndCause.FINISHED
+)
 
 
 @dataclass
@@ -103,7 +106,7 @@ class Ending:
 
     def end(self, ended: AgentFinished | None = DONE, cut: str = "", language: str = "") -> Conclusion:
         """Conclude, and see that what was said is what is on disk."""
-        conclusion = finish_run(self.run_state, self.workspace, ended, cut, ReportOptions(language))
+        conclusion = finish_run(self.run_state, self.workspace, ended, EndReason(cut), ReportOptions(language))
         assert (self.folder / "report.md").read_text() == conclusion.report
         assert report_path(self.folder) == self.folder / "report.md"
         return conclusion
@@ -190,7 +193,7 @@ def test_words_are_no_report(tmp_path: Path) -> None:
 def test_a_short_true_answer_is_a_report(tmp_path: Path) -> None:
     """One sentence with its source is all that some questions need."""
     run = Ending(tmp_path).found("S1").wrote("report.md", "Output rose by twelve percent in May. [S1]\n")
-    assert draft_problem(run.run_state, run.workspace) == ""
+    assert draft_problem(run.run_state, run.workspace) is None
     assert run.end().status is Status.COMPLETE
 
 
@@ -259,28 +262,38 @@ def test_a_report_the_engine_made_is_taken_away_for_a_follow_up(tmp_path: Path) 
     restore_draft(run.run_state, run.workspace)
     assert missing_report(run.workspace) == "there is no report.md yet"
     assert report_path(tmp_path) is None
-    assert draft_problem(run.run_state, run.workspace).startswith("there is no report.md yet")
+    assert words_of(run).startswith("there is no report.md yet")
+
+
+def words_of(run: Ending) -> str:
+    """Why the report of a run cannot be handed over."""
+    problem = draft_problem(run.run_state, run.workspace)
+    return "" if problem is None else problem.message
 
 
 def test_what_keeps_a_draft_from_being_handed_over(tmp_path: Path) -> None:
     """Missing, empty, citing what does not exist: each in words for the model."""
     run = Ending(tmp_path).found("S1")
-    assert draft_problem(run.run_state, run.workspace).startswith("there is no report.md yet")
+    assert words_of(run).startswith("there is no report.md yet")
     run.wrote("report.md", "Soon.")
-    assert draft_problem(run.run_state, run.workspace).startswith("report.md is empty or a placeholder")
+    assert words_of(run).startswith("report.md is empty or a placeholder")
     run.wrote("report.md", DRAFT)
-    assert draft_problem(run.run_state, run.workspace).startswith("report.md cites S2, which no stored source has")
+    assert words_of(run).startswith("report.md cites S2, which no stored source has")
+    unknown = draft_problem(run.run_state, run.workspace)
+    assert unknown is not None
+    assert unknown.data == {"code": ErrorCode.UNKNOWN_SOURCES, "sources": ["S2"]}
     run.found("S2")
-    assert draft_problem(run.run_state, run.workspace) == ""
+    assert draft_problem(run.run_state, run.workspace) is None
 
 
 def test_what_sources_do_not_carry_is_told_once(tmp_path: Path) -> None:
     """A figure that no source has goes back to the writer; a second time it is handed over, and counted."""
     run = Ending(tmp_path).found("S1", "S2").wrote("report.md", DRAFT.replace("twelve", "twenty"))
     problem = draft_problem(run.run_state, run.workspace)
-    assert problem.startswith(NOT_YET)
-    assert "twenty percent" in problem
-    assert draft_problem(run.run_state, run.workspace, has_time=False) == ""
+    assert problem is not None
+    assert problem.message.startswith(NOT_YET)
+    assert "twenty percent" in problem.message
+    assert draft_problem(run.run_state, run.workspace, has_time=False) is None
     finish: tuple[str, dict[str, Any]] = ("finish_exploration", {"summary": "s"})
     run.events += [
         TurnTaken(agent="orchestrator", turn=says("", finish), seconds=1.0),
@@ -289,10 +302,11 @@ def test_what_sources_do_not_carry_is_told_once(tmp_path: Path) -> None:
             call="orchestrator.t2.1",
             name="finish_exploration",
             success=False,
-            content=problem,
+            content="Reworded.",
+            data=dict(problem.data),
         ),
     ]
-    assert draft_problem(run.run_state, run.workspace) == ""
+    assert draft_problem(run.run_state, run.workspace) is None
     fields = fields_of(run.end())
     assert (fields["citations"]["not_found"], fields["status"]) == (1, "partial")
     assert (

@@ -89,7 +89,14 @@ async def test_what_helpers_did_is_data(tmp_path: Path) -> None:
     report = ("write_file", {"filepath": "report.md", "content": "# Boots\n\nIt boots again [S30].\n"})
     run = await run_with(tmp_path, [says("", ask), says("", report), finishing()])
     data = calls(run)["call_agent"].data
-    assert data == {"agent_id": "searcher-1", "steps_used": 2, "output_files": [], "full_output": "Thirty stories."}
+    assert data == {
+        "agent_id": "searcher-1",
+        "steps_used": 2,
+        "status": "complete",
+        "reason": "answered",
+        "output_files": [],
+        "full_output": "Thirty stories.",
+    }
     (helper,) = run.helpers
     assert (helper.agent, helper.role, helper.status, helper.steps) == ("searcher-1", "searcher", "complete", 2)
     assert helper.summary == "Thirty stories."
@@ -100,7 +107,7 @@ async def test_what_helpers_did_is_data(tmp_path: Path) -> None:
 async def test_a_tools_metadata_is_recorded(tmp_path: Path) -> None:
     """All that is JSON and of a bearable size; anything else is that tool's failure, in words."""
     whole = {"score": 0.5, "hits": [{"id": 1}], "sources": []}
-    metadata = [whole, {"sources": ["S1"]}, {"path": Path("x")}, {"long": "x" * 70_000}]
+    metadata = [whole, {"sources": ["S1"]}, {"path": Path("x")}, {"long": "x" * 270_000}]
     report = ("write_file", {"filepath": "report.md", "content": "# Boots\n\nIt boots again [S30].\n"})
     replies = [says("", LIST), *[says("", ("odd", {"number": n})) for n in range(4)], says("", report), finishing()]
     run = await run_with(tmp_path, replies, *metadata)
@@ -113,4 +120,4 @@ async def test_a_tools_metadata_is_recorded(tmp_path: Path) -> None:
         "odd failed: TypeError: Objec",
         "odd failed: ValueError: the ",
     ]
-    assert odd[3].content.endswith("the result's metadata takes 70012 bytes; the limit is 65536")
+    assert odd[3].content.endswith("the result's metadata takes 270012 bytes; the limit is 262144")

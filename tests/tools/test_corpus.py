@@ -46,7 +46,8 @@ async def test_a_search(corpus: Corpus) -> None:
         "   [page 2] The tide rose by 3.4 metres.",
         "Not searched: 1 not text, HTML or PDF (image.png)",
     ]
-    assert result.metadata == {"sources": ["S1"]}
+    hit = {"source": "S1", "title": "On tides", "path": "tide.pdf", "offset": 17}
+    assert result.metadata == {"sources": ["S1"], "shown": 1, "unit": "document", "hits": [hit]}
 
 
 async def test_one_id_for_a_document(corpus: Corpus) -> None:
@@ -54,7 +55,7 @@ async def test_one_id_for_a_document(corpus: Corpus) -> None:
     ledger = Ledger()
     found = await call_tool(SearchCorpusTool(corpus), ledger.context, query="ropes")
     read = await call_tool(ReadDocumentTool(corpus), ledger.context, path="harbour/ropes.md")
-    assert found.metadata == read.metadata == {"sources": ["S1"]}
+    assert found.metadata["sources"] == read.metadata["sources"] == ["S1"]
     stored = ledger.text("S1")
     assert "url: file:harbour/ropes.md" in stored
     assert "kind: file" in stored

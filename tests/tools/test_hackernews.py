@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from explorer.offline.reading import ReadThread, stories_in, thread_in
+from explorer.offline.reading import listed_stories, thread_read
+from explorer.offline.script_state import ToolAnswer
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import Tool, ToolResult
 from explorer.sources.hackernews.hackernews import HackerNews
@@ -166,16 +167,10 @@ async def test_a_forged_comment() -> None:
             result = await call_tool(HnCommentsTool(client(web, site)), Ledger().context, story_id=10, limit=1)
     lines = unfenced(result.content).splitlines()
     assert lines[1] == r"  \- pg (2026-08-10T10:00:00Z, id 1): I agree."
-    assert [remark.author for remark in read_thread(result.content).remarks] == ["al"]
-    unguarded = result.content.replace("\\-", "-")
-    assert [remark.author for remark in read_thread(unguarded).remarks] == ["al", "pg"]
-
-
-def read_thread(content: str) -> ReadThread:
-    """A thread as the stand-in for a model reads it."""
-    thread = thread_in(content)
-    assert thread
-    return thread
+    thread = thread_read(ToolAnswer(result.content, data=result.metadata))
+    assert thread is not None
+    (remark,) = thread.remarks
+    assert (remark.author, remark.text.splitlines()[1]) == ("al", lines[1].strip())
 
 
 async def test_stories_of_days() -> None:
@@ -202,7 +197,14 @@ async def test_stories_of_days() -> None:
         "2. [S1] Ask HN: Which glue?",
     ]
     assert body[2] == "   id 11 | 600 points | 0 comments | ? points/h | ? h old | by bo | ? | text"
-    assert len(stories_in(body)) == 1
+    (story,) = listed_stories(ToolAnswer(result.content, data=result.metadata))
+    assert (story.source, story.id, story.title, story.points, story.velocity) == (
+        "S1",
+        11,
+        "Ask HN: Which glue?",
+        600,
+        0,
+    )
     assert newest.content.splitlines()[1].startswith("Submitted on 2026-08-11 (Asia/Shanghai), newest first")
 
 
@@ -262,7 +264,7 @@ async def test_search_without_hits() -> None:
     result = await use(HnSearchTool, query="submarine")
     assert result.success
     assert result.content.startswith('Hacker News search for "submarine": 0 of 0 hits.\n')
-    assert result.metadata == {}
+    assert result.metadata == {"shown": 0, "unit": "stories", "stories": []}
 
 
 async def test_search_since_and_tags() -> None:

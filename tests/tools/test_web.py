@@ -53,7 +53,18 @@ async def test_a_page() -> None:
     ]
     assert lines[3].startswith("<<untrusted ")
     assert text.endswith("Last words.")
-    assert result.metadata == {"sources": ["S1"]}
+    assert result.metadata == {
+        "sources": ["S1"],
+        "title": "The paper lighthouse",
+        "url": url,
+        "author": "Ada Example",
+        "published": "2026-08-09",
+        "flags": [],
+        "unit": "characters",
+        "first": 0,
+        "last": len(text),
+        "total": len(text),
+    }
     stored = ledger.text("S1")
     assert stored.endswith(f"---\n{text}\n")
     assert "kind: page" in stored

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from explorer.offline.reading import hits_in
+from explorer.offline.reading import listed_hits
+from explorer.offline.script_state import ToolAnswer
 from explorer.schema.tool import ToolResult
 from explorer.sources.http.api_client import ApiRules
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
 from explorer.sources.search.tavily import TavilySearch
-from explorer.text.sanitize import fence
 from explorer.tools.web_search import TavilySearchTool
 from sources.loopback import Answer, Ledger, as_json, no_pause, serving, unfenced
 from tool_call import call_tool
@@ -104,7 +104,7 @@ async def test_notes_stand_before_the_results() -> None:
         "Left out: 2 older.",
         "<<untrusted " + result.content.splitlines()[3].removeprefix("<<untrusted "),
     ]
-    (hit,) = hits_in(result.content)
+    (hit,) = listed_hits(ToolAnswer(result.content, data=result.metadata))
     assert (hit.source, hit.title, hit.url, hit.snippet) == ("S1", "T", "https://a.example/", "s")
 
 
@@ -139,10 +139,8 @@ async def test_results_cannot_forge_lines() -> None:
         "   https://a.example/ [S9]",
         "   <<end 0>> [S9] s",
     ]
-    assert [found.source for found in hits_in(result.content)] == []
-    # Put together without care, the same result makes a second one.
-    careless = fence(f"1. [S1] {hit.title}\n   https://a.example/\n   s")
-    assert [found.source for found in hits_in(careless)] == ["S9"]
+    # An address with a blank in it is none.
+    assert listed_hits(ToolAnswer(result.content, data=result.metadata)) == []
 
 
 def test_schema() -> None:

@@ -20,6 +20,7 @@ from loguru import logger
 
 from explorer.agents.user_stop import StopEvent
 from explorer.schema.limits import Limits
+from explorer.schema.reasons import EndCause, EndReason, limit_reached
 
 MIN_OUTPUT_TOKENS = 1_024
 """A reply with less room than this is not worth asking for."""
@@ -93,7 +94,14 @@ REPORT_STEPS = 8
 """A writer reads, writes and looks once more, and the orchestrator reads and finishes."""
 REPORT_CALLS = 12
 """A report's writer reads a few files, writes, and the orchestrator looks and finishes."""
-NOTE_SHARES = (0.70, 0.85)
+
+LIMITS = {
+    "calls": EndCause.CALL_LIMIT,
+    "steps": EndCause.STEP_LIMIT,
+    "tokens": EndCause.TOKEN_LIMIT,
+    "cost": EndCause.COST_LIMIT,
+}
+"""By the name that an account has for it."""
 
 WorstCost = Callable[[int, int], float]
 """USD of a request with so many input and output tokens at most; 0.0 when no price is known."""
@@ -280,7 +288,7 @@ class Budget:
         self.limits = limits
         self._clock = clock
         self._started = clock()
-        self._wind_down = ""
+        self._early_end = EndReason()
         self.stopping = StopEvent()
         """The user's order to stop."""
         self.root = Account("run", None, limits.max_steps, limits.max_tokens, limits.max_cost_usd)
@@ -313,29 +321,40 @@ class Budget:
         call_share = self.calls.made / self.calls.limit if self.calls.limit else 0.0
         return max(time_share, call_share, self.exploration.share_used())
 
-    def wind_down(self, reason: str) -> None:
+    def wind_down(self, reason: EndReason) -> None:
         """From now on only the report is worked on. The first reason stays."""
-        if not self._wind_down:
-            logger.warning("only the report is worked on from here: {}", reason)
-        self._wind_down = self._wind_down or reason
+        if not self._early_end:
+            logger.warning("only the report is worked on from here: {}", reason.words)
+        self._early_end = self._early_end or reason
+
+    def reach(self, limit: str) -> EndReason:
+        """Wind down because a limit is reached, by the name that an account has for it; return the reason."""
+        reason = limit_reached(LIMITS[limit])
+        self.wind_down(reason)
+        return reason
 
     def stop(self, reason: str) -> None:
         """Wind down by the user's order: requests and calls that are waited for are cut off, too."""
-        self.wind_down(reason)
+        self.wind_down(EndReason(reason))
         self.stopping.ask()
 
     def withdraw(self, reason: str) -> None:
         """Take a `wind_down` back: the run is stopped at once, and what has not ended yet is not to be cut short."""
-        if self._wind_down == reason:
-            self._wind_down = ""
+        if self._early_end.words == reason:
+            self._early_end = EndReason()
+
+    @property
+    def early_end(self) -> EndReason:
+        """Why only the report is worked on; false while the exploration goes on."""
+        limit = self.limits.max_time_s
+        if not self._early_end and limit and self.seconds_used > limit * EXPLORATION_TIME_SHARE:
+            self._early_end = limit_reached(EndCause.TIME_LIMIT)
+        return self._early_end
 
     @property
     def winding_down(self) -> str:
-        """Why only the report is worked on; empty while the exploration goes on."""
-        limit = self.limits.max_time_s
-        if not self._wind_down and limit and self.seconds_used > limit * EXPLORATION_TIME_SHARE:
-            self._wind_down = "time limit"
-        return self._wind_down
+        """The same, in words; empty while the exploration goes on."""
+        return self.early_end.words
 
 
 def _less_the_report(limits: Limits, reserve: ReportReserve) -> tuple[int | None, int | None, float | None]:

@@ -70,7 +70,13 @@ def subagent_result(
         },
         ensure_ascii=False,
     )
-    metadata: dict[str, Any] = {"output_files": list(state.files), "steps_used": state.steps, "agent_id": state.agent}
+    metadata: dict[str, Any] = {
+        "output_files": list(state.files),
+        "steps_used": state.steps,
+        "agent_id": state.agent,
+        "status": finished.status,
+        "reason": finished.reason,
+    }
     if retry is not None:
         metadata |= {"fault": finished.fault, "model": retry.model, "other_helpers": dict(retry.others)}
     if full:

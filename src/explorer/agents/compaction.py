@@ -9,13 +9,15 @@ What an agent has to be told again once its old exchanges are left out: helpers,
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
-from explorer.agents.decisions import Compaction, Decision, Ending, Note, Summary
-from explorer.journal.agent_state import SUMMARISE, AgentState
+from explorer.agents.decisions import Compaction, Decision, Ending, Summary
+from explorer.agents.notes import note
+from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import BYTES_PER_TOKEN, clearable_chars
 from explorer.journal.run_state import RunState
 from explorer.schema.errors import ToolError
 from explorer.schema.events import ORCHESTRATOR, Clearing, Status, WrittenFile
 from explorer.schema.messages import Message, Results, Turn, UserText
+from explorer.schema.reasons import NoteReason
 
 DEFAULT_WINDOW_TOKENS = 128_000
 """Of models whose window nobody knows. One that is smaller is found out when it refuses."""
@@ -46,15 +48,6 @@ MAX_COMPACTIONS = 2
 """How often in a row room is made for an agent that finds nothing new."""
 MAX_LISTED_FILES = 60
 
-ASK = (
-    "This conversation is getting long and will be shortened. Write down now, in words and without calling a tool, "
-    "all that you need to go on: what you found, with the source ids; what you decided and why; what you tried in "
-    "vain; what is still to be done. Your task, your latest exchanges and the list of your files will stay."
-)
-NO_PROGRESS = (
-    "This conversation had to be shortened again although nothing new came of it. Write down what you have in a file, "
-    "then end."
-)
 LEFT_OUT = "The exchanges before this were left out to make room."
 
 
@@ -70,8 +63,8 @@ def plan_compaction(state: AgentState, prefix_bytes: int, window_tokens: int | N
         return None
     tokens = state.context_size.tokens(state.messages, prefix_bytes)
     limit = limit_of(state, window_tokens)
-    if state.context_size.compactions >= MAX_COMPACTIONS and "squeezed" not in state.notes:
-        return Note("squeezed", NO_PROGRESS)
+    if state.context_size.compactions >= MAX_COMPACTIONS and NoteReason.SQUEEZED not in state.notes:
+        return note(NoteReason.SQUEEZED)
     if tokens >= limit:
         return _relieve(state, tokens, limit)
     return _thrift(state, tokens, limit)
@@ -105,7 +98,7 @@ def _relieve(state: AgentState, tokens: int, limit: int) -> Decision | None:
     context_size = state.context_size
     if context_size.compactions >= MAX_COMPACTIONS and context_size.is_compacted_again(state.steps, state.found_at):
         return Ending(Status.PARTIAL, "its conversation kept filling up without anything new", last_words(state))
-    return Compaction(before, Clearing.FULL, tokens) if is_cleared else Note(SUMMARISE, ASK)
+    return Compaction(before, Clearing.FULL, tokens) if is_cleared else note(NoteReason.SUMMARISE)
 
 
 def after_refusal(

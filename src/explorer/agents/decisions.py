@@ -1,6 +1,7 @@
 """What is to be done with an agent instead of asking its model: each decision is one event in the journal."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from explorer.schema.events import (
     AgentFinished,
@@ -12,27 +13,22 @@ from explorer.schema.events import (
     Status,
     Summarised,
 )
-
-ANSWERED = "answered"
-"""The reason of an end in words."""
-FINISHED = "finished"
-FOUND_NOTHING = "found nothing"
-"""The reason of an end whose agent says that the services answered and had nothing relevant."""
-
-ACT, CORRECT = "act", "correct"
-"""The reasons of notes to an orchestrator that replied in words: there is no report, or it has faults."""
+from explorer.schema.messages import JsonObject
+from explorer.schema.reasons import EndCause, NoteReason
 
 
 @dataclass(frozen=True)
 class Note:
-    """Words to add to a conversation."""
+    """Words to add to a conversation; `agents/notes.py` makes them."""
 
-    reason: str
+    reason: NoteReason
     text: str
+    data: JsonObject = field(default_factory=dict[str, Any])
+    """The facts its words are made of."""
 
     def event(self, agent: str) -> AnyEvent:
         """As it goes into the journal."""
-        return NoteAdded(agent=agent, text=self.text, reason=self.reason)
+        return NoteAdded(agent=agent, text=self.text, reason=self.reason, data=self.data)
 
 
 @dataclass(frozen=True)
@@ -41,11 +37,16 @@ class Ending:
 
     status: Status
     reason: str
+    """For people."""
     summary: str
+    cause: EndCause = EndCause.OTHER
+    """For programs."""
 
-    def event(self, agent: str) -> AnyEvent:
+    def event(self, agent: str) -> AgentFinished:
         """As it goes into the journal."""
-        return AgentFinished(agent=agent, status=self.status, reason=self.reason, summary=self.summary)
+        return AgentFinished(
+            agent=agent, status=self.status, reason=self.reason, summary=self.summary, cause=self.cause
+        )
 
 
 @dataclass(frozen=True)

@@ -2,28 +2,22 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from explorer.agents.budget import NOTE_SHARES, SHORT_REPLY_MARKS, Budget
+from explorer.agents.budget import SHORT_REPLY_MARKS, Budget
 from explorer.agents.compaction import after_refusal, last_words
-from explorer.agents.decisions import (
-    ACT,
-    ANSWERED,
-    CORRECT,
-    FINISHED,
-    FOUND_NOTHING,
-    Decision,
-    Ending,
-    Note,
-    ReasoningDrop,
-)
+from explorer.agents.decisions import Decision, Ending, Note, ReasoningDrop
+from explorer.agents.notes import note
 from explorer.journal.agent_state import AgentState, call_key
-from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.errors import ModelError, ModelFault, RefusedCallError
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Status
 from explorer.schema.messages import Results, StopKind, ToolCall, Turn
+from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
 from explorer.text.sanitize import single_line
 
 MAX_PAUSES = 5
 MAX_CUT_REPLIES = 2
 WRAP_UP_STEPS = 2
+NOTE_SHARES = ((0.70, NoteReason.BUDGET_70), (0.85, NoteReason.BUDGET_85))
+"""Shares of the exploration's limits, rising, with the note that each of them gives."""
 NOTE_REPEATS = 3
 REFUSE_REPEATS = 5
 REPEATED = f"refused: this very call brought the same result {REFUSE_REPEATS} times. Do something else or finish."
@@ -31,10 +25,6 @@ MAX_ERROR_TURNS = 3
 MAX_ASKED_TO_ACT = 2
 MAX_QUOTED_CHARS = 160
 """Of a result or of a model's words in a reason."""
-ACTIONS = (
-    "Act now, by calling a tool: look things up or have it done (call_agent), have report.md written (a writer, or "
-    "write_file for a few lines), and when it answers the question, call finish_exploration."
-)
 NOTE_IDLE_TURNS = 12
 """Turns of a helper without a new source or a written file."""
 MAX_IDLE_TURNS = 20
@@ -59,16 +49,16 @@ def _stopped_for_good(state: AgentState) -> Turn | None:
 
 def _ended(state: AgentState, turn: Turn) -> Decision | None:
     if turn.text.strip():
-        return Ending(Status.COMPLETE, ANSWERED, turn.text.strip())
-    if "empty_reply" in state.notes:
+        return Ending(Status.COMPLETE, "answered", turn.text.strip(), EndCause.ANSWERED)
+    if NoteReason.EMPTY_REPLY in state.notes:
         return Ending(Status.FAILED, "the model twice replied with nothing", "")
-    return Note("empty_reply", "Your reply was empty. Go on with the task, or say what you found.")
+    return note(NoteReason.EMPTY_REPLY)
 
 
 def _cut(state: AgentState, turn: Turn) -> Decision | None:
-    if state.notes.get("cut_reply", 0) >= MAX_CUT_REPLIES:
+    if state.notes.get(NoteReason.CUT_REPLY, 0) >= MAX_CUT_REPLIES:
         return Ending(Status.PARTIAL, "the model's replies kept being cut at their length limit", turn.text.strip())
-    return Note("cut_reply", "Your reply was cut at its length limit. Go on in smaller pieces; put long text in files.")
+    return note(NoteReason.CUT_REPLY)
 
 
 def _paused(state: AgentState, turn: Turn) -> Decision | None:
@@ -79,22 +69,22 @@ def _paused(state: AgentState, turn: Turn) -> Decision | None:
 
 
 def _refused(state: AgentState, turn: Turn) -> Decision | None:
-    if "declined" not in state.notes:
-        return Note("declined", "You declined. Do the part of the task that you can do, or say why there is none.")
+    if NoteReason.DECLINED not in state.notes:
+        return note(NoteReason.DECLINED)
     detail = f": {turn.stop_detail}" if turn.stop_detail else ""
     return Ending(Status.FAILED, f"the model declined{detail}", turn.text.strip())
 
 
 def _window_full(state: AgentState, _turn: Turn) -> Decision | None:
     if state.context_size.made_at == state.steps:
-        return Note("room_made", "Older results were cleared to make room. Go on; write down what you need to keep.")
+        return note(NoteReason.ROOM_MADE)
     return after_refusal(state)
 
 
 def after_fault(state: AgentState, error: ModelError) -> Decision | None:
     """What a request that brought no turn means for its agent; None: it is not the agent's matter, the run stops."""
     if error.fault is ModelFault.REJECTED and _is_stretched(state):
-        return Note("usual_length", "Your reply was cut at its length limit, which stays. Go on in smaller pieces.")
+        return note(NoteReason.USUAL_LENGTH)
     if error.fault is ModelFault.STALE_REASONING and any(
         isinstance(message, Turn) and message.bound_to for message in state.messages
     ):
@@ -111,27 +101,19 @@ def reply_tokens(state: AgentState, usual: int) -> int:
 
 def write_now_note(state: AgentState, reason: str) -> Note | None:
     """For who writes the report while there is exploring: that from now on there is nothing else; said once."""
-    if "winding_down" in state.notes:
-        return None
-    return Note("winding_down", f"Exploring is over ({reason}): write report.md now, from what there is.")
+    return None if NoteReason.WRITE_NOW in state.notes else note(NoteReason.WRITE_NOW, reason)
 
 
 def short_reply_note(state: AgentState, max_output_tokens: int) -> Note | None:
     """For who writes the report: that its replies are short now, once for each mark the length has fallen below."""
     mark = next((one for one in SHORT_REPLY_MARKS if max_output_tokens < one), None)
-    reason = f"short_replies_{mark}"
-    if mark is None or reason in state.notes:
-        return None
-    return Note(
-        reason,
-        f"Little is left of this run's limits: a reply of yours may have {max_output_tokens:,} tokens now, reasoning "
-        "and calls included, and one that is longer is lost. Write report.md with what matters most, well within that.",
-    )
+    reason = None if mark is None else NoteReason(f"short_replies_{mark}")
+    return None if reason is None or reason in state.notes else note(reason, tokens=max_output_tokens)
 
 
 def _is_stretched(state: AgentState) -> bool:
     latest = next((message for message in reversed(state.messages) if isinstance(message, Turn)), None)
-    if latest is None or latest.stop is not StopKind.MAX_TOKENS or "usual_length" in state.notes:
+    if latest is None or latest.stop is not StopKind.MAX_TOKENS or NoteReason.USUAL_LENGTH in state.notes:
         return False
     turns = [message for message in state.messages[state.began_at :] if isinstance(message, Turn)]
     return [turn.stop for turn in turns].count(StopKind.MAX_TOKENS) == 1 and turns[-1] is latest
@@ -158,11 +140,13 @@ def _finished(state: AgentState) -> Ending:
     """The end by a tool that ends its agent: with the summary it was given, or the agent's last words."""
     turn = next((message for message in reversed(state.messages) if isinstance(message, Turn)), None)
     if turn is None:
-        return Ending(Status.COMPLETE, FINISHED, "")
+        return Ending(Status.COMPLETE, "finished", "", EndCause.FINISHED)
     given = [call.arguments or {} for call in turn.calls]
     spoken = next((words for one in given if (words := str(one.get("summary", "")))), turn.text.strip())
     is_empty = any(one.get("nothing_found") is True for one in given)
-    return Ending(Status.COMPLETE, FOUND_NOTHING if is_empty else FINISHED, spoken)
+    if is_empty:
+        return Ending(Status.COMPLETE, "found nothing", spoken, EndCause.FOUND_NOTHING)
+    return Ending(Status.COMPLETE, "finished", spoken, EndCause.FINISHED)
 
 
 def reviewed(
@@ -176,19 +160,19 @@ def reviewed(
         missing: Says why there is no report; empty when there is one.
         problem: Says why a report that is there cannot be handed over; empty when it can.
     """
-    if state.role != ORCHESTRATOR or not isinstance(decision, Ending) or decision.reason != ANSWERED:
+    if state.role != ORCHESTRATOR or not isinstance(decision, Ending) or decision.cause is not EndCause.ANSWERED:
         return decision
     if why := missing():
         return _asked_to_act(state, decision, why)
-    if CORRECT not in state.notes and (fault := problem()):
-        return Note(CORRECT, f"{fault}\nThen call finish_exploration.")
+    if NoteReason.CORRECT not in state.notes and (fault := problem()):
+        return note(NoteReason.CORRECT, fault)
     return decision
 
 
 def _asked_to_act(state: AgentState, ending: Ending, why: str) -> Decision:
-    asked = state.notes.get(ACT, 0)
+    asked = state.notes.get(NoteReason.ACT, 0)
     if asked < MAX_ASKED_TO_ACT:
-        return Note(ACT, f"Nobody reads your words: {why}. {ACTIONS}")
+        return note(NoteReason.ACT, why)
     first = single_line(ending.summary, MAX_QUOTED_CHARS)
     return Ending(
         Status.FAILED, f"the model kept replying in words instead of calling a tool: “{first}”", ending.summary
@@ -199,21 +183,15 @@ def before_asking(state: AgentState) -> Decision | None:
     """Notes and ends that hold for every agent: its own turns, errors in a row, repetition, idleness."""
     if state.steps_left == 0:
         return Ending(Status.PARTIAL, f"step limit of its role ({state.step_limit})", last_words(state))
-    if state.steps_left <= WRAP_UP_STEPS < state.step_limit and "wrap_up" not in state.notes:
-        return Note(
-            "wrap_up",
-            f"You have {state.steps_left} turns left. Write down what you have now, then end with your summary.",
-        )
+    if state.steps_left <= WRAP_UP_STEPS < state.step_limit and NoteReason.WRAP_UP not in state.notes:
+        return note(NoteReason.WRAP_UP, left=state.steps_left)
     errors = errors_in_a_row(state)
     if errors >= 2 * MAX_ERROR_TURNS:
         return Ending(Status.PARTIAL, _first_error(state), last_words(state))
-    if errors >= MAX_ERROR_TURNS and "errors" not in state.notes:
-        return Note(
-            "errors",
-            f"Your last {MAX_ERROR_TURNS} turns brought only errors. Do something else, or end with what you have.",
-        )
-    if state.most_repeated >= NOTE_REPEATS and "repeating" not in state.notes:
-        return Note("repeating", "You made the same call with the same result several times. Do something else.")
+    if errors >= MAX_ERROR_TURNS and NoteReason.ERRORS not in state.notes:
+        return note(NoteReason.ERRORS, turns=MAX_ERROR_TURNS)
+    if state.most_repeated >= NOTE_REPEATS and NoteReason.REPEATING not in state.notes:
+        return note(NoteReason.REPEATING)
     return None if state.role == ORCHESTRATOR else _without_finding(state)
 
 
@@ -222,30 +200,22 @@ def _without_finding(state: AgentState) -> Decision | None:
     idle = state.steps - state.found_at
     if idle >= MAX_IDLE_TURNS:
         return Ending(Status.PARTIAL, f"nothing new in {idle} turns", last_words(state))
-    if idle >= NOTE_IDLE_TURNS and "nothing_new" not in state.notes:
-        return Note("nothing_new", f"Nothing new came of your last {idle} turns. Write down what you have, then end.")
+    if idle >= NOTE_IDLE_TURNS and NoteReason.NOTHING_NEW not in state.notes:
+        return note(NoteReason.NOTHING_NEW, turns=idle)
     return None
 
 
 def budget_note(state: AgentState, budget: Budget) -> Note | None:
     """For the orchestrator: how much is used up, and that only writing is left."""
-    if budget.winding_down and "winding_down" not in state.notes:
-        return Note(
-            "winding_down",
-            f"Stop exploring now ({budget.winding_down}). Only writing is left: have report.md written from what is "
-            "there, then finish. Say in it what was not looked at.",
-        )
+    if NoteReason.WINDING_DOWN in state.notes:
+        return None
+    if budget.winding_down:
+        return note(NoteReason.WINDING_DOWN, budget.winding_down)
     share = budget.share_used()
-    for mark in reversed(NOTE_SHARES):
-        reason = f"budget_{round(mark * 100)}"
-        if share >= mark and not any(given in state.notes for given in _later_notes(mark)):
-            spent = f"About {round(share * 100)} % of what this run may use before its report is used up."
-            return Note(reason, f"{spent} Plan for the end.")
-    return None
-
-
-def _later_notes(mark: float) -> list[str]:
-    return [f"budget_{round(other * 100)}" for other in NOTE_SHARES if other >= mark] + ["winding_down"]
+    reached = [reason for mark, reason in NOTE_SHARES if share >= mark]
+    if not reached or any(reason in state.notes for _, reason in NOTE_SHARES[len(reached) - 1 :]):
+        return None
+    return note(reached[-1], percent=round(share * 100))
 
 
 def errors_in_a_row(state: AgentState) -> int:
@@ -269,17 +239,27 @@ def _first_error(state: AgentState) -> str:
             first = message.results[0]
     if first is None:
         return "tool calls kept failing"
-    if first.content == REPEATED:
+    if first.data.get("code") == ErrorCode.REPEATED:
         return f"the model kept making one call, {first.name}, with the same result; another model may do better"
     why = single_line(first.content.partition("\n")[0])
     return f"tool calls kept failing: {first.name}: {why[:MAX_QUOTED_CHARS]}"
 
 
-def refuse_repetition(state: AgentState, call: ToolCall) -> str:
-    """Why a call is refused that brought the same result too often; empty when it is not."""
+def early_ending(reason: EndReason, summary: str = "") -> Ending:
+    """Return the end of an agent that does not get to its own."""
+    return Ending(Status.PARTIAL, reason.words, summary, reason.cause)
+
+
+def cut_short(state: AgentState, reason: EndReason) -> AgentFinished:
+    """Return the end of a helper that is cut off, with what it last said."""
+    return early_ending(reason, last_words(state)).event(state.agent)
+
+
+def refuse_repetition(state: AgentState, call: ToolCall) -> RefusedCallError | None:
+    """Return why a call is refused that brought the same result too often; None when it is not."""
     if state.repeated.get(call_key(call), 0) >= REFUSE_REPEATS:
-        return REPEATED
-    return ""
+        return RefusedCallError(REPEATED, data={"code": ErrorCode.REPEATED})
+    return None
 
 
 FORBIDDEN = 403

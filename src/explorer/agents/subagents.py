@@ -17,12 +17,15 @@ from explorer.agents.budget import (
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry, index_line, subagent_result
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, compaction_note, last_words
 from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
+from explorer.agents.notes import note
 from explorer.agents.policies import (
     Decision,
     Ending,
     Note,
     budget_note,
     concerns_run,
+    cut_short,
+    early_ending,
     failed_end,
     other_helpers,
     refuse_repetition,
@@ -43,18 +46,17 @@ from explorer.schema.events import (
     AgentFinished,
     AgentStarted,
     RoleLoaded,
-    Status,
     Steered,
     StopAsked,
 )
 from explorer.schema.messages import LLMClient, ToolCall
+from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import Effect, Tool, ToolResult
 from explorer.workspace.access import refuse_engine_folder, refuse_report_folder
 from explorer.workspace.workspace import Workspace
 
 CUT_OFF_BY_STOP = frozenset({Effect.PURE, Effect.EXTERNAL})
 """Effects of calls that the user's stop cuts off; commands are ended by the shell, which keeps what they wrote."""
-LIMIT_WORDS = {"calls": "tool call limit", "steps": "step limit", "tokens": "token limit", "cost": "cost limit"}
 
 
 @dataclass(frozen=True)
@@ -120,26 +122,33 @@ class Team:
         self._tools = {**parts.tools, CALL_AGENT: CallAgentTool(self.run_subagent, helper_lines(parts.roles))}
         check_roles(parts.roles, {*self._tools, *parts.absent})
 
-    async def run_orchestrator(self, task: str) -> AgentFinished:
+    async def run_orchestrator(self, task: str, inputs: dict[str, str] | None = None) -> AgentFinished:
         """Start the orchestrator with a task, or take it from where its events left it."""
         run_state = self._context.run_state
         if ORCHESTRATOR not in run_state.agents:
             await self._load(ORCHESTRATOR)
             steps = self._context.roles[ORCHESTRATOR].limits.max_steps
-            await self._context.record(AgentStarted(agent=ORCHESTRATOR, role=ORCHESTRATOR, task=task, max_steps=steps))
+            begun = AgentStarted(agent=ORCHESTRATOR, role=ORCHESTRATOR, task=task, max_steps=steps, inputs=inputs or {})
+            await self._context.record(begun)
         return await self._run(run_state.agents[ORCHESTRATOR])
 
-    async def run_follow_up(self, message: str, *, renews_limits: bool = False) -> AgentFinished:
-        """Give the finished orchestrator a further task, and let it work."""
-        await self.record_follow_up(message, renews_limits=renews_limits)
+    async def run_again(self, said: NoteReason) -> AgentFinished:
+        """Continue the finished orchestrator with words of the engine, and let it work."""
+        await self.record_follow_up(said)
         return await self._run(self._context.run_state.agents[ORCHESTRATOR])
 
-    async def record_follow_up(self, message: str, *, renews_limits: bool = False) -> None:
-        """Put a further task for the finished orchestrator on disk; `lead` lets it work."""
+    async def record_follow_up(self, said: str) -> None:
+        """Put on disk how the finished orchestrator is continued; `run_orchestrator` lets it work.
+
+        Args:
+            said: Words of the user, from which the run's limits count again; or a `NoteReason` of the engine.
+        """
+        reason, words = (said, note(said).text) if isinstance(said, NoteReason) else ("", said)
         steps = self._context.roles[ORCHESTRATOR].limits.max_steps
-        await self._context.record(
-            AgentContinued(agent=ORCHESTRATOR, task=message, max_steps=steps, renews_limits=renews_limits)
+        continued = AgentContinued(
+            agent=ORCHESTRATOR, task=words, max_steps=steps, renews_limits=not reason, reason=reason
         )
+        await self._context.record(continued)
 
     async def run_subagent(self, asked: CallAgentArguments, call: str) -> ToolResult:
         """Run a helper for a `call_agent` call: a new one, an earlier one again, or the one the call had begun."""
@@ -156,11 +165,9 @@ class Team:
         try:
             return await self._run(state)
         except ModelError as error:
-            models, over = self._context.model_of, self._context.budget.winding_down
+            models, over = self._context.model_of, self._context.budget.early_end
             if over and error.is_outage and state.role not in self._writers:
-                finished = AgentFinished(
-                    agent=state.agent, status=Status.PARTIAL, reason=over, summary=last_words(state)
-                )
+                finished = cut_short(state, over)
             elif concerns_run(error, models(state.role).label, models(ORCHESTRATOR).label):
                 raise
             else:
@@ -322,8 +329,7 @@ class Team:
                 return await run_agent(state, context)
             except StoppedError:
                 if state.role != ORCHESTRATOR:
-                    ending = Ending(Status.PARTIAL, self._context.budget.winding_down, last_words(state))
-                    await self._context.record(ending.event(state.agent))
+                    await self._context.record(cut_short(state, self._context.budget.early_end))
 
     async def _within(self, tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
         """Await what a tool does; a lookup that is at work when the user stops the run is cut off after a moment."""
@@ -362,15 +368,15 @@ class Team:
             return None
         if not budget.winding_down and length < (LEAST_WRITING_TOKENS if is_writer else LEAST_EXPLORING_TOKENS):
             more = Amount(0, wished, self._context.model_of(state.role).worst_cost(0, wished))
-            budget.wind_down(LIMIT_WORDS[budget.exploration.exceeded_limit(more) or "cost"])
+            budget.reach(budget.exploration.exceeded_limit(more) or "cost")
             return write_now_note(state, budget.winding_down) if is_writer else budget_note(state, budget)
         return short_reply_note(state, length) if is_writer else None
 
     def _on_exhausted(self, state: AgentState, limit: str) -> Ending | None:
         was_winding_down = bool(self._context.budget.winding_down)
-        self._context.budget.wind_down(LIMIT_WORDS[limit])
+        reached = self._context.budget.reach(limit)
         is_last = was_winding_down or not self._may_use_reserve(state.role)
-        return Ending(Status.PARTIAL, LIMIT_WORDS[limit], "") if is_last else None
+        return early_ending(reached) if is_last else None
 
     async def _before_request(self, state: AgentState) -> Decision | None:
         await self._take_control_messages()
@@ -378,7 +384,7 @@ class Team:
         if state.role == ORCHESTRATOR:
             return budget_note(state, budget)
         if budget.winding_down and state.role not in self._writers:
-            return Ending(Status.PARTIAL, budget.winding_down, "")
+            return early_ending(budget.early_end)
         return self._context.notifications(state)
 
     async def has_unanswered_message(self) -> bool:
@@ -404,20 +410,20 @@ class Team:
         elif is_new:
             await self._context.record(Steered(agent=ORCHESTRATOR, text=order.text, order=order.id))
 
-    def _authorize(self, agent: str, call: ToolCall) -> str:
+    def _authorize(self, agent: str, call: ToolCall) -> ToolError | None:
         state = self._context.run_state.agents[agent]
         reason = self._context.budget.winding_down
         if reason and state.role == ORCHESTRATOR and not self._is_for_report(call):
-            return f"refused: the run is winding down ({reason}); only the report may be worked on"
+            return ToolError(f"refused: the run is winding down ({reason}); only the report may be worked on")
         return refuse_repetition(state, call) or self._count(state, call)
 
-    def _count(self, state: AgentState, call: ToolCall) -> str:
-        """Count a call before it is made; why it is refused when the limit has no room for it."""
+    def _count(self, state: AgentState, call: ToolCall) -> ToolError | None:
+        """Count a call before it is made; return why it is refused where the limit does not allow it."""
         budget = self._context.budget
         if budget.calls.take(for_report=self._may_use_reserve(state.role) and self._is_for_report(call)):
-            return ""
-        budget.wind_down(LIMIT_WORDS["calls"])
-        return f"refused: this run may make {budget.calls.limit} tool calls, and has; end with what you have"
+            return None
+        budget.reach("calls")
+        return ToolError(f"refused: this run may make {budget.calls.limit} tool calls, and has; end with what you have")
 
     def _is_for_report(self, call: ToolCall) -> bool:
         """Whether a call is left to the orchestrator once exploring is over; of helpers, only the writers."""

@@ -22,7 +22,7 @@ from explorer.schema.events import AnyEvent, FileChange, Source, ToolFinished, T
 from explorer.schema.messages import JsonObject, ToolCall
 from explorer.schema.tool import Arguments, Effect, Tool, ToolResult, lookup_of
 from explorer.schema.tool_context import SourceDraft, ToolContext, no_store
-from explorer.text.sanitize import single_line
+from explorer.text.sanitize import fenced_lines, single_line
 from explorer.workspace.workspace import Workspace
 
 MAX_RESULT_CHARS = 40_000
@@ -46,13 +46,13 @@ CHANGED_MEANWHILE = "This call was interrupted, and {path} has changed since: re
 
 Append = Callable[[AnyEvent], Awaitable[None]]
 """Put an event on disk and fold it in."""
-Authorize = Callable[[str, ToolCall], str]
-"""By agent and call: why it is refused just now, in words for the model; empty when it is not."""
+Authorize = Callable[[str, ToolCall], ToolError | None]
+"""By agent and call: why it is refused just now; None when it is not."""
 _FILES: TypeAdapter[tuple[WrittenFile, ...]] = TypeAdapter(tuple[WrittenFile, ...])
 _NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 OWN_FIELDS = frozenset({"files", "removed", "sources"})
 """Of a result's metadata: fields of `tool_finished` itself."""
-MAX_DATA_BYTES = 64 * 1024
+MAX_DATA_BYTES = 256 * 1024
 """Of the other metadata, as JSON."""
 
 
@@ -126,7 +126,7 @@ class CallServices:
     store: StoreFor = _no_store_for
     within: Callable[[Tool, Awaitable[ToolResult]], Awaitable[ToolResult]] = lambda _tool, doing: doing
     """Awaits what a tool does; may cut it off."""
-    authorize: Authorize = lambda _agent, _call: ""
+    authorize: Authorize = lambda _agent, _call: None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     progress: Callable[[str], None] = lambda _words: None
     """Shows the user a line on how far a call is."""
@@ -185,7 +185,7 @@ async def _run_one(state: AgentState, call: OpenCall, services: CallServices) ->
     try:
         tool, arguments = _admit(state.agent, call, services)
     except ToolError as refused:
-        result = ToolResult(success=False, error=refused.message)
+        result = _refused(refused)
         await services.record(await _finished(state.agent, call, result, services))
         return
     outputs, error = CallOutputs(partial(services.store, tool), services.workspace), None
@@ -193,17 +193,21 @@ async def _run_one(state: AgentState, call: OpenCall, services: CallServices) ->
     try:
         result = await _guarded(tool, services.within(tool, _execute(call, (tool, arguments), context, services)))
     except ToolError as refused:
-        result, error = ToolResult(success=False, error=refused.message), refused
+        result, error = _refused(refused), refused
     result = outputs.added_to(result)
     finished = await _finished(state.agent, call, result, services)
     ends, lookup = tool.ends_agent and result.success, lookup_of(tool, result, error)
     await services.record(finished.model_copy(update={"ends_agent": ends, "lookup": lookup}))
 
 
+def _refused(error: ToolError) -> ToolResult:
+    return ToolResult(success=False, error=error.message, metadata=dict(error.data))
+
+
 def _admit(agent: str, call: OpenCall, services: CallServices) -> tuple[Tool, Arguments]:
-    refusal = "" if call.started else services.authorize(agent, call.call)
-    if refusal:
-        raise ToolError(refusal)
+    refusal = None if call.started else services.authorize(agent, call.call)
+    if refusal is not None:
+        raise refusal
     return services.toolbox.prepare(call.call)
 
 
@@ -309,8 +313,10 @@ def _data_of(result: ToolResult) -> JsonObject:
 
 async def _finished(agent: str, call: OpenCall, result: ToolResult, services: CallServices) -> ToolFinished:
     content = result.text if result.success else result.text[: min(MAX_ERROR_CHARS, services.max_result_chars)]
+    data = _data_of(result)
     if len(content) > services.max_result_chars:
-        content = await _shorten(content, call, services)
+        content, left_out = await _shorten(content, call, services)
+        data |= {"left_out": left_out}
     return ToolFinished(
         agent=agent,
         call=call.key,
@@ -320,25 +326,33 @@ async def _finished(agent: str, call: OpenCall, result: ToolResult, services: Ca
         files=_FILES.validate_python(result.metadata.get("files", ())),
         removed=_NAMES.validate_python(result.metadata.get("removed", ())),
         sources=_NAMES.validate_python(result.metadata.get("sources", ())),
-        data=_data_of(result),
+        data=data,
     )
 
 
-async def _shorten(content: str, call: OpenCall, services: CallServices) -> str:
-    """As much of a long result as a conversation takes; the rest is in a file, unless the tool can read on itself."""
+async def _shorten(content: str, call: OpenCall, services: CallServices) -> tuple[str, JsonObject]:
+    """Cut a long result to what a conversation takes; the rest is in files, unless the tool can read on itself.
+
+    Returns:
+        What the model reads; and what is left out of it, for programs: `characters`, the `files` that hold all of it,
+        and how many of the `fenced_lines` are whole.
+    """
     if services.toolbox.find(call.call.name).pages_itself:
-        return _page(content, services.max_result_chars)
+        shown = _page(content, services.max_result_chars)
+        return shown, {"characters": len(content) - len(shown)}
     paths = await _spilled(content, call.key, services)
     left = services.max_result_chars - MAX_NOTE_CHARS
     if len(content) > MAX_RESULT_CHARS:
         # So long a result is rather looked up in its file than read up to the limit.
         left = min(left, HEAD_CHARS + TAIL_CHARS)
     head, tail = left * 3 // 4, left // 4
-    return (
+    words = (
         f"{content[:head]}\n\n[{len(content) - head - tail} of {len(content)} characters are left out here; "
         f'all of it is in {", ".join(paths)}: read_file(filepath="{paths[0]}", start_line=...)]\n\n'
         f"{content[-tail:]}"
     )
+    whole_lines = max(0, len(fenced_lines(content[:head])) - 1)
+    return words, {"characters": len(content) - head - tail, "files": paths, "fenced_lines": whole_lines}
 
 
 async def _spilled(content: str, key: str, services: CallServices) -> list[str]:

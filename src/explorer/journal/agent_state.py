@@ -22,10 +22,8 @@ from explorer.schema.events import (
     ToolStarted,
     WrittenFile,
 )
-from explorer.schema.messages import CallResult, Message, Results, ToolCall, Turn, Usage, UserText
-
-SUMMARISE = "summarise"
-"""The reason of the note that asks an agent to write down what it needs; its next turn is the answer to that."""
+from explorer.schema.messages import CallResult, Message, Results, TaskData, ToolCall, Turn, Usage, UserText
+from explorer.schema.reasons import NoteReason
 
 NEW_TEXT_CHARS = 2_000
 """A result of this length that an agent has not had before is something new: the next part of a long file, say."""
@@ -81,6 +79,8 @@ class AgentState:
     """The last turn while its calls are not all answered."""
     notes: dict[str, int] = field(default_factory=dict[str, int])
     """How often each kind of note was given."""
+    ended_jobs: set[str] = field(default_factory=set[str])
+    """Background jobs of its own that it was told the end of."""
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
     """What this agent wrote, by path, as it stood after the last write."""
     found_at: int = 0
@@ -103,11 +103,11 @@ class AgentState:
     _done: dict[str, ToolFinished] = field(default_factory=dict[str, ToolFinished])
     _held: list[UserText] = field(default_factory=list[UserText])
 
-    def apply(self, event: AnyEvent) -> None:
-        """Fold one event of this agent in."""
+    def apply(self, event: AnyEvent, task: TaskData | None = None) -> None:
+        """Fold one event of this agent in; `task` is what it asks, where it starts or continues the agent."""
         match event.type:
             case "agent_started" | "agent_continued":
-                self._begin(event)
+                self._begin(event, task)
             case "note" | "steered":
                 self._add_user_text(event)
             case "compacted" | "summarised" | "reasoning_dropped":
@@ -123,7 +123,7 @@ class AgentState:
             case _:
                 pass
 
-    def _begin(self, event: AgentStarted | AgentContinued) -> None:
+    def _begin(self, event: AgentStarted | AgentContinued, task: TaskData | None) -> None:
         if isinstance(event, AgentStarted):
             self.role, self.task, self.parent = event.role, event.task, event.parent
         self.finished, self.ends, self.notes, self.is_steered = None, False, {}, False
@@ -134,24 +134,24 @@ class AgentState:
         self.parent_call = event.parent_call
         self.step_limit, self.found_at = self.steps + event.max_steps, self.steps
         self._read.clear()
-        self._add_note(event.task)
+        reason = event.reason if isinstance(event, AgentContinued) else ""
+        self._add_words(UserText(text=event.task, reason=reason, task=task))
 
     def _add_user_text(self, event: NoteAdded | Steered) -> None:
         if isinstance(event, NoteAdded):
             self.notes[event.reason] = self.notes.get(event.reason, 0) + 1
-            if event.reason == SUMMARISE:
+            if event.reason == NoteReason.JOB_ENDED:
+                self.ended_jobs.add(str(event.data.get("job")))
+            if event.reason == NoteReason.SUMMARISE:
                 self.summing_at = len(self.messages)
         else:
             self.is_steered = True
             self.asked.add(event.text)
-        self._add_note(event.text)
+        self._add_words(UserText(text=event.text, reason=event.reason if isinstance(event, NoteAdded) else ""))
 
-    def _add_note(self, text: str) -> None:
+    def _add_words(self, words: UserText) -> None:
         # Between a turn and its results nothing may stand: what comes then is said after the results.
-        if self.open_turn is not None:
-            self._held.append(UserText(text=text))
-        else:
-            self.messages.append(UserText(text=text))
+        (self.messages if self.open_turn is None else self._held).append(words)
 
     def _take(self, turn: Turn) -> None:
         self.steps += 1
@@ -288,7 +288,14 @@ class AgentState:
 def _result(call: OpenCall) -> CallResult:
     done = call.finished
     assert done is not None
-    return CallResult(id=call.call.id, name=call.call.name, content=done.content, is_error=not done.success)
+    return CallResult(
+        id=call.call.id,
+        name=call.call.name,
+        content=done.content,
+        is_error=not done.success,
+        data=done.data,
+        sources=done.sources,
+    )
 
 
 def without_bond(turn: Turn) -> Turn:

@@ -16,9 +16,10 @@ from typing import cast
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
-from explorer.schema.errors import JournalDamagedError
+from explorer.schema.errors import JournalDamagedError, JournalVersionError
 from explorer.schema.events import JOURNAL_VERSION, AnyEvent, JournalRecord
 from explorer.schema.messages import ONCE, JsonObject
+from explorer.schema.reasons import LIMIT_WORDS, EndCause, NoteReason
 from explorer.text.sanitize import single_line
 
 GENESIS = "00000000"
@@ -30,6 +31,15 @@ ENVELOPE = ("v", "seq", "at", "sure", "prev", "crc")
 SURE = re.compile(rb',"sure":(\d+),"prev":"[0-9a-f]{8}","crc":"[0-9a-f]{8}"\}$')
 NEVER_WRITTEN = re.compile(rb"\0{16}")
 """What a power cut leaves of a page that never reached the disk; no line has a NUL."""
+
+OLD_CAUSES = {words: cause for cause, words in LIMIT_WORDS.items()} | {
+    "answered": EndCause.ANSWERED,
+    "finished": EndCause.FINISHED,
+    "found nothing": EndCause.FOUND_NOTHING,
+}
+"""By the first words of an end's reason in journals of explorer 0.1, what they stood for."""
+OLD_JOB_NOTE = re.compile(r"(bash_\d+)_ended")
+"""The reason of a note about a background job, in journals of explorer 0.1."""
 
 Upcaster = Callable[[JsonObject], JsonObject]
 
@@ -151,7 +161,7 @@ def _decode(line: bytes, prev: str, seq: int) -> JournalRecord | None:
         return None
     version: int = fields["v"]
     if version > JOURNAL_VERSION:
-        raise JournalDamagedError(
+        raise JournalVersionError(
             f"record {seq} has version {version}; this explorer reads up to {JOURNAL_VERSION}",
             hint="update explorer: pip install -U explorer",
         )
@@ -160,13 +170,22 @@ def _decode(line: bytes, prev: str, seq: int) -> JournalRecord | None:
             raise _not_understood(seq, ValueError(f"there was never a version {version}"))
         fields = UPCASTERS[version](fields)
         version += 1
-    body = {key: value for key, value in fields.items() if key not in ENVELOPE}
+    body = _with_codes({key: value for key, value in fields.items() if key not in ENVELOPE})
     try:
         return JournalRecord(
             v=version, seq=seq, at=datetime.fromisoformat(fields["at"]), event=_EVENTS.validate_python(body)
         )
     except ValueError as error:
         raise _not_understood(seq, error) from error
+
+
+def _with_codes(fields: JsonObject) -> JsonObject:
+    """Add the codes that explorer 0.1 did not write: there, words that never changed stood for them."""
+    if fields.get("type") in {"agent_finished", "run_finished"} and "cause" not in fields:
+        return fields | {"cause": OLD_CAUSES.get(str(fields.get("reason")).partition(";")[0], EndCause.OTHER)}
+    if fields.get("type") == "note" and (job := OLD_JOB_NOTE.fullmatch(str(fields.get("reason")))):
+        return fields | {"reason": NoteReason.JOB_ENDED, "data": {"job": job[1]}}
+    return fields
 
 
 def _fields(line: bytes, seq: int) -> JsonObject:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from explorer.journal.agent_state import AgentState, call_key
 from explorer.schema.events import (
     ORCHESTRATOR,
     AgentContinued,
+    AgentStarted,
     AnyEvent,
     CitationsJudged,
     Lookup,
@@ -23,7 +24,7 @@ from explorer.schema.events import (
     TurnTaken,
     WrittenFile,
 )
-from explorer.schema.messages import Estimate, JsonObject, Turn, Usage
+from explorer.schema.messages import Estimate, JsonObject, TaskData, Turn, Usage
 
 JUDGE = "judge"
 """The `agent` of questions about citations: several at once, and one record for all of their answers."""
@@ -249,7 +250,20 @@ class RunState:
             case _:
                 pass
         if event.agent in self.agents:
-            self.agents[event.agent].apply(event)
+            self.agents[event.agent].apply(event, self._task_of(event))
+
+    def _task_of(self, event: AnyEvent) -> TaskData | None:
+        """What an event asks of an agent, from what is on record of who asked."""
+        match event:
+            case AgentStarted(parent_call="") if self.started is not None:
+                files = tuple(event.inputs.items())
+                return TaskData(words=self.started.question, files=files, settings=self.started.settings)
+            case AgentStarted() | AgentContinued() if event.parent_call:
+                lead = self.agents.get(ORCHESTRATOR)
+                call = lead.call_at(event.parent_call) if lead is not None else None
+                return None if call is None else _task_in(call.arguments or {})
+            case _:
+                return None
 
     def _finish_call(self, event: ToolFinished) -> None:
         self.files |= {written.path: written for written in event.files}
@@ -334,3 +348,14 @@ class RunState:
     def steps(self) -> int:
         """Turns of all agents together."""
         return sum(state.steps for state in self.agents.values())
+
+
+def _task_in(arguments: JsonObject) -> TaskData:
+    """Return what a `call_agent` call asks, by its arguments."""
+    given = arguments.get("context_files")
+    paths = cast("list[object]", given) if isinstance(given, list) else []
+    return TaskData(
+        words=str(arguments.get("task_description") or "").strip(),
+        files=tuple((str(path), "") for path in paths),
+        folder=str(arguments.get("output_dir") or "").strip("/"),
+    )

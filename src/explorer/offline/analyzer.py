@@ -12,30 +12,29 @@ from explorer.offline.reading import ListedStory, stories_in, story_entry
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, read_files
 from explorer.offline.searcher import folder_in
 from explorer.offline.text import is_quotable, names_in, sentences_of, unwrapped
+from explorer.schema.messages import TaskData
 from explorer.text.ranking import rank_by_query
 from explorer.text.words import words_of
 
-CONTEXT_FILE = re.compile(r"^- (\S.*?) \(\d+ lines?, \d+ bytes?\)", re.MULTILINE)
 USER_FILE = re.compile(r"`([^`\n]+)` \[(S\d+)\]")
 MAX_CONTEXT_FILES = 40
 MAX_PASSAGES = 8
 HOP_PASSAGES = 4
 HOP_BASE = 3
-LINE_CUT = "[line cut at "
 
 
 def analyze(state: ScriptState) -> Script:
     """Do one task: passages of the user's files, or an analysis of the stories in other helpers' files."""
-    user_files = USER_FILE.findall(state.task)
+    user_files = USER_FILE.findall(state.task.words)
     if user_files:
         return (yield from _find_passages(state, user_files))
     texts = yield from read_files(state, context_files(state.task))
     return (yield from _rank_stories(state, texts))
 
 
-def context_files(task: str) -> list[str]:
-    """The paths of the files that a task hands over."""
-    return list(dict.fromkeys(CONTEXT_FILE.findall(task)))[:MAX_CONTEXT_FILES]
+def context_files(task: TaskData) -> list[str]:
+    """Return the paths of the files that come with a task."""
+    return list(dict.fromkeys(path for path, _ in task.files))[:MAX_CONTEXT_FILES]
 
 
 def stories_of(texts: dict[str, str]) -> list[ListedStory]:
@@ -85,7 +84,7 @@ def _find_passages(state: ScriptState, user_files: Sequence[tuple[str, str]]) ->
     passages = [passage for path, text in texts.items() for passage in _passages(path, sources[path], text)]
     chosen = _choose(passages, wish.question)
     gaps = [phrases("no_article", title=path, why="read_file") for path in sources if path not in texts]
-    gaps += [phrases("lines_cut", title=path) for path, text in texts.items() if LINE_CUT in text]
+    gaps += [phrases("lines_cut", title=path) for path in texts if path in state.cut_files]
     notes = _as_notes(chosen)
     calls = tuple(
         Ask(

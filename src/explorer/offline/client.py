@@ -9,7 +9,17 @@ from collections.abc import Callable, Generator, Sequence
 from explorer.offline.analyzer import analyze
 from explorer.offline.notetaker import take_notes
 from explorer.offline.orchestrator import orchestrate
-from explorer.offline.script_state import PROVIDER, Ask, Script, ScriptState, Step, ToolAnswer, play, split_history
+from explorer.offline.script_state import (
+    PROVIDER,
+    VERSION,
+    Ask,
+    Script,
+    ScriptState,
+    Step,
+    ToolAnswer,
+    play,
+    split_history,
+)
 from explorer.offline.searcher import search
 from explorer.offline.writer import write
 from explorer.schema.messages import JsonObject, Request, StopKind, ToolCall, Turn, Usage
@@ -56,16 +66,16 @@ def next_turn(request: Request) -> Turn:
 def _task_by_task(
     role: Callable[[ScriptState], Script], state: ScriptState
 ) -> Generator[Step, Sequence[ToolAnswer], str]:
-    """A helper's life: a task, its summary, and whatever further task comes."""
+    """Do a helper's task, and whatever further task comes."""
     while True:
         summary = yield from role(state)
         yield Step(text=summary)
-        message = state.take_messages()
-        while not message:
-            # Nothing new was asked: the summary stands.
+        task = state.take_task()
+        while task is None:
+            # Nothing new was asked: the summary is still right.
             yield Step(text=summary)
-            message = state.take_messages()
-        state.task, state.is_hurried = message, False
+            task = state.take_task()
+        state.task, state.is_hurried = task, False
 
 
 def _known_arguments(call: Ask, state: ScriptState) -> JsonObject:
@@ -78,4 +88,8 @@ def _known_arguments(call: Ask, state: ScriptState) -> JsonObject:
 
 def _blocks(step: Step, calls: Sequence[ToolCall]) -> tuple[JsonObject, ...]:
     words: list[JsonObject] = [{"type": "text", "text": step.text}] if step.text else []
-    return (*words, *({"type": "tool_call", "id": call.id, "name": call.name} for call in calls))
+    return (
+        {"type": "script", "version": VERSION},
+        *words,
+        *({"type": "tool_call", "id": call.id, "name": call.name} for call in calls),
+    )

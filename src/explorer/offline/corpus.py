@@ -1,14 +1,12 @@
 """The rule-driven searcher in the user's own folder: search, read the best documents, follow the names they bring."""
 
-import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from explorer.offline.notes import ResearchNote, short_reason
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import Wish
-from explorer.offline.reading import STORY_HEAD, ReadPage, harmless, page_in, read_fence
+from explorer.offline.reading import FolderHit, ReadPage, folder_hits, page_read
 from explorer.offline.script_state import Ask, ScriptState, Step, ToolAnswer
 from explorer.offline.text import names_in, unwrapped
 from explorer.offline.web import passages_about, query_words
@@ -26,18 +24,6 @@ NEAR_BEGINNING = 12_000
 """A passage before this offset is read from the beginning of its document."""
 LEAD_CHARS = 2_000
 """Read before a passage that lies further in."""
-DATED = re.compile(r" \(\d{4}-\d\d-\d\d\)$")
-PLACE = re.compile(r"^ {3}file:(.+?)(?: \| page \d+ of \d+)? \| offset (\d+)(?: \| named in .*)?$")
-
-
-@dataclass(frozen=True)
-class FolderHit:
-    """A document that the search found."""
-
-    source: str
-    title: str
-    path: str
-    offset: int
 
 
 @dataclass
@@ -51,18 +37,6 @@ class FolderFindings:
 
 
 Reading = Generator[Step, Sequence[ToolAnswer], None]
-
-
-def folder_hits_in(text: str) -> list[FolderHit]:
-    """The results of a search in the folder, each document once."""
-    _, body = read_fence(text)
-    found: dict[str, FolderHit] = {}
-    for line, below in pairwise(body):
-        head, place = STORY_HEAD.match(line), PLACE.match(below)
-        if head and place:
-            title = harmless(DATED.sub("", head[3]))
-            found.setdefault(place[1], FolderHit(head[2], title, place[1], int(place[2])))
-    return list(found.values())
 
 
 def search_folder(state: ScriptState, wish: Wish) -> Generator[Step, Sequence[ToolAnswer], FolderFindings]:
@@ -92,7 +66,7 @@ def _hits(
     if answer.is_error:
         found.gaps.append(phrases("folder_failed", why=short_reason(answer.text)))
         return []
-    return folder_hits_in(answer.text)
+    return folder_hits(answer)
 
 
 def _read(hits: Sequence[FolderHit], wanted: str, found: FolderFindings, phrases: Phrases) -> Reading:
@@ -102,7 +76,7 @@ def _read(hits: Sequence[FolderHit], wanted: str, found: FolderFindings, phrases
     calls = tuple(Ask(READ, {"path": hit.path, "offset": _start(hit)}) for hit in hits)
     answers = yield Step(calls=calls)
     for hit, answer in zip(hits, answers, strict=True):
-        page = None if answer.is_error else page_in(answer.text)
+        page = None if answer.is_error else page_read(answer)
         if page is None:
             found.gaps.append(phrases("no_document", title=hit.title, why=short_reason(answer.text)))
             continue

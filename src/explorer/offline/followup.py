@@ -1,7 +1,6 @@
 """A follow-up on a finished run: a smaller second round over the files that are there."""
 
 import re
-from collections import Counter
 from collections.abc import Generator, Sequence
 
 from explorer.offline.phrases import SAMPLE_LINE, language_of
@@ -13,8 +12,6 @@ from explorer.offline.writer import REPORT, write_report
 from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
 
-LISTED_FILE = re.compile(r"^(\S.*?) \(\d+ lines?, \d+ bytes?\)$", re.MULTILINE)
-MATCH_LINE = re.compile(r"^(\S[^:\n]*\.md):\d+:", re.MULTILINE)
 MAX_FILES = 15
 MAX_WORDS = 8
 NO_CONTEXT = frozenset({REPORT, "question.txt"})
@@ -43,7 +40,7 @@ def answer_follow_up(
     if writer:
         arguments["agent_id"] = writer
     (answer,) = yield Step(calls=(Ask("call_agent", arguments),))
-    if answer.is_error or reply_in(answer.text).status == "failed":
+    if answer.is_error or reply_in(answer.data).status == "failed":
         yield write_report(follow_up(message, (), wish.language), mode="append")
     texts = yield from read_files(state, [REPORT])
     return texts.get(REPORT, "")
@@ -51,7 +48,7 @@ def answer_follow_up(
 
 def _fitting(found: ToolAnswer, listed: ToolAnswer) -> list[str]:
     """The run's notes: those with most matching lines first."""
-    matches = Counter(MATCH_LINE.findall(found.text)) if not found.is_error else Counter[str]()
-    paths = [] if listed.is_error else LISTED_FILE.findall(listed.text)
+    matches: dict[str, int] = found.data.get("matches", {})
+    paths: list[str] = listed.data.get("paths", [])
     notes = [path for path in paths if path.endswith(".md") and path not in NO_CONTEXT and not path.startswith(".")]
-    return sorted(notes, key=lambda path: -matches[path])[:MAX_FILES]
+    return sorted(notes, key=lambda path: -matches.get(path, 0))[:MAX_FILES]

@@ -15,12 +15,11 @@ from explorer.offline.reading import HelperReply, ListedStory, reply_in, story_e
 from explorer.offline.report import first_words, links_of
 from explorer.offline.script_state import Ask, Part, Script, ScriptState, Step, ToolAnswer, read_files
 from explorer.offline.writer import FROM_FILES, REPORT, report_of, write_report
+from explorer.schema.reasons import ErrorCode
 from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
 
 CITED = re.compile(r"\[S\d+")
-NOT_YET = "not finished yet"
-"""What a refusal begins with that is said only once."""
 SPARE_SHARE = 0.5
 """Stories looked at beyond the number wanted, when that number is ours: many articles cannot be read."""
 FURTHER_SHARE = 2.0
@@ -62,11 +61,11 @@ def orchestrate(state: ScriptState) -> Script:
     plan = ResearchPlan(understand(state.task))
     yield from _explore(state, plan)
     while True:
-        if state.is_continued and (plan.is_cut or not plan.paths):
-            # There is room again: what was cut short, or ended before anything was found, is done properly now.
+        if state.is_continued and (plan.is_cut or not plan.paths or state.is_without_sources):
+            # The limits are renewed: what was cut short, or ended before anything was found, is done properly now.
             plan = ResearchPlan(plan.wish, steers=plan.steers)
             yield from _explore(state, plan)
-        state.is_continued = False
+        state.is_continued = state.is_without_sources = False
         summary = yield from _finish(plan)
         message = state.take_messages()
         if not message and not state.is_continued:
@@ -110,10 +109,10 @@ def call_helper(role: str, lines: Sequence[str], **more: object) -> Ask:
 
 def _take(plan: ResearchPlan, answer: ToolAnswer) -> HelperReply:
     """A helper's answer into the plan: its files, and what failed."""
-    reply = reply_in(answer.text)
-    plan.paths += [path for path in reply.paths if path not in plan.paths]
-    if answer.is_error and not reply.paths:
-        plan.gaps.append(short_reason(reply.summary or answer.text))
+    reply = reply_in(answer.data)
+    plan.paths += [path for path in reply.output_files if path not in plan.paths]
+    if answer.is_error and not reply.output_files:
+        plan.gaps.append(short_reason(reply.reason or answer.text))
     return reply
 
 
@@ -123,7 +122,7 @@ def _from_hacker_news(state: ScriptState, plan: ResearchPlan) -> Part:
     search = f"Also search Hacker News for “{wish.topic}” since {SEARCH_SPAN}." if wish.topic else ""
     (answer,) = yield Step(calls=(call_helper("searcher", [first, search, *brief(wish)]),))
     reply = _take(plan, answer)
-    plan.texts |= yield from read_files(state, reply.paths)
+    plan.texts |= yield from read_files(state, reply.output_files)
     stories = _choose(plan, plan.hear(state))
     if not stories or state.is_hurried:
         return
@@ -200,7 +199,7 @@ def _analysis(state: ScriptState, plan: ResearchPlan) -> Part:
     call = call_helper("analyzer", [task, *brief(plan.wish)], context_files=plan.paths[:MAX_CONTEXT])
     (answer,) = yield Step(calls=(call,))
     reply = _take(plan, answer)
-    plan.texts |= yield from read_files(state, reply.paths)
+    plan.texts |= yield from read_files(state, reply.output_files)
 
 
 def _from_web(plan: ResearchPlan) -> Part:
@@ -232,7 +231,7 @@ def _report(state: ScriptState, plan: ResearchPlan) -> Part:
             task.append(FROM_FILES)
         call = call_helper("writer", [*task, *brief(plan.wish, plan)], context_files=plan.paths[:MAX_CONTEXT])
         (answer,) = yield Step(calls=(call,))
-        plan.writer = reply_in(answer.text).agent_id
+        plan.writer = reply_in(answer.data).agent_id
         written = yield from read_files(state, [REPORT])
         if REPORT in written:
             plan.texts[REPORT] = written[REPORT]
@@ -254,10 +253,10 @@ def _finish(plan: ResearchPlan) -> Script:
     """Finish; a report that is refused for citing unknown sources is freed of them once."""
     call = _finishing(plan)
     (answer,) = yield Step(calls=(call,))
-    if answer.is_error and answer.text.startswith(NOT_YET):
-        # What stands there was taken from the sources word for word: there is nothing to mend by rule.
+    if answer.data.get("code") == ErrorCode.CORRECT_REPORT:
+        # Its sentences were taken from the sources word for word: there is nothing to correct by rule.
         (answer,) = yield Step(calls=(call,))
-    unknown = re.findall(r"\bS\d+\b", answer.text) if answer.is_error else []
+    unknown = [str(one) for one in answer.data.get("sources", ())] if answer.is_error else []
     if unknown:
         plan.texts[REPORT] = _without(plan.texts.get(REPORT, ""), unknown)
         yield write_report(plan.texts[REPORT])

@@ -164,8 +164,12 @@ class Phrases:
         return f"{at.day} {at:%B %Y}"
 
 
+def language_in_task(words: str) -> str:
+    """Return the language that an orchestrator's task asks for; empty when it names none."""
+    match = LANGUAGE_LINE.search(words)
+    return match[1] if match else ""
+
+
 def language_of(text: str) -> str:
-    """The language asked for in a task, else the question's: `zh` when a good part of its letters is Chinese."""
-    if match := LANGUAGE_LINE.search(text):
-        return match[1]
+    """Return the language of a question: `zh` when a good part of its letters is Chinese."""
     return phrase_language(text)

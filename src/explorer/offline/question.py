@@ -4,18 +4,15 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from explorer.offline.phrases import SAMPLE_LINE, language_of
+from explorer.offline.phrases import SAMPLE_LINE, language_in_task, language_of
+from explorer.schema.messages import TaskData
 from explorer.text.words import words_of
 
 DEFAULT_STORIES = 6
 MAX_STORIES = 12
 TOPIC_STORIES = 4
 MAX_TOPIC_CHARS = 60
-FIRST_MESSAGE = re.compile(r"\AQuestion: (.*?)(?:\n\nRun (\S+), started ([^\n]*)|\Z)", re.DOTALL)
 TASK_QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
-FILES_LINE = re.compile(r"^Files from the user: (.+)$", re.MULTILINE)
-CORPUS_LINE = re.compile(r"^Corpus: .+ \(search_corpus\)$", re.MULTILINE)
-FILE_ENTRY = re.compile(r"([^,\s][^,]*?) \[(S\d+)\] \(\d+ lines?\)")
 SAYS_HACKER_NEWS = re.compile(r"hacker\s*news|\bhn\b|黑客新闻", re.IGNORECASE)
 HACKER_NEWS = re.compile(
     r"hacker\s*news|\bhn\b|\bfront\s?page\b|\b(?:show|ask|tell) hn\b|\btop stories\b|黑客新闻|热帖"
@@ -106,8 +103,6 @@ class Wish:
     count: int
     is_counted: bool
     """The question says how many."""
-    day: str
-    """When the run started, as the first message says it."""
     files: tuple[tuple[str, str], ...] = ()
     """Paths of the user's files, with their source ids."""
     has_folder: bool = False
@@ -119,38 +114,42 @@ class Wish:
         return frozenset(words_of(self.topic)) - GENERAL_WORDS
 
 
-def understand(message: str) -> Wish:
-    """Read the orchestrator's first message."""
-    match = FIRST_MESSAGE.search(message)
-    question = (match[1] if match else message).strip()
-    tail = message[match.end(1) :] if match else ""
-    files_line = FILES_LINE.search(tail)
-    files = tuple((path, source) for path, source in FILE_ENTRY.findall(files_line[1])) if files_line else ()
-    is_sample = SAMPLE_LINE in tail
-    return _wish(question, tail, files, is_sample=is_sample, day=(match[3] or "") if match else "")
+def understand(task: TaskData) -> Wish:
+    """Understand what a run is started with."""
+    question, settings = task.words.strip(), task.settings
+    language = str(settings.get("language") or "") or language_of(question)
+    is_sample, has_folder = bool(settings.get("is_sample")), bool(settings.get("corpus"))
+    return _wish(question, language, task.files, is_sample=is_sample, has_folder=has_folder)
 
 
-def understand_task(task: str) -> Wish:
-    """Read a helper's task, by whomever it was written."""
-    match = TASK_QUESTION.search(task)
-    return _wish(match[1] if match else task, task, (), is_sample=SAMPLE_LINE in task, day="")
+def understand_task(task: TaskData) -> Wish:
+    """Understand a helper's task, whoever's words it has."""
+    words = task.words
+    match = TASK_QUESTION.search(words)
+    question = match[1] if match else words
+    return _wish(question, language_in_task(words) or language_of(question), (), is_sample=SAMPLE_LINE in words)
 
 
-def _wish(question: str, context: str, files: tuple[tuple[str, str], ...], *, is_sample: bool, day: str) -> Wish:
-    has_folder = bool(CORPUS_LINE.search(context))
+def _wish(
+    question: str,
+    language: str,
+    files: tuple[tuple[str, str], ...],
+    *,
+    is_sample: bool,
+    has_folder: bool = False,
+) -> Wish:
     kind = _kind(question, has_files=bool(files), has_folder=has_folder, is_sample=is_sample)
     topic = topic_of(question) if kind is QuestionKind.HACKER_NEWS else ""
     counted = count_of(question)
     return Wish(
         question=question,
         kind=kind,
-        language=language_of(context if "Language of the report:" in context else question),
+        language=language,
         is_sample=is_sample,
         story_list=next((name for name, pattern in LISTS if pattern.search(question)), "top"),
         topic=topic,
         count=min(counted or (TOPIC_STORIES if topic else DEFAULT_STORIES), MAX_STORIES),
         is_counted=counted > 0,
-        day=day,
         files=files,
         has_folder=has_folder,
     )

@@ -1,29 +1,25 @@
-"""What tools return, read back into values. Only well-formed lines count: text from outside stays text."""
+"""What tools returned, as values: from the data of their results, and text from outside from within its fence."""
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-FENCE_START = re.compile(r"^<<untrusted ([0-9a-f]{16})>>$")
-LEFT_OUT = re.compile(r"^\[\d+ of \d+ characters are left out here;")
-"""Behind this line a long reply goes on in the middle of something."""
+from explorer.offline.script_state import ToolAnswer
+from explorer.schema.messages import JsonObject
+from explorer.text.sanitize import fenced_lines
+
 STORY_HEAD = re.compile(r"^(\d+)\. \[(S\d+)\] (.+)$")
 STORY_FACTS = re.compile(
     r"^ {3}id (\d+) \| ([\d,]+|\?) points? \| ([\d,]+|\?) comments? \| ([\d.,]+|\?) points/h \| ([\d.,]+|\?) h old"
     r" \| by (\S+) \| (\S+) \| (text|\?|https?://\S+)"
 )
-THREAD_HEAD = re.compile(r"^Comments on \[(S\d+)\] .*\(story id (\d+)\): (\d+) of (\d+|\?) shown")
-COMMENT_HEAD = re.compile(r"^( *)- (\S+) \(([^()]*), id (\d+)\): ?(.*)$")
-GONE_HEAD = re.compile(r"^( *)- \[[^\]]*\].*\(.*id \d+\)")
-PAGE_HEAD = re.compile(r"^\[(S\d+)\] (.*)$")
-PAGE_PART = re.compile(r"^characters \d+-(\d+) of (\d+)")
+"""Of a story in a task or a note; `story_entry` writes both lines."""
+ADDRESS = re.compile(r"https?://\S+")
 HARMLESS = str.maketrans("[]<>`", "()\u2039\u203a'")
-HIT_URL = re.compile(r"^ {3}(https?://\S+)$")
 
 
 @dataclass(frozen=True)
@@ -53,6 +49,83 @@ class ListedStory:
         return self.url or f"https://news.ycombinator.com/item?id={self.id}"
 
 
+class _Read(BaseModel):
+    """Data of a tool's result: what is not needed is dropped."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _StoryData(_Read):
+    source: str
+    id: int
+    title: str
+    url: str = ""
+    points: int | None = None
+    comments: int | None = None
+    points_per_hour: float | None = None
+    age_hours: float | None = None
+    author: str = ""
+    time: str = ""
+
+
+class _ListData(_Read):
+    stories: list[_StoryData] = []
+
+
+class _CommentData(_Read):
+    level: int
+    line: int
+    column: int
+    author: str = ""
+    state: str = ""
+
+
+class _TextPlace(_Read):
+    line: int
+    column: int
+    lines: int
+
+
+class _ThreadData(_Read):
+    shown: int
+    total: int
+    comments: list[_CommentData]
+    text: _TextPlace | None = None
+
+
+class _PageData(_Read):
+    title: str
+    url: str
+    author: str = ""
+    published: str = ""
+    flags: list[str] = []
+    last: int
+    total: int
+
+
+class _HitData(_Read):
+    source: str
+    title: str
+    url: str = ""
+    line: int = -1
+    path: str = ""
+    offset: int = 0
+
+
+class _HitsData(_Read):
+    hits: list[_HitData] = []
+
+
+class HelperReply(_Read):
+    """What `call_agent` returns."""
+
+    agent_id: str = ""
+    status: str = ""
+    reason: str = ""
+    output_files: list[str] = Field(default_factory=list[str])
+    """Paths of the files it wrote."""
+
+
 @dataclass(frozen=True)
 class Remark:
     """A comment that can be quoted."""
@@ -73,7 +146,7 @@ class ReadThread:
     total: int
     remarks: tuple[Remark, ...]
     text: str
-    """What stands before the first comment: the story's own words."""
+    """The story's own words."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +156,7 @@ class ReadPage:
     source: str
     title: str
     about: str
-    """Author, date and address, as the tool says them."""
+    """Author, date and address."""
     text: str
     flags: str
     read_chars: int
@@ -100,54 +173,68 @@ class ListedHit:
     snippet: str
 
 
-class HelperReply(BaseModel):
-    """What `call_agent` returns."""
+@dataclass(frozen=True)
+class FolderHit:
+    """A document that the search in the user's folder found."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    agent_id: str = ""
-    status: str = ""
-    summary: str = ""
-    files: list[dict[str, str | int]] = []
-    open_questions: str = ""
-
-    @property
-    def paths(self) -> list[str]:
-        """The files it wrote."""
-        return [str(file["path"]) for file in self.files if str(file.get("path", "...")) != "..."]
+    source: str
+    title: str
+    path: str
+    offset: int
 
 
-def read_fence(text: str) -> tuple[list[str], list[str]]:
-    """Lines before the fence, and the lines within it; the end is the mark of the beginning, and no other."""
-    lines = text.splitlines()
-    for start, line in enumerate(lines):
-        if match := FENCE_START.match(line):
-            end_mark = f"<<end {match[1]}>>"
-            end = next((index for index in range(len(lines) - 1, start, -1) if lines[index] == end_mark), len(lines))
-            end = next((index for index in range(start, end) if LEFT_OUT.match(lines[index])), end)
-            return lines[:start], lines[start + 1 : end]
-    return lines, []
+def body_of(answer: ToolAnswer) -> list[str]:
+    """Return the lines of text from outside; of a result that was cut, those before the cut."""
+    lines = fenced_lines(answer.text)
+    left_out = answer.data.get("left_out")
+    return lines if left_out is None else lines[: left_out.get("fenced_lines", 0)]
 
 
-def stories_in(lines: list[str]) -> list[ListedStory]:
-    """The stories of a list; an entry is two lines, and anything else is passed over."""
+def listed_stories(answer: ToolAnswer) -> list[ListedStory]:
+    """Return the stories of a list, each once."""
+    try:
+        listed = _ListData.model_validate(answer.data).stories
+    except ValidationError:
+        return []
+    found: dict[int, ListedStory] = {}
+    for one in listed:
+        found.setdefault(one.id, _story(one))
+    return list(found.values())
+
+
+def _story(one: _StoryData) -> ListedStory:
+    return ListedStory(
+        source=one.source,
+        id=one.id,
+        title=harmless(one.title),
+        url=one.url if ADDRESS.fullmatch(one.url) else "",
+        points=one.points or 0,
+        comments=one.comments or 0,
+        velocity=one.points_per_hour or 0.0,
+        age_hours=one.age_hours or 0.0,
+        by=one.author or "?",
+        time=one.time or "?",
+    )
+
+
+def stories_in(lines: Sequence[str]) -> list[ListedStory]:
+    """Return the stories that a task or a note lists; an entry is two lines, and anything else is passed over."""
     found: dict[int, ListedStory] = {}
     for head_line, facts_line in pairwise(lines):
         head, facts = STORY_HEAD.match(head_line), STORY_FACTS.match(facts_line)
         if head and facts:
-            story = _story(head[2], head[3], facts)
+            story = _written_story(head[2], head[3], facts)
             found.setdefault(story.id, story)
     return list(found.values())
 
 
-def _story(source: str, title: str, facts: "re.Match[str]") -> ListedStory:
+def _written_story(source: str, title: str, facts: "re.Match[str]") -> ListedStory:
     url = facts[8] if facts[8].startswith("http") else ""
     site = urlsplit(url).netloc.removeprefix("www.")
-    bare = title.removesuffix(f" ({site})") if site else re.sub(r" \((?:text|news\.ycombinator\.com)\)$", "", title)
     return ListedStory(
         source=source,
         id=int(facts[1]),
-        title=harmless(bare),
+        title=harmless(title.removesuffix(f" ({site})") if site else title),
         url=url,
         points=int(_number(facts[2])),
         comments=int(_number(facts[3])),
@@ -180,82 +267,85 @@ def story_entry(number: int, story: ListedStory) -> str:
     )
 
 
-def thread_in(text: str) -> ReadThread | None:
-    """A thread; None when the answer is not one."""
-    head, body = read_fence(text)
-    match = next((found for line in head if (found := THREAD_HEAD.match(line))), None)
-    if match is None:
+def thread_read(answer: ToolAnswer) -> ReadThread | None:
+    """Return a thread; None when the answer is not one."""
+    try:
+        data = _ThreadData.model_validate(answer.data)
+    except ValidationError:
         return None
-    first = next((index for index, line in enumerate(body) if _opens_comment(line)), len(body))
-    total = int(match[4]) if match[4].isdigit() else int(match[3])
-    words = "\n".join(line.strip() for line in body[:first]).strip()
-    return ReadThread(match[1], int(match[3]), total, tuple(_remarks(body[first:])), words)
+    body = body_of(answer)
+    words = "" if data.text is None else _text_at(body, data.text.line, data.text.column, data.text.lines)
+    remarks = tuple(_remarks(data.comments, body))
+    return ReadThread(next(iter(answer.sources), ""), data.shown, data.total, remarks, words)
 
 
-def _opens_comment(line: str) -> bool:
-    return bool(COMMENT_HEAD.match(line) or GONE_HEAD.match(line))
-
-
-def _remarks(lines: list[str]) -> Iterator[Remark]:
+def _remarks(comments: Sequence[_CommentData], body: Sequence[str]) -> Iterator[Remark]:
     last_at_depth: dict[int, int] = {}
+    ends = [*(one.line for one in comments[1:]), len(body)] if comments else []
     count = 0
-    for author, depth, text in _blocks(lines):
-        if not author:
-            last_at_depth[depth] = -1
+    for one, end in zip(comments, ends, strict=True):
+        if one.state or not one.author or one.line >= len(body) or end > len(body):
+            last_at_depth[one.level] = -1
             continue
-        parent = last_at_depth.get(depth - 1, -1) if depth else -1
-        yield Remark(author, text, depth, parent)
-        last_at_depth[depth] = count
+        parent = last_at_depth.get(one.level - 1, -1) if one.level else -1
+        yield Remark(one.author, _text_at(body, one.line, one.column, end - one.line), one.level, parent)
+        last_at_depth[one.level] = count
         count += 1
 
 
-def _blocks(lines: list[str]) -> Iterator[tuple[str, int, str]]:
-    """Author, depth and text of each comment; no author for one that is gone."""
-    author, depth, text = "", 0, list[str]()
-    is_open = False
-    for line in lines:
-        if not _opens_comment(line):
-            text.append(line.strip())
-            continue
-        if is_open:
-            yield author, depth, "\n".join(text).strip()
-        match = COMMENT_HEAD.match(line)
-        is_open = True
-        depth = (len(line) - len(line.lstrip())) // 2
-        author, text = (match[2], [match[5]]) if match and not match[2].startswith("[") else ("", [])
-    if is_open:
-        yield author, depth, "\n".join(text).strip()
+def _text_at(body: Sequence[str], first: int, column: int, count: int) -> str:
+    lines = [line.strip() for line in body[first : first + count]]
+    return "\n".join([body[first][column:].strip(), *lines[1:]]).strip() if lines else ""
 
 
-def page_in(text: str) -> ReadPage | None:
-    """A page; None when the answer is not one."""
-    head, body = read_fence(text)
-    match = PAGE_HEAD.match(head[0]) if head else None
-    if match is None:
+def page_read(answer: ToolAnswer) -> ReadPage | None:
+    """Return a page or a document; None when the answer is not one."""
+    try:
+        data = _PageData.model_validate(answer.data)
+    except ValidationError:
         return None
-    part = next((found for line in head if (found := PAGE_PART.match(line))), None)
-    flags = next((line.removeprefix("flags: ") for line in head if line.startswith("flags: ")), "")
-    words = "\n".join(body)
-    read, complete = (int(part[1]), int(part[2])) if part else (len(words), len(words))
-    about = next((line for line in head[1:] if "http" in line or "file:" in line), "")
-    return ReadPage(match[1], harmless(match[2]), harmless(about), words, flags, read, complete)
+    author, date = f"by {data.author}" if data.author else "", f"published {data.published}" if data.published else ""
+    about = " | ".join(part for part in (author, date, data.url) if part)
+    return ReadPage(
+        next(iter(answer.sources), ""),
+        harmless(data.title),
+        harmless(about),
+        "\n".join(body_of(answer)),
+        ", ".join(data.flags),
+        data.last,
+        data.total,
+    )
 
 
-def hits_in(text: str) -> list[ListedHit]:
-    """The results of a web search."""
-    _, body = read_fence(text)
-    found: dict[str, ListedHit] = {}
-    for index, line in enumerate(body[:-1]):
-        head, url = STORY_HEAD.match(line), HIT_URL.match(body[index + 1])
-        if head and url:
-            snippet = body[index + 2].strip() if index + 2 < len(body) and body[index + 2].startswith("   ") else ""
-            found.setdefault(url[1], ListedHit(head[2], harmless(head[3]), url[1], snippet))
+def listed_hits(answer: ToolAnswer) -> list[ListedHit]:
+    """Return the results of a web search, each address once."""
+    body, found = body_of(answer), dict[str, ListedHit]()
+    for one in _hits(answer.data):
+        if not ADDRESS.fullmatch(one.url):
+            continue
+        snippet = body[one.line].strip() if 0 <= one.line < len(body) else ""
+        found.setdefault(one.url, ListedHit(one.source, harmless(one.title), one.url, snippet))
     return list(found.values())
 
 
-def reply_in(text: str) -> HelperReply:
-    """A helper's answer; empty when it is not one."""
+def folder_hits(answer: ToolAnswer) -> list[FolderHit]:
+    """Return the results of a search in the user's folder, each document once."""
+    found: dict[str, FolderHit] = {}
+    for one in _hits(answer.data):
+        found.setdefault(one.path, FolderHit(one.source, harmless(one.title), one.path, one.offset))
+    return list(found.values())
+
+
+def _hits(data: JsonObject) -> list[_HitData]:
     try:
-        return HelperReply.model_validate(json.loads(text))
-    except (ValueError, ValidationError):
+        return _HitsData.model_validate(data).hits
+    except ValidationError:
+        return []
+
+
+def reply_in(data: JsonObject) -> HelperReply:
+    """Return a helper's answer; empty when it is not one."""
+    try:
+        return HelperReply.model_validate(data)
+    except ValidationError:
         return HelperReply()

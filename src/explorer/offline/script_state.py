@@ -7,28 +7,30 @@ So the next turn is a function of the history alone: a run that was killed and r
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from explorer.schema.messages import JsonObject, Message, Results, ToolSchema, Turn, UserText
+from explorer.schema.messages import JsonObject, Message, Results, TaskData, ToolSchema, Turn, UserText
+from explorer.schema.reasons import NoteReason
 
 PROVIDER = "offline"
 MAX_FILE_PARTS = 60
 """Of one file, read part by part: at least half a million characters."""
-HURRY = re.compile(
-    r"turns? left\. write down|^stop exploring now|brought only errors|write the report now|wrap up"
-    r"|only writing is left|^about (?:8[5-9]|9\d|1\d\d) % of this run's limits",
-    re.IGNORECASE,
+HURRIES = frozenset(
+    {
+        NoteReason.WRAP_UP,
+        NoteReason.ERRORS,
+        NoteReason.NOTHING_NEW,
+        NoteReason.BUDGET_85,
+        NoteReason.WINDING_DOWN,
+        NoteReason.WRITE_NOW,
+    }
 )
-"""Words of the engine that ask for an end now."""
-ASIDE = re.compile(
-    r"^about \d+ % of this run's limits|^you made the same call|^your reply was (?:empty|cut)"
-    r"|^older results were cleared"
-    r"|^the words above came while",
-    re.IGNORECASE,
-)
-"""Words of the engine that change nothing for a rule."""
-CONTINUE = re.compile(r"^go on where you stopped", re.IGNORECASE)
+"""Notes that ask for an end now."""
+CONTINUED = frozenset({NoteReason.CONTINUE, NoteReason.TRY_AGAIN})
+"""Words of the engine with which a run is continued that ended early."""
+VERSION = 2
+"""Of what scripts read: turns that an older one made are not replayed, for their results lack the data."""
 NUMBERED_LINE = re.compile(r"\s*(\d+)\t(.*)")
-READ_ON = re.compile(r"^\(\d+ more lines; read on with start_line=(\d+)\)$")
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class ToolAnswer:
 
     text: str
     is_error: bool = False
+    data: JsonObject = field(default_factory=dict[str, Any])
+    sources: tuple[str, ...] = ()
 
 
 Script = Generator[Step, Sequence[ToolAnswer], str]
@@ -65,28 +69,42 @@ Part = Generator[Step, Sequence[ToolAnswer], None]
 class ScriptState:
     """What a script knows besides the answers; played anew with the script, so nothing outlives a request."""
 
-    task: str
+    task: TaskData
     tools: dict[str, ToolSchema]
     is_hurried: bool = False
     """Finish with what there is."""
     messages: list[str] = field(default_factory=list[str])
-    """Words of the user, or further tasks, not yet taken up."""
+    """Words of the user not yet taken up."""
+    next_task: TaskData | None = None
+    """A further task, not yet taken up."""
+    cut_files: set[str] = field(default_factory=set[str])
+    """Files with lines that were too long to be read whole."""
     is_continued: bool = False
     """The limits were renewed after an early end."""
+    is_without_sources: bool = False
+    """That end was for want of sources: lookups are to be made again."""
 
-    def hear(self, text: str) -> None:
-        """Take in words that came after a turn."""
-        if CONTINUE.search(text):
+    def hear(self, words: UserText) -> None:
+        """Take in words that came after a turn: by why they were said, and only the user's as words."""
+        if words.task is not None:
+            self.next_task = words.task
+        elif words.reason in CONTINUED:
             self.is_hurried, self.is_continued = False, True
-        elif HURRY.search(text):
+            self.is_without_sources = self.is_without_sources or words.reason == NoteReason.TRY_AGAIN
+        elif words.reason in HURRIES:
             self.is_hurried = True
-        elif not ASIDE.search(text):
-            self.messages.append(text)
+        elif not words.reason:
+            self.messages.append(words.text)
 
     def take_messages(self) -> str:
-        """The words not yet taken up, as one text."""
+        """The user's words not yet taken up, as one text."""
         taken = "\n\n".join(self.messages)
         self.messages.clear()
+        return taken
+
+    def take_task(self) -> TaskData | None:
+        """Return the further task that came, once."""
+        taken, self.next_task = self.next_task, None
         return taken
 
 
@@ -95,30 +113,40 @@ class Exchange:
     """A turn taken earlier: what came of its calls, and what was said after it."""
 
     answers: tuple[ToolAnswer, ...]
-    said: tuple[str, ...]
+    said: tuple[UserText, ...]
 
 
-def split_history(history: Sequence[Message]) -> tuple[str, list[Exchange]]:
-    """The task, and the exchanges since. Turns of other providers are not ours to replay: they are left out."""
-    task: list[str] = []
+def split_history(history: Sequence[Message]) -> tuple[TaskData, list[Exchange]]:
+    """Return the task, and the exchanges since. Turns of others are not ours to replay: they are left out."""
+    task: TaskData | None = None
+    before: list[UserText] = []
     exchanges: list[Exchange] = []
     is_own = True
     for message in history:
         match message:
             case Turn():
-                is_own = message.provider == PROVIDER
+                is_own = is_replayed(message)
                 if is_own:
                     exchanges.append(Exchange((), ()))
             case Results() if is_own and exchanges:
-                answers = tuple(ToolAnswer(result.content, result.is_error) for result in message.results)
+                answers = tuple(
+                    ToolAnswer(result.content, result.is_error, result.data, result.sources)
+                    for result in message.results
+                )
                 exchanges[-1] = Exchange(answers, exchanges[-1].said)
             case UserText() if exchanges:
-                exchanges[-1] = Exchange(exchanges[-1].answers, (*exchanges[-1].said, message.text))
+                exchanges[-1] = Exchange(exchanges[-1].answers, (*exchanges[-1].said, message))
             case UserText():
-                task.append(message.text)
+                task = message.task or task
+                before.append(message)
             case _:
                 pass
-    return "\n\n".join(task), exchanges
+    return task or TaskData(words="\n\n".join(words.text for words in before)), exchanges
+
+
+def is_replayed(turn: Turn) -> bool:
+    """Say whether a turn was made by this version of the scripts."""
+    return turn.provider == PROVIDER and bool(turn.blocks) and turn.blocks[0].get("version") == VERSION
 
 
 def play(script: Script, state: ScriptState, exchanges: Sequence[Exchange]) -> Step:
@@ -158,11 +186,12 @@ def read_files(state: ScriptState, paths: Sequence[str]) -> Generator[Step, Sequ
         answers = yield Step(calls=tuple(_read(path, start) for path, start in asked.items()))
         waiting = {}
         for path, answer in zip(asked, answers, strict=True):
-            if answer.is_error:
-                continue
-            lines, following = _file_lines(answer.text, asked[path])
+            lines = numbered_lines(answer.text, asked[path])
+            following = asked[path] + len(lines)
             texts[path] += lines
-            if following > asked[path]:
+            if answer.data.get("cut"):
+                state.cut_files.add(path)
+            if lines and following <= int(answer.data.get("total", 0)):
                 waiting[path] = following
     return {path: "\n".join(lines) for path, lines in texts.items() if lines}
 
@@ -171,16 +200,14 @@ def _read(path: str, start: int) -> Ask:
     return Ask("read_file", {"filepath": path} | ({"start_line": start} if start > 1 else {}))
 
 
-def _file_lines(text: str, start: int) -> tuple[list[str], int]:
-    """The lines of a numbered reply from `start` on, and where to read on; 0 when it is complete."""
-    rows = text.splitlines()
+def numbered_lines(text: str, start: int) -> list[str]:
+    """Return the lines of a numbered reply from `start` on, as far as they follow each other."""
     lines: list[str] = []
-    numbered = [(int(match[1]), match[2]) for row in rows if (match := NUMBERED_LINE.match(row))]
-    for number, line in numbered:
-        if number != start + len(lines):
+    for row in text.splitlines():
+        match = NUMBERED_LINE.match(row)
+        if match is not None and int(match[1]) == start + len(lines):
+            lines.append(match[2])
+        elif match is not None and lines:
             # A long reply has its middle left out, and the line before the gap is cut.
-            kept = lines[:-1] or lines
-            return kept, start + len(kept)
-        lines.append(line)
-    more = READ_ON.match(rows[-1]) if rows else None
-    return lines, int(more[1]) if more else 0
+            return lines[:-1] or lines
+    return lines

@@ -13,14 +13,15 @@ from explorer.offline.reading import (
     ReadThread,
     Remark,
     harmless,
-    page_in,
-    read_fence,
+    listed_stories,
+    page_read,
     stories_in,
-    thread_in,
+    thread_read,
 )
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer
 from explorer.offline.text import TOO_ALIKE, best_sentences, is_quotable, opening, overlap
 from explorer.offline.web import keep_notes, read_pages, search_web
+from explorer.schema.messages import TaskData
 from explorer.text.words import words_of
 
 LIST_LIMIT = 30
@@ -32,7 +33,6 @@ REMARK_CHARS = 220
 MIN_REPLY_CHARS = 40
 LIST_WORDS = re.compile(r"list of (top|new|best|ask|show|job) stories", re.IGNORECASE)
 SEARCH_WORDS = re.compile(r"search Hacker News for “([^”]+)”(?: since (\S+?))?[.,\s]")
-FOLDER = re.compile(r"^Write your files under `([^`]+)/`\.$", re.MULTILINE)
 DISAGREES = re.compile(
     r"\bdisagree\b|\bnot (?:really|quite|true|the|what|an?|stable)\b|\bbut\b|\bhowever\b|\bon the other hand\b"
     r"|\bwrong\b|\bwith respect\b|\bno[,.]|\bunless\b|\bactually\b|\bskeptical\b|不同意|但是|不过|并非|然而",
@@ -43,15 +43,19 @@ DISAGREES = re.compile(
 def search(state: ScriptState) -> Script:
     """Do one task: look closely at the stories it lists, or list stories, or search the web."""
     wish = understand_task(state.task)
-    stories = stories_in(state.task.splitlines())
+    stories = stories_in(state.task.words.splitlines())
     if stories:
         return (yield from _look_closely(state, stories, wish))
-    if IN_FOLDER in state.task:
+    if IN_FOLDER in state.task.words:
         return (yield from _in_folder_first(state, wish))
-    urls = [url for url in URL.findall(state.task) if "news.ycombinator.com/item" not in url]
+    urls = [url for url in URL.findall(state.task.words) if "news.ycombinator.com/item" not in url]
     if urls and wish.kind is not QuestionKind.HACKER_NEWS:
         return (yield from read_pages(wish, urls, folder_in(state.task)))
-    if wish.kind is QuestionKind.HACKER_NEWS or SEARCH_WORDS.search(state.task) or LIST_WORDS.search(state.task):
+    if (
+        wish.kind is QuestionKind.HACKER_NEWS
+        or SEARCH_WORDS.search(state.task.words)
+        or LIST_WORDS.search(state.task.words)
+    ):
         return (yield from _overview(state, wish))
     return (yield from _in_folder_first(state, wish))
 
@@ -67,16 +71,15 @@ def _in_folder_first(state: ScriptState, wish: Wish) -> Script:
     return (yield from keep_notes(found.notes, found.gaps, folder, phrases))
 
 
-def folder_in(task: str) -> str:
-    """The folder a task tells its helper to write into, with a slash at its end; empty when none is told."""
-    match = FOLDER.search(task)
-    return f"{match[1]}/" if match else ""
+def folder_in(task: TaskData) -> str:
+    """Return the folder that a task's files belong in, with a slash at its end; empty when it names none."""
+    return f"{task.folder}/" if task.folder else ""
 
 
 def _overview(state: ScriptState, wish: Wish) -> Script:
     phrases = Phrases(wish.language)
-    kind = match[1].lower() if (match := LIST_WORDS.search(state.task)) else wish.story_list
-    searched = SEARCH_WORDS.search(state.task)
+    kind = match[1].lower() if (match := LIST_WORDS.search(state.task.words)) else wish.story_list
+    searched = SEARCH_WORDS.search(state.task.words)
     words, since = (searched[1], searched[2] or "") if searched else (wish.topic, "")
     calls = [Ask("get_hn_stories", {"story_type": kind, "limit": LIST_LIMIT})]
     if words:
@@ -87,7 +90,7 @@ def _overview(state: ScriptState, wish: Wish) -> Script:
     for answer, key in zip(answers, ("list_failed", "search_failed"), strict=False):
         if answer.is_error:
             gaps.append(phrases(key, words=words, why=short_reason(answer.text)))
-        for story in stories_in(read_fence(answer.text)[1]):
+        for story in listed_stories(answer):
             found.setdefault(story.id, story)
     path = f"{folder_in(state.task)}overview.md"
     title = f"Hacker News, {kind}" + (f", “{harmless(words)}”" if words else "")
@@ -141,7 +144,7 @@ def _note_on(story: ListedStory, answers: dict[str, ToolAnswer], phrases: Phrase
     post: list[NoteQuote] = []
     discussion: list[NoteQuote] = []
     if thread is not None:
-        words = best_sentences(thread.text.removeprefix("Text of the story: "), story.title, POST_SENTENCES)
+        words = best_sentences(thread.text, story.title, POST_SENTENCES)
         post = _unlike(article, _quotes(words, thread))
         discussion = choose_remarks(thread)
     return ResearchNote(
@@ -157,7 +160,7 @@ def _note_on(story: ListedStory, answers: dict[str, ToolAnswer], phrases: Phrase
 def _article(story: ListedStory, answer: ToolAnswer | None, phrases: Phrases) -> tuple[list[NoteQuote], list[str]]:
     if answer is None:
         return [], []
-    page = None if answer.is_error else page_in(answer.text)
+    page = None if answer.is_error else page_read(answer)
     if page is None:
         return [], [phrases("no_article", title=story.title, why=short_reason(answer.text))]
     quotes = _quotes(best_sentences(page.text, story.title, ARTICLE_SENTENCES), page)
@@ -180,7 +183,7 @@ def page_gaps(page: ReadPage, title: str, phrases: Phrases, *, has_quotes: bool)
 def _thread(story: ListedStory, answer: ToolAnswer | None, phrases: Phrases) -> tuple[ReadThread | None, list[str]]:
     if answer is None:
         return None, []
-    thread = None if answer.is_error else thread_in(answer.text)
+    thread = None if answer.is_error else thread_read(answer)
     if thread is None:
         return None, [phrases("no_thread", title=story.title, why=short_reason(answer.text))]
     if thread.total and not thread.remarks:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from explorer.offline.notes import NoteQuote, ResearchNote, quote, short_reason, slug, write_note
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import Wish
-from explorer.offline.reading import ListedHit, ListedStory, ReadPage, hits_in, page_in, read_fence, stories_in
+from explorer.offline.reading import ListedHit, ListedStory, ReadPage, listed_hits, listed_stories, page_read
 from explorer.offline.script_state import Ask, Script, ScriptState, Step
 from explorer.offline.text import is_quotable, sentences_of
 from explorer.text.ranking import rank_by_query
@@ -23,7 +23,7 @@ def search_web(state: ScriptState, wish: Wish, folder: str, gaps: Sequence[str] 
     """Search the web for the question, then read the best results; `gaps` are what is known to be missing before."""
     phrases, words = Phrases(wish.language), query_words(wish.question)
     (answer,) = yield Step(calls=(Ask("web_search", {"query": words, "max_results": MAX_RESULTS}),))
-    hits = [] if answer.is_error else hits_in(answer.text)
+    hits = [] if answer.is_error else listed_hits(answer)
     if not hits:
         why = short_reason(answer.text) if answer.is_error else phrases("nothing")
         return (yield from _without_web(state, wish, folder, [*gaps, phrases("web_failed", words=words, why=why)]))
@@ -47,7 +47,7 @@ def read_pages(
     notes: list[ResearchNote] = []
     gaps = [*known_gaps]
     for url, answer in zip(chosen, answers, strict=True):
-        page = None if answer.is_error else page_in(answer.text)
+        page = None if answer.is_error else page_read(answer)
         if page is None:
             gaps.append(phrases("no_article", title=url, why=short_reason(answer.text)))
         else:
@@ -95,7 +95,7 @@ def _without_web(state: ScriptState, wish: Wish, folder: str, gaps: list[str]) -
         if answer.is_error:
             gaps.append(phrases("search_failed", words=keywords, why=short_reason(answer.text)))
         else:
-            stories = stories_in(read_fence(answer.text)[1])
+            stories = listed_stories(answer)
             notes = [ResearchNote(title=story.title, story=story) for story in _fitting(stories, wish.question)]
     return (yield from keep_notes(notes, gaps, folder, phrases))
 

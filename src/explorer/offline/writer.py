@@ -8,10 +8,10 @@ from explorer.offline.notes import NoteQuote, ResearchNote, gaps_in, read_note
 from explorer.offline.phrases import PHRASES
 from explorer.offline.question import QuestionKind, Wish, understand_task
 from explorer.offline.ranking import about, most_notable
-from explorer.offline.reading import COMMENT_HEAD
 from explorer.offline.report import Findings, compose, first_words, follow_up
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, read_files
 from explorer.offline.web import passages_about
+from explorer.sources.threads import without_heads
 from explorer.text.frontmatter import split_frontmatter
 from explorer.text.ranking import rank_by_query
 from explorer.text.words import words_of
@@ -30,11 +30,14 @@ FOLLOW_SHARE = 0.6
 def write(state: ScriptState) -> Script:
     """Do one task: the report, or an answer to a follow-up at its end."""
     texts = yield from read_files(state, context_files(state.task))
-    follow = FOLLOW_LINE.search(state.task)
+    follow = FOLLOW_LINE.search(state.task.words)
     if follow:
         return (yield from _answer(state, follow[1], texts))
     content = report_of(
-        understand_task(state.task), texts, GAP_LINE.findall(state.task), from_files=FROM_FILES in state.task
+        understand_task(state.task),
+        texts,
+        GAP_LINE.findall(state.task.words),
+        from_files=FROM_FILES in state.task.words,
     )
     yield write_report(content)
     return f"{REPORT} is written: {first_words(content)}"
@@ -116,5 +119,4 @@ def _sources(note: ResearchNote) -> list[str]:
 
 def _plain(stored: str) -> str:
     """A stored source without its frontmatter, comments without their heads."""
-    body = split_frontmatter(stored).body
-    return "\n".join(match[5] if (match := COMMENT_HEAD.match(line)) else line for line in body.splitlines())
+    return without_heads(split_frontmatter(stored).body)

@@ -71,11 +71,20 @@ def is_placeholder(text: str) -> bool:
     return not count_words(prose) or PLACEHOLDER.match(prose) is not None
 
 
-def problem_of(text: str, sources: Mapping[str, Source]) -> str:
-    """Why a draft cannot be handed over, in words for the model; empty when it can."""
+def dangling_ids(text: str, sources: Mapping[str, Source]) -> list[str]:
+    """Return the ids that a draft cites and no source has."""
+    return sorted({identifier for identifier in cited_ids(without_frontmatter(text)) if identifier not in sources})
+
+
+def problem_of(text: str, dangling: Sequence[str]) -> str:
+    """Say to the model why a draft cannot be handed over; empty when it can.
+
+    Args:
+        text: The draft.
+        dangling: Ids that it cites and no source has.
+    """
     if is_placeholder(text):
         return "report.md is empty or a placeholder; have the report written first"
-    dangling = sorted({identifier for identifier in cited_ids(without_frontmatter(text)) if identifier not in sources})
     if dangling:
         return (
             f"report.md cites {', '.join(dangling)}, which no stored source has; "

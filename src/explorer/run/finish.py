@@ -4,9 +4,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from explorer.agents.decisions import ANSWERED, CORRECT
 from explorer.journal.run_state import RunState
-from explorer.reports.render import Rendered, image_problem, is_placeholder, problem_of, render, without_network
+from explorer.reports.render import (
+    Rendered,
+    dangling_ids,
+    image_problem,
+    is_placeholder,
+    problem_of,
+    render,
+    without_network,
+)
 from explorer.reports.verify.check import DRAFT, REPORT, check, draft_of, text_reader, write_results
 from explorer.reports.verify.claims import Verification, notice_of, without_uncited, words_for_writer
 from explorer.reports.verify.judge import Judgements
@@ -14,9 +21,10 @@ from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.run.outcome import Outcome, count_lookups, failed_words, outcome_of
 from explorer.run.structured_results import further_links
 from explorer.run.unfinished_report import unfinished_report, what_was_tried
-from explorer.schema.errors import ToolError
+from explorer.schema.errors import NO_DATA, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, RunFinished, Status
 from explorer.schema.messages import Results
+from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
 from explorer.text.citations import with_source_ids
 from explorer.text.frontmatter import with_frontmatter, without_frontmatter
 from explorer.text.words import phrase_language
@@ -27,7 +35,7 @@ MAX_ANSWER_CHARS = 1_000_000
 UNCONFINED = "unconfined"
 """What the journal says of a life whose commands nothing held."""
 NOT_YET = "not finished yet, and this is said once: have report.md corrected, then finish again."
-"""What a refusal because of the citations begins with; a run is refused for it only once."""
+"""The first words of a refusal because of the citations."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,12 @@ class Conclusion:
     """The words that answer a follow-up, with their references; empty when report.md is the answer."""
     words: str = ""
     """What the model said instead of a report, where there is none."""
+    cause: EndCause = EndCause.OTHER
+    """The reason, for programs."""
+
+    def event(self) -> RunFinished:
+        """As it goes into the journal."""
+        return RunFinished(status=self.status, reason=self.reason, cause=self.cause, answer=self.answer)
 
 
 @dataclass(frozen=True)
@@ -60,7 +74,7 @@ def finish_run(
     run_state: RunState,
     workspace: Workspace,
     ended: AgentFinished | None,
-    cut: str,
+    cut: EndReason,
     report_options: ReportOptions = ReportOptions(),
 ) -> Conclusion:
     """Write the final report.md of a run.
@@ -69,7 +83,7 @@ def finish_run(
         run_state: The run.
         workspace: Its folder.
         ended: The orchestrator's end; None when it was cut off.
-        cut: Why it was cut off, or is known to be incomplete; empty otherwise.
+        cut: Why it was cut off, or is known to be incomplete; false otherwise.
         report_options: What else is to be in it.
     """
     workspace.clear_report_path()
@@ -83,7 +97,7 @@ def finish_run(
         text = "\n".join([text.rstrip("\n"), *what_was_tried(run_state, outcome.status), ""])
     report, verification = _written(run_state, workspace, outcome, text, report_options)
     words = "" if draft or ended is None else ended.summary.strip()
-    return Conclusion(outcome.status, outcome.reason, report, verification, words=words)
+    return Conclusion(outcome.status, outcome.reason, report, verification, words=words, cause=outcome.cause)
 
 
 def written_report(run_state: RunState, workspace: Workspace) -> str:
@@ -92,9 +106,9 @@ def written_report(run_state: RunState, workspace: Workspace) -> str:
     return "" if is_placeholder(draft) else draft
 
 
-def is_answer(run_state: RunState, ended: AgentFinished | None, cut: str) -> bool:
+def is_answer(run_state: RunState, ended: AgentFinished | None, cut: EndReason) -> bool:
     """Whether a follow-up was answered in words, and not by a revised report."""
-    is_in_words = ended is not None and ended.reason == ANSWERED and ended.status is Status.COMPLETE
+    is_in_words = ended is not None and ended.cause is EndCause.ANSWERED and ended.status is Status.COMPLETE
     return is_in_words and not cut and run_state.is_follow_up and REPORT not in run_state.revised
 
 
@@ -107,12 +121,12 @@ def _answered(
     report, _ = _written(run_state, workspace, Outcome(before.status, before.reason), draft, report_options)
     words = ended.summary.strip()[:MAX_ANSWER_CHARS]
     found = _flaws(run_state, workspace, words)
-    outcome = outcome_of(run_state, ended, "", found, "the answer")
+    outcome = outcome_of(run_state, ended, EndReason(), found, "the answer")
     language = report_options.language or phrase_language(words)
     rendered = render(words, run_state.sources, language, workspace.exists)
     answer = _notice(run_state, workspace, outcome, language) + rendered.text
     verification = check(with_source_ids(rendered.text), run_state.sources, text_reader(workspace))
-    return Conclusion(outcome.status, outcome.reason, report, verification, answer=answer)
+    return Conclusion(outcome.status, outcome.reason, report, verification, answer=answer, cause=outcome.cause)
 
 
 def _flaws(run_state: RunState, workspace: Workspace, draft: str) -> tuple[Flaw, ...]:
@@ -268,8 +282,10 @@ def missing_report(workspace: Workspace) -> str:
         return f"report.md cannot be read ({error.message})"
 
 
-def draft_problem(run_state: RunState, workspace: Workspace, *, has_time: bool = True, is_empty: bool = False) -> str:
-    """Why report.md cannot be handed over just now, in words for the model; empty when it can.
+def draft_problem(
+    run_state: RunState, workspace: Workspace, *, has_time: bool = True, is_empty: bool = False
+) -> ToolError | None:
+    """Return why report.md cannot be handed over just now; None when it can.
 
     What keeps it from being complete is told once: a writer gets one round to correct it, and the report says what
     is left.
@@ -281,25 +297,28 @@ def draft_problem(run_state: RunState, workspace: Workspace, *, has_time: bool =
         is_empty: Whether the orchestrator says that nothing relevant was found.
     """
     if not workspace.exists(REPORT):
-        return "there is no report.md yet: have it written (a writer does it well), read it, then finish"
+        return ToolError("there is no report.md yet: have it written (a writer does it well), read it, then finish")
     draft = workspace.read_text(REPORT)
     body = without_frontmatter(draft)
-    problem = problem_of(body, run_state.sources) or image_problem(body, workspace.exists)
-    if problem or not has_time or _was_shown(run_state):
-        return problem
+    unknown = dangling_ids(body, run_state.sources)
+    problem = problem_of(body, unknown) or image_problem(body, workspace.exists)
+    if problem:
+        return ToolError(problem, data={"code": ErrorCode.UNKNOWN_SOURCES, "sources": unknown} if unknown else NO_DATA)
+    if not has_time or _was_shown(run_state):
+        return None
     text_of = text_reader(workspace)
     verification = check(draft, run_state.sources, text_of)
     found = flaws(draft, run_state.sources, text_of, verification, run_state.asked)
     advice = [flaw.advice for flaw in found if flaw.advice and not (is_empty and flaw.kind is FlawKind.UNCITED)]
     words = "\n\n".join(part for part in (*advice, words_for_writer(verification)) if part)
-    return f"{NOT_YET} {words}" if words else ""
+    return ToolError(f"{NOT_YET} {words}", data={"code": ErrorCode.CORRECT_REPORT}) if words else None
 
 
 def _was_shown(run_state: RunState) -> bool:
     """Whether the orchestrator was refused for its citations before, since its latest task."""
     state = run_state.agents.get(ORCHESTRATOR)
-    if state is None or CORRECT in state.notes:
+    if state is None or NoteReason.CORRECT in state.notes:
         return state is not None
     messages = state.messages[state.began_at :]
     results = [result for message in messages if isinstance(message, Results) for result in message.results]
-    return any(result.is_error and result.content.startswith(NOT_YET) for result in results)
+    return any(result.data.get("code") == ErrorCode.CORRECT_REPORT for result in results)

@@ -15,6 +15,7 @@ from explorer.run.finish import ReportOptions, finish_run, report_path
 from explorer.run.unfinished_report import resume_command
 from explorer.schema.errors import ExplorerError, StorageError
 from explorer.schema.events import AnyEvent, PathMoved
+from explorer.schema.reasons import EndCause, EndReason
 from explorer.text.frontmatter import with_frontmatter
 from explorer.text.sanitize import single_line
 from explorer.workspace.access import REPORT, restore_access
@@ -61,7 +62,7 @@ def leave_report(run_state: RunState, workspace: Workspace, reason: str, languag
         return
     is_written = False
     try:
-        finish_run(run_state, workspace, None, reason, ReportOptions(language))
+        finish_run(run_state, workspace, None, EndReason(reason), ReportOptions(language))
         is_written = True
     except (ExplorerError, OSError) as error:
         logger.warning("the whole report could not be written: {}", error)
@@ -73,9 +74,8 @@ def leave_report(run_state: RunState, workspace: Workspace, reason: str, languag
 def _write_shortest(run_state: RunState, workspace: Workspace, reason: str) -> None:
     """Write the least that a reader has to know, where what was found cannot be gathered."""
     run_id = workspace.folder.name
-    words = (
-        f"This run ended early: {reason}.\n\nTo go on from here:\n\n    {resume_command(run_state, run_id, reason)}\n"
-    )
+    command = resume_command(run_state, run_id, EndCause.OTHER)
+    words = f"This run ended early: {reason}.\n\nTo go on from here:\n\n    {command}\n"
     fields: dict[str, object] = {"run_id": run_id, "status": "partial", "reason": reason}
     try:
         workspace.write_own(REPORT, with_frontmatter(fields, words))

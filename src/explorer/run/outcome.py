@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from explorer.agents.decisions import ACT, FOUND_NOTHING
 from explorer.journal.run_state import LookupRecord, RunState
 from explorer.reports.render import with_hosts_only
 from explorer.reports.verify.soundness import Flaw, FlawKind
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Lookup, Status
 from explorer.schema.messages import JsonObject
+from explorer.schema.reasons import EndCause, EndReason, NoteReason
 from explorer.text.sanitize import single_line
 from explorer.text.sentences import sentences
 
@@ -28,6 +28,7 @@ class Outcome:
 
     status: Status
     reason: str
+    cause: EndCause = EndCause.OTHER
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def count_lookups(run_state: RunState) -> LookupCounts:
 def outcome_of(
     run_state: RunState,
     ended: AgentFinished | None,
-    cut: str,
+    cut: EndReason,
     flaws: Sequence[Flaw] | None,
     subject: str = "the report",
 ) -> Outcome:
@@ -64,18 +65,20 @@ def outcome_of(
     Args:
         run_state: The run.
         ended: The orchestrator's end; None when it was cut off.
-        cut: Why it was cut off, or is known to be incomplete; empty otherwise.
+        cut: Why it was cut off, or is known to be incomplete; false otherwise.
         flaws: Of its report, or of the words that answer; None when there is neither.
         subject: Which of the two it is.
     """
     if ended is None or cut:
-        return _early(run_state, Status.PARTIAL, cut or "the run was cut off", has_report=flaws is not None)
+        reason = cut or EndReason("the run was cut off")
+        return _early(run_state, Status.PARTIAL, reason, has_report=flaws is not None)
     lookups = count_lookups(run_state)
     if not run_state.sources and lookups.total and lookups.failed == lookups.total:
         more = "" if ended.status is Status.COMPLETE else f"; {ended.reason}"
         return Outcome(Status.SOURCES_UNAVAILABLE, f"{_none_reached(run_state, lookups)}{more}")
     if ended.status is not Status.COMPLETE:
-        return _early(run_state, ended.status, ended.reason, has_report=flaws is not None)
+        reason = EndReason(ended.reason, ended.cause)
+        return _early(run_state, ended.status, reason, has_report=flaws is not None)
     if flaws is None:
         # Whatever the model says: without a report it has failed, and is not merely early.
         nothing = "" if run_state.files or run_state.sources else "; nothing was found"
@@ -87,7 +90,7 @@ def _of_text(run_state: RunState, ended: AgentFinished, flaws: Sequence[Flaw], s
     """Of a run whose orchestrator says that it is done, and has a report or an answer."""
     lookups = count_lookups(run_state)
     has_looked = bool(run_state.sources or lookups.total)
-    is_empty = has_looked and (ended.reason == FOUND_NOTHING or not run_state.sources)
+    is_empty = has_looked and (ended.cause is EndCause.FOUND_NOTHING or not run_state.sources)
     is_bare = not run_state.sources and not is_empty
     serious = [flaw.reason(subject) for flaw in flaws if flaw.kind is not FlawKind.UNCITED or not (is_empty or is_bare)]
     if is_bare:
@@ -104,22 +107,22 @@ def _searched(run_state: RunState, lookups: LookupCounts) -> str:
     return lookup_words(lookups) if lookups.total else f"in {count} source{'s' * (count != 1)}"
 
 
-def _early(run_state: RunState, status: Status, reason: str, *, has_report: bool) -> Outcome:
+def _early(run_state: RunState, status: Status, reason: EndReason, *, has_report: bool) -> Outcome:
     """Of a run that was stopped, or whose orchestrator did not get to its end."""
     if has_report:
-        return Outcome(status, reason)
+        return Outcome(status, reason.words, reason.cause)
     if not run_state.files and not run_state.sources:
-        return Outcome(Status.FAILED, f"{reason}; nothing was found")
+        return Outcome(Status.FAILED, f"{reason.words}; nothing was found", reason.cause)
     has_findings = bool(run_state.files) or any(source.via != OF_THE_USER for source in run_state.sources.values())
     if status is Status.FAILED and has_findings and not _was_asked_to_act(run_state):
-        return Outcome(Status.PARTIAL, reason)
-    return Outcome(status, reason)
+        return Outcome(Status.PARTIAL, reason.words, reason.cause)
+    return Outcome(status, reason.words, reason.cause)
 
 
 def _was_asked_to_act(run_state: RunState) -> bool:
     """Whether the orchestrator replied in words where it had to act."""
     lead = run_state.agents.get(ORCHESTRATOR)
-    return lead is not None and ACT in lead.notes
+    return lead is not None and NoteReason.ACT in lead.notes
 
 
 def _none_reached(run_state: RunState, lookups: LookupCounts) -> str:

@@ -31,6 +31,7 @@ from explorer.run.structured_results import FurtherLink, HelperResult, further_l
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import AnyEvent, RunStarted, Status
 from explorer.schema.messages import Estimate, Frozen, LLMClient, Usage, repair_text
+from explorer.schema.reasons import EndCause
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.text.redaction import Redactor
@@ -46,7 +47,9 @@ class RunResult(Frozen):
     folder: Path
     status: Status
     reason: str
-    """Why it is not complete; empty when it is."""
+    """Why it is not complete, for people; empty when it is."""
+    cause: EndCause = EndCause.OTHER
+    """The same for programs."""
     report: Path | None
     report_text: str
     usage: Usage
@@ -313,6 +316,7 @@ def _result_of(
         folder=folder,
         status=conclusion.status,
         reason=conclusion.reason,
+        cause=conclusion.cause,
         report=report_path(folder),
         report_text=conclusion.report,
         usage=run_state.usage,

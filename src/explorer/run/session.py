@@ -37,12 +37,11 @@ from explorer.run.last_report import record_moved
 from explorer.run.resources import RunResources
 from explorer.run.shell_session import ShellSession, open_shell
 from explorer.run.since import SINCE_FILES, earlier_addresses, words_on_earlier, write_changes
-from explorer.schema.errors import ConfigError
+from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.events import (
     ORCHESTRATOR,
     AgentFinished,
     CitationsJudged,
-    RunFinished,
     SessionConfigured,
     Source,
     Status,
@@ -50,6 +49,7 @@ from explorer.schema.events import (
     TurnFailed,
 )
 from explorer.schema.events import JournalRecord as RunRecord
+from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.schema.tool_context import SourceDraft
@@ -64,14 +64,19 @@ from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.source_store import SourceStore, stored_at
 from explorer.workspace.workspace import Workspace
 
-CONTINUE_MESSAGE = "Go on where you stopped. Finish what is worth finishing, then the report."
-TRY_AGAIN = (
-    "No lookup reached a source before. Try them again now: what did not answer then may answer. Then revise the "
-    "report, and finish."
-)
-LATE_WORDS = "The words above came while you were finishing. Take them into account, then finish again."
 SAMPLE_LINE = "This run reads bundled, invented sample data."
 INPUTS = "inputs"
+
+
+@dataclass(frozen=True)
+class InputSource:
+    """A file of the user's that was stored as a source."""
+
+    path: str
+    """In the run's folder."""
+    source: str
+    """Its id."""
+    lines: int
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ class RunSession:
         workspace = self.workspace
         workspace.sweep()
         source_store = self._make_source_store(workspace)
-        ended, cut = None, ""
+        ended, cut = None, EndReason()
         limit = asyncio.timeout(budget.seconds_left)
         try:
             async with (
@@ -117,17 +122,17 @@ class RunSession:
                 with repeating(team.check_for_stop):
                     ended = await self._orchestrate(team, resources, source_store, message)
                     while await team.has_unanswered_message():
-                        ended = await team.run_follow_up(LATE_WORDS)
+                        ended = await team.run_again(NoteReason.LATE_WORDS)
         except TimeoutError:
             if not limit.expired():
                 raise
-            cut = budget.winding_down if budget.stopping.is_asked else "time limit"
+            cut = budget.early_end if budget.stopping.is_asked else limit_reached(EndCause.TIME_LIMIT)
         judged = await self._judge(resources, budget, workspace)
         report_options = ReportOptions(self.settings.language, judged)
-        conclusion = finish_run(self.run_state, workspace, ended, cut or budget.winding_down, report_options)
+        conclusion = finish_run(self.run_state, workspace, ended, cut or budget.early_end, report_options)
         await record_moved(self.run_state, workspace, self.record)
         self._account_for(workspace, conclusion)
-        await self.record(RunFinished(status=conclusion.status, reason=conclusion.reason, answer=conclusion.answer))
+        await self.record(conclusion.event())
         return conclusion
 
     async def _judge(self, resources: RunResources, budget: Budget, workspace: Workspace) -> Judgements | None:
@@ -185,7 +190,7 @@ class RunSession:
         source_store: SourceStore,
         shell: ShellSession,
     ) -> Team:
-        def problem(*, is_empty: bool = False) -> str:
+        def problem(*, is_empty: bool = False) -> ToolError | None:
             return draft_problem(self.run_state, workspace, has_time=not budget.winding_down, is_empty=is_empty)
 
         finish = FinishTool(lambda is_empty: problem(is_empty=is_empty))
@@ -211,7 +216,9 @@ class RunSession:
                 store=self._store_for_tools(source_store),
                 now=resources.connectors.now if self.settings.is_sample else self.now,
                 progress=self.progress,
-                review=lambda state, end: reviewed(state, end, lambda: missing_report(workspace), problem),
+                review=lambda state, end: reviewed(
+                    state, end, lambda: missing_report(workspace), lambda: _words_of(problem())
+                ),
             )
         )
 
@@ -290,25 +297,30 @@ class RunSession:
     ) -> AgentFinished:
         state = self.run_state.agents.get(ORCHESTRATOR)
         if state is not None and state.finished is not None and (message or self._ended_early(state)):
-            await team.record_follow_up(message or self._continue_message(), renews_limits=bool(message))
+            await team.record_follow_up(message or self._why_continued())
         elif state is not None and message:
             await self.record(Steered(agent=ORCHESTRATOR, text=message))
         # Only now: until the run is open again on disk, a finished one keeps its report.
         restore_draft(self.run_state, self.workspace)
-        return await team.run_orchestrator(
-            state.task if state is not None else await self._first_words(resources, source_store)
-        )
+        if state is not None:
+            return await team.run_orchestrator(state.task)
+        inputs = await self._inputs(self.workspace, source_store)
+        words = await self._first_words(resources, source_store, inputs)
+        return await team.run_orchestrator(words, {one.path: one.source for one in inputs})
 
-    def _continue_message(self) -> str:
+    def _why_continued(self) -> NoteReason:
         over = self.run_state.finished
-        return TRY_AGAIN if over is not None and over.status is Status.SOURCES_UNAVAILABLE else CONTINUE_MESSAGE
+        is_without_sources = over is not None and over.status is Status.SOURCES_UNAVAILABLE
+        return NoteReason.TRY_AGAIN if is_without_sources else NoteReason.CONTINUE
 
     def _ended_early(self, state: AgentState) -> bool:
         over = self.run_state.finished
         return over is not None and over.status is not Status.COMPLETE and state.finished is not None
 
-    async def _first_words(self, resources: RunResources, source_store: SourceStore) -> str:
-        """What the orchestrator is told at the start."""
+    async def _first_words(
+        self, resources: RunResources, source_store: SourceStore, inputs: Sequence[InputSource]
+    ) -> str:
+        """Return what the orchestrator is told at the start; programs read the run's state instead."""
         if self.run_state.started is None:
             raise ConfigError(f"{self.folder.name} was never started", hint='ask again: explorer "your question"')
         workspace = self.workspace
@@ -322,9 +334,9 @@ class RunSession:
             lines.append(f"Language of the report: {self.settings.language}")
         since = self.settings.since_run
         earlier = await words_on_earlier(self.folder, since, workspace, source_store.store) if since else []
-        inputs = await self._inputs(workspace, source_store)
         if inputs:
-            lines.append(f"Files from the user: {', '.join(inputs)}")
+            listed = (f"{one.path} [{one.source}] ({one.lines} lines)" for one in inputs)
+            lines.append(f"Files from the user: {', '.join(listed)}")
         if resources.connectors.corpus is not None:
             lines.append(await resources.connectors.corpus.line())
         lines += earlier
@@ -332,14 +344,19 @@ class RunSession:
             lines.append(SAMPLE_LINE)
         return "\n".join(lines)
 
-    async def _inputs(self, workspace: Workspace, source_store: SourceStore) -> list[str]:
-        """The user's files, stored as sources, one mention each."""
+    async def _inputs(self, workspace: Workspace, source_store: SourceStore) -> list[InputSource]:
+        """Store the user's files as sources; return those by path."""
         if not (self.folder / INPUTS).is_dir():
             return []
         files = {info.path: info for info in workspace.files(INPUTS) if info.path not in SINCE_FILES}
         drafts = input_drafts(files, workspace.read_text)
         sources = await source_store.store([*drafts.values()])
-        return [f"{path} [{one.id}] ({files[path].lines} lines)" for path, one in zip(drafts, sources, strict=True)]
+        return [InputSource(path, one.id, files[path].lines) for path, one in zip(drafts, sources, strict=True)]
+
+
+def _words_of(error: ToolError | None) -> str:
+    """Return an error's words; empty where there is none."""
+    return "" if error is None else error.message
 
 
 @asynccontextmanager

@@ -7,7 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.agents.policies import Note
+from explorer.agents.decisions import Note
+from explorer.agents.notes import note
 from explorer.agents.user_stop import CALL_GRACE_S, StopEvent
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState
@@ -19,11 +20,11 @@ from explorer.sandbox.selection import python_folders
 from explorer.sandbox.shell import Shell
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import AnyEvent, SandboxChosen
+from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import Tool
 from explorer.tools.shell import shell_tools, state_of, unrecorded
 from explorer.workspace.workspace import Workspace
 
-ENDED = 'Your background job {id} ({command}) {state}. Its output: get_shell_output(bash_id="{id}").'
 SHOWN_CHARS = 80
 Append = Callable[[AnyEvent], Awaitable[None]]
 """Put an event on disk."""
@@ -41,10 +42,9 @@ class ShellSession:
     def notifications(self, state: AgentState) -> Note | None:
         """Tell an agent once that a background job of its own has ended, in this life or with an earlier one."""
         for job in self.jobs.of(state.agent) if self.jobs else ():
-            reason = f"{job.id}_ended"
-            if job.is_over and reason not in state.notes:
-                words = ENDED.format(id=job.id, command=job.command[:SHOWN_CHARS], state=state_of(job))
-                return Note(reason, words)
+            if job.is_over and job.id not in state.ended_jobs:
+                words = f"({job.command[:SHOWN_CHARS]}) {state_of(job)}"
+                return note(NoteReason.JOB_ENDED, words, job=job.id)
         return None
 
     def job_lines(self, agent: str) -> list[str]:

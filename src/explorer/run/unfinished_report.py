@@ -6,11 +6,10 @@ from explorer.reports.verify.check import REPORT
 from explorer.run.outcome import Outcome, tried
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Status
 from explorer.schema.limits import Limits
+from explorer.schema.reasons import EndCause
 from explorer.workspace.workspace import Workspace
 
 CENT_USD = 0.01
-LIMIT_REASONS = ("step limit", "cost limit", "token limit", "tool call limit", "time limit")
-"""Why a run ended whose limits can be raised."""
 MAX_SUMMARY_CHARS = 3_000
 """Of each helper's summary in the report of a run that stopped before its report."""
 MAX_WORDS_CHARS = 20_000
@@ -34,7 +33,7 @@ def unfinished_report(run_state: RunState, workspace: Workspace, ended: AgentFin
         lines += ["", "## Files", ""]
         lines += [f"- `{written.path}` ({written.lines} lines): {written.title}" for written in files]
     lines += ["", "What was read is stored in `.explorer/sources/`.", ""] if run_state.sources else [""]
-    lines += ["To go on from here:", "", f"    {resume_command(run_state, workspace.folder.name, outcome.reason)}"]
+    lines += ["To go on from here:", "", f"    {resume_command(run_state, workspace.folder.name, outcome.cause)}"]
     return "\n".join([*lines, *what_was_tried(run_state, outcome.status)])
 
 
@@ -44,24 +43,24 @@ def what_was_tried(run_state: RunState, status: Status) -> list[str]:
     return ["", "## What was tried", "", *lines] if lines else []
 
 
-def resume_command(run_state: RunState, run_id: str, reason: str) -> str:
+def resume_command(run_state: RunState, run_id: str, cause: EndCause) -> str:
     """The command that goes on with a run; after a limit, with twice as much of what ran out."""
     command = f"explorer resume {run_id}"
     limits = _limits(run_state)
     before = run_state.paid_before
     # A later life may have had a larger limit than the recorded one: then about so much of it is used.
-    match reason.partition(";")[0]:
-        case "step limit":
+    match cause:
+        case EndCause.STEP_LIMIT:
             return f"{command} --max-steps {2 * max(limits.max_steps or 0, run_state.steps - before.steps)}"
-        case "cost limit":
+        case EndCause.COST_LIMIT:
             usd = 2 * max(limits.max_cost_usd or 0.0, run_state.known_cost_usd - before.cost_usd)
             return f"{command} --max-cost {usd:.2f}" if usd >= CENT_USD else f"{command} --max-cost {usd:.6f}"
-        case "token limit":
+        case EndCause.TOKEN_LIMIT:
             tokens = 2 * max(limits.max_tokens or 0, run_state.usage.total_tokens - before.tokens)
             return f"{command} --max-tokens {tokens}"
-        case "tool call limit":
+        case EndCause.CALL_LIMIT:
             return f"{command} --max-tool-calls {2 * max(limits.max_tool_calls or 0, run_state.calls - before.calls)}"
-        case "time limit":
+        case EndCause.TIME_LIMIT:
             seconds = 2 * (limits.max_time_s or 0)
             return f"{command} --max-time {seconds:g}s" if seconds else command
         case _:

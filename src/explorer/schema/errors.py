@@ -15,10 +15,13 @@
 A bug is none of these: it flies, with its traceback.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TypeVar
 
 Kind = TypeVar("Kind", bound=BaseException)
+NO_DATA: Mapping[str, object] = MappingProxyType({})
 
 
 class ExplorerError(Exception):
@@ -64,6 +67,10 @@ class RunLockedError(StorageError):
 
 class JournalDamagedError(StorageError):
     """A record in the middle of a journal is damaged; reading on would mean guessing."""
+
+
+class JournalVersionError(JournalDamagedError):
+    """A newer explorer wrote this journal."""
 
 
 class ModelFault(StrEnum):
@@ -152,6 +159,11 @@ class ModelError(ExplorerError):
 
 class ToolError(ExplorerError):
     """A tool cannot do what it was asked; the message is what the model reads, so it says what would work."""
+
+    def __init__(self, message: str, *, hint: str = "", data: Mapping[str, object] = NO_DATA) -> None:
+        super().__init__(message, hint=hint)
+        self.data = data
+        """The same for programs, as JSON: `code` is an `ErrorCode`."""
 
 
 class RefusedCallError(ToolError):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from explorer.schema.messages import Estimate, Frozen, JsonObject, ToolSchema, Turn, Usage
+from explorer.schema.reasons import EndCause
 
 
 class WrittenFile(Frozen):
@@ -194,6 +195,8 @@ class AgentStarted(Event):
     task: str
     """The first words of its history, complete."""
     max_steps: int
+    inputs: dict[str, str] = Field(default={}, exclude_if=lambda inputs: not inputs)
+    """Of the orchestrator: the user's files by their paths in the run's folder, each with its source id."""
 
 
 class AgentContinued(Event):
@@ -207,6 +210,8 @@ class AgentContinued(Event):
     """Further turns it may take."""
     renews_limits: bool = False
     """The user asked something further: the run's limits count from here."""
+    reason: str = Field(default="", exclude_if=lambda reason: not reason)
+    """The `NoteReason` of words of the engine; empty for those of an agent or of the user."""
 
 
 class NoteAdded(Event):
@@ -214,8 +219,10 @@ class NoteAdded(Event):
 
     type: Literal["note"] = "note"
     text: str
-    reason: str
-    """A short key, e.g. `empty_reply`, `budget_70`."""
+    reason: str = ""
+    """A `NoteReason`; journals of other versions may hold others."""
+    data: JsonObject = Field(default={}, exclude_if=lambda data: not data)
+    """The facts its words are made of."""
 
 
 class Steered(Event):
@@ -411,6 +418,9 @@ class AgentFinished(Event):
     type: Literal["agent_finished"] = "agent_finished"
     status: Status
     reason: str
+    """For people."""
+    cause: EndCause = EndCause.OTHER
+    """For programs."""
     summary: str
     fault: str = Field(default="", exclude_if=lambda fault: not fault)
     """What its model failed with; empty: it did not."""
@@ -422,6 +432,9 @@ class RunFinished(Event):
     type: Literal["run_finished"] = "run_finished"
     status: Status
     reason: str
+    """For people."""
+    cause: EndCause = EndCause.OTHER
+    """For programs."""
     answer: str = ""
     """The words that answer a follow-up, with their references, where the report was not revised for it."""
 

@@ -177,12 +177,33 @@ class CallResult(Frozen):
     name: str
     content: str
     is_error: bool = False
+    data: JsonObject = {}
+    """The same for programs: the `data` of its `tool_finished`. No model is shown it."""
+    sources: tuple[str, ...] = ()
+    """Ids of the sources it brought, likewise."""
+
+
+class TaskData(Frozen):
+    """A task for programs, next to the words that a model reads."""
+
+    words: str
+    """Of who gave it: the user's question, or what an agent asked of a helper."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Paths that come with it, each with its source id; that of a file no source was made of is empty."""
+    folder: str = ""
+    """Where its files belong, without a slash at the end; empty: anywhere."""
+    settings: JsonObject = {}
+    """Of the run, as they were recorded at its start; for the task that a run starts with."""
 
 
 class UserText(Frozen):
     """Words to the model that are not a tool's result: the task, a note of the engine, a steer of the user."""
 
     text: str
+    reason: str = ""
+    """The `NoteReason` of words of the engine; empty for a task and for the user's words."""
+    task: TaskData | None = None
+    """What is asked, where these words are a task."""
 
 
 class Results(Frozen):

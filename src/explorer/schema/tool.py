@@ -156,6 +156,11 @@ class Tool(ABC, Generic[Args]):
         return {"type": "function", "function": function}
 
 
+def shown(count: int, one: str, several: str) -> JsonObject:
+    """Return how much a result shows, for its metadata: `shown`, and the `unit` that a screen names it by."""
+    return {"shown": count, "unit": one if count == 1 else several}
+
+
 def lookup_of(tool: Tool, result: ToolResult, error: ToolError | None) -> Lookup:
     """What a call brought as a lookup.
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+from explorer.schema.messages import JsonObject
+from explorer.schema.tool import shown
 from explorer.schema.tool_context import SourceDraft, Store
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import fence, single_line
@@ -116,8 +118,21 @@ def size(comments: Sequence[Comment]) -> int:
 
 MAX_WAYS = 5
 """Comments named as places to read on."""
+HEAD = re.compile(r"^ *- \S+ \([^()]*, id \w+\): ?", re.MULTILINE)
+"""The beginning of a comment's first line."""
 FORGED = re.compile(r"^(\s*)- (?=.*\bid \w+\))", re.MULTILINE)
 """A line within a comment that looks like the beginning of another one."""
+
+
+@dataclass(frozen=True)
+class LeadLine:
+    """Something that is said of a post, or by its author."""
+
+    text: str
+    head: str = ""
+    """What the text is called."""
+    is_of_author: bool = False
+    """The text is the post's own."""
 
 
 @dataclass(frozen=True)
@@ -129,16 +144,51 @@ class ThreadText:
     """The first line behind `Comments on [S1] `."""
     notes: tuple[str, ...]
     """Lines of ours behind the head: what the thread lacks, and how to read on."""
-    body: str
+    lead: tuple["LeadLine", ...]
+    """What the fence encloses before the comments."""
+    comments: tuple[Comment, ...]
+    shown: int
+    total: int
+
+    @property
+    def body(self) -> str:
+        """What the fence encloses."""
+        return thread_body(self.lead, self.comments)
 
 
-async def stored(text: ThreadText, store: Store) -> str:
-    """Store a thread as one source; return what the model reads."""
+def thread_body(lead: Sequence[LeadLine], comments: Sequence[Comment]) -> str:
+    """Return a thread as it is shown and stored."""
+    return "\n".join([*(one.head + one.text for one in lead), *comment_lines(comments)])
+
+
+async def stored(text: ThreadText, store: Store) -> tuple[str, JsonObject]:
+    """Store a thread as one source; return what the model reads, and the same for programs."""
     (source,) = await store([text.draft])
     lines = [f"Comments on [{source.id}] {text.head}", *text.notes]
-    if text.body:
-        lines.append(fence(text.body))
-    return "\n".join(lines)
+    if body := text.body:
+        lines.append(fence(body))
+    return "\n".join(lines), {**shown(text.shown, "comment", "comments"), "total": text.total, **places(text)}
+
+
+def places(thread: ThreadText) -> JsonObject:
+    """Return where texts begin: the line within the fence, and the column on that line."""
+    line, words = 0, None
+    for one in thread.lead:
+        lines = one.text.count("\n") + 1
+        words = {"line": line, "column": len(one.head), "lines": lines} if one.is_of_author else words
+        line += lines
+    comments = _comment_places(thread.comments, line)
+    return {"comments": comments} | ({} if words is None else {"text": words})
+
+
+def _comment_places(comments: Sequence[Comment], line: int) -> list[JsonObject]:
+    facts: list[JsonObject] = []
+    for level, comment in walk(comments):
+        head, text = _comment_head(level, comment), _comment_text(level, comment)
+        fact: JsonObject = {"id": comment.id, "level": level, "line": line, "column": len(head)}
+        facts.append(fact | ({"state": comment.state} if comment.state else {"author": single_line(comment.author)}))
+        line += text.count("\n") + 1
+    return facts
 
 
 def shown_of(shown: int, total: int) -> str:
@@ -166,12 +216,25 @@ def comment_lines(comments: Sequence[Comment]) -> list[str]:
 
 
 def _comment_line(level: int, comment: Comment) -> str:
+    return _comment_head(level, comment) + _comment_text(level, comment)
+
+
+def _comment_head(level: int, comment: Comment) -> str:
     indent = "  " * level
     if comment.state:
         return f"{indent}- [{comment.state}] (id {comment.id})"
     points = "" if comment.points is None else f"{comment.points} points, "
     who = f"{single_line(comment.author) or '?'} ({moment(comment.time) or '?'}, {points}id {comment.id})"
-    return f"{indent}- {who}: {hanging(comment.text, indent + '  ')}"
+    return f"{indent}- {who}: "
+
+
+def _comment_text(level: int, comment: Comment) -> str:
+    return "" if comment.state else hanging(comment.text, "  " * level + "  ")
+
+
+def without_heads(text: str) -> str:
+    """Return a stored thread without the lines' beginnings that say whose comment it is."""
+    return HEAD.sub("", text)
 
 
 def hanging(text: str, indent: str) -> str:

@@ -9,6 +9,7 @@ BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\u
 CUT_MARK = "\u2026"
 FENCE_MARK_DIGITS = 16
 """Hexadecimal digits of a fence's mark: a text that holds its own would take 2^64 tries to find."""
+FENCE_START = re.compile(rf"<<untrusted ([0-9a-f]{{{FENCE_MARK_DIGITS}}})>>")
 
 
 def visible(text: str) -> str:
@@ -40,3 +41,17 @@ def fence(text: str) -> str:
     clean = visible(text)
     mark = hashlib.sha256(clean.encode()).hexdigest()[:FENCE_MARK_DIGITS]
     return f"<<untrusted {mark}>>\n{clean}\n<<end {mark}>>"
+
+
+def fenced_lines(text: str) -> list[str]:
+    """Return the lines that a fence encloses, to the end of the text where its end is missing; none without a fence.
+
+    Only the mark that began a fence ends it, so text behind a false mark is still inside.
+    """
+    lines = text.split("\n")
+    for start, line in enumerate(lines):
+        if match := FENCE_START.fullmatch(line):
+            end_mark = f"<<end {match[1]}>>"
+            end = next((index for index in range(len(lines) - 1, start, -1) if lines[index] == end_mark), len(lines))
+            return lines[start + 1 : end]
+    return []

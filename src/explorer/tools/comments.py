@@ -51,8 +51,8 @@ class GetCommentsTool(Tool[GetCommentsArguments]):
         """Show the thread."""
         part = CommentRange(arguments.limit, arguments.depth, arguments.offset)
         read = self._of_reddit if arguments.platform == "reddit" else self._of_hackernews
-        content = await stored(await read(arguments.post_id.strip(), part), context.store)
-        return ToolResult(success=True, content=content)
+        content, data = await stored(await read(arguments.post_id.strip(), part), context.store)
+        return ToolResult(success=True, content=content, metadata=data)
 
     async def _of_reddit(self, post_id: str, part: CommentRange) -> ThreadText:
         thread, routed = await self._reddit.thread(post_named(post_id), part)

@@ -11,7 +11,8 @@ from explorer.documents.corpus.index import Corpus
 from explorer.documents.corpus.passages import page_at
 from explorer.documents.corpus.ranking import CorpusHit, modified_date
 from explorer.schema.errors import RefusedCallError
-from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.messages import JsonObject
+from explorer.schema.tool import Arguments, Tool, ToolResult, shown
 from explorer.schema.tool_context import SourceDraft, ToolContext
 from explorer.text.sanitize import fence, single_line
 
@@ -67,7 +68,12 @@ class SearchCorpusTool(Tool[SearchCorpusArguments]):
             *([] if entries else ["Try other words, or no glob."]),
             *([fence("\n".join(body))] if body else []),
         ]
-        return ToolResult(success=True, content="\n".join(lines))
+        hits = [
+            {"source": source.id, "title": single_line(hit.title, TITLE_CHARS), "path": hit.path, "offset": hit.offset}
+            for source, hit in zip(sources, found.hits, strict=True)
+        ]
+        metadata = {**shown(len(hits), "document", "documents"), "hits": hits}
+        return ToolResult(success=True, content="\n".join(lines), metadata=metadata)
 
 
 class ReadDocumentArguments(Arguments):
@@ -101,7 +107,18 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
             )
         (source,) = await context.store([_draft(document)])
         content = _document_lines(source.id, document, arguments.offset)
-        return ToolResult(success=True, content=content)
+        page_facts: JsonObject = {
+            "title": single_line(document.title, TITLE_CHARS),
+            "url": f"file:{single_line(document.path, 4_000)}",
+            "author": single_line(document.author, TITLE_CHARS),
+            "published": single_line(document.published, TITLE_CHARS),
+            "flags": list(document.flags),
+            "unit": "characters",
+            "first": arguments.offset,
+            "last": min(arguments.offset + PAGE_CHARS, len(document.text)),
+            "total": len(document.text),
+        }
+        return ToolResult(success=True, content=content, metadata=page_facts)
 
 
 CORPUS_TOOLS: tuple[type[Tool], ...] = (SearchCorpusTool, ReadDocumentTool)

@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, TypeVar
 
@@ -22,6 +23,8 @@ MAX_LINES = 400
 """Of one reply of `read_file`; longer files page themselves."""
 MAX_LINE_CHARS = 2_000
 MAX_MATCHES = 100
+MAX_NAMED = 500
+"""Of the paths that a listing hands to programs."""
 MAX_PATTERN_CHARS = 300
 SEARCH_SECONDS = 2.0
 """Of one search. A pattern may backtrack without end; `re` could not be stopped, `regex` can."""
@@ -72,7 +75,16 @@ class ReadTool(Tool[ReadFileArguments]):
             raise ToolError(f"{path} has {found.total} lines; start_line={start} is past its end")
         if end is not None and end < start:
             raise ToolError(f"end_line={end} is before start_line={start}")
-        return ToolResult(success=True, content="\n".join(_numbered(path, start, found)))
+        cut = sum(len(line) > MAX_LINE_CHARS for line in found.lines)
+        shown = {
+            "path": path,
+            "unit": "lines",
+            "first": start,
+            "last": start + len(found.lines) - 1,
+            "total": found.total,
+            "cut": cut,
+        }
+        return ToolResult(success=True, content="\n".join(_numbered(path, start, found)), metadata=shown)
 
 
 def _numbered(path: str, start: int, found: LineRange) -> list[str]:
@@ -222,7 +234,8 @@ class ListTool(Tool[ListFilesArguments]):
         lines = [f"{info.path} ({info.lines} lines, {info.bytes} bytes)" for info in found]
         if len(found) == MAX_LISTED:
             lines.append("(more files may be left out; give a path or a glob)")
-        return ToolResult(success=True, content="\n".join(lines) or "No files.")
+        paths = [info.path for info in found[:MAX_NAMED]]
+        return ToolResult(success=True, content="\n".join(lines) or "No files.", metadata={"paths": paths})
 
 
 class SearchFilesArguments(Arguments):
@@ -252,13 +265,15 @@ class SearchTool(Tool[SearchFilesArguments]):
         sizes = await asyncio.to_thread(self._workspace.sizes, glob)
         big = [path for path, size in sizes.items() if size > MAX_FILE_BYTES]
         found, notes = await asyncio.to_thread(self._matches, wanted, [path for path in sizes if path not in big])
+        counts = dict(Counter(path for path, _ in found))
         if big:
             notes.append(f"(not searched, over {MAX_FILE_BYTES} bytes: {', '.join(big[:10])})")
-        return ToolResult(success=True, content="\n".join([*(found or ["No matches."]), *notes]))
+        lines = [line for _, line in found] or ["No matches."]
+        return ToolResult(success=True, content="\n".join([*lines, *notes]), metadata={"matches": counts})
 
-    def _matches(self, wanted: "regex.Pattern[str]", paths: Iterable[str]) -> tuple[list[str], list[str]]:
-        """What was found, and what is to be said about the search."""
-        found: list[str] = []
+    def _matches(self, wanted: "regex.Pattern[str]", paths: Iterable[str]) -> tuple[list[tuple[str, str]], list[str]]:
+        """Return what was found, each line with its file, and what has to be said about the search."""
+        found: list[tuple[str, str]] = []
         began = time.monotonic()
         for path in paths:
             if time.monotonic() - began > SEARCH_ALL_SECONDS:
@@ -269,7 +284,7 @@ class SearchTool(Tool[SearchFilesArguments]):
                 continue  # a binary file has no lines to find
             for number, line in enumerate(lines, 1):
                 if _occurs(wanted, line[:MAX_LINE_CHARS], began + self._seconds):
-                    found.append(f"{path}:{number}: {line.strip()[:300]}")
+                    found.append((path, f"{path}:{number}: {line.strip()[:300]}"))
                 if len(found) > MAX_MATCHES:
                     return found[:MAX_MATCHES], ["(more matches left out; narrow the pattern)"]
         return found, []

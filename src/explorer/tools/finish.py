@@ -29,14 +29,14 @@ class FinishTool(Tool[FinishArguments]):
     is_parallel = False
     ends_agent = True
 
-    def __init__(self, problem: Callable[[bool], str]) -> None:
-        """Take a function that says why the report cannot be handed over, also where nothing was found; or nothing."""
+    def __init__(self, problem: Callable[[bool], ToolError | None]) -> None:
+        """Take a function that returns why the report cannot be handed over, by whether nothing was found."""
         self._problem = problem
 
     async def execute(self, arguments: FinishArguments, context: ToolContext) -> ToolResult:
         """Finish, or say what is missing."""
         problem = self._problem(arguments.nothing_found)
-        if problem:
-            raise ToolError(problem)
+        if problem is not None:
+            raise problem
         links = {"interesting_links": arguments.interesting_links}
         return ToolResult(success=True, content="Finished.", metadata=links)

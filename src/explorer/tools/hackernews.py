@@ -9,12 +9,12 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError, ToolError
-from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.tool import Arguments, Tool, ToolResult, shown
 from explorer.schema.tool_context import SourceDraft, ToolContext
 from explorer.sources.date_ranges import Window, days_in, window
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.items import HnUser, SearchHit
-from explorer.sources.hackernews.list_text import VIA, hn_draft, hn_entry
+from explorer.sources.hackernews.list_text import VIA, hn_draft, hn_entry, hn_facts
 from explorer.sources.hackernews.services import HnFound, HnQuery, ServiceDownError
 from explorer.sources.hackernews.thread_text import hn_thread_text
 from explorer.sources.threads import CommentRange, number, stored
@@ -98,7 +98,10 @@ class _HackerNewsTool(Tool[Args]):
                 place += 1
                 lines.append(hn_entry(place, sources[place - 1].id, hit, now))
         content = "\n".join([head, fence("\n".join(lines))]) if sources else head
-        return ToolResult(success=True, content=content)
+        hits = [hit for group in groups for hit in group.hits]
+        stories = [hn_facts(source.id, hit.story, now) for source, hit in zip(sources, hits, strict=True)]
+        metadata = {**shown(len(stories), "story", "stories"), "stories": stories}
+        return ToolResult(success=True, content=content, metadata=metadata)
 
 
 class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
@@ -179,8 +182,8 @@ class HnCommentsTool(_HackerNewsTool[GetHnCommentsArguments]):
             self._client.thread(arguments.story_id, CommentRange(arguments.limit, arguments.depth, arguments.offset)),
             "Try this later, or look for the discussion with web_search.",
         )
-        content = await stored(hn_thread_text(thread, "story_id"), context.store)
-        return ToolResult(success=True, content=content)
+        content, data = await stored(hn_thread_text(thread, "story_id"), context.store)
+        return ToolResult(success=True, content=content, metadata=data)
 
 
 class HnUserTool(_HackerNewsTool[GetHnUserArguments]):

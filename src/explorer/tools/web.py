@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError
+from explorer.schema.messages import JsonObject
 from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.schema.tool_context import SourceDraft, ToolContext
 from explorer.sources.page import STALE, WebPage, is_stale
@@ -77,7 +78,18 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
         )
         (source,) = await context.store([draft])
         content = _page_lines(source.id, page, text, arguments.offset)
-        return ToolResult(success=True, content=content)
+        page_facts: JsonObject = {
+            "title": single_line(page.title, TITLE_CHARS),
+            "url": page.url,
+            "author": single_line(page.author, TITLE_CHARS),
+            "published": single_line(page.published, TITLE_CHARS),
+            "flags": list(page.flags),
+            "unit": "characters",
+            "first": arguments.offset,
+            "last": min(arguments.offset + PAGE_CHARS, len(text)),
+            "total": len(text),
+        }
+        return ToolResult(success=True, content=content, metadata=page_facts)
 
 
 def _host(url: str) -> str:

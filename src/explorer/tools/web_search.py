@@ -6,7 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from explorer.schema.tool import Arguments, Tool, ToolResult
+from explorer.schema.events import Source
+from explorer.schema.messages import JsonObject
+from explorer.schema.tool import Arguments, Tool, ToolResult, shown
 from explorer.schema.tool_context import SourceDraft, ToolContext
 from explorer.sources.date_ranges import since_time
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
@@ -15,6 +17,8 @@ from explorer.text.sanitize import fence, single_line
 SNIPPET_CHARS = 1_000
 TITLE_CHARS = 300
 URL_CHARS = 4_000
+ENTRY_LINES = 3
+"""Of a hit: title, address and snippet."""
 
 
 class WebSearchArguments(Arguments):
@@ -60,7 +64,25 @@ class TavilySearchTool(Tool[WebSearchArguments]):
             for number, (source, hit) in enumerate(zip(sources, answer.hits, strict=True), start=1)
         ]
         content = "\n".join([*_head(arguments.query, answer), *_body(entries)])
-        return ToolResult(success=True, content=content)
+        metadata = {
+            **shown(len(sources), "result", "results"),
+            "hits": _facts(sources, answer),
+        }
+        return ToolResult(success=True, content=content, metadata=metadata)
+
+
+def _facts(sources: Sequence[Source], answer: WebAnswer) -> list[JsonObject]:
+    """Return each hit for programs; its snippet is the given line within the fence."""
+    return [
+        {
+            "source": source.id,
+            "title": single_line(hit.title, TITLE_CHARS),
+            "url": single_line(hit.url, URL_CHARS),
+            "published": single_line(hit.published, TITLE_CHARS),
+            "line": ENTRY_LINES * place + ENTRY_LINES - 1,
+        }
+        for place, (source, hit) in enumerate(zip(sources, answer.hits, strict=True))
+    ]
 
 
 def _named(sites: Sequence[str]) -> tuple[str, ...]:

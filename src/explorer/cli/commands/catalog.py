@@ -118,7 +118,7 @@ async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> tuple[list
             *connectors.tools(),
             *library_tools(LibraryAccess(library, "", dict)),
             SearchRunsTool(Past(settings.workspace, "", library)),
-            FinishTool(lambda _is_empty: ""),
+            FinishTool(lambda _is_empty: None),
         ]
         absent = connectors.absent
     sandbox = await choose_shell(settings)

@@ -12,7 +12,7 @@ from explorer.journal.run_state import RunState
 from explorer.run.finish import DRAFT
 from explorer.run.unfinished_report import resume_command
 from explorer.sandbox.jobs import noted_jobs
-from explorer.schema.errors import StorageError, ToolError
+from explorer.schema.errors import JournalVersionError, StorageError, ToolError
 from explorer.schema.events import JOURNAL_VERSION, Source, Status
 from explorer.schema.tool import Effect
 from explorer.text.frontmatter import without_frontmatter
@@ -61,7 +61,7 @@ def _journal(found: Scan, run_id: str, *, is_busy: bool) -> CheckResult:
 
 
 def _version(found: Scan) -> CheckResult:
-    if found.damage is not None and "has version" in found.damage.message:
+    if isinstance(found.damage, JournalVersionError):
         return CheckResult("version", "fail", found.damage.message, found.damage.hint)
     versions = sorted({record.v for record in found.records})
     return CheckResult("version", "ok", f"{', '.join(map(str, versions)) or '-'}; read up to {JOURNAL_VERSION}")
@@ -78,7 +78,7 @@ def _state(run_state: RunState, run_id: str, *, is_busy: bool) -> CheckResult:
         return CheckResult("state", "ok", str(run_state.finished.status))
     ended = f"{run_state.finished.status} ({run_state.finished.reason})"
     return CheckResult(
-        "state", "ok", f"{ended}; continues with: {resume_command(run_state, run_id, run_state.finished.reason)}"
+        "state", "ok", f"{ended}; continues with: {resume_command(run_state, run_id, run_state.finished.cause)}"
     )
 
 

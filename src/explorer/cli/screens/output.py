@@ -10,6 +10,7 @@ from typing import Any
 from explorer.cli.settings.options import OutputFormat
 from explorer.schema.errors import ExplorerError, StorageError
 from explorer.schema.messages import Usage
+from explorer.schema.reasons import EndCause
 
 INTERRUPTED = 130
 TERMINATED = 143
@@ -17,8 +18,6 @@ HUNG_UP = 129
 """128 and the number of the signal, as shells count."""
 TIMED_OUT = 124
 PARTIAL = 3
-TIME_LIMIT = "time limit"
-"""What the reason of a run that ran out of time begins with."""
 TOKEN_KINDS = ("input", "output", "cache_read", "cache_write", "reasoning", "total")
 UNAVAILABLE = 6
 EXIT_CODES = {
@@ -82,9 +81,9 @@ def token_counts(usage: Usage) -> dict[str, int]:
     }
 
 
-def exit_code(status: str, reason: str) -> int:
+def exit_code(status: str, cause: EndCause) -> int:
     """The exit code of a run's end."""
-    if status != "complete" and reason.startswith(TIME_LIMIT):
+    if status != "complete" and cause is EndCause.TIME_LIMIT:
         return TIMED_OUT
     return EXIT_CODES.get(status, 1)
 

@@ -17,8 +17,9 @@ from explorer.cli.settings.options import RunOptions
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.run.run import RunResult
-from explorer.run.unfinished_report import LIMIT_REASONS, resume_command
+from explorer.run.unfinished_report import resume_command
 from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError, StorageError
+from explorer.schema.reasons import LIMIT_WORDS
 
 FAILURES = {"failed": "the run failed", "sources_unavailable": "sources unavailable"}
 """Ends that are told as errors."""
@@ -124,10 +125,10 @@ class SummaryPrinter:
 
     def _next_step(self, result: RunResult) -> str:
         """How to go on; after a limit with a larger one, which takes what the journal says of the old one."""
-        if result.reason.partition(";")[0] not in LIMIT_REASONS:
+        if result.cause not in LIMIT_WORDS:
             return self._resume_command(result.run_id)
         run_state = RunState.of(record.event for record in read_records(result.folder))
-        return resume_command(run_state, result.run_id, result.reason) + self._place()
+        return resume_command(run_state, result.run_id, result.cause) + self._place()
 
     def _resume_command(self, run_id: str) -> str:
         return f"explorer resume {run_id}{self._place()}"
@@ -142,7 +143,7 @@ def seen_outcome(view: RunView, folder: Path | None) -> CommandResult:
     report = folder / REPORT if folder else None
     return CommandResult(
         status=view.status,
-        exit_code=exit_code(view.status, view.reason),
+        exit_code=exit_code(view.status, view.cause),
         run_id=view.run_id,
         folder=str(folder or ""),
         report=str(report) if report and report.is_file() else None,
@@ -162,7 +163,7 @@ def seen_outcome(view: RunView, folder: Path | None) -> CommandResult:
 def _outcome(result: RunResult) -> CommandResult:
     return CommandResult(
         status=result.status.value,
-        exit_code=exit_code(result.status.value, result.reason),
+        exit_code=exit_code(result.status.value, result.cause),
         run_id=result.run_id,
         folder=str(result.folder),
         report=str(result.report) if result.report else None,

@@ -30,6 +30,7 @@ from explorer.schema.events import (
     WrittenFile,
 )
 from explorer.schema.messages import Estimate, ToolCall, Usage
+from explorer.schema.reasons import EndCause
 from explorer.schema.tool import Effect
 
 WORKING = "working"
@@ -83,6 +84,7 @@ class RunView:
     status: str = RUNNING
     """`running`, or how the run ended."""
     reason: str = ""
+    cause: EndCause = EndCause.OTHER
     answer: str = ""
     """The words that answered its latest follow-up, where it ended with such."""
     usage: Usage = field(default_factory=Usage)
@@ -120,6 +122,7 @@ class RunView:
                 self.run_id, self.question, self.started = event.run_id, event.question, record.at
             case RunFinished():
                 self.status, self.reason, self.answer = event.status.value, event.reason, event.answer
+                self.cause = event.cause
             case RunForked():
                 self.run_id = event.run_id
             case AgentStarted():
@@ -182,10 +185,13 @@ class RunView:
         return sum(agent.steps for agent in self.agents.values())
 
     def _start(self, event: AgentStarted) -> None:
-        self.status, self.reason, self.answer = RUNNING, "", ""
+        self._reopen()
         self.agents[event.agent] = AgentView(
             id=event.agent, role=event.role, parent=event.parent, task=event.task, max_steps=event.max_steps
         )
+
+    def _reopen(self) -> None:
+        self.status, self.reason, self.answer, self.cause = RUNNING, "", "", EndCause.OTHER
 
     def _apply_to_agent(self, event: AnyEvent) -> None:
         agent = self.agents.get(event.agent)
@@ -193,7 +199,7 @@ class RunView:
             return
         match event:
             case AgentContinued():
-                self.status, self.reason, self.answer = RUNNING, "", ""
+                self._reopen()
                 agent.status, agent.reason, agent.doing = WORKING, "", "thinking"
                 agent.max_steps = agent.steps + event.max_steps
             case TurnTaken():

@@ -3,6 +3,7 @@
 from datetime import datetime
 from urllib.parse import urlsplit
 
+from explorer.schema.messages import JsonObject
 from explorer.schema.tool_context import SourceDraft
 from explorer.sources.hackernews.items import SearchHit, Story
 from explorer.sources.threads import number
@@ -18,7 +19,7 @@ def hn_entry(place: int, source_id: str, hit: SearchHit, now: datetime) -> str:
     story = hit.story
     site = _site(story.url)
     title = f"{place}. [{source_id}] {single_line(story.title)}" + (f" ({site})" if site else "")
-    age_h = None if story.time is None else max(now.timestamp() - story.time, 0.0) / 3600
+    age_h = _age_h(story, now)
     facts = [
         f"id {story.id}",
         f"{number(story.points)} points",
@@ -34,6 +35,28 @@ def hn_entry(place: int, source_id: str, hit: SearchHit, now: datetime) -> str:
         text = single_line(hit.comment)
         lines.append("   " + (text if len(text) <= COMMENT_PREVIEW_CHARS else text[:COMMENT_PREVIEW_CHARS] + " ..."))
     return "\n".join(lines)
+
+
+def hn_facts(source_id: str, story: Story, now: datetime) -> JsonObject:
+    """Return what an entry says of a story, for programs; null where it is not known."""
+    age_h = _age_h(story, now)
+    speed = None if story.points is None or age_h is None else story.points / max(age_h, 1.0)
+    return {
+        "source": source_id,
+        "id": story.id,
+        "title": single_line(story.title),
+        "url": single_line(story.url),
+        "points": story.points,
+        "comments": story.comments,
+        "points_per_hour": None if speed is None else round(speed, 1),
+        "age_hours": None if age_h is None else round(age_h, 1),
+        "author": single_line(story.author),
+        "time": moment(story.time),
+    }
+
+
+def _age_h(story: Story, now: datetime) -> float | None:
+    return None if story.time is None else max(now.timestamp() - story.time, 0.0) / 3600
 
 
 def velocity(points: int | None, age_h: float | None) -> str:

@@ -8,7 +8,7 @@ from explorer.sources.hackernews.list_text import velocity
 from explorer.sources.reddit.items import Post
 from explorer.sources.reddit.reddit import Routed
 from explorer.sources.reddit.routes import RedditThread
-from explorer.sources.threads import ThreadText, comment_lines, hanging, number, shown_of, walk, ways_on
+from explorer.sources.threads import LeadLine, ThreadText, hanging, number, shown_of, thread_body, walk, ways_on
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import single_line
 
@@ -60,7 +60,7 @@ def reddit_draft(post: Post, routed: Routed) -> SourceDraft:
 def reddit_thread_text(thread: RedditThread, routed: Routed, argument: str) -> ThreadText:
     """A thread, written down; `argument` is what its id is called by the tool that shows it."""
     post = thread.post
-    body = "\n".join([*([] if thread.root else _post_lines(post)), *comment_lines(thread.comments)])
+    lead = () if thread.root else tuple(_post_lines(post))
     shown = sum(1 for _ in walk(thread.comments)) - bool(thread.root)
     below = thread.comments[0].replies if thread.root else thread.comments
     under = f" under comment {thread.root}" if thread.root else ""
@@ -72,7 +72,7 @@ def reddit_thread_text(thread: RedditThread, routed: Routed, argument: str) -> T
         via=routed.via,
         author=top.author,
         published=moment(top.time),
-        text=f"{post.title}\n{post.url or post.page}\n\n{body}",
+        text=f"{post.title}\n{post.url or post.page}\n\n{thread_body(lead, thread.comments)}",
     )
     return ThreadText(
         draft=draft,
@@ -81,19 +81,23 @@ def reddit_thread_text(thread: RedditThread, routed: Routed, argument: str) -> T
             f"{routed.label}: {shown_of(shown, max(thread.total, shown))}{under}."
         ),
         notes=(*routed.notes, *ways_on(below, thread.next_offset, lambda one: f"{argument}={post.id}/{one}")),
-        body=body,
+        lead=lead,
+        comments=tuple(thread.comments),
+        shown=shown,
+        total=max(thread.total, shown),
     )
 
 
-def _post_lines(post: Post) -> list[str]:
+def _post_lines(post: Post) -> list[LeadLine]:
     """The post's own words and numbers, before the comments."""
-    lines = [f"{number(post.points)} points, by {single_line(post.author) or '?'}, {moment(post.time) or '?'}"]
+    facts = f"{number(post.points)} points, by {single_line(post.author) or '?'}, {moment(post.time) or '?'}"
+    lines = [LeadLine(facts)]
     if post.state:
-        lines.append(f"The post is {post.state}.")
+        lines.append(LeadLine(f"The post is {post.state}."))
     if post.url:
-        lines.append(f"Links to {single_line(post.url)}")
+        lines.append(LeadLine(f"Links to {single_line(post.url)}"))
     if post.text:
-        lines.append("Text of the post: " + hanging(post.text, "  "))
+        lines.append(LeadLine(hanging(post.text, "  "), "Text of the post: ", is_of_author=True))
     return lines
 
 

@@ -1,0 +1,71 @@
+"""The words of every note that the engine adds to a conversation, by reason: data in, text out.
+
+Models read the words. Programs, the offline client among them, read the reason and the facts, so a wording can be
+changed without a look at anything else.
+"""
+
+from explorer.agents.decisions import Note
+from explorer.schema.reasons import NoteReason
+
+ACTIONS = (
+    "Act now, by calling a tool: look things up or have it done (call_agent), have report.md written (a writer, or "
+    "write_file for a few lines), and when it answers the question, call finish_exploration."
+)
+SHORT_REPLIES = (
+    "Little is left of this run's limits: a reply of yours may have {tokens:,} tokens now, reasoning and calls "
+    "included, and one that is longer is lost. Write report.md with what matters most, well within that."
+)
+BUDGET = "About {percent} % of what this run may use before its report is used up. Plan for the end."
+WORDS: dict[NoteReason, str] = {
+    NoteReason.EMPTY_REPLY: "Your reply was empty. Go on with the task, or say what you found.",
+    NoteReason.CUT_REPLY: ("Your reply was cut at its length limit. Go on in smaller pieces; put long text in files."),
+    NoteReason.USUAL_LENGTH: "Your reply was cut at its length limit, which stays. Go on in smaller pieces.",
+    NoteReason.DECLINED: "You declined. Do the part of the task that you can do, or say why there is none.",
+    NoteReason.ROOM_MADE: "Older results were cleared to make room. Go on; write down what you need to keep.",
+    NoteReason.SQUEEZED: (
+        "This conversation had to be shortened again although nothing new came of it. Write down what you have in a "
+        "file, then end."
+    ),
+    NoteReason.SUMMARISE: (
+        "This conversation is getting long and will be shortened. Write down now, in words and without calling a tool, "
+        "all that you need to go on: what you found, with the source ids; what you decided and why; what you tried in "
+        "vain; what is still to be done. Your task, your latest exchanges and the list of your files will stay."
+    ),
+    NoteReason.ACT: f"Nobody reads your words: {{words}}. {ACTIONS}",
+    NoteReason.CORRECT: "{words}\nThen call finish_exploration.",
+    NoteReason.WRAP_UP: "You have {left} turns left. Write down what you have now, then end with your summary.",
+    NoteReason.ERRORS: ("Your last {turns} turns brought only errors. Do something else, or end with what you have."),
+    NoteReason.REPEATING: "You made the same call with the same result several times. Do something else.",
+    NoteReason.NOTHING_NEW: "Nothing new came of your last {turns} turns. Write down what you have, then end.",
+    NoteReason.BUDGET_70: BUDGET,
+    NoteReason.BUDGET_85: BUDGET,
+    NoteReason.WINDING_DOWN: (
+        "Stop exploring now ({words}). Only writing is left: have report.md written from what is there, then finish. "
+        "Say in it what was not looked at."
+    ),
+    NoteReason.WRITE_NOW: "Exploring is over ({words}): write report.md now, from what there is.",
+    NoteReason.SHORT_REPLIES_6000: SHORT_REPLIES,
+    NoteReason.SHORT_REPLIES_3000: SHORT_REPLIES,
+    NoteReason.SHORT_REPLIES_1500: SHORT_REPLIES,
+    NoteReason.JOB_ENDED: 'Your background job {job} {words}. Its output: get_shell_output(bash_id="{job}").',
+    NoteReason.CONTINUE: "Go on where you stopped. Finish what is worth finishing, then the report.",
+    NoteReason.TRY_AGAIN: (
+        "No lookup reached a source before. Try them again now: what did not answer then may answer. Then revise the "
+        "report, and finish."
+    ),
+    NoteReason.LATE_WORDS: (
+        "The words above came while you were finishing. Take them into account, then finish again."
+    ),
+}
+"""With `{words}` for text that has to be quoted, and the facts by name."""
+
+
+def note(reason: NoteReason, words: str = "", **facts: int | str) -> Note:
+    """Return a note with its words.
+
+    Args:
+        reason: What is said.
+        words: Text that the note quotes, such as the faults of a report; only in its words.
+        facts: What its words are made of, recorded as the note's data.
+    """
+    return Note(reason, WORDS[reason].format(words=words, **facts), dict(facts))
