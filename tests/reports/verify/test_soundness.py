@@ -106,6 +106,16 @@ def _real_texts() -> Iterator[str]:
         yield from (visible(json.loads(line).get("text") or "") for line in lines)
 
 
+def test_a_lost_source_is_no_false_id() -> None:
+    """What decides is the id, and no words of a reason."""
+    draft = f"{OURS}\nIt says “this is no source of this run, the log itself says” [S1, S2].\n"
+    sources = {"S1": source("S1", LOG), "S2": source("S2", LOG)}
+    texts = {"S1": LOG}.get
+    (flaw,) = flaws(draft, sources, texts, check(draft, sources, texts))
+    assert flaw.kind is FlawKind.UNSUPPORTED
+    assert flaw.reason().startswith("in the report, 1 of 2 cited sentences")
+
+
 @pytest.mark.slow
 def test_real_texts_raise_few_alarms() -> None:
     """Pages as reports on themselves: no address of theirs is unknown, and few texts seem to number references."""

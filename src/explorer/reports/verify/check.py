@@ -59,12 +59,12 @@ def check(draft: str, sources: Mapping[str, Source], text_of: TextOf) -> Verific
         sources: All of the run's, by id.
         text_of: Their stored texts; one that is not as the ledger has it is taken for none.
     """
-    shelf = _SourceIndex(sources, text_of)
+    index = _SourceIndex(sources, text_of)
     claims: list[Claim] = []
     uncited: list[Claim] = []
     for sentence in sentences(draft):
         if sentence.ids:
-            claims.append(_claim(sentence, shelf))
+            claims.append(_claim(sentence, index))
         elif is_checkable(sentence):
             uncited.append(_as_claim(sentence, Verdict.UNCHECKED, NO_CITATION))
     return Verification(claims=tuple(claims), uncited=tuple(uncited))
@@ -108,30 +108,32 @@ class _SourceIndex:
             return _Missing(identifier, f"the stored text of {identifier} is not as it was stored (sha256)")
         return index_source(source, text)
 
-    def same_url_sources(self, hays: Sequence[IndexedSource]) -> tuple[IndexedSource, ...]:
+    def same_url_sources(self, found: Sequence[IndexedSource]) -> tuple[IndexedSource, ...]:
         """Other sources of the same addresses."""
-        cited = {indexed.source.id for indexed in hays}
-        ids = [one for indexed in hays for one in self._by_address[url_key(indexed.source.url)] if one not in cited]
+        cited = {indexed.source.id for indexed in found}
+        ids = [one for indexed in found for one in self._by_address[url_key(indexed.source.url)] if one not in cited]
         return tuple(one for one in map(self.take, dict.fromkeys(ids)) if isinstance(one, IndexedSource))
 
 
-def _claim(sentence: Sentence, shelf: _SourceIndex) -> Claim:
-    taken = [shelf.take(identifier) for identifier in sentence.ids]
-    hays = tuple(one for one in taken if isinstance(one, IndexedSource))
+def _claim(sentence: Sentence, index: _SourceIndex) -> Claim:
+    taken = [index.take(identifier) for identifier in sentence.ids]
+    found = tuple(one for one in taken if isinstance(one, IndexedSource))
     missing = [one.why for one in taken if isinstance(one, _Missing)]
-    if not hays:
+    if not found:
         return _as_claim(sentence, Verdict.SOURCE_MISSING, "; ".join(missing))
-    looks = look_up(sentence, Cited(hays))
-    if any(outcome.finding.verdict is Verdict.NOT_FOUND for outcome in looks) and (
-        same_url_sources := shelf.same_url_sources(hays)
+    outcomes = look_up(sentence, Cited(found))
+    if any(outcome.finding.verdict is Verdict.NOT_FOUND for outcome in outcomes) and (
+        same_url_sources := index.same_url_sources(found)
     ):
-        looks = look_up(sentence, Cited(hays, same_url_sources))
-    verdict, reason = _judged(looks, missing)
-    return _as_claim(sentence, verdict, reason, looks)
+        outcomes = look_up(sentence, Cited(found, same_url_sources))
+    verdict, reason = _judged(outcomes, missing)
+    return _as_claim(sentence, verdict, reason, outcomes)
 
 
-def _judged(looks: Sequence[LookupOutcome], missing: Sequence[str]) -> tuple[Verdict, str]:
-    by_verdict = {verdict: [outcome for outcome in looks if outcome.finding.verdict is verdict] for verdict in Verdict}
+def _judged(outcomes: Sequence[LookupOutcome], missing: Sequence[str]) -> tuple[Verdict, str]:
+    by_verdict = {
+        verdict: [outcome for outcome in outcomes if outcome.finding.verdict is verdict] for verdict in Verdict
+    }
     absent, carried = by_verdict[Verdict.NOT_FOUND], by_verdict[Verdict.SUPPORTED]
     open_ones = [outcome for outcome in by_verdict[Verdict.UNCHECKED] if not outcome.is_own]
     if missing and (absent or not carried):
@@ -149,13 +151,13 @@ def _said(outcome: LookupOutcome) -> str:
     return f"“{outcome.finding.text}”: {outcome.finding.reason}"
 
 
-def _as_claim(sentence: Sentence, verdict: Verdict, reason: str, looks: Sequence[LookupOutcome] = ()) -> Claim:
+def _as_claim(sentence: Sentence, verdict: Verdict, reason: str, outcomes: Sequence[LookupOutcome] = ()) -> Claim:
     return Claim(
         sentence=sentence.shown,
         line=sentence.line,
         ids=sentence.ids,
         verdict=verdict,
-        findings=tuple(outcome.finding for outcome in looks),
+        findings=tuple(outcome.finding for outcome in outcomes),
         reason=reason,
     )
 

@@ -357,9 +357,9 @@ def _is_year(claimed: Quantity, indexed: IndexedSource) -> bool:
     return any(day.year == claimed.values[0] and not day.month for day in indexed.days)
 
 
-def instead(claimed: Quantity, hays: Iterator[IndexedSource]) -> str:
+def instead(claimed: Quantity, sources: Iterator[IndexedSource]) -> str:
     """What the sources have in its place, in words for the writer; empty when nothing is like it."""
-    for indexed in hays:
+    for indexed in sources:
         others = list(dict.fromkeys(_shown(one, indexed) for one in same_amounts(claimed, indexed)))
         if not others and claimed.unit:
             others = list(dict.fromkeys(_shown(one, indexed) for one in indexed.quantities if _like(one, claimed)))

@@ -240,11 +240,11 @@ def look_up_figures(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
     readings: dict[tuple[int, int], list[Day]] = {}
     for one in message.dates:
         readings.setdefault((one.start, one.end), []).append(one.day)
-    looks = [_day(part, span, days, cited) for span, days in readings.items()]
-    looks += [_clock(named.text, clock, cited) for named, clock in message.times]
-    looks += [_version(named.text, release(numbers), cited) for named, numbers in message.versions]
-    looks += [_name(named.text, cited) for named in message.names]
-    return looks + _amounts(part, cited)
+    outcomes = [_day(part, span, days, cited) for span, days in readings.items()]
+    outcomes += [_clock(named.text, clock, cited) for named, clock in message.times]
+    outcomes += [_version(named.text, release(numbers), cited) for named, numbers in message.versions]
+    outcomes += [_name(named.text, cited) for named in message.names]
+    return outcomes + _amounts(part, cited)
 
 
 def _day(part: SentencePart, span: tuple[int, int], days: Sequence[Day], cited: Cited) -> LookupOutcome:
@@ -331,17 +331,17 @@ def _name(text: str, cited: Cited) -> LookupOutcome:
 def _amounts(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
     """Numbers: first those that a source has, then the others, some of which follow from the first."""
     message = [one for one in part.figures.quantities if not is_passed_over(one)]
-    looks: dict[int, LookupOutcome] = {}
+    outcomes: dict[int, LookupOutcome] = {}
     for one in message:
         has = counts_there if own_count(one, part.text) in COUNTED else has_amount
         source, how = cited.first(lambda indexed, one=one, has=has: has(one, part.text, indexed))
         if source:
-            looks[one.start] = found(one.kind, one.text, source, how)
-    known = [one for one in message if one.start in looks]
+            outcomes[one.start] = found(one.kind, one.text, source, how)
+    known = [one for one in message if one.start in outcomes]
     for one in message:
-        if one.start not in looks:
-            looks[one.start] = _absent(one, part, cited, known)
-    return [looks[one.start] for one in message]
+        if one.start not in outcomes:
+            outcomes[one.start] = _absent(one, part, cited, known)
+    return [outcomes[one.start] for one in message]
 
 
 def _absent(one: Quantity, part: SentencePart, cited: Cited, known: Sequence[Quantity]) -> LookupOutcome:
@@ -365,13 +365,13 @@ TRANSLATED = "a translation cannot be looked up word for word"
 
 def look_up(sentence: Sentence, cited: Cited) -> list[LookupOutcome]:
     """One answer for each quote and figure."""
-    looks: list[LookupOutcome] = []
+    outcomes: list[LookupOutcome] = []
     for quote in passages(sentence):
-        looks += _quote(quote, sentence, cited)
+        outcomes += _quote(quote, sentence, cited)
     for part in parts(sentence):
         answers = look_up_figures(part, cited)
-        looks += [_in_tail(outcome) for outcome in answers] if part.is_tail else answers
-    return looks
+        outcomes += [_in_tail(outcome) for outcome in answers] if part.is_tail else answers
+    return outcomes
 
 
 def _in_tail(outcome: LookupOutcome) -> LookupOutcome:

@@ -77,7 +77,7 @@ def flaws(
     body = without_notice(without_frontmatter(draft))
     found = (
         _dangling(body, sources),
-        _unsupported(verification),
+        _unsupported(verification, sources),
         _own_numbers(body),
         _own_references(body),
         _unknown_links(body, sources, text_of, asked),
@@ -100,24 +100,17 @@ def _dangling(body: str, sources: Mapping[str, Source]) -> Flaw | None:
     )
 
 
-def _unsupported(verification: Verification) -> Flaw | None:
+def _unsupported(verification: Verification, sources: Mapping[str, Source]) -> Flaw | None:
     """Sentences whose ids do not exist are another flaw's."""
-    faults = [one for one in verification.claims if one.verdict is Verdict.NOT_FOUND]
-    lost = [
-        one for one in verification.claims if one.verdict is Verdict.SOURCE_MISSING and not _is_dangling(one.reason)
-    ]
-    if not faults and not lost:
+    faults = [one for one in verification.faults if one.verdict is Verdict.NOT_FOUND or sources.keys() >= set(one.ids)]
+    if not faults:
         return None
-    count, total = len(faults) + len(lost), len(verification.claims)
+    count, total = len(faults), len(verification.claims)
     return Flaw(
         FlawKind.UNSUPPORTED,
         f"in {{it}}, {count} of {total} cited sentences have a quote or a figure that their sources do not have",
         "",
     )
-
-
-def _is_dangling(reason: str) -> bool:
-    return "no source of this run" in reason or "itself says" in reason
 
 
 def _own_numbers(body: str) -> Flaw | None:
