@@ -46,7 +46,7 @@ def test_three_planted_faults_are_all_found(kept_day: Path, here: Here) -> None:
     done = here("verify", kept_day.name[:15])
     assert done.returncode == 1
     assert "“981 points”, not in S7" in done.stdout
-    assert "goes on otherwise after" in done.stdout
+    assert "continues otherwise after" in done.stdout
     assert "Nobody disagreed" in done.stdout
     facts = json.loads(here("verify", "--output-format", "json").stdout)
     assert facts["counts"]["not_found"] == 2

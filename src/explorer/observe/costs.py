@@ -99,9 +99,9 @@ class Spending:
     roles: tuple[RoleShare, ...]
     agents: tuple[AgentShare, ...]
     sessions: tuple[SessionInterval, ...]
-    """The stretches in which a process worked on the run, as far as they can be told apart."""
+    """The stretches in which a process worked on the run, as far as they can be distinguished."""
     seconds: float
-    """Of all lives together."""
+    """Of all sessions together."""
     path: tuple[PathSegment, ...]
     inherited: Inherited | None
 
@@ -214,7 +214,7 @@ def _is_openai(started: RunStarted) -> bool:
 
 
 def _inherited(records: Sequence[JournalRecord]) -> Inherited | None:
-    """What stands before the latest fork: all of it another run's, and of that run's own origin too."""
+    """What is before the latest fork: all of it another run's, and of that run's own origin too."""
     for place in range(len(records) - 1, -1, -1):
         event = records[place].event
         if isinstance(event, RunForked):

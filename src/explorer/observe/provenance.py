@@ -41,7 +41,7 @@ class Write(Frozen):
 
 
 class FileOrigin(Frozen):
-    """A file as it stands at the end, and how it came about."""
+    """A file as it is at the end, and how it came about."""
 
     path: str
     title: str
@@ -82,7 +82,7 @@ class _File:
 
 @dataclass
 class _Tracing:
-    """The fold behind `origins`."""
+    """Collects what `origins` returns, record by record."""
 
     agents: dict[str, _Agent] = field(default_factory=dict[str, _Agent])
     files: dict[str, _File] = field(default_factory=dict[str, _File])

@@ -69,9 +69,9 @@ class _Agent:
     """The call that waits for it; empty for the orchestrator."""
     tasks: int = 0
     began: datetime | None = None
-    """When its present task began, in this life of the run; None when it has none."""
+    """When its present task began, in this session of the run; None when it has none."""
     ready: datetime | None = None
-    """When its latest record was made, in this life, and the wait after a failed attempt was over: nothing it does
+    """When its latest record was made, in this session, and the wait after a failed attempt was over: nothing it does
     later began before."""
 
 
@@ -80,7 +80,7 @@ class _Done:
     """What a span is of."""
 
     key: str
-    """Unique in the run's life."""
+    """Unique in the run."""
     name: str
     parent: bytes
     start: datetime
@@ -90,12 +90,12 @@ class _Done:
 
 @dataclass
 class Spans:
-    """Follows a run's records, and hands on each span as it is over. The trace is the run's, in all of its lives."""
+    """Follows a run's records, and hands on each span as it is over. The trace is the run's, in all of its sessions."""
 
     emit: Callable[[Span], None]
     _run: str = ""
     _life: int = 0
-    """The first record seen of this life; 0 before that."""
+    """The first record seen of this session; 0 before that."""
     _seq: int = 0
     _began: datetime | None = None
     _last: datetime | None = None
@@ -105,16 +105,16 @@ class Spans:
     _calls: dict[str, tuple[ToolStarted, datetime | None]] = field(
         default_factory=dict[str, tuple[ToolStarted, datetime | None]]
     )
-    """By key, the calls that are not over, and when they began in this life."""
+    """By key, the calls that are not over, and when they began in this session."""
 
     def catch_up(self, records: Iterable[JournalRecord]) -> None:
-        """Know what happened in earlier lives; no spans are made of it."""
+        """Know what happened in earlier sessions; no spans are made of it."""
         for record in records:
             self._know(record.event)
             self._forget_or_keep(record.event, None)
 
     def observe(self, record: JournalRecord) -> None:
-        """Take in a record of this life, as it comes."""
+        """Take in a record of this session, as it comes."""
         event, now = record.event, record.at
         if not self._life:
             self._life, self._began = record.seq, now
@@ -124,7 +124,7 @@ class Spans:
         if agent is None:
             return
         if agent.began is None and isinstance(event, WORK):
-            # One that was at work in an earlier life begins in this one with what it does first.
+            # One that was at work in an earlier session begins in this one with what it does first.
             agent.began = _asked(event, now)
         match event:
             case TurnTaken():
@@ -144,7 +144,7 @@ class Spans:
         agent.ready = now + timedelta(seconds=(event.waits_s or 0.0) if isinstance(event, TurnFailed) else 0.0)
 
     def end(self) -> None:
-        """Hand on what is not over, as it stands at the latest record: no process is going to end it."""
+        """Hand on what is not over, as it is at the latest record: no process is going to end it."""
         if self._last is None:
             return
         for started, begun in self._calls.values():
@@ -264,7 +264,7 @@ class Spans:
         return f"agent {agent} {known.tasks if known else 0}"
 
     def _id(self, key: str) -> bytes:
-        """The same in every telling of this life, and another one in every life."""
+        """The same whenever this session is read, and another one in every session."""
         return hashlib.sha256(f"{self._run} {self._life} {key}".encode()).digest()[:8]
 
 

@@ -67,18 +67,18 @@ class RunClock:
 
     @property
     def seconds(self) -> float:
-        """Of all lives together."""
+        """Of all sessions together."""
         return self._before[-1]
 
 
 def clock_of(records: Sequence[JournalRecord]) -> RunClock:
-    """Read a run's lives off its records."""
+    """Read a run's sessions off its records."""
     if not records:
         return RunClock(())
     starts, ends = [records[0].at], list[datetime]()
     for start, end in _pauses(records):
         if starts[-1] == start and len(starts) > 1:
-            # Nothing but a mark stands between two pauses: they are one.
+            # Nothing but a mark is between two pauses: they are one.
             starts[-1] = end
         else:
             ends.append(max(start, starts[-1]))
@@ -102,7 +102,7 @@ def request_starts(records: Sequence[JournalRecord]) -> dict[int, datetime]:
 
 
 def _pauses(records: Sequence[JournalRecord]) -> list[Span]:
-    """The times between lives, in order."""
+    """The times between sessions, in order."""
     seen, found = set[str](), list[Span]()
     for before, record in pairwise(records):
         seen.add(before.event.type)
@@ -192,7 +192,7 @@ def timeline_of(records: Sequence[JournalRecord]) -> Timeline:
 
 
 class _Reading:
-    """The fold from records to work."""
+    """Makes intervals of work out of records."""
 
     def __init__(self, records: Sequence[JournalRecord]) -> None:
         self._asked = request_starts(records)
@@ -275,7 +275,7 @@ class PathSegment:
     agent: str
     """`engine` for what is done before the first agent begins and after the last has ended."""
     start_s: float
-    """On the run's clock, which stands still while no process works on the run."""
+    """On the run's clock, which is stopped while no process works on the run."""
     seconds: float = 0.0
     model_s: float = 0.0
     tools_s: float = 0.0

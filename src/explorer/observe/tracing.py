@@ -234,7 +234,7 @@ class Tracing:
         self._spans = Spans(self._sender.take)
 
     def catch_up(self, records: Iterable[JournalRecord]) -> None:
-        """Know what happened in earlier lives of the run."""
+        """Know what happened in earlier sessions of the run."""
         self._spans.catch_up(records)
 
     def observe(self, record: JournalRecord) -> None:
@@ -243,7 +243,7 @@ class Tracing:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Send while inside; leaving it, what is not over is sent as it stands."""
+        """Send while inside; leaving it, what is not over is sent as it is."""
         async with self._sender.open():
             try:
                 yield

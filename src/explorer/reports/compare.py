@@ -65,7 +65,7 @@ def cited_sentences(report: str, sources: Mapping[str, Source], address: Callabl
 
 
 def quotes_in(text: str) -> list[str]:
-    """What stands in quotation marks, long enough to be somebody's words."""
+    """What is in quotation marks, long enough to be somebody's words."""
     return [" ".join(quote.split()) for quote in QUOTE.findall(text)]
 
 
@@ -324,7 +324,7 @@ def _grouped(snapshot: RunSnapshot) -> dict[str, dict[str, Source]]:
 
 
 def _telling(kinds: Mapping[str, Source]) -> Source:
-    """The source of an address that tells most."""
+    """The source of an address that says most."""
     return next((kinds[kind] for kind in READ_KINDS if kind in kinds), next(iter(kinds.values())))
 
 

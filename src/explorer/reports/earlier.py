@@ -177,7 +177,7 @@ SNIPPET_CHARS = 300
 USUAL_WORDS = 60
 """Of a passage, neither long nor short."""
 ABOUT_WEIGHT = 0.3
-"""Of a word that stands in the run's question, beside one that stands in the passage."""
+"""Weight of a word that is in the run's question, next to 1 for one that is in the passage."""
 
 
 @dataclass(frozen=True)

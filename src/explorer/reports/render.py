@@ -1,4 +1,4 @@
-"""From a draft to the report: citations become numbered references, and a frontmatter tells how it was made."""
+"""From a draft to the report: citations become numbered references, and a frontmatter says how it was made."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ PLACEHOLDER = re.compile(
     r"|(?:soon|pending|in progress|done|finished|report|the report|n/?a|see above|待写|待补充|待定)\W*\Z)",
     re.IGNORECASE,
 )
-"""What stands where a report should be. A short text that says something is a report."""
+"""What is where a report should be. A short text that says something is a report."""
 HEADINGS = re.compile(r"^ {0,3}#{1,6}(?:\s.*)?$", re.MULTILINE)
 OWN_NUMBER = re.compile(
     r"(?:(?<![\w\]])|(?<=[a-z]{3})(?=\[[^\]]*\](?:[.,;!?](?:\s|$)|$)))"
@@ -186,7 +186,7 @@ def without_network(text: str, has_file: Callable[[str], bool] = lambda _: True)
 
 
 def _tamed(found: "re.Match[str]") -> str:
-    """What stands in the place of something risky in a line."""
+    """What replaces something risky in a line."""
     shows = found["shows"]
     if shows is not None and not _local(found):
         gap = " " if found.start() and found.string[found.start() - 1] == "!" else ""
@@ -200,7 +200,7 @@ def _tamed(found: "re.Match[str]") -> str:
 
 
 def _local(found: "re.Match[str]") -> str:
-    """The path of an image that is beneath the report's folder; empty for every other."""
+    """The path of an image that is below the report's folder; empty for every other."""
     address = (found["path"] or "").strip("<>")
     path = unquote(address).removeprefix("./")
     is_beneath = LOCAL.fullmatch(address) and LOCAL.fullmatch(path) and ".." not in path.split("/")

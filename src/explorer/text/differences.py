@@ -59,7 +59,7 @@ MAX_TOKEN_CHARS = 40
 
 @dataclass(frozen=True)
 class Change:
-    """A number or a name of one text, and what stands for it in the other."""
+    """A number or a name of one text, and what the other has in its place."""
 
     before: str
     after: str
@@ -101,7 +101,7 @@ def pieces_of(text: str) -> list[str]:
 
 
 def compare(earlier: str, later: str) -> Likeness:
-    """Compare two texts sentence by sentence; those that are not equal are laid beside the one most like them."""
+    """Compare two texts sentence by sentence; each that has no equal is compared with the one most like it."""
     first, second = (_Words.of(pieces_of(text)) for text in (earlier, later))
     shorter = min(first.count, second.count)
     if not shorter:
@@ -173,12 +173,12 @@ def _dice(one: "Counter[str]", other: "Counter[str]") -> float:
 
 @dataclass(frozen=True)
 class _Naming:
-    """Finds what stands for what, knowing which words are no names."""
+    """Finds what replaces what, knowing which words are no names."""
 
     lower: frozenset[str]
 
     def changes(self, one: Sequence[str], other: Sequence[str]) -> list[Change]:
-        """Numbers, then names; what stands on one side only was left out, and is no change."""
+        """Numbers, then names; what is on one side only was left out, and is no change."""
         found = _exchanged(one, other, _numbers)
         if not any(map(_is_headline, (one, other))):
             found += _exchanged(one, other, self._names)
@@ -198,7 +198,7 @@ class _Naming:
 
 
 def _is_headline(row: Sequence[str]) -> bool:
-    """Whether nearly all words have capitals, so that a capital tells nothing."""
+    """Whether nearly all words have capitals, so that a capital means nothing."""
     letters = [word for word in row if word[0].isalpha() and not CJK_LETTER.match(word)]
     return len(letters) > MIN_ALIGNED_WORDS and sum(w[0].isupper() for w in letters) > HEADLINE_SHARE * len(letters)
 

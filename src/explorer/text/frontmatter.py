@@ -22,7 +22,7 @@ class Split(NamedTuple):
 
 
 def split_frontmatter(text: str) -> Split:
-    """Return what stands between the lines of dashes, unread, and the exact text below."""
+    """Return what is between the lines of dashes, unread, and the exact text below."""
     found = FRONTMATTER.match(text[:MAX_HEAD_CHARS]) if text.startswith("---") else None
     return Split(None, text) if found is None else Split(found["head"], text[found.end() :])
 

@@ -15,7 +15,7 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms = {form for secret in secrets if len(secret) >= MIN_SECRET_CHARS for form in _forms(secret)}
-        # The longest first: a short form inside a long one would leave the rest of it standing.
+        # The longest first: a short form inside a long one would leave the rest of it in the text.
         self._forms = tuple(sorted(forms, key=len, reverse=True))
         self._bytes = tuple(form.encode() for form in self._forms)
 

@@ -1,4 +1,4 @@
-"""Text from outside made safe to show: nothing invisible, on one line where it stands in one, marked as untrusted."""
+"""Text from outside made safe to show: nothing invisible, on one line where it is part of one, marked as untrusted."""
 
 import hashlib
 import re

@@ -43,7 +43,7 @@ REASONS = {
 
 
 class Opening(Protocol):
-    """A way to open what stands beneath an open folder."""
+    """A way to open what is below an open folder."""
 
     def __call__(self, folder: int, parts: Sequence[str], flags: int, /) -> int:
         """The descriptor of what the parts, at least one, lead to.
@@ -199,8 +199,8 @@ def replace(parent: int, name: str, content: bytes) -> None:
     """Temporary file, sync, rename, sync: never a half file under the name, never a lost one after.
 
     Raises:
-        ToolError: A folder stands there.
-        OSError: The disk refused; what stood there is unchanged, and nothing half is left.
+        ToolError: A folder is there.
+        OSError: The disk refused; what was there is unchanged, and nothing half is left.
     """
     mode = _mode_of(parent, name)
     temporary = f".{name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
@@ -221,7 +221,7 @@ def replace(parent: int, name: str, content: bytes) -> None:
 
 
 def _mode_of(parent: int, name: str) -> int:
-    """Who may do what with the file that stands there, so that a script stays one; 0 when there is none of ours."""
+    """Who may do what with the file that is there, so that a script stays one; 0 when there is none of ours."""
     try:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
@@ -233,7 +233,7 @@ def _mode_of(parent: int, name: str) -> int:
 
 
 def walk(folder: Path, is_entered: Callable[[str], bool]) -> Iterator[os.DirEntry[str]]:
-    """Yield everything beneath a folder that is no folder, links included; no link is followed.
+    """Yield everything below a folder that is no folder, links included; no link is followed.
 
     What cannot be listed is passed over, and so is what lies deeper than a path of the system can say.
 

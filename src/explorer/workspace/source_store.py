@@ -192,7 +192,7 @@ def plain_flags(flags: Iterable[str]) -> list[str]:
 
 
 def advice(source: Source) -> str:
-    """What a model is told of a source that is a copy, or has one; empty for all others.
+    """What a model is shown about a source that is a copy, or has one; empty for all others.
 
     The differing words come from outside and are not in it.
     """
@@ -212,7 +212,7 @@ def advice(source: Source) -> str:
 
 
 def remarks(sources: Iterable[Source]) -> list[str]:
-    """Return what a model is told of the copies among sources: which to cite, and in what they differ."""
+    """Return what a model is shown about the copies among sources: which to cite, and in what they differ."""
     lines: list[str] = []
     for source in sources:
         relation = relation_of(source.flags)
@@ -239,7 +239,7 @@ class SourceStore:
         append: Puts an event on disk.
         write: Writes a file, by path.
         now: The clock for the time of retrieval.
-        known: What earlier lives of the run stored.
+        known: What earlier sessions of the run stored.
         read: Reads a file back; without it nothing is compared with what was stored before.
     """
 
@@ -266,7 +266,7 @@ class SourceStore:
             self._note_primary(source)
         self._index = SketchIndex()
         self._unread = list(self._sources)
-        """Of earlier lives: not yet in the index."""
+        """Of earlier sessions: not yet in the index."""
         self._reading = asyncio.Lock()
 
     @property
@@ -328,7 +328,7 @@ class SourceStore:
         )
 
     async def _recall(self) -> None:
-        """Take what earlier lives stored into the index, once, when there is first something to compare with it."""
+        """Take what earlier sessions stored into the index, once, when there is first something to compare with it."""
         async with self._reading:
             for identifier in self._unread:
                 text = await self._text_of(self._sources[identifier])

@@ -166,11 +166,11 @@ def describe(path: str, text: str) -> WrittenFile:
 MAX_SEEN = 100_000
 """Of one walk: files and folders looked at, in all and in one folder."""
 Entry = tuple[str, os.stat_result]
-"""A name or a path, and what stands there."""
+"""A name or a path, and the status of what is there."""
 
 
 class RunTree:
-    """What is beneath one folder. Paths are taken as `parts_of` takes them."""
+    """What is below one folder. Paths are taken as `parts_of` takes them."""
 
     def __init__(self, folder: Path, opening: Opening) -> None:
         self._folder = folder
@@ -181,7 +181,7 @@ class RunTree:
         """The descriptor of a plain file, for reading.
 
         Raises:
-            ToolError: There is none, or something else stands there: a link, a second name, a pipe.
+            ToolError: There is none, or something else is there: a link, a second name, a pipe.
         """
         with self._root() as root:
             try:
@@ -247,7 +247,7 @@ class RunTree:
             raise ToolError(f"{path} cannot be reached: {folder} is not a plain folder ({reason(error)})") from error
 
     def status(self, path: str) -> os.stat_result | None:
-        """Of what stands at a path, a link itself and not where it leads; None when there is nothing to be reached."""
+        """The status of what is at a path, a link itself and not where it leads; None when nothing can be reached."""
         try:
             with self.opened_parent(path) as (parent, name):
                 return os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -260,7 +260,7 @@ class RunTree:
         return first is not None and engine is not None and os.path.samestat(first, engine)
 
     def walk(self, path: str = "") -> Iterator[Entry]:
-        """Everything beneath a folder by path, each folder's entries before those of its folders; no link is followed.
+        """Everything below a folder by path, each folder's entries before those of its folders; no link is followed.
 
         The engine's own is left out unless `path` is in it, and so is what is just being written.
         """
@@ -302,7 +302,7 @@ class RunTree:
                 os.close(parent)
 
     def move_aside(self, name: str) -> str:
-        """Rename what stands at the top of the folder to `name.moved-1`, or the next number that is free.
+        """Rename what is at the top of the folder to `name.moved-1`, or the next number that is free.
 
         Raises:
             OSError: The disk refused.
@@ -316,7 +316,7 @@ class RunTree:
         return moved
 
     def _entries(self, place: Sequence[str]) -> list[Entry]:
-        """What is in a folder, sorted, by name as it stands on the disk; nothing when it is gone or cannot be read."""
+        """What is in a folder, sorted, by name as it is on the disk; nothing when it is gone or cannot be read."""
         found: list[Entry] = []
         with suppress(OSError), self._root() as root:
             descriptor = self._open(root, place or ["."], A_FOLDER)

@@ -1,4 +1,4 @@
-"""A run's folder, and the only way to it: every path is opened beneath the folder, descriptor by descriptor.
+"""A run's folder, and the only way to it: every path is opened below the folder, descriptor by descriptor.
 
 No `..`, no absolute path, no link, mount, device or pipe gets a caller out of, or the engine stuck in, the folder,
 also when someone exchanges folders and links meanwhile. Agents may read `.explorer/`, the engine's own folder, but
@@ -147,7 +147,7 @@ class Workspace:
         return self._locks.setdefault(key.casefold() if self._is_case_blind() else key, asyncio.Lock())
 
     def _is_case_blind(self) -> bool:
-        """Whether `A` and `a` are one file here: the engine's folder tells, which every run has."""
+        """Whether `A` and `a` are one file here: the engine's folder shows it, which every run has."""
         with suppress(OSError):
             return (self.folder / ENGINE_FOLDER).samefile(self.folder / ENGINE_FOLDER.upper())
         return False
@@ -235,9 +235,7 @@ class Workspace:
         except OSError as error:
             if error.errno in AGENTS_OWN or (error.errno in CLOSED and _is_in_agents_folder(path)):
                 raise ToolError(f"{path} could not be written: {reason(error)}; list_files, then try again") from error
-            raise StorageError(
-                f"{path} could not be written: {error.strerror}; what stood there is unchanged"
-            ) from error
+            raise StorageError(f"{path} could not be written: {error.strerror}; what was there is unchanged") from error
         return describe(path, text)
 
     def _replace(self, path: str, content: bytes) -> None:
@@ -252,7 +250,7 @@ class Workspace:
                 replace(parent, name, content)
 
     def clear_report_path(self) -> None:
-        """Move aside what stands at `report.md` and can be no report: a folder, a link, a device, a binary file.
+        """Move aside what is at `report.md` and can be no report: a folder, a link, a device, a binary file.
 
         Its new name is added to `set_aside`.
 
@@ -299,7 +297,7 @@ class Workspace:
         return status is not None and stat.S_ISREG(status.st_mode)
 
     def files(self, path: str = "", pattern: str = "") -> list[FileInfo]:
-        """The plain files beneath `path`, sorted; without the engine's own unless asked for by path.
+        """The plain files below `path`, sorted; without the engine's own unless asked for by path.
 
         Raises:
             ToolError: `path` is not a folder of this run.

@@ -312,7 +312,7 @@ def test_a_days_folder_that_leads_out_is_not_written(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     """A file in its place: words for the model, which goes on without a library."""
     (tmp_path / "reports").write_text("")
-    with pytest.raises(ToolError, match="go on without it"):
+    with pytest.raises(ToolError, match="continue without it"):
         begun(tmp_path / "reports")
     assert library(tmp_path / "reports").stored_reports() == []
 

@@ -190,7 +190,7 @@ def test_words_for_the_writer() -> None:
     shown = words_for_writer(found)
     assert "- line 3: It ground 4,200 kg in 2024 [S1]." in shown
     assert "“4,200 kg” is not in S1; S1 has “4,200 tons”" in shown
-    assert "goes on otherwise after “flour is patience”" in shown
+    assert "continues otherwise after “flour is patience”" in shown
     assert "S7 is no source of this run" in shown
     assert words_for_writer(_check("It ground 4,200 tons [S1].")) == ""
 

@@ -146,7 +146,7 @@ def sorted_errors(path: Path) -> Generator[None]:
 
 
 def remove(path: Path) -> None:
-    """Remove an index with what SQLite keeps beside it.
+    """Remove an index with what SQLite keeps next to it.
 
     Raises:
         ToolError: The disk refuses.

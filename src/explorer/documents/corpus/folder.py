@@ -32,7 +32,7 @@ BAD_NAME = "names that are not UTF-8"
 TOO_DEEP = "folders in folders too deep"
 TOO_MANY = "more than the limit"
 EXPECTED = frozenset({HIDDEN, PACKAGES, EMPTY, RUNS})
-"""Reasons that nobody needs to be told of."""
+"""Reasons that nobody needs to know."""
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class Overview:
 
 @dataclass(frozen=True)
 class Options:
-    """What a corpus may be told besides its folder."""
+    """What can be set for a corpus, apart from its folder."""
 
     excluded: Collection[Path] = ()
     """Folders in it that are left out: explorer's own."""
@@ -209,7 +209,7 @@ class Corpus:
         return await self._with_index(lambda catalogue: Overview(self._name, len(catalogue.paths), self._skipped))
 
     async def line(self) -> str:
-        """What an agent is told of the folder at its start; the folder is indexed for it."""
+        """What an agent is shown of the folder at its start; the folder is indexed for it."""
         try:
             count = (await self.overview()).documents
         except ToolError as error:

@@ -21,7 +21,7 @@ NAMED_SHARE = 0.5
 """Of the score of the document that names another by its title, for the other."""
 MIN_TITLE_CHARS = 6
 MAX_NAMINGS = 5
-"""Passages a title may stand in: a title that stands everywhere is a common word."""
+"""Passages a title may be in: a title that is everywhere is a common word."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Catalogue:
         }
 
     def named_in(self, text: str) -> list[tuple[int, str]]:
-        """The documents whose title stands in a text, with that title as the index has its words."""
+        """The documents whose title is in a text, with that title as the index has its words."""
         words = _spaced(text)
         return [(number, phrase_of(title)) for number, title in self._titles.items() if title in words]
 

@@ -33,7 +33,7 @@ TYPES = {
 """What a name says, for files whose first bytes do not."""
 BOMS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 PAGE_MARK = re.compile(r"^\[page (\d+)\]$", re.MULTILINE)
-"""What stands before each page of a parsed PDF."""
+"""What precedes each page of a parsed PDF."""
 PAIR = re.compile(rb"[\x81-\xfe][\x40-\xfe]")
 FIRST_COMMON = 0xA1
 """From this second byte on stand the common characters of GB 18030."""
@@ -135,7 +135,7 @@ def _line(text: str) -> str:
 
 
 PARSED_SUFFIX = ".md"
-"""Of the text beside a file that is none."""
+"""Ending of the text next to a file that is none."""
 ORIGINAL = "original"
 """The field of a parsed text's frontmatter that names the file it was made of."""
 FACTS = ("title", "author", "published", "language")
@@ -231,7 +231,7 @@ def _with_head(one: InputFile, document: StoredDocument) -> str:
 
 
 def input_drafts(paths: Iterable[str], read_text: Callable[[str], str]) -> dict[str, SourceDraft]:
-    """The inputs of a run as sources, by the path agents read: a parsed text stands for the file it was made of."""
+    """The inputs of a run as sources, by the path agents read: a parsed text represents the file it was made of."""
     listed = list(paths)
     drafts = {path: _draft(path, read_text(path)) for path in listed if path.endswith(PARSED_SUFFIX)}
     parsed = {original for _, original in drafts.values()}

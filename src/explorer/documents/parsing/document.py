@@ -12,7 +12,7 @@ TRUNCATED = "truncated"
 """Its end is missing."""
 PAYWALL = "paywall"
 CHALLENGE = "challenge"
-"""A check for robots stands in the text's place."""
+"""A check for robots replaces the text."""
 SCRIPT_SHELL = "script_shell"
 """Scripts were to load the text."""
 NO_TEXT_LAYER = "no_text_layer"
@@ -29,14 +29,14 @@ class Document:
     """Markdown, or the text as it is."""
     author: str = ""
     published: str = ""
-    """An ISO date or time, when the document tells one."""
+    """An ISO date or time, when the document names one."""
     language: str = ""
-    """A code like `en` or `zh`, when the document tells one."""
+    """A code like `en` or `zh`, when the document names one."""
     flags: tuple[str, ...] = ()
     pages: int = 0
     """Of a PDF, all of them; 0 where there are none."""
     site: str = ""
-    """The name of the site, when the document tells one."""
+    """The name of the site, when the document names one."""
 
 
 QUESTION = struct.Struct(">II")

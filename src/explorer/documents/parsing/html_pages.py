@@ -1,6 +1,6 @@
 """The text of an HTML page as markdown, with what it says of itself; also a little HTML, which is what feeds have.
 
-trafilatura reads most pages best, told to keep what it doubts, and comments and links; where it finds little, or much
+trafilatura reads most pages best, set to keep what it doubts, and comments and links; where it finds little, or much
 less than resiliparse does, resiliparse's main content is taken instead (`bench/extraction.py` measures both).
 
 A soft limit of time around a slow judgement, inside the worker; the hard one is set by the system.

@@ -40,7 +40,7 @@ SCRIPTS = (
     ("el", re.compile("[\u0370-\u03ff]"), 0.5, frozenset({"el"})),
     ("th", re.compile(f"[{THAI}]"), 0.5, frozenset({"th"})),
 )
-"""The language a script mostly stands for, its letters, the least share of them, and the languages it can be."""
+"""The language that a script is mostly used for, its letters, the least share of them, and the languages it can be."""
 
 
 def declared_language(html: str) -> str:
@@ -89,7 +89,7 @@ SCRIPT = re.compile(r"<script\b.*?(</script>|$)", re.IGNORECASE | re.DOTALL)
 
 
 def html_flags(html: str, text: str) -> tuple[str, ...]:
-    """What the page's source says about itself, seen beside the text that was found in it."""
+    """What the page's source says about itself, compared with the text that was found in it."""
     count = words(text)
     flags: list[str] = []
     if SAYS_PAID.search(html):

@@ -18,7 +18,7 @@ WIDER = {
 """As browsers read these labels: pages use the wider set under the narrower one's name."""
 
 SEVEN_BIT = ("iso-2022", "utf-16", "utf-32", "hz", "utf-7")
-"""Encodings whose bytes can pass for UTF-8, so that only the label tells."""
+"""Encodings whose bytes can pass for UTF-8, so that only the label decides."""
 
 
 def text_of(body: bytes, content_type: str = "") -> str:

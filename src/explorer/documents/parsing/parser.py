@@ -69,7 +69,7 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, python: str, limits: ParserLimits) -> Self:
-        """Start one, with an environment that tells it where the code is and nothing else.
+        """Start one, with an environment that says where the code is and nothing else.
 
         Raises:
             WorkerDiedError: The system does not let it start.

@@ -183,6 +183,6 @@ def _numbers(total: int) -> Iterable[int]:
 
 
 def _tidied(text: str) -> str:
-    """Lines as they stand; a word parted at the end of a line is joined (pdfium marks the place with U+FFFE)."""
+    """Lines as they are; a word divided at the end of a line is joined (pdfium marks the place with U+FFFE)."""
     joined = re.sub("[\ufffe\x02]\\s*", "", text.replace("\r\n", "\n").replace("\r", "\n"))
     return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", joined)).replace("\x00", "").strip()

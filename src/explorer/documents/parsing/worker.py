@@ -1,6 +1,6 @@
 """The process that parses (`python -m explorer.documents.parsing.worker`): it may die of what it reads.
 
-It knows no key, opens no file and no connection, and lives under limits of memory and of CPU time for each document.
+It knows no key, opens no file and no connection, and runs under limits of memory and of CPU time for each document.
 It ends when the engine closes its stdin, and with the next answer when the engine is gone.
 """
 
@@ -19,7 +19,7 @@ MAX_DESCRIPTORS = 64
 
 def main(memory_bytes: int, cpu_s: int) -> None:
     """Answer questions until there are none."""
-    logging.disable(logging.CRITICAL)  # what a parser cannot read is told by its document's flags
+    logging.disable(logging.CRITICAL)  # the document's flags say what a parser could not read
     questions = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -111,7 +111,7 @@ class Contribution:
 
     @property
     def mark(self) -> str:
-        """What stands in the report for the call; empty when there is none."""
+        """What marks the call in the report; empty when there is none."""
         return f"<!-- call {self.run}/{self.call} -->" if self.call else ""
 
 
@@ -229,7 +229,7 @@ def numbered(content: Contribution, known: Mapping[int, str]) -> tuple[str, dict
         ToolError: There is nothing in it, or an id that no source of the run has.
     """
     words = visible(without_frontmatter(content.content.replace("\r\n", "\n"))).strip()
-    # A report of the library stands alone: there is no file beside it, and nothing is loaded from elsewhere.
+    # A report of the library has no other files with it, and nothing is loaded from elsewhere.
     body = without_network(words, lambda _path: False)
     if not body:
         raise ToolError("nothing was written: the content is empty")

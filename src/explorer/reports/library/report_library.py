@@ -200,7 +200,7 @@ class Library:
             return StoredReport(name, None, str(error), text)
 
     def _made_by(self, content: Contribution) -> str:
-        """The report that a call began, in a life of its run that a crash cut off; empty when there is none."""
+        """The report that a call began, in a session of its run that a crash cut off; empty when there is none."""
         if not content.mark:
             return ""
         return next((name for name in self._names() if content.mark in self._text(name)), "")
@@ -242,7 +242,7 @@ class Library:
             raise ToolError("another process is writing in the library; try again in a moment") from error
         except OSError as error:
             words = error.strerror or "not possible"
-            raise ToolError(f"the library {self.folder} cannot be written: {words}; go on without it") from error
+            raise ToolError(f"the library {self.folder} cannot be written: {words}; continue without it") from error
         try:
             yield
         finally:

@@ -154,7 +154,7 @@ ADVICE = (
 
 
 def words_for_writer(verification: Verification) -> str:
-    """What to mend, sentence by sentence, for the model that wrote the report; empty when there is nothing."""
+    """What to fix, sentence by sentence, for the model that wrote the report; empty when there is nothing."""
     faults = verification.faults
     if not faults:
         return ""

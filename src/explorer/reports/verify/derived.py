@@ -1,4 +1,4 @@
-"""Numbers that no source can have, because the writer counted or worked them out: told apart from false ones.
+"""Numbers that no source can have, because the writer counted or worked them out, as opposed to false ones.
 
 Each rule is narrow: what it lets pass must be plain from the words of the sentence itself.
 """
@@ -95,7 +95,7 @@ def own_count(one: Quantity, text: str) -> str:
 
 
 def _is_counter(one: Quantity, text: str) -> bool:
-    """Whether it stands as `2)`, which no bracket opens."""
+    """Whether it is written as `2)`, which no bracket opens."""
     before = text[: one.start]
     return COUNTER_BEHIND.match(text, one.end) is not None and before.count("(") == before.count(")")
 
@@ -129,7 +129,7 @@ def _follows(one: Quantity, first: Fraction, second: Fraction, unit: str) -> boo
     if is_ratio and _equals(value, max(first, second) / min(first, second), one):
         return True
     is_same = one.unit == unit or (unit == "%" and one.unit in {"pp", "points", "point"})
-    # The difference of two percentages is told in points, and is no percentage.
+    # The difference of two percentages is given in points, and is no percentage.
     return is_same and (one.unit != "%") and value in {first + second, abs(first - second)}
 
 
@@ -170,7 +170,7 @@ def is_age(one: Quantity, text: str) -> bool:
 def post_facts(one: Quantity, indexed: IndexedSource, around: Sequence[Quantity], text: str) -> tuple[bool, str] | None:
     """Whether points an hour or an age fit what is known of a post, and how; None when it is neither, or no post.
 
-    Both were told when the post was read and are not in its text: they are points and time of posting, worked out.
+    Both were shown when the post was read and are not in its text: they are points and time of posting, worked out.
     """
     if indexed.source.kind not in POSTS or not (is_rate(one) or is_age(one, text)):
         return None

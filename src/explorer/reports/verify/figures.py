@@ -34,7 +34,7 @@ FILLER = "\ufffc"
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A figure as it stands in a text."""
+    """A figure as it is written in a text."""
 
     start: int
     end: int
@@ -308,7 +308,7 @@ _FORMS = (
 
 
 class Day(NamedTuple):
-    """A date as far as a text tells it; 0 for what it leaves out."""
+    """A date as far as a text gives it; 0 for what it leaves out."""
 
     year: int
     month: int

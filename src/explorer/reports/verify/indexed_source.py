@@ -91,7 +91,7 @@ class IndexedSource:
 
     @cached_property
     def days(self) -> frozenset[Day]:
-        """Its dates, as far as each is told."""
+        """Its dates, as far as each is given."""
         named = {
             Day(0, MONTHS[word.lower()], 0)
             for word in re.findall(r"\b[A-Z][a-z]+", self.plain)
@@ -193,7 +193,7 @@ def rounded(claimed: Quantity, text: str, indexed: IndexedSource) -> Iterator[Qu
 
 
 def _roundness(value: Fraction) -> tuple[int, Fraction]:
-    """How many figures a number has but for zeros at its ends, and what the last of them stands for."""
+    """How many figures a number has but for zeros at its ends, and the value of the last one."""
     places = 0
     while value.denominator != 1 and places < MAX_PLACES:
         value, places = value * 10, places + 1

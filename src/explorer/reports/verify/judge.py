@@ -1,4 +1,4 @@
-"""The optional opinion of a model: does the source carry the sentence? It stands beside the verdict, never in it."""
+"""The optional opinion of a model: does the source support the sentence? It is next to the verdict, never in it."""
 
 import asyncio
 import re

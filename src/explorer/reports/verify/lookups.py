@@ -40,7 +40,7 @@ class SentencePart:
     """Plain."""
     figures: Figures
     is_tail: bool = False
-    """It stands behind a cited clause and cites nothing itself."""
+    """It is after a cited clause and cites nothing itself."""
 
 
 def passages(sentence: Sentence) -> list[Quote]:
@@ -53,7 +53,7 @@ def passages(sentence: Sentence) -> list[Quote]:
 
 
 def parts(sentence: Sentence) -> Iterator[SentencePart]:
-    """What the citation covers, and what stands behind it in a part of its own."""
+    """What the citation covers, and what is after it in a part of its own."""
     text = sentence.text
     for start, end, quote in passages(sentence):
         # A word or two in quotes is no passage, and its figures are the sentence's.
@@ -272,7 +272,7 @@ def day_in(indexed: IndexedSource, day: Day) -> str:
     if indexed.published is not None and fits(day, indexed.published):
         return "the date of publication, found"
     if any(fits(day, known) for known in indexed.near_days):
-        return "told by a word like `yesterday`, found"
+        return "given by a word like `yesterday`, found"
     if _without_year(day, indexed) or (day.day and not day.month and indexed.by_value.get(Fraction(day.day))):
         return "found"
     is_bare_year = not day.month and any(not one.unit for one in indexed.by_value.get(Fraction(day.year), ()))
@@ -359,7 +359,7 @@ def _absent(one: Quantity, part: SentencePart, cited: Cited, known: Sequence[Qua
     return not_found(one.kind, one.text, cited, instead(one, iter(cited)))
 
 
-UNCITED_PART = "stands behind the citation, in a part of its own that cites nothing"
+UNCITED_PART = "is after the citation, in a part of its own that cites nothing"
 TRANSLATED = "a translation cannot be looked up word for word"
 
 
@@ -407,4 +407,4 @@ def _alike(quote: str, cited: Cited) -> str:
     """How far the source goes along with an altered quote."""
     alike = [(likeness(quote, indexed), indexed.source.id) for indexed in cited]
     words, source = max(alike, key=lambda pair: len(pair[0]))
-    return f"{source} goes on otherwise after “{words}”" if words else ""
+    return f"{source} continues otherwise after “{words}”" if words else ""

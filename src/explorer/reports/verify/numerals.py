@@ -156,9 +156,9 @@ MEASURES: Mapping[str, Measure] = {
     for names, size in spellings.items()
     for word in names.split()
 }
-"""By their spelling, which tells MB from Mb."""
+"""By their spelling, which separates MB from Mb."""
 CLOSE_ONLY = frozenset(["x", "X", "V", "W", "°", "g", "s"])
-"""Read as a unit only when it stands close behind its figure: `5x`, not `5 x 3`."""
+"""Read as a unit only when it is directly after its figure: `5x`, not `5 x 3`."""
 
 _SMALL_NUMBERS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -209,7 +209,7 @@ CHINESE_BEHIND = re.compile(
 NOT_COUNTED = re.compile(r"[第星期统单专唯同某每任万逐之周]$")
 """Before a numeral, this makes it an ordinal or a part of a word."""
 CHINESE_WORDS = frozenset(["一", "万一", "千万", "万", "千", "百", "十分", "亿", "百万", "万万"])
-"""What is no number, or none that says much, when it stands alone."""
+"""What is no number, or none that says much, when it is alone."""
 
 
 def values_of(figures: str, *, is_dotted: bool = False) -> tuple[Fraction, ...]:
@@ -274,7 +274,7 @@ def chinese_value(numeral: str) -> Fraction:
             section, digit = section + (digit or 1) * CHINESE_TENS[character], 0
         else:
             whole = (section + digit) or (0 if total else 1)
-            # 万亿 is one scale: what stands before is multiplied, too.
+            # 万亿 is one scale: what is before it is multiplied, too.
             total = (total + whole if whole else total) * CHINESE_SCALES[character]
             section = digit = 0
     return Fraction(total + section + digit)

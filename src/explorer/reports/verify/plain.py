@@ -45,7 +45,7 @@ SPACES = re.compile(r"[^\S\n]+")
 def plain(text: str) -> str:
     """A text without marks of its form: one kind of quote, dash and space, plain figures, no markdown, no addresses.
 
-    Lines stay lines. Capital letters stay, since names are told by them.
+    Lines stay lines. Capital letters stay, since names are known by them.
     """
     if "&" in text:
         text = html.unescape(text)

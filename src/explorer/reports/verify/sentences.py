@@ -108,7 +108,7 @@ class Sentence:
     ids: tuple[str, ...]
     kind: str
     tail: int
-    """Where, in `text`, the part begins that stands behind a cited clause and cites nothing; its length for none."""
+    """Where, in `text`, the part begins that is after a cited clause and cites nothing; its length for none."""
 
 
 def sentences(draft: str) -> Iterator[Sentence]:
@@ -206,7 +206,7 @@ def _marked(text: str) -> str:
 
 
 def _without_references(lines: list[str]) -> list[str]:
-    """Without headings, and without what stands below one that announces references."""
+    """Without headings, and without what is below one that announces references."""
     kept: list[str] = []
     skipped = 0
     for place, line in enumerate(lines):
