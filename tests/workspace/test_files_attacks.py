@@ -491,7 +491,7 @@ def test_a_disk_that_refuses_leaves_everything_as_it_was(how: str, opening: Open
         with suppress(OSError):
             naive.unlink()
         for path in ("notes/a.md", "more/b.md"):
-            with pytest.raises(StorageError, match=rf"{path} could not be written: {words}; what stood there is unch"):
+            with pytest.raises(StorageError, match=rf"{path} could not be written: {words}; what was there is unch"):
                 workspace.write_text(path, "x" * 100_000)
         assert {path: text for path, text in contents(disk).items() if path != "filler"} == {"notes/a.md": "old"}
 

@@ -238,7 +238,7 @@ def test_a_reader_sees_the_old_or_the_new_file(workspace: Workspace, folder: Pat
 
 
 def test_a_read_only_folder_is_said_so() -> None:
-    """The error names the file and the reason; what stood there stands there."""
+    """The error names the file and the reason; what was there stands there."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "a.md").write_text("old")
