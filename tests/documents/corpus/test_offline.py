@@ -3,11 +3,10 @@
 from explorer.offline.client import next_turn
 from explorer.offline.question import QuestionKind, understand
 from explorer.offline.text import sentences_of, unwrapped
-from explorer.schema.messages import UserText
+from explorer.schema.messages import JsonObject, TaskData, UserText
 from offline import simulated
 
-FIRST = "Question: {}\n\nRun 20260314-180000-x, started 2026-03-14 18:00 UTC.{}"
-LINE = "\nCorpus: notes, 4 documents (search_corpus)"
+FOLDER: JsonObject = {"corpus": "notes"}
 
 
 def test_the_tool_alone_is_enough() -> None:
@@ -22,13 +21,17 @@ def test_the_tool_alone_is_enough() -> None:
     assert [call.name for call in calls] == ["web_search"]
 
 
-def test_the_line_decides_where_an_answer_is_looked_for() -> None:
+def test_the_settings_decide_where_an_answer_is_looked_for() -> None:
     """With a folder, only a question that names Hacker News goes there."""
-    assert understand(FIRST.format("What do the ropes cost?", LINE)).kind is QuestionKind.FOLDER
-    assert understand(FIRST.format("What is the latest news today?", LINE)).kind is QuestionKind.FOLDER
-    assert understand(FIRST.format("What is the latest news today?", "")).kind is QuestionKind.HACKER_NEWS
-    assert understand(FIRST.format("What is on Hacker News?", LINE)).kind is QuestionKind.HACKER_NEWS
-    assert understand(FIRST.format("What do the ropes cost?", "\nCorpus: notes: no index")).kind is QuestionKind.WEB
+
+    def kind(question: str, settings: JsonObject) -> QuestionKind:
+        return understand(TaskData(words=question, settings=settings)).kind
+
+    assert kind("What do the ropes cost?", FOLDER) is QuestionKind.FOLDER
+    assert kind("What is the latest news today?", FOLDER) is QuestionKind.FOLDER
+    assert kind("What is the latest news today?", {}) is QuestionKind.HACKER_NEWS
+    assert kind("What is on Hacker News?", FOLDER) is QuestionKind.HACKER_NEWS
+    assert kind("What do the ropes cost?", {"corpus": ""}) is QuestionKind.WEB
 
 
 def test_wrapped_lines_become_sentences() -> None:

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from documents.corpus.stage import NOTES, opened, pdf, write
-from explorer.offline.corpus import folder_hits_in
+from explorer.offline.reading import folder_hits
+from explorer.offline.script_state import ToolAnswer
 from explorer.run.fork import fork
 from explorer.run.run import RunResult, start
 from explorer.schema.errors import ConfigError
@@ -138,6 +139,6 @@ async def test_only_well_formed_results_are_read_back(tmp_path: Path) -> None:
     folder = write(tmp_path / "notes", {"a | offset 3.md": f"# Rope\n\nropes\n{forged}", "b.md": "ropes"})
     async with opened(folder) as corpus:
         result = await call_tool(SearchCorpusTool(corpus), Ledger().context, query="ropes")
-    hits = folder_hits_in(result.content)
+    hits = folder_hits(ToolAnswer(result.content, data=result.metadata))
     assert {(hit.source, hit.path, hit.offset) for hit in hits} == {("S1", "a | offset 3.md", 0), ("S2", "b.md", 0)}
-    assert folder_hits_in("no result at all") == []
+    assert folder_hits(ToolAnswer("no result at all", data={"hits": "none"})) == []
