@@ -43,6 +43,13 @@ def test_notes_between_sentences_belong_to_neither() -> None:
     assert [found.end for found in sentence_ends("It rose.[1] It fell.")] == [20]
 
 
+def test_only_a_part_of_a_text_is_looked_at() -> None:
+    """A long text is cut piece by piece without a look at all that follows."""
+    text = "It rose. It fell. It stood."
+    assert [found.end for found in sentence_ends(text, start=8, stop=17)] == [17]
+    assert [found.end for found in sentence_ends(text, start=8, stop=16)] == []
+
+
 @given(st.text(alphabet='aB .!?。…"”\n1', max_size=60))
 def test_nothing_is_lost(text: str) -> None:
     """The sentences are the text but for the space between them, and ends come in order."""

@@ -31,15 +31,18 @@ class SentenceEnd(NamedTuple):
     """Behind the quotation marks and brackets that close with it."""
 
 
-def sentence_ends(text: str, note: "re.Pattern[str] | None" = None, start: int = 0) -> Iterator[SentenceEnd]:
+def sentence_ends(
+    text: str, note: "re.Pattern[str] | None" = None, start: int = 0, stop: int | None = None
+) -> Iterator[SentenceEnd]:
     """Find where sentences end, in the order of the text.
 
     Args:
         text: A paragraph or more; a line break within it is a space.
         note: What may stand between a sentence and the next one and belongs to neither, such as a citation.
         start: Where to begin.
+        stop: Where to stop: marks from here on are not looked at, however long the text is.
     """
-    for found in END.finditer(text, start):
+    for found in END.finditer(text, start, len(text) if stop is None else stop):
         end = found.end()
         while end < len(text) and text[end] in CLOSERS:
             end += 1

@@ -1,6 +1,7 @@
 """A shell for agents: commands in a sandbox, in the foreground or as background jobs."""
 
 import asyncio
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
@@ -16,6 +17,7 @@ from explorer.schema.tool import INTERRUPTED, Arguments, Effect, Tool, ToolResul
 from explorer.schema.tool_context import ToolContext
 from explorer.text.sanitize import fence
 from explorer.workspace.access import INPUTS, QUESTION
+from explorer.workspace.safe_open import opened_below
 from explorer.workspace.tree import HEAD_BYTES, kind_of
 from explorer.workspace.workspace import REPORT, Workspace, describe, sha256
 
@@ -238,10 +240,9 @@ def _named(written: dict[str, WrittenFile], paths: Sequence[str]) -> str:
 
 def _ends_of(workspace: Workspace, output: str) -> tuple[str, int, bool]:
     """An output's beginning and end as text, its size in bytes, and whether anything lies between."""
-    path = workspace.folder / output
     try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
+        with opened_below(workspace.folder, output) as file:
+            size = os.fstat(file.fileno()).st_size
             first = file.read(MAX_READ_BYTES)
             file.seek(max(len(first), size - MAX_READ_BYTES))
             last = file.read(MAX_READ_BYTES)

@@ -9,7 +9,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
 from explorer.text.sentences import sentence_ends
 from explorer.text.words import CJK, CJK_LETTER, is_stop_word
@@ -167,7 +167,7 @@ def _cut(text: str, begin: int) -> int:
     first, last = begin + GOOD_CHARS // 2, begin + MAX_CHARS
     if line_end := text.rfind("\n", first, last) + 1:
         return line_end
-    ends = [found.end for found in takewhile(lambda found: found.end < last, sentence_ends(text, start=first))]
+    ends = [found.end for found in sentence_ends(text, start=first, stop=last) if found.end < last]
     if ends:
         return last - len(text[ends[-1] : last].lstrip())
     return max((found.end() for found in WORD_END.finditer(text, first, last)), default=last)
