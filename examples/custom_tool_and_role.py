@@ -66,7 +66,7 @@ SCRIPT: dict[str, Sequence[Turn] | Script] = {
         says("I look.", ("look_at_bed", {"number": 1}), ("look_at_bed", {"number": 2})),
         says(
             "I note it.",
-            ("write_file", {"filepath": "garden/beds.md", "content": "# Beds\n\n1 beans [S1], 2 chard [S2]\n"}),
+            ("write_file", {"filepath": "garden/beds.md", "content": NOTES}),
         ),
         says("Bed 2 is ready, bed 1 is in flower. Not known: when the beans will be ripe."),
     ),

@@ -2,9 +2,15 @@ from pathlib import Path
 
 import pytest
 
-from explorer.agents.roles import MAX_ROLE_FILE_BYTES, PromptLoader, built_in_roles, load_role, report_writers
+from explorer.agents.roles import (
+    MAX_ROLE_FILE_BYTES,
+    PromptLoader,
+    built_in_roles,
+    leading_role,
+    load_role,
+    report_writers,
+)
 from explorer.schema.errors import ConfigError
-from explorer.schema.events import ORCHESTRATOR
 
 GOOD = "---\nname: reader\ndescription: Reads.\ntools: [read_file]\n---\nYou read.\n"
 FAULTS = {
@@ -90,16 +96,17 @@ def test_files_written_on_other_systems_are_read(tmp_path: Path) -> None:
 
 
 def test_later_folders_replace_roles_by_name(tmp_path: Path) -> None:
-    """A user's file wins over a built-in one whatever it is called; the orchestrator comes first."""
+    """A user's file wins over a built-in one whatever it is called; the role that leads comes first."""
     first, second = tmp_path / "built-in", tmp_path / "own"
     first.mkdir()
     second.mkdir()
-    for name in ("writer", ORCHESTRATOR, "reader"):
-        write(first, f"{name}.md", GOOD.replace("name: reader", f"name: {name}"))
+    for name in ("writer", "chief", "reader"):
+        leads = "\nleads: true" if name == "chief" else ""
+        write(first, f"{name}.md", GOOD.replace("name: reader", f"name: {name}{leads}"))
     write(second, "my_writer.md", GOOD.replace("name: reader", "name: writer").replace("You read.", "You write."))
     write(second, "notes.txt", "not a role")
     roles = PromptLoader([first, second]).roles()
-    assert list(roles) == [ORCHESTRATOR, "reader", "writer"]
+    assert list(roles) == ["chief", "reader", "writer"]
     assert roles["writer"].prompt == "You write."
     assert roles["reader"].prompt == "You read."
 
@@ -115,22 +122,51 @@ def test_later_folders_replace_roles_by_name(tmp_path: Path) -> None:
     ],
 )
 def test_a_role_file_says_who_writes_the_report(tmp_path: Path, name: str, more: str, writers: set[str]) -> None:
-    """By a field; without it a role called writer does, as in files that are older than the field."""
+    """By a field; without it a role is what the one was that it replaces, as in files that are older than the field."""
     write(tmp_path, f"{name}.md", GOOD.replace("name: reader\n", f"name: {name}\n{more}"))
     assert report_writers(PromptLoader([built_in_roles(), tmp_path]).roles()) == writers
 
 
 def test_folders_that_cannot_be_used_are_told(tmp_path: Path) -> None:
-    """No folder, no orchestrator."""
+    """No folder, and none or two that lead."""
     with pytest.raises(ConfigError, match="nowhere is not a folder of role files"):
         PromptLoader([tmp_path / "nowhere"]).roles()
     write(tmp_path, "reader.md", GOOD)
-    with pytest.raises(ConfigError, match="no role file is named orchestrator"):
+    with pytest.raises(ConfigError, match="no role leads the run"):
         PromptLoader([tmp_path]).roles()
+    for name in ("a", "b"):
+        write(tmp_path, f"{name}.md", GOOD.replace("name: reader", f"name: {name}\nleads: true"))
+    with pytest.raises(ConfigError, match=r"two roles lead the run: .*/a\.md and .*/b\.md"):
+        PromptLoader([tmp_path]).roles()
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "lead"),
+    [
+        ("orchestrator", "", "orchestrator"),
+        ("chief", "leads: true\n", "chief"),
+        ("chief", "", "orchestrator"),
+        ("writer", "leads: true\n", "writer"),
+    ],
+)
+def test_a_role_file_says_who_leads(tmp_path: Path, name: str, more: str, lead: str) -> None:
+    """By a field, whatever the name; who led before is then no role any more, and only one leads."""
+    write(tmp_path, f"{name}.md", GOOD.replace("name: reader\n", f"name: {name}\n{more}"))
+    roles = PromptLoader([built_in_roles(), tmp_path]).roles()
+    assert [role.name for role in roles.values() if role.leads] == [lead]
+    assert next(iter(roles)) == leading_role(roles).name == lead
+    assert ("orchestrator" in roles) == (lead == "orchestrator")
+
+
+def test_nobody_leads_when_the_file_says_so(tmp_path: Path) -> None:
+    """Taken from the built-in role and given to no other: said before anything is started."""
+    write(tmp_path, "orchestrator.md", GOOD.replace("name: reader\n", "name: orchestrator\nleads: false\n"))
+    with pytest.raises(ConfigError, match="no role leads the run"):
+        PromptLoader([built_in_roles(), tmp_path]).roles()
 
 
 def test_the_built_in_roles_load() -> None:
     """They are where the engine looks for them, the orchestrator first, its helpers with it."""
     roles = PromptLoader([built_in_roles()]).roles()
-    assert next(iter(roles)) == ORCHESTRATOR
+    assert next(iter(roles)) == "orchestrator"
     assert {"searcher", "analyzer", "writer"} <= set(roles)

@@ -59,6 +59,8 @@ def role(name: str, *tools: str, max_steps: int = 20) -> Role:
             "description": f"Works as {name}.",
             "tools": tools,
             "limits": {"max_steps": max_steps},
+            "leads": name == "orchestrator",
+            "writes_report": name == "writer",
             "prompt": f"You are the {name}.",
             "path": Path(f"roles/{name}.md"),
         }
@@ -387,7 +389,7 @@ def test_roles_are_checked_before_anything_starts(tmp_path: Path) -> None:
     """A tool that does not exist, and help for a helper, are told with the role's file."""
     for faulty, words in (
         (role("searcher", "serch"), "roles/searcher.md: there is no tool 'serch'"),
-        (role("searcher", "call_agent"), "roles/searcher.md: only the orchestrator may call helpers"),
+        (role("searcher", "call_agent"), "roles/searcher.md: only the role that leads may call helpers"),
     ):
         with pytest.raises(ConfigError) as caught:
             Stage(tmp_path, {}, roles={**ROLES, "searcher": faulty}).team(Recorder().record)
@@ -636,7 +638,8 @@ async def test_a_role_that_is_gone_is_asked_for(tmp_path: Path) -> None:
     """A run cannot go on as an orchestrator that is not there; the user is told what to give."""
     with pytest.raises(ModelError):
         await Stage(tmp_path, {}, client=Down({}, "orchestrator")).lead()
-    without = {name: known for name, known in ROLES.items() if name != "orchestrator"}
+    chief = role("chief").model_copy(update={"leads": True})
+    without = {"chief": chief, **{name: known for name, known in ROLES.items() if name != "orchestrator"}}
     with pytest.raises(ConfigError, match="used the role 'orchestrator', which is not there now") as caught:
         await Stage(tmp_path, {}, roles=without).lead()
     assert "--roles" in caught.value.hint

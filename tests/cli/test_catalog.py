@@ -32,7 +32,8 @@ def test_agents_are_listed_with_the_file_each_comes_from(here: Explorer, tmp_pat
     (mine / "searcher.md").write_text("---\nname: searcher\ndescription: Looks.\ntools: [read_file]\n---\nYou look.\n")
     text = here("agents", "--roles", str(mine)).stdout
     assert str(mine / "searcher.md") in text
-    assert "orchestrator" in text
+    assert "\n  part   leads the run\n" in text
+    assert "\n  part   writes the report\n" in text
 
 
 def test_models_tell_what_each_role_would_use(here: Explorer) -> None:

@@ -135,7 +135,7 @@ async def test_a_helper_cannot_call_helpers(tmp_path: Path) -> None:
 
 async def test_no_role_file_makes_a_helper_call_helpers(tmp_path: Path) -> None:
     """A role file that gives a helper `call_agent` is refused before anything is asked."""
-    with pytest.raises(ConfigError, match="only the orchestrator may call helpers"):
+    with pytest.raises(ConfigError, match="only the role that leads may call helpers"):
         await _run(lambda _made, _asked: Reply(text="Done."), tmp_path, tools="read_file, call_agent")
 
 

@@ -216,7 +216,7 @@ def compaction_note(
         jobs: By agent, a line on each of its background jobs.
     """
     parts = [_plan(state, read)]
-    if state.role == ORCHESTRATOR:
+    if state.agent == ORCHESTRATOR:
         parts += [_helpers(run_state), f"Files of this run: {len(run_state.files)}." if run_state.files else ""]
     lines = jobs(state.agent)
     if lines:
@@ -239,7 +239,7 @@ def _plan(state: AgentState, read: Callable[[str], str]) -> str:
 
 def _helpers(run_state: RunState) -> str:
     """The helpers there are, the latest in full."""
-    helpers = [state for state in run_state.agents.values() if state.role != ORCHESTRATOR]
+    helpers = [state for state in run_state.agents.values() if state.agent != ORCHESTRATOR]
     if not helpers:
         return ""
     shown = helpers[-MAX_HELPERS:]

@@ -160,7 +160,7 @@ def reviewed(
         missing: Says why there is no report; empty when there is one.
         problem: Says why a report that is there cannot be handed over; empty when it can.
     """
-    if state.role != ORCHESTRATOR or not isinstance(decision, Ending) or decision.cause is not EndCause.ANSWERED:
+    if state.agent != ORCHESTRATOR or not isinstance(decision, Ending) or decision.cause is not EndCause.ANSWERED:
         return decision
     if why := missing():
         return _asked_to_act(state, decision, why)
@@ -192,7 +192,7 @@ def before_asking(state: AgentState) -> Decision | None:
         return note(NoteReason.ERRORS, turns=MAX_ERROR_TURNS)
     if state.most_repeated >= NOTE_REPEATS and NoteReason.REPEATING not in state.notes:
         return note(NoteReason.REPEATING)
-    return None if state.role == ORCHESTRATOR else _without_finding(state)
+    return None if state.agent == ORCHESTRATOR else _without_finding(state)
 
 
 def _without_finding(state: AgentState) -> Decision | None:

@@ -8,13 +8,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from explorer.schema.errors import ConfigError
-from explorer.schema.events import ORCHESTRATOR
 from explorer.schema.model_options import Effort, Tier
 from explorer.text.frontmatter import fields_in, split_frontmatter
 from explorer.text.sanitize import single_line
 
-WRITER = "writer"
-"""A role of this name writes the report, unless its file says otherwise."""
 CALL_AGENT = "call_agent"
 MAX_ROLE_FILE_BYTES = 256 * 1024
 
@@ -42,8 +39,10 @@ class Role(BaseModel):
     effort: Effort | Literal[""] = ""
     """How much its model is to reason; empty: as the vendor has it."""
     limits: RoleLimits = RoleLimits()
-    writes_report: bool | None = None
-    """Whether its agents write the report: what is held back of the limits is for them. None: by the role's name."""
+    leads: bool = False
+    """Whether its one agent answers the question, and calls the others."""
+    writes_report: bool = False
+    """Whether its agents write the report: what is held back of the limits is for them."""
     prompt: str
     path: Path
 
@@ -60,14 +59,21 @@ def built_in_roles() -> Path:
     return installed if installed.is_dir() else here.parents[1] / "prompts"
 
 
+TAKEN_OVER = ("leads", "writes_report")
+"""What a role has from the one of the same name that it replaces, where its file does not say."""
+
+
 class PromptLoader:
-    """Reads role files from folders; a later folder's file replaces an earlier one's role of the same name."""
+    """Reads role files from folders; a later folder's file replaces an earlier one's role of the same name.
+
+    A later folder's role that leads replaces the one that led before, whatever their names.
+    """
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
 
     def roles(self) -> dict[str, Role]:
-        """All roles by name, the orchestrator first.
+        """Return all roles by name, the one that leads first.
 
         Raises:
             ConfigError: A folder or a file is not usable; the message names the file and the field.
@@ -76,13 +82,32 @@ class PromptLoader:
         for folder in self._folders:
             if not folder.is_dir():
                 raise ConfigError(f"{folder} is not a folder of role files", hint="give a folder: --roles DIR")
-            for path in sorted(folder.glob("*.md")):
-                role = load_role(path)
-                found[role.name] = role
-        if ORCHESTRATOR not in found:
-            raise ConfigError("no role file is named orchestrator", hint="add orchestrator.md to the roles folder")
-        helpers = {name: role for name, role in found.items() if name != ORCHESTRATOR}
-        return {ORCHESTRATOR: found[ORCHESTRATOR], **helpers}
+            found = _joined(found, [load_role(path) for path in sorted(folder.glob("*.md"))])
+        leads = [name for name, role in found.items() if role.leads]
+        if not leads:
+            raise ConfigError(
+                "no role leads the run", hint="write `leads: true` into the role file of the orchestrator"
+            )
+        return {name: found[name] for name in dict.fromkeys([*leads, *found])}
+
+
+def _joined(earlier: Mapping[str, Role], read: Sequence[Role]) -> dict[str, Role]:
+    """The roles of earlier folders and of one more.
+
+    Raises:
+        ConfigError: Two of its roles lead.
+    """
+    own = {role.name: _taking_over(role, earlier.get(role.name)) for role in read}
+    leads = [str(role.path) for role in own.values() if role.leads]
+    if len(leads) > 1:
+        raise ConfigError(f"two roles lead the run: {' and '.join(leads)}", hint="leave `leads: true` in one of them")
+    kept = {name: role for name, role in earlier.items() if not (leads and role.leads)}
+    return kept | own
+
+
+def _taking_over(role: Role, replaced: Role | None) -> Role:
+    missing = [field for field in TAKEN_OVER if field not in role.model_fields_set]
+    return role if replaced is None else role.model_copy(update={field: getattr(replaced, field) for field in missing})
 
 
 def load_role(path: Path) -> Role:
@@ -126,7 +151,7 @@ def _split(path: Path) -> tuple[str, str]:
 
 
 def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
-    """Every tool a role names exists, and only the orchestrator calls helpers.
+    """Every tool a role names exists, and only the role that leads calls helpers.
 
     Raises:
         ConfigError: Names the role's file and the tool.
@@ -136,20 +161,27 @@ def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
             if name not in tools:
                 known = ", ".join(sorted(tools))
                 raise ConfigError(f"{role.path}: there is no tool {name!r}", hint=f"edit its tools; known are: {known}")
-        if CALL_AGENT in role.tools and role.name != ORCHESTRATOR:
-            raise ConfigError(f"{role.path}: only the orchestrator may call helpers", hint="remove call_agent from it")
+        if CALL_AGENT in role.tools and not role.leads:
+            raise ConfigError(
+                f"{role.path}: only the role that leads may call helpers", hint="remove call_agent from it"
+            )
+
+
+def leading_role(roles: Mapping[str, Role]) -> Role:
+    """Return the role of the orchestrator."""
+    return next(role for role in roles.values() if role.leads)
+
+
+def helpers_in(roles: Mapping[str, Role]) -> list[Role]:
+    """Return the roles that the orchestrator may call."""
+    return [role for role in roles.values() if not role.leads]
 
 
 def report_writers(roles: Mapping[str, Role]) -> frozenset[str]:
     """The names of the helpers that write the report."""
-    helpers = (role for role in roles.values() if role.name != ORCHESTRATOR)
-    return frozenset(
-        role.name for role in helpers if role.writes_report or (role.writes_report is None and role.name == WRITER)
-    )
+    return frozenset(role.name for role in helpers_in(roles) if role.writes_report)
 
 
 def helper_lines(roles: Mapping[str, Role]) -> str:
     """The helpers, as the orchestrator reads them in `call_agent`'s description."""
-    return "\n".join(
-        f"- {role.name}: {' '.join(role.description.split())}" for role in roles.values() if role.name != ORCHESTRATOR
-    )
+    return "\n".join(f"- {role.name}: {' '.join(role.description.split())}" for role in helpers_in(roles))

@@ -33,7 +33,15 @@ from explorer.agents.policies import (
     ways_to_retry,
     write_now_note,
 )
-from explorer.agents.roles import CALL_AGENT, Role, check_roles, helper_lines, report_writers
+from explorer.agents.roles import (
+    CALL_AGENT,
+    Role,
+    check_roles,
+    helper_lines,
+    helpers_in,
+    leading_role,
+    report_writers,
+)
 from explorer.agents.tool_calls import Append, CallServices, StoreFor, Toolbox
 from explorer.agents.user_stop import CALL_GRACE_S, StoppableClient, StoppedError
 from explorer.journal.agent_state import AgentState
@@ -115,6 +123,8 @@ class Team:
         self._busy: set[str] = set()
         self._numbers: dict[str, int] = {}
         """By role, the latest number given: hundreds of helpers do not each count from one."""
+        self._lead = leading_role(parts.roles)
+        """The role of the orchestrator."""
         self._writers = report_writers(parts.roles)
         """The roles that write the report."""
         self._loading = asyncio.Lock()
@@ -126,9 +136,9 @@ class Team:
         """Start the orchestrator with a task, or take it from where its events left it."""
         run_state = self._context.run_state
         if ORCHESTRATOR not in run_state.agents:
-            await self._load(ORCHESTRATOR)
-            steps = self._context.roles[ORCHESTRATOR].limits.max_steps
-            begun = AgentStarted(agent=ORCHESTRATOR, role=ORCHESTRATOR, task=task, max_steps=steps, inputs=inputs or {})
+            lead, steps = self._lead.name, self._lead.limits.max_steps
+            await self._load(lead)
+            begun = AgentStarted(agent=ORCHESTRATOR, role=lead, task=task, max_steps=steps, inputs=inputs or {})
             await self._context.record(begun)
         return await self._run(run_state.agents[ORCHESTRATOR])
 
@@ -144,7 +154,7 @@ class Team:
             said: Words of the user, from which the run's limits count again; or a `NoteReason` of the engine.
         """
         reason, words = (said, note(said).text) if isinstance(said, NoteReason) else ("", said)
-        steps = self._context.roles[ORCHESTRATOR].limits.max_steps
+        steps = self._lead.limits.max_steps
         continued = AgentContinued(
             agent=ORCHESTRATOR, task=words, max_steps=steps, renews_limits=not reason, reason=reason
         )
@@ -168,7 +178,7 @@ class Team:
             models, over = self._context.model_of, self._context.budget.early_end
             if over and error.is_outage and state.role not in self._writers:
                 finished = cut_short(state, over)
-            elif concerns_run(error, models(state.role).label, models(ORCHESTRATOR).label):
+            elif concerns_run(error, models(state.role).label, models(self._lead.name).label):
                 raise
             else:
                 finished = failed_end(state.agent, error, last_words(state))
@@ -180,7 +190,7 @@ class Team:
             return None
         models = {role: self._context.model_of(role).label for role in self._context.roles}
         failed = models[state.role]
-        others = other_helpers(failed, models, (role for role in models if role not in {ORCHESTRATOR, state.role}))
+        others = other_helpers(failed, models, (role for role in models if role not in {self._lead.name, state.role}))
         return Retry(failed, others, ways_to_retry(state.agent, failed, others))
 
     async def _open_subagent(self, asked: CallAgentArguments, call: str) -> AgentState:
@@ -212,7 +222,7 @@ class Team:
         return parts.run_state.agents[agent]
 
     def _role(self, name: str) -> Role:
-        helpers = [role for role in self._context.roles if role != ORCHESTRATOR]
+        helpers = [role.name for role in helpers_in(self._context.roles)]
         if name not in helpers:
             raise ToolError(f"there is no helper called {name!r}; your helpers: {', '.join(helpers)}")
         started = len(self._context.run_state.agents.keys() | self._busy) - 1
@@ -292,10 +302,10 @@ class Team:
         model = self._context.model_of(state.role)
         toolbox = Toolbox(self._tools[tool.name] for tool in loaded.tools if tool.name in self._tools)
         stopping = self._context.budget.stopping
-        is_orchestrator = state.role == ORCHESTRATOR
         # What the writer is asked for is what there is to wait for.
-        asks = state.role in self._writers
-        client = model.client if asks else StoppableClient(model.client, stopping, may_ask=is_orchestrator)
+        client = model.client
+        if state.role not in self._writers:
+            client = StoppableClient(client, stopping, may_ask=state.agent == ORCHESTRATOR)
         context = AgentContext(
             prefix=PromptPrefix(model.name, loaded.system, loaded.tools, self._context.run_state.run_id, model.effort),
             client=client,
@@ -328,7 +338,7 @@ class Team:
             try:
                 return await run_agent(state, context)
             except StoppedError:
-                if state.role != ORCHESTRATOR:
+                if state.agent != ORCHESTRATOR:
                     await self._context.record(cut_short(state, self._context.budget.early_end))
 
     async def _within(self, tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
@@ -358,7 +368,7 @@ class Team:
 
     def _may_use_reserve(self, role: str) -> bool:
         """Whether a role may use what is held back for the report."""
-        return role == ORCHESTRATOR or role in self._writers
+        return role == self._lead.name or role in self._writers
 
     def _shortened(self, state: AgentState, hold: Reservation) -> Note | None:
         """What a reply that has to be shorter means: exploring is over, or the writer has to know its length."""
@@ -381,7 +391,7 @@ class Team:
     async def _before_request(self, state: AgentState) -> Decision | None:
         await self._take_control_messages()
         budget = self._context.budget
-        if state.role == ORCHESTRATOR:
+        if state.agent == ORCHESTRATOR:
             return budget_note(state, budget)
         if budget.winding_down and state.role not in self._writers:
             return early_ending(budget.early_end)
@@ -413,7 +423,7 @@ class Team:
     def _authorize(self, agent: str, call: ToolCall) -> ToolError | None:
         state = self._context.run_state.agents[agent]
         reason = self._context.budget.winding_down
-        if reason and state.role == ORCHESTRATOR and not self._is_for_report(call):
+        if reason and state.agent == ORCHESTRATOR and not self._is_for_report(call):
             return ToolError(f"refused: the run is winding down ({reason}); only the report may be worked on")
         return refuse_repetition(state, call) or self._count(state, call)
 

@@ -25,7 +25,8 @@ from explorer.offline.writer import write
 from explorer.schema.messages import JsonObject, Request, StopKind, ToolCall, Turn, Usage
 
 ROLES: dict[str, Callable[[ScriptState], Script]] = {"searcher": search, "analyzer": analyze, "writer": write}
-ORCHESTRATOR = "orchestrator"
+LEADS_WITH = "finish_exploration"
+"""Who has this tool is the orchestrator, whatever its role is called."""
 
 
 class OfflineClient:
@@ -41,9 +42,7 @@ def next_turn(request: Request) -> Turn:
     task, exchanges = split_history(request.history)
     state = ScriptState(task, {tool.name: tool for tool in request.tools})
     script = (
-        orchestrate(state)
-        if request.role == ORCHESTRATOR
-        else _task_by_task(ROLES.get(request.role, take_notes), state)
+        orchestrate(state) if LEADS_WITH in state.tools else _task_by_task(ROLES.get(request.role, take_notes), state)
     )
     step = play(script, state, exchanges)
     number = 1 + sum(1 for message in request.history if isinstance(message, Turn))

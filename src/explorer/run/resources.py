@@ -9,7 +9,7 @@ from enum import StrEnum
 from explorer.agents.budget import ReportReserve, WorstCost, report_reserve
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
 from explorer.agents.payments import PaidClient
-from explorer.agents.roles import PromptLoader, Role, built_in_roles, report_writers
+from explorer.agents.roles import PromptLoader, Role, built_in_roles, leading_role, report_writers
 from explorer.agents.subagents import Model
 from explorer.llm.clients import Clients, RetrySettings
 from explorer.llm.effort import check_effort
@@ -24,7 +24,6 @@ from explorer.run.connectors import Connectors
 from explorer.run.settings_parts import model_setup
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.errors import ConfigError, CredentialsError
-from explorer.schema.events import ORCHESTRATOR
 from explorer.schema.limits import Limits
 from explorer.schema.messages import LLMClient, Usage
 from explorer.schema.model_options import EVERY_ROLE, Price, Tier
@@ -271,7 +270,9 @@ def reserve_for_report(settings: Settings, roles: Mapping[str, Role], choice: Ch
     """What writing the report can take of the limits, with the models that are to write it."""
     costs = {role: worst_cost(ref, settings) for role, ref in choice.models.items()}
     writers = [costs[role] for role in report_writers(roles)]
-    return report_reserve(writers, costs[ORCHESTRATOR], counts_tokens=settings.limits.max_tokens is not None)
+    return report_reserve(
+        writers, costs[leading_role(roles).name], counts_tokens=settings.limits.max_tokens is not None
+    )
 
 
 def pricing_of(ref: ModelRef, settings: Settings) -> Pricing:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from explorer.agents.budget import Amount, Budget
 from explorer.agents.policies import reviewed
-from explorer.agents.roles import report_writers
+from explorer.agents.roles import leading_role, report_writers
 from explorer.agents.subagents import Team, TeamContext
 from explorer.agents.tool_calls import Append, StoreFor
 from explorer.agents.user_stop import REPORT_S, repeating
@@ -194,7 +194,7 @@ class RunSession:
             return draft_problem(self.run_state, workspace, has_time=not budget.winding_down, is_empty=is_empty)
 
         finish = FinishTool(lambda is_empty: problem(is_empty=is_empty))
-        for_report = {ORCHESTRATOR, *report_writers(resources.roles)}
+        for_report = {leading_role(resources.roles).name, *report_writers(resources.roles)}
         resources.clients.expect(self.run_state.answered_by)
         return Team(
             TeamContext(

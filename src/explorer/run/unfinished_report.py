@@ -25,7 +25,7 @@ def unfinished_report(run_state: RunState, workspace: Workspace, ended: AgentFin
     words = ended.summary.strip() if ended is not None else ""
     if words:
         lines += ["", "## What the model said instead", "", words[:MAX_WORDS_CHARS]]
-    helpers = [state for state in run_state.agents.values() if state.role != ORCHESTRATOR]
+    helpers = [state for state in run_state.agents.values() if state.agent != ORCHESTRATOR]
     if helpers:
         lines += ["", "## What was found", *[_said(state) for state in helpers]]
     files = [written for written in run_state.files.values() if written.path != REPORT]

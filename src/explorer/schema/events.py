@@ -92,7 +92,7 @@ ENGINE = "engine"
 """The `agent` of events that belong to the run as a whole."""
 
 ORCHESTRATOR = "orchestrator"
-"""The role that answers the question, and the `agent` of its events."""
+"""The `agent` that answers the question, whatever its role is called."""
 
 
 class Event(Frozen):

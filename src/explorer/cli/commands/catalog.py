@@ -32,6 +32,7 @@ from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.workspace import Workspace
 
 SENTENCE_CHARS = 90
+LEADS, WRITES_REPORT = "leads the run", "writes the report"
 
 
 def tools(*, options: CommonOptions = COMMON) -> int:
@@ -96,7 +97,9 @@ def first_sentence(text: str) -> str:
 
 
 def _role_page(role: Role) -> str:
+    parts = [words for is_so, words in ((role.leads, LEADS), (role.writes_report, WRITES_REPORT)) if is_so]
     rows = [
+        *([("part", " and ".join(parts))] if parts else []),
         ("model", role.model),
         *([("effort", role.effort)] if role.effort else []),
         ("limit", counted(role.limits.max_steps, "step")),
