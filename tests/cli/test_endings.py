@@ -30,6 +30,7 @@ writes this page (`--update-golden`).
 - `complete` means: answered, and the answer rests on sources.
 - `citations` counts cited sentences; `verdicts` says what a look into their sources found, and sums to it. `uncited`
   counts sentences with a quote or a figure and no citation.
+- `cause` is the reason as a code, where a program decides by it: a limit that was reached, named in the reason too.
 - `answer` holds the words that answer a follow-up, or those a model said instead of writing a report.
 
 """
@@ -59,10 +60,11 @@ class Seen:
     @property
     def row(self) -> str:
         """Its line of the table."""
-        fields = {name: self.told[name] for name in ("reason", "answer", "citations", "verdicts", "uncited")}
+        fields = {name: self.told[name] for name in ("reason", "cause", "answer", "citations", "verdicts", "uncited")}
         fields["verdicts"] = {name: number for name, number in fields["verdicts"].items() if number}
         fields["answer"] = fields["answer"].strip().partition("\n")[0]
-        shown = json.dumps({name: value for name, value in fields.items() if value}, ensure_ascii=False)
+        told = {name: value for name, value in fields.items() if value and value != "other"}
+        shown = json.dumps(told, ensure_ascii=False)
         cells = [
             self.situation.name, f"`{self.told['status']}`", str(self.exit_code), str(self.verified), self.first,
             f"`{shown}`",
@@ -170,7 +172,7 @@ def test_all_endings_are_distinct_and_true(seen: Callable[[Situation], Seen], re
         message = ending.told
         assert message["exit_code"] == ending.exit_code, ending.situation.name
         assert (message["status"] == "complete") == (ending.exit_code == 0) == (message["reason"] == "")
-        if message["status"] in EXIT_CODES and not message["reason"].startswith("time limit"):
+        if message["status"] in EXIT_CODES and message["cause"] != "time_limit":
             assert EXIT_CODES[message["status"]] == ending.exit_code
         if message["status"] == "complete":
             assert ending.verified == 0, ending.situation.name

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from explorer.schema.reasons import EndCause, NoteReason
 from explorer.schema.settings import Settings
 from explorer.text.sanitize import FENCE_START, fenced_lines
 
+NOTHING: Mapping[str, object] = {}
 QUESTION = "top 3 stories on Hacker News"
 FOLLOW_UP = "What does the court ruling say about consent?"
 EVIDENCE = re.compile(r" *\d+\t.*")
@@ -52,7 +53,7 @@ def reworded(text: str) -> str:
 
 def reworded_result(name: str, content: str) -> str:
     """A result with all of the engine's phrases reworded; what the fence encloses, and lines of files, are evidence."""
-    kept = set() if name in LISTS else set(fenced_lines(content))
+    kept: set[str] = set() if name in LISTS else set(fenced_lines(content))
     return "\n".join(
         line
         if line in kept or EVIDENCE.fullmatch(line) or FENCE_START.match(line) or line.startswith("<<end ")
@@ -122,29 +123,31 @@ class Scene:
     between: Callable[[Path], None]
     """Done to a run's folder between two sessions."""
 
-    def start(self, question: str, **changes: Any) -> RunResult:
+    def start(self, question: str, changes: Mapping[str, object] = NOTHING) -> RunResult:
         """A new run."""
-        settings = self.settings.model_copy(update=changes)
+        settings = self.settings.model_copy(update=dict(changes))
         return asyncio.run(start(question, settings, RunHooks(client=self.client)))
 
-    def resume(self, run: RunResult, message: str = "", **changes: Any) -> RunResult:
+    def resume(self, run: RunResult, message: str = "", limits: Limits | None = None) -> RunResult:
         """The run's next session."""
         self.between(run.folder)
-        settings = Settings(workspace=self.settings.workspace, **changes)
+        where = self.settings.workspace
+        settings = Settings(workspace=where) if limits is None else Settings(workspace=where, limits=limits)
         return asyncio.run(resume(run.folder, settings, message, RunHooks(client=self.client)))
 
 
-def scenes(folder: Path, **settings: Any) -> tuple[Scene, Scene, Rewording]:
+def scenes(folder: Path, limits: Limits | None = None) -> tuple[Scene, Scene, Rewording]:
     """The same twice: once as it is, once reworded."""
     rewording = Rewording(OfflineClient())
-    made = [
-        Scene(Settings(workspace=folder / name, is_sample=True, shell="off", **settings), client, between)
-        for name, client, between in (
-            ("plain", OfflineClient(), lambda _folder: None),
-            ("reworded", rewording, reword_journal),
-        )
-    ]
-    return made[0], made[1], rewording
+    plain, other = (
+        Settings(workspace=folder / name, is_sample=True, shell="off", limits=limits or Limits())
+        for name in ("plain", "reworded")
+    )
+    return Scene(plain, OfflineClient(), leave_alone), Scene(other, rewording, reword_journal), rewording
+
+
+def leave_alone(_folder: Path) -> None:
+    """Keep the words of a run's records."""
 
 
 def without_ids(text: str) -> str:
@@ -237,9 +240,9 @@ def test_a_question_about_own_files_does_not_depend_on_words(where: str, tmp_pat
     path.write_text(
         "# Bridges\n\nThe Kortrijk bridge was opened in 1967 by the mayor.\n\nBananas are berries.\n", "utf-8"
     )
-    given = {"files": (path,)} if where == "files" else {"corpus": folder}
+    given = {"is_sample": False, where: (path,) if where == "files" else folder}
     plain, other, _ = scenes(tmp_path)
-    runs = [scene.start("When was the Kortrijk bridge opened?", is_sample=False, **given) for scene in (plain, other)]
+    runs = [scene.start("When was the Kortrijk bridge opened?", given) for scene in (plain, other)]
     assert_same(*runs)
     assert "“The Kortrijk bridge was opened in 1967 by the mayor.”" in runs[1].report_text
     assert body_of(runs[0]) == body_of(runs[1])
@@ -252,8 +255,8 @@ def test_a_limit_and_what_comes_after_it_do_not_depend_on_words(tmp_path: Path) 
     assert (first.status, first.cause) == ("partial", EndCause.STEP_LIMIT)
     assert_same(first, second)
     assert str(behaviour(second)["next"]).endswith(" --max-steps 20")
-    more = {"limits": Limits(max_steps=200)}
-    first, second = plain.resume(first, **more), other.resume(second, **more)
+    more = Limits(max_steps=200)
+    first, second = plain.resume(first, limits=more), other.resume(second, limits=more)
     assert (first.status, first.cause) == ("complete", EndCause.OTHER)
     assert_same(first, second)
     assert {NoteReason.WINDING_DOWN, NoteReason.CONTINUE} <= rewording.said

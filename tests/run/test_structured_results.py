@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from explorer.cli.screens.run_facts import run_facts
+from explorer.cli.screens.run_view import RunView
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import ScriptedClient, says
@@ -100,6 +102,9 @@ async def test_what_helpers_did_is_data(tmp_path: Path) -> None:
     (helper,) = run.helpers
     assert (helper.agent, helper.role, helper.status, helper.steps) == ("searcher-1", "searcher", "complete", 2)
     assert helper.summary == "Thirty stories."
+    shown = run_facts(RunView(), run.folder, read_records(run.folder))
+    assert shown["helpers"] == [helper.model_dump(mode="json")]
+    assert shown["further_links"] == []
     assert run.further_links == ()
     assert "Further links" not in run.report_text
 

@@ -44,6 +44,9 @@ class CommandResult:
     answer: str = ""
     """The words that answer a follow-up, or that the model said instead of writing a report; empty otherwise."""
     reason: str = ""
+    cause: str = EndCause.OTHER.value
+    """The limit that was reached, as a code: `step_limit`, `cost_limit`, `token_limit`, `call_limit`, `time_limit`;
+    else `other`."""
     error: Mapping[str, str] | None = None
     cost_usd: float | None = None
     estimated: Mapping[str, float] = field(default_factory=lambda: {"tokens": 0, "cost_usd": 0.0})

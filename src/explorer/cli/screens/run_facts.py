@@ -12,8 +12,10 @@ from explorer.cli.screens.output import emit, token_counts
 from explorer.cli.screens.run_costs import spending_facts
 from explorer.cli.screens.run_view import AgentView, RunView, session_facts
 from explorer.cli.screens.sanitize import one_line, plain
+from explorer.journal.run_state import RunState
 from explorer.observe.costs import spending_of
 from explorer.observe.provenance import FileOrigin, Write, origins
+from explorer.run.structured_results import further_links, helper_results
 from explorer.schema.events import ENGINE, JournalRecord, RunFinished
 from explorer.text.frontmatter import split_frontmatter
 from explorer.workspace.workspace import Workspace
@@ -100,7 +102,7 @@ def timeline_page(events: Sequence[TimelineEvent]) -> str:
 
 def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> dict[str, object]:
     """Everything, for programs."""
-    spending = spending_of(records)
+    spending, run_state = spending_of(records), RunState.of(record.event for record in records)
     seconds = {agent.id: agent.seconds for agent in spending.agents}
     path = folder / REPORT
     return {
@@ -109,6 +111,7 @@ def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> 
         "question": view.question,
         "status": view.status,
         "reason": view.reason,
+        "cause": view.cause.value,
         "started": view.started.isoformat() if view.started else None,
         "cost_usd": view.cost_usd,
         "estimated": view.estimated.model_dump(),
@@ -117,6 +120,8 @@ def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> 
         "models": view.models,
         "session": session_facts(view),
         "agents": [_agent_facts(agent, seconds.get(agent.id, 0.0)) for agent in view.agents.values()],
+        "helpers": [one.model_dump(mode="json") for one in helper_results(run_state)],
+        "further_links": [one.model_dump() for one in further_links(run_state)],
         "slowest_agent": spending.slowest.id if spending.slowest else None,
         "tokens_by_role": {role.role: role.totals.usage.total_tokens for role in spending.roles},
         "spending": spending_facts(spending),
