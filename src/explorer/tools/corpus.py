@@ -7,9 +7,8 @@ document whichever way an agent came to it, and whatever is quoted from it can b
 from pydantic import Field
 
 from explorer.documents.corpus.database import StoredDocument
-from explorer.documents.corpus.index import Corpus
+from explorer.documents.corpus.index import Corpus, CorpusHit, modified_date
 from explorer.documents.corpus.passages import page_at
-from explorer.documents.corpus.ranking import CorpusHit, modified_date
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import Arguments, Tool, ToolResult, shown

@@ -7,7 +7,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from explorer.reports.library import Contribution, Library, NewReport, StoredReport
+from explorer.reports.library import Library, NewReport, StoredReport
+from explorer.reports.library_page import Contribution
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.schema.tool import Arguments, Effect, Tool, ToolResult

@@ -8,7 +8,8 @@ from typing import Any
 import yaml
 
 from explorer.journal.codec import encode_all
-from explorer.reports.library import Contribution, Library, NewReport
+from explorer.reports.library import Library, NewReport
+from explorer.reports.library_page import Contribution
 from explorer.schema.events import JournalRecord, RunStarted, Source
 
 NOON = datetime(2026, 8, 10, 12, 0, tzinfo=UTC)

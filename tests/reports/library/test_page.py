@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from explorer.reports.library.page import ReportFields, ReportPage, first_page
+from explorer.reports.library_page import ReportFields, ReportPage, first_page
 from explorer.schema.errors import ToolError
 from reports.library.stage import FIRST, NOON, SECOND, SOURCES, TITLE, said
 

@@ -12,7 +12,7 @@ import pytest
 from filelock import FileLock
 
 from explorer.reports.library import Library, NewReport
-from explorer.reports.library.page import SLUG_CHARS, ReportPage, is_same_address, is_same_title, slug_of
+from explorer.reports.library_page import SLUG_CHARS, ReportPage, is_same_address, is_same_title, slug_of
 from explorer.schema.errors import ToolError
 from explorer.workspace.access import MAX_NAME_BYTES
 from reports.library.stage import FIRST, NOON, SECOND, SOURCES, TITLE, begun, library, said, source
@@ -149,7 +149,8 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from explorer.reports.library import Contribution, Library
+from explorer.reports.library_page import Contribution
+from explorer.reports.library import Library
 library = Library(Path(sys.argv[1]), lambda: datetime(2026, 8, 10, 13, 0, tzinfo=UTC))
 for number in range(15):
     library.append(sys.argv[2], Contribution(f"{sys.argv[3]} adds {number}.", sys.argv[3], f"w.t{number}.1"))

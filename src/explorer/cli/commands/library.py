@@ -12,8 +12,7 @@ from explorer.cli.screens.screen import say
 from explorer.cli.screens.table import aligned
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
-from explorer.reports.library import Library, StoredReport
-from explorer.reports.library.report_library import DAYS
+from explorer.reports.library import DAYS, Library, StoredReport
 from explorer.schema.errors import NotFoundError, ToolError
 from explorer.schema.settings import Settings
 from explorer.sources.date_ranges import zone_named

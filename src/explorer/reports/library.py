@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from explorer.reports.library.page import (
+from explorer.reports.library_page import (
     MAX_LINE_CHARS,
     UNNAMED,
     Contribution,
