@@ -227,7 +227,7 @@ def test_what_models_see_of_the_core_tools(tmp_path: Path, request: pytest.Fixtu
     shown = [
         *tools_over(Workspace(tmp_path)),
         CallAgentTool(unused, "- searcher: Searches.\n- writer: Writes."),
-        FinishTool(lambda _is_empty: ""),
+        FinishTool(lambda _is_empty: None),
     ]
     schemas = {made.name: {"description": made.description, "parameters": made.parameters} for made in shown}
     compare_with_golden(request, "schemas.json", as_json(schemas))
@@ -235,7 +235,7 @@ def test_what_models_see_of_the_core_tools(tmp_path: Path, request: pytest.Fixtu
 
 async def test_finishing_is_refused_until_the_report_stands(tmp_path: Path) -> None:
     """The problem is the model's to mend; once there is none, the agent ends with the words it gave."""
-    problems = ["there is no report.md yet", ""]
+    problems = [ToolError("there is no report.md yet"), None]
     finish = FinishTool(lambda _is_empty: problems.pop(0))
     calls: list[tuple[str, JsonObject]] = [("finish_exploration", {"summary": "All well."})] * 2
     recorder = Recorder([started(), TurnTaken(agent="searcher-1", turn=says("", *calls), seconds=0.0)])

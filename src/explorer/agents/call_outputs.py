@@ -42,6 +42,8 @@ class CallOutputs:
 
         A call that failed has its files, which are there, and no sources: the model was shown none.
         """
+        if not self._sources and not self._written:
+            return result
         metadata, content = dict(result.metadata), result.content
         if self._written:
             metadata["files"] = [*metadata.get("files", ()), *self._written.values()]
