@@ -8,7 +8,8 @@ import pytest
 
 from explorer.network.guard import Guard, UrlRefusedError
 from explorer.schema.network import Network
-from explorer.sources.http.client import Attempt, GuardedClient, HttpRequest, HttpResponse, with_retries
+from explorer.sources.http.client import GuardedClient
+from explorer.sources.http.exchange import Attempt, HttpRequest, HttpResponse, with_retries
 from sources.loopback import Answer, serving
 
 SOURCES = Path(__file__).parents[2] / "src" / "explorer" / "sources"

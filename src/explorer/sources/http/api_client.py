@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
-import httpx2
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
-from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.schema.messages import JsonObject
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.client import (
+from explorer.sources.http.exchange import (
     MAX_RETRY_AFTER_S,
     Attempt,
-    GuardedClient,
+    DamagedAnswerError,
+    ExchangeError,
     HttpRequest,
     HttpResponse,
+    Sender,
     with_retries,
 )
 from explorer.text.sanitize import single_line
@@ -34,8 +34,6 @@ OK = 200
 TOO_MANY = 429
 SERVER_ERROR = 500
 WORDY_FIELDS = ("message", "detail", "error", "readableMessage")
-NOTHING_SENT = (httpx2.ConnectError, httpx2.ProxyError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-"""Failures before the request left this machine."""
 ANY_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 T = TypeVar("T", bound=BaseModel)
@@ -105,9 +103,7 @@ class ApiClient:
         self._secret = secret
         self._rules = rules
         self._gate = asyncio.Semaphore(self._rules.in_flight)
-        caller = rules.caller
-        guard = Guard([urlsplit(self._url).hostname or ""])
-        self._client = GuardedClient(guard, caller.user_agent, caller.network, seconds=rules.seconds)
+        self._client: Sender | None = None
 
     def check(self) -> None:
         """See that the address and the key can be used, before either gets anywhere.
@@ -122,7 +118,9 @@ class ApiClient:
 
     async def aclose(self) -> None:
         """Close all connections; harmless when there are none."""
-        await self._client.aclose()
+        if self._client:
+            await self._client.aclose()
+            self._client = None
 
     async def get(self, path: str, parameters: Mapping[str, str]) -> bytes:
         """The body of a 200.
@@ -168,31 +166,39 @@ class ApiClient:
         return await with_retries(attempt, self._rules.retries, self._rules.pause)
 
     async def _once(self, request: HttpRequest) -> bytes:
-        seconds = self._rules.seconds
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self._rules.seconds):
                 return await self._answer(request)
-        except (TimeoutError, httpx2.TimeoutException) as error:
-            is_retryable = self._may_send_again(error)
-            raise UnreachableError(f"did not answer within {seconds:g} s", is_retryable=is_retryable) from error
-        except httpx2.TransportError as error:
-            # Other kinds repeat what was sent or received.
-            is_clean = isinstance(error, httpx2.ConnectError | httpx2.ProxyError)
-            words = single_line(str(error), MAX_WORDS_CHARS) if is_clean else ""
-            words = words or type(error).__name__
-            is_retryable = self._may_send_again(error)
-            raise UnreachableError(f"cannot be reached ({words})", is_retryable=is_retryable) from error
-        except httpx2.RequestError as error:
+        except DamagedAnswerError as error:
             raise UnreachableError("sent a damaged answer") from error
+        except TimeoutError as error:
+            raise self._too_late(may_send_again=not self._rules.is_billed) from error
+        except ExchangeError as error:
+            # Another attempt is free of charge, or at worst costs nothing more than the first.
+            may_send_again = not self._rules.is_billed or error.is_unsent
+            if error.is_timeout:
+                raise self._too_late(may_send_again=may_send_again) from error
+            # Other kinds repeat what was sent or received.
+            words = single_line(str(error), MAX_WORDS_CHARS) if error.is_unsent else ""
+            raise UnreachableError(f"cannot be reached ({words or error.kind})", is_retryable=may_send_again) from error
         except ToolError as error:  # of the guard: there is no such host
             raise UnreachableError(f"cannot be reached ({single_line(error.message, MAX_WORDS_CHARS)})") from error
 
-    def _may_send_again(self, error: Exception) -> bool:
-        """Return whether another attempt is free of charge, or at worst costs nothing more than the first."""
-        return not self._rules.is_billed or isinstance(error, NOTHING_SENT)
+    def _too_late(self, *, may_send_again: bool) -> UnreachableError:
+        return UnreachableError(f"did not answer within {self._rules.seconds:g} s", is_retryable=may_send_again)
+
+    def _opened(self) -> Sender:
+        if self._client is None:
+            from explorer.network.guard import Guard  # noqa: PLC0415 - the network's libraries are slow to import
+            from explorer.sources.http.client import GuardedClient  # noqa: PLC0415 - the same
+
+            caller = self._rules.caller
+            guard = Guard([urlsplit(self._url).hostname or ""])
+            self._client = GuardedClient(guard, caller.user_agent, caller.network, seconds=self._rules.seconds)
+        return self._client
 
     async def _answer(self, request: HttpRequest) -> bytes:
-        answer = await self._client.send(request)
+        answer = await self._opened().send(request)
         if answer.status != OK:
             raise ServiceRefusedError(answer.status, answer.body, _asked_wait(answer), secret=self._secret)
         if answer.is_truncated:

@@ -8,15 +8,14 @@ Wikimedia asks for `<client>/<version> (<contact>) <library>/<version>`
 import re
 import sys
 from dataclasses import dataclass, field
-
-import httpx2
+from importlib.metadata import version
 
 from explorer import __version__
 from explorer.schema.network import Network
 
 PRODUCT = f"explorer/{__version__}"
 """The name by which sites can speak to us in their robots.txt."""
-LIBRARY = f"httpx2/{httpx2.__version__}"
+LIBRARY = f"httpx2/{version('httpx2')}"
 REDDIT_NAME = re.compile(r"(?:^|[\s,;/(])/?u/([A-Za-z0-9_-]{3,20})\b")
 """A user of Reddit's, as `u/name`, `/u/name`, or the end of a profile's address."""
 

@@ -1,77 +1,19 @@
-"""The one HTTP client of all sources: judged addresses, bounded answers, no cookies, one retry loop.
+"""The one HTTP client of all sources: judged addresses, bounded answers, no cookies.
 
 Redirects are not followed here: a caller that follows them has each address judged, and a key would travel along.
 
 Callers differ in what an answer or a failure means to them; how a request is sent and an answer read is here.
 """
 
-import asyncio
-import random
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Generic, TypeVar
 
 import httpx2
 
 from explorer.network.guard import Guard
 from explorer.schema.network import Network
-from explorer.sources.http.headers import retry_after_s
+from explorer.sources.http.exchange import DamagedAnswerError, ExchangeError, HttpRequest, HttpResponse
 from explorer.sources.http.transport import GuardedTransport
-
-MAX_RETRY_AFTER_S = 5.0
-"""A server that asks for a longer wait is not asked again."""
-FIRST_WAIT_S = 0.5
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-DECODABLE = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
-
-Pause = Callable[[float], Awaitable[object]]
-"""Waits between attempts."""
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class HttpRequest:
-    """One request, complete."""
-
-    method: str
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """They may hold a key."""
-    content: bytes | None = field(default=None, repr=False)
-    body_bytes: int = 5_000_000
-    """The most that is read of an answer, after decompression."""
-    error_bytes: int | None = None
-    """The same for answers with an error status, where that is less."""
-
-
-@dataclass(frozen=True)
-class HttpResponse:
-    """One answer, read up to its bound."""
-
-    status: int
-    headers: httpx2.Headers
-    body: bytes = b""
-    """Empty for a redirect and for an encoding that is not read."""
-    is_truncated: bool = False
-    """Whether the bound cut the body."""
-
-    @property
-    def redirect(self) -> str:
-        """Where a redirect leads; empty for every other answer."""
-        return self.headers.get("location", "") if self.status in REDIRECTS else ""
-
-    @property
-    def unread_encoding(self) -> str:
-        """The content encoding, if it is one that is not read."""
-        encoding = self.headers.get("content-encoding", "").strip().lower()
-        return "" if encoding in DECODABLE else encoding
-
-    @property
-    def retry_after_s(self) -> float | None:
-        """Seconds that the server asked to wait, if it did."""
-        return retry_after_s(self.headers.get("retry-after", "").strip())
 
 
 class GuardedClient:
@@ -105,9 +47,19 @@ class GuardedClient:
 
         Raises:
             UrlRefusedError: The guard refuses the address.
-            httpx2.RequestError: There is no answer, or a damaged one.
+            NoSuchSiteError: The host's name is not known.
+            ExchangeError: There is no answer.
+            DamagedAnswerError: There is one that cannot be read.
         """
         self._guard.check_url(request.url)
+        try:
+            return await self._sent(request)
+        except httpx2.TransportError as error:
+            raise ExchangeError(str(error), type(error).__name__) from error
+        except httpx2.RequestError as error:
+            raise DamagedAnswerError(str(error), type(error).__name__) from error
+
+    async def _sent(self, request: HttpRequest) -> HttpResponse:
         client = self._opened()
         built = client.build_request(request.method, request.url, headers=request.headers, content=request.content)
         response = await client.send(built, stream=True)
@@ -150,38 +102,3 @@ async def _read(response: httpx2.Response, limit: int) -> tuple[bytes, bool]:
             if len(body) > limit:
                 return bytes(body[:limit]), True
     return bytes(body), False
-
-
-@dataclass(frozen=True)
-class Attempt(Generic[T]):
-    """What one attempt brought, and whether another may bring something better."""
-
-    outcome: T | Exception
-    may_repeat: bool = False
-    wait_s: float | None = None
-    """Before the next: what the server asked for; None: a short random time."""
-
-    def result(self) -> T:
-        """Return the outcome, or raise it."""
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        return self.outcome
-
-
-async def with_retries(attempt: Callable[[], Awaitable[Attempt[T]]], retries: int, pause: Pause = asyncio.sleep) -> T:
-    """Try, and try again where that can help: after a short wait, never sooner than the server asked.
-
-    Raises:
-        Exception: The outcome of the last attempt, if it is one.
-    """
-    for number in range(retries + 1):
-        tried = await attempt()
-        is_hopeless = tried.wait_s is not None and tried.wait_s > MAX_RETRY_AFTER_S
-        if number == retries or is_hopeless or not tried.may_repeat:
-            return tried.result()
-        # Full jitter: many callers that failed together must not come back together.
-        spread = random.uniform(0, FIRST_WAIT_S * 2**number)  # noqa: S311 - not a secret
-        wait_s = spread if tried.wait_s is None else tried.wait_s
-        if wait_s > 0:
-            await pause(wait_s)
-    raise AssertionError("the last attempt returns or raises")

@@ -20,8 +20,9 @@ from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.sources.http.cache import ResponseCache
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.client import Attempt, GuardedClient, HttpRequest, with_retries
+from explorer.sources.http.client import GuardedClient
 from explorer.sources.http.disk_cache import CacheKey, DiskCache
+from explorer.sources.http.exchange import Attempt, DamagedAnswerError, ExchangeError, HttpRequest, with_retries
 from explorer.sources.http.fetch_log import logged, logged_failure
 from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
 from explorer.sources.http.headers import keep_s
@@ -176,14 +177,14 @@ class Web:
         url, seconds = order.url, order.limits.seconds
         try:
             fetched = await self._following(order, allowance)
-        except httpx2.TransportError as error:
+        except DamagedAnswerError as error:
+            raise ToolError(f"{url} sent a damaged answer ({error}). Use another source.") from error
+        except ExchangeError as error:
             failure = _unreachable(url, error)
             failure.__cause__ = error
             return Attempt(failure, may_repeat=True)
         except TimeoutError as error:
             raise ToolError(f"{url} did not answer completely within {seconds:g} s. Use another source.") from error
-        except httpx2.RequestError as error:
-            raise ToolError(f"{url} sent a damaged answer ({error}). Use another source.") from error
         return Attempt(fetched, fetched.status in RETRYABLE, fetched.retry_after_s)
 
     async def _following(self, order: _FetchRequest, allowance: "_Allowance") -> Fetched:
@@ -259,7 +260,7 @@ def _joined(url: httpx2.URL, location: str) -> str:
         raise ToolError(f"{url} redirects to something that is no URL. Use another source.") from error
 
 
-def _unreachable(url: httpx2.URL, error: httpx2.TransportError) -> ToolError:
-    words = "no answer in time" if isinstance(error, httpx2.TimeoutException) else "the connection failed"
-    detail = f" ({error})" if str(error) else f" ({type(error).__name__})"
+def _unreachable(url: httpx2.URL, error: ExchangeError) -> ToolError:
+    words = "no answer in time" if error.is_timeout else "the connection failed"
+    detail = f" ({error})" if str(error) else f" ({error.kind})"
     return ToolError(f"Could not reach {url}: {words}{detail}. Try another source, or this one later.")

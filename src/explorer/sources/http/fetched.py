@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-
-import httpx2
+from http import HTTPStatus
 
 DAY_S = 24 * 3600.0
 STATUS_WORDS = {
@@ -69,11 +68,11 @@ class Fetched:
     @property
     def problem(self) -> str:
         """What the status says went wrong, in words; empty below 400."""
-        if self.status < httpx2.codes.BAD_REQUEST:
+        if self.status < HTTPStatus.BAD_REQUEST:
             return ""
         if self.status in STATUS_WORDS:
             return f"{STATUS_WORDS[self.status]} (status {self.status})"
-        kind = "the server failed" if self.status >= httpx2.codes.INTERNAL_SERVER_ERROR else "it was refused"
+        kind = "the server failed" if self.status >= HTTPStatus.INTERNAL_SERVER_ERROR else "it was refused"
         return f"{kind} (status {self.status})"
 
     def serves(self, limits: FetchLimits) -> bool:

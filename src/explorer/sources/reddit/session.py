@@ -17,13 +17,13 @@ from http import HTTPStatus
 from typing import cast
 from urllib.parse import urlencode
 
-import httpx2
 from pydantic import ValidationError
 
 from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.client import Attempt, GuardedClient, HttpRequest, HttpResponse, with_retries
+from explorer.sources.http.client import GuardedClient
+from explorer.sources.http.exchange import Attempt, ExchangeError, HttpRequest, HttpResponse, with_retries
 from explorer.sources.http.wire import WireModel
 from explorer.sources.reddit.routes import RedditRefusedError, RouteClosedError
 
@@ -298,12 +298,13 @@ class RedditSession:
         try:
             async with self._gate, asyncio.timeout(SECONDS):
                 answer = await self._client.send(request)
-        except (TimeoutError, httpx2.TimeoutException) as error:
+        except TimeoutError as error:
             raise RouteClosedError(f"it did not answer within {SECONDS:g} s") from error
-        except httpx2.RequestError as error:
+        except ExchangeError as error:
+            if error.is_timeout:
+                raise RouteClosedError(f"it did not answer within {SECONDS:g} s") from error
             # The library's words may repeat what was sent; those about a proxy are ours.
-            why = str(error) if isinstance(error, httpx2.ProxyError) else type(error).__name__
-            raise RouteClosedError(f"it cannot be reached ({why})") from error
+            raise RouteClosedError(f"it cannot be reached ({error if error.is_proxy else error.kind})") from error
         except ToolError as error:  # of the guard: there is no such host, or it must not be asked
             raise RouteClosedError(f"it cannot be reached: {error.message}") from error
         if answer.is_truncated:

@@ -11,7 +11,6 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from explorer.network.client_options import authorities_file
 from explorer.schema.network import Network
 from explorer.sources.search.filters import Window, answered, window, with_sites
 from explorer.sources.search.port import (
@@ -94,6 +93,8 @@ class DdgsSearch(WebSearch):
 
     def _found(self, query: WebQuery) -> list[DdgsResult]:
         from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException  # noqa: PLC0415 - an extra
+
+        from explorer.network.client_options import authorities_file  # noqa: PLC0415 - the network's libraries are slow
 
         reach = window(query.since, self._now())
         engines = [name for name in ENGINES if not (query.since and name in IGNORE_DATES)]
