@@ -11,9 +11,8 @@ from typing import get_args, get_type_hints
 from cyclopts import Parameter
 
 from explorer.cli.settings.options import GROUPS, AskOptions
-from explorer.cli.settings.table import ROLE_MODELS, TABLE
+from explorer.cli.settings.table import ROLE_MODELS, all_settings
 from explorer.schema.setting import Group, Setting
-from explorer.schema.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- The tables of settings are made from the fields in schema/settings.py; see tests/settings_pages.py. -->"
@@ -70,7 +69,7 @@ def _row(setting: Setting) -> str:
 
 
 def _of(group: Group) -> list[Setting]:
-    return [setting for setting in TABLE if setting.group == group]
+    return [setting for setting in all_settings() if setting.group == group]
 
 
 def _words(setting: Setting) -> str:
@@ -80,9 +79,7 @@ def _words(setting: Setting) -> str:
 def _default(setting: Setting) -> str:
     if setting.default or setting.is_secret:
         return setting.default or NO_DEFAULT
-    value: object = Settings()
-    for part in setting.name.split("."):
-        value = getattr(value, part)
+    value = setting.initial
     if value is None or value in ("", (), {}):
         return NO_DEFAULT
     return str(value) if isinstance(value, int) else f"`{value}`"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from explorer.cli.commands.doctor import check_python, check_roles, check_workspace
+from explorer.schema.settings import Settings
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -73,7 +74,7 @@ def test_a_workspace_that_cannot_be_written_fails(tmp_path: Path) -> None:
 def test_a_broken_role_file_fails(tmp_path: Path) -> None:
     """The finding names the file."""
     (tmp_path / "searcher.md").write_text("no frontmatter")
-    finding = check_roles(tmp_path)
+    finding = check_roles(Settings(roles_dir=tmp_path))
     assert finding.level == "fail"
     assert "searcher.md" in finding.words
 

@@ -10,7 +10,7 @@ from loguru import logger
 
 from command import explorer, explorer_here
 from explorer.sources.search.chain import SearchChain
-from explorer.sources.search.port import SearchFailedError, WebAnswer, WebQuery
+from explorer.sources.search.port import SearchFailedError, WebAnswer, WebQuery, WebSearch
 from sources.loopback import Answer, open_plain_web, serving
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -94,15 +94,12 @@ def test_no_key_and_no_text_is_logged(log: Log) -> None:
 async def test_what_went_worse_is_a_warning() -> None:
     """A source that refuses and an engine that fails are warnings, with the host and no more of the address."""
 
-    class Failing:
+    class Failing(WebSearch):
         name = "failing"
 
         async def search(self, query: WebQuery) -> WebAnswer:
             del query
             raise SearchFailedError("failing", "is over its limit")
-
-        async def aclose(self) -> None:
-            """Close nothing."""
 
     class Answering(Failing):
         name = "answering"

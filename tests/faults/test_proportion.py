@@ -70,7 +70,9 @@ async def test_a_question_about_one_file_starts_at_most_two_helpers(tmp_path: Pa
 
 async def test_a_factual_question_starts_no_fan_out(tmp_path: Path) -> None:
     """A plain question of fact is one searcher's work, also when nothing outside answers."""
-    services = Services(hn_api_url=NOWHERE, hn_search_url=NOWHERE, tavily_url=NOWHERE, allow_hosts=("127.0.0.1",))
+    services = Services.model_validate(
+        {"hn_api_url": NOWHERE, "hn_search_url": NOWHERE, "tavily_url": NOWHERE, "allow_hosts": ("127.0.0.1",)}
+    )
     result = await _ask("When was the bridge of Millau opened?", tmp_path, Settings(services=services))
     helpers = _helpers(result)
     assert helpers["searcher"] <= 1

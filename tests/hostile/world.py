@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
 from reportlab.pdfgen.canvas import Canvas  # pyright: ignore[reportMissingTypeStubs]
 
 from explorer.agents.roles import load_role
@@ -95,18 +94,20 @@ class World:
 
     def settings(self, **more: Any) -> Settings:
         """Of the run."""
-        services = Services(
-            hn_api_url=f"{self.hub.url}/v0",
-            hn_search_url=f"{self.hub.url}/api",
-            searxng_url=self.search.url,
-            allow_hosts=("127.0.0.1", "hub.test", "evil.test"),
+        services = Services.model_validate(
+            {
+                "hn_api_url": f"{self.hub.url}/v0",
+                "hn_search_url": f"{self.hub.url}/api",
+                "searxng_url": self.search.url,
+                "allow_hosts": ("127.0.0.1", "hub.test", "evil.test"),
+            }
         )
         settings = Settings(
             workspace=self.folder / "workspace",
             reports_dir=self.folder / "reports",
             roles_dir=self.folder / "roles",
             services=services,
-            secrets=Secrets(tavily_key=SecretStr(SECRETS["key"]), openai_key=SecretStr(SECRETS["key"][::-1])),
+            secrets=Secrets.model_validate({"tavily_key": SECRETS["key"], "openai_key": SECRETS["key"][::-1]}),
             search="searxng",
             files=(self.folder / "notes.md",),
             limits=Limits(max_steps=300, max_tool_calls=4_000, max_time_s=240),

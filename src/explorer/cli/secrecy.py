@@ -8,7 +8,7 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from typing import TextIO
 
-from explorer.cli.settings.table import TABLE
+from explorer.cli.settings.table import all_settings
 from explorer.schema.network import VARIABLES as NETWORK_VARIABLES
 from explorer.schema.settings import Settings
 from explorer.text.redaction import Redactor
@@ -81,7 +81,7 @@ def keep_secret(settings: Settings, environment: MutableMapping[str, str]) -> No
 
     Programs that are started inherit none either, and on Linux no other process of this user can look into this one.
     """
-    for setting in TABLE:
+    for setting in all_settings():
         if setting.is_secret:
             environment.pop(setting.variable, None)
     for name in NETWORK_VARIABLES:

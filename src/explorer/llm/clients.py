@@ -14,6 +14,7 @@ from explorer.llm.openai.chat import OpenAIClient
 from explorer.llm.openai.responses import ResponsesClient
 from explorer.llm.options import ClientOptions, ModelSetup, Timeouts, check_url
 from explorer.llm.retry import Contact, RateGate, Timing
+from explorer.llm.vendors import ModelAccess
 from explorer.schema.errors import ConfigError
 from explorer.schema.messages import LLMClient
 
@@ -76,6 +77,13 @@ class Clients:
     def timing(self) -> Timing:
         """The clock and the sleep that gates and retries go by."""
         return self._retry_settings.timing
+
+    async def open(self, models: Iterable[ModelRef]) -> None:
+        """Open the clients of further vendors that a run asks; the others are opened when they are first asked."""
+        for name in sorted({model.provider for model in models} & self._setup.vendors.keys()):
+            access = ModelAccess(self._setup.network, self._setup.price)
+            opened = self._setup.vendors[name].open(access)
+            self._clients[name] = await self._stack.enter_async_context(opened)
 
     def client_for(self, model: ModelRef) -> LLMClient:
         """Return the adapter of a model's provider. It asks once; retrying is another's part.

@@ -1,6 +1,6 @@
 """Which model each role asks: what the user named, else the best that is at hand."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from explorer.llm.hosts import is_official
 from explorer.llm.model_list import LOCAL_URLS, find_local_server, list_models
 from explorer.llm.options import ModelSetup, check_url
+from explorer.llm.vendors import ConfiguredVendor
 from explorer.schema.errors import ConfigError, CredentialsError
 from explorer.schema.model_options import Tier
 
@@ -81,12 +82,12 @@ class _Default:
     openai_url: str = ""
 
 
-def parse_model(text: str) -> ModelRef:
+def parse_model(text: str, vendors: Collection[str] = ()) -> ModelRef:
     """Read `offline`, `anthropic:NAME`, `openai:NAME`, or a bare name (`claude-...` is Anthropic's).
 
     `openai-responses:NAME` and `openai-chat:NAME` say, too, which of OpenAI's two APIs the server is asked through.
 
-    Names may hold colons themselves (`gpt-oss:20b`), so only known prefixes are prefixes.
+    Names may hold colons themselves (`gpt-oss:20b`), so only known prefixes are prefixes: those, and `vendors`.
 
     Raises:
         ConfigError: No name is left.
@@ -94,7 +95,7 @@ def parse_model(text: str) -> ModelRef:
     provider, colon, name = text.strip().partition(":")
     if provider == OFFLINE:
         return ModelRef(OFFLINE, OFFLINE)
-    if not colon or provider not in {ANTHROPIC, *OPENAI_APIS}:
+    if not colon or provider not in {ANTHROPIC, *OPENAI_APIS, *vendors}:
         name = text.strip()
         provider = ANTHROPIC if name.startswith("claude-") else OPENAI
     if not name.strip():
@@ -114,17 +115,17 @@ async def choose(setup: ModelSetup, tiers: Mapping[str, Tier], local_urls: Seque
         CredentialsError: A named model needs a key that is not there.
         ModelError: The server the user named cannot be asked for its models.
     """
-    named = {role: parse_model(text) for role, text in setup.role_models.items() if _is_named(text)}
+    named = {role: parse_model(text, setup.vendors) for role, text in setup.role_models.items() if _is_named(text)}
     if tiers.keys() <= named.keys():
         default = _Default(lambda _tier: ModelRef(OFFLINE, OFFLINE), "every role has a model of its own")
     elif _is_named(setup.model):
-        model = parse_model(setup.model)
+        model = parse_model(setup.model, setup.vendors)
         default = _Default(lambda _tier: model, f"{model} was asked for")
     else:
         default = await _automatic(setup, local_urls)
     models = {role: named.get(role) or default.model_of(tier) for role, tier in tiers.items()}
     lacking = _without_access(setup, models.values(), default.openai_url)
-    url = await _local_url(lacking, local_urls) if lacking else default.openai_url
+    url = await _local_url(lacking, local_urls, setup.vendors) if lacking else default.openai_url
     return Choice(models, default.why, url)
 
 
@@ -193,21 +194,26 @@ def _without_access(setup: ModelSetup, models: Iterable[ModelRef], local_url: st
         ANTHROPIC: _is_set(setup.anthropic_key) or bool(setup.anthropic_url),
         OPENAI: _is_set(setup.openai_key) or (bool(openai_url) and not is_official(openai_url)),
         OFFLINE: True,
+        **{name: vendor.is_ready for name, vendor in setup.vendors.items()},
     }
     return [model for model in models if not has_access[model.vendor]]
 
 
-async def _local_url(lacking: Sequence[ModelRef], local_urls: Sequence[str]) -> str:
+async def _local_url(
+    lacking: Sequence[ModelRef], local_urls: Sequence[str], vendors: Mapping[str, ConfiguredVendor]
+) -> str:
     """Return the server on this machine that has the models: `--model llama3.2` just works beside Ollama."""
     if all(model.vendor == OPENAI for model in lacking):
         server = await find_local_server(local_urls)
         if server is not None and all(model.name in server.models for model in lacking):
             return server.url
-    raise _no_key(lacking[0])
+    raise _no_key(lacking[0], vendors)
 
 
-def _no_key(model: ModelRef) -> CredentialsError:
-    setting = KEY_SETTINGS[model.vendor]
+def _no_key(model: ModelRef, vendors: Mapping[str, ConfiguredVendor]) -> CredentialsError:
+    own = vendors.get(model.vendor)
+    needed = own.vendor.needed if own else None
+    setting = needed.variable if needed else KEY_SETTINGS[model.vendor]
     message = f"{model} needs a key; {setting} in the environment and in .env: not found"
     return CredentialsError(message, hint=f'set {setting}, or go without a key: explorer --model offline "..."')
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import SecretStr
 
 from explorer.llm.bounds import BOUNDS, ReplyBounds
+from explorer.llm.vendors import ConfiguredVendor
 from explorer.schema.errors import ConfigError, CredentialsError
 from explorer.schema.model_options import Price
 from explorer.schema.network import Network
@@ -123,6 +124,8 @@ class ModelSetup:
     anthropic_url: str = ""
     """Empty: the SDK's own default."""
     openai_url: str = ""
+    vendors: Mapping[str, ConfiguredVendor] = field(default_factory=dict[str, ConfiguredVendor])
+    """Further vendors, by the prefix of their models."""
     price: Price | None = None
     """Used for models without a known price."""
     network: Network = field(default_factory=Network)

@@ -10,6 +10,7 @@ from explorer.documents.corpus.index import Corpus, Options, Progress, checked_f
 from explorer.documents.parsing.parser import DocumentParser, Parser, TrustingParser
 from explorer.network.guard import Guard
 from explorer.offline.sample_day.transport import SAMPLE_NOW, SampleDayTransport
+from explorer.run.extensions import installed_extensions
 from explorer.run.settings_parts import search_setup
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
@@ -19,8 +20,6 @@ from explorer.sources.hackernews.hackernews import HackerNews, HackerNewsPages
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.disk_cache import CACHE_FOLDER, DiskCache
 from explorer.sources.http.fetch import FetchPolicy, Web
-from explorer.sources.lobsters import HOST as LOBSTERS_HOST
-from explorer.sources.lobsters import Lobsters
 from explorer.sources.pages import PageReader, ThreadReader
 from explorer.sources.reader_service import ReaderService
 from explorer.sources.reddit.pages import REDDIT_HOSTS, RedditPages
@@ -166,7 +165,8 @@ def _access(settings: Settings) -> Access:
 
 def _threads(web: Web, hackernews: HackerNews, reddit: Reddit) -> dict[str, ThreadReader]:
     """Sites whose discussions are better read through their services than as pages."""
-    own: dict[str, ThreadReader] = {HN_HOST: HackerNewsPages(hackernews), LOBSTERS_HOST: Lobsters(web)}
+    own: dict[str, ThreadReader] = {HN_HOST: HackerNewsPages(hackernews)}
+    own |= {host: reader for site in installed_extensions().sites for reader in [site.open(web)] for host in site.hosts}
     return own | dict.fromkeys(REDDIT_HOSTS, RedditPages(reddit))
 
 

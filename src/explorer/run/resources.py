@@ -5,11 +5,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
+from pathlib import Path
 
 from explorer.agents.budget import ReportReserve, WorstCost, report_reserve
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
 from explorer.agents.payments import PaidClient
-from explorer.agents.roles import PromptLoader, Role, built_in_roles, leading_role, report_writers
+from explorer.agents.roles import PromptLoader, Role, leading_role, report_writers
 from explorer.agents.subagents import Model
 from explorer.llm.clients import Clients, RetrySettings
 from explorer.llm.effort import check_effort
@@ -21,6 +22,7 @@ from explorer.llm.streaming import is_loopback
 from explorer.network.client_options import check_network
 from explorer.offline.client import OfflineClient
 from explorer.run.connectors import Connectors
+from explorer.run.extensions import installed_extensions
 from explorer.run.settings_parts import model_setup
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.errors import ConfigError, CredentialsError
@@ -109,6 +111,11 @@ class RunResources:
         """All tools that reach outside, by name; an embedder's own replace those of the same name."""
         return {tool.name: tool for tool in (*self.connectors.tools(check), *self.extra_tools)}
 
+    @property
+    def installed_tools(self) -> dict[str, Tool]:
+        """The tools of installed packages, by name; they replace no other tool."""
+        return {tool.name: tool for tool in installed_extensions().tools}
+
     def model_of(self, role: str, on_failure: OnFailure, waits: WaitLimits) -> Model:
         """The model of a role, behind its gate and its retries."""
         if self.own_client is not None:
@@ -151,8 +158,9 @@ async def open_resources(
         clients = await stack.enter_async_context(
             Clients(model_setup(settings), offline=OfflineClient(), retry_settings=retry_settings)
         )
-        sandbox = await choose_shell(settings)
         chosen = judge.models[JUDGE] if judge else None
+        await clients.open([*choice.models.values(), *([chosen] if chosen else [])])
+        sandbox = await choose_shell(settings)
         yield RunResources(
             settings, roles, choice, clients, connectors, extra_tools, own_client, sandbox, chosen, origins
         )
@@ -172,14 +180,18 @@ async def choose_shell(settings: Settings) -> Sandbox:
     return await choose_sandbox(memory, unsafe=settings.shell == "unsafe")
 
 
+def role_folders(settings: Settings) -> list[Path]:
+    """Return where role files are: the built-in ones, those of installed packages, and the user's."""
+    return [*installed_extensions().role_folders, *([settings.roles_dir] if settings.roles_dir is not None else [])]
+
+
 def load_roles(settings: Settings) -> dict[str, Role]:
     """The built-in roles and the user's.
 
     Raises:
         ConfigError: A role file cannot be used, or a model is set for a role that is not there.
     """
-    folders = [built_in_roles(), *([settings.roles_dir] if settings.roles_dir is not None else [])]
-    roles = PromptLoader(folders).roles()
+    roles = PromptLoader(role_folders(settings)).roles()
     for what, named in (("a model", settings.role_models), ("an effort", settings.effort.keys() - {EVERY_ROLE})):
         for name in sorted(named):
             if name not in roles:

@@ -1,18 +1,11 @@
 """The parts of the settings that other packages are handed: none of them sees the whole."""
 
 from explorer.llm.options import ModelSetup
+from explorer.llm.vendors import ConfiguredVendor
+from explorer.run.extensions import Extensions, installed_extensions
 from explorer.schema.settings import Settings
 from explorer.sources.http.caller import Caller
-from explorer.sources.search.selection import SearchSetup
-
-SEARCH_ADDRESSES = {
-    "tavily": "tavily_url",
-    "tavily-keyless": "tavily_url",
-    "brave": "brave_url",
-    "exa": "exa_url",
-    "searxng": "searxng_url",
-}
-"""By search engine: the name of its address in the settings' services; `ddgs` has none."""
+from explorer.sources.search.selection import ConfiguredEngine, SearchSetup
 
 
 def model_setup(settings: Settings) -> ModelSetup:
@@ -27,6 +20,10 @@ def model_setup(settings: Settings) -> ModelSetup:
         openai_key=secrets.openai_key,
         anthropic_url=services.anthropic_url,
         openai_url=services.openai_url,
+        vendors={
+            name: ConfiguredVendor(vendor, settings.extension(name, vendor.settings))
+            for name, vendor in installed_extensions().vendors.items()
+        },
         price=settings.price,
         network=settings.network,
         # The orchestrator asks at the same time as its helpers.
@@ -34,14 +31,8 @@ def model_setup(settings: Settings) -> ModelSetup:
     )
 
 
-def search_setup(settings: Settings) -> SearchSetup:
+def search_setup(settings: Settings, extensions: Extensions | None = None) -> SearchSetup:
     """Return what choosing and opening search engines needs."""
-    secrets = settings.secrets
-    keys = {"tavily": secrets.tavily_key, "brave": secrets.brave_key, "exa": secrets.exa_key}
-    return SearchSetup(
-        engine=settings.search,
-        keys={name: key.get_secret_value() for name, key in keys.items()},
-        urls={name: str(getattr(settings.services, field)) for name, field in SEARCH_ADDRESSES.items()},
-        caller=Caller(settings.network, settings.contact),
-        is_sample=settings.is_sample,
-    )
+    extensions = extensions or installed_extensions()
+    engines = (ConfiguredEngine(one, settings.extension(one.name, one.settings)) for one in extensions.engines)
+    return SearchSetup(tuple(engines), settings.search, Caller(settings.network, settings.contact), settings.is_sample)

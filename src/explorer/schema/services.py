@@ -3,16 +3,20 @@
 import re
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from explorer.schema.setting import Group, Setting
 from explorer.schema.value_formats import HEADERS, HOSTS, KEY, TEXT, URL, URL_OR_NONE
 
 
 class Services(BaseModel):
-    """Base URLs of every outside service, so that proxies, mirrors and tests can stand in."""
+    """Base URLs of every outside service, so that proxies, mirrors and tests can stand in.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    What extensions declare is kept here, too: `EXTENSION_FIELD`, as text.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, str] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
 
     anthropic_url: Annotated[
         str,
@@ -34,18 +38,6 @@ class Services(BaseModel):
     hn_search_url: Annotated[
         str, Setting("EXPLORER_HN_SEARCH_URL", URL, "Hacker News search API", Group.SOURCES, default="the public one")
     ] = "https://hn.algolia.com/api/v1"
-    tavily_url: Annotated[
-        str, Setting("EXPLORER_TAVILY_URL", URL, "Tavily's API", Group.SOURCES, default="the public one")
-    ] = "https://api.tavily.com"
-    searxng_url: Annotated[
-        str, Setting("EXPLORER_SEARXNG_URL", URL, "Your own SearXNG, with JSON among its formats", Group.SOURCES)
-    ] = ""
-    brave_url: Annotated[
-        str, Setting("EXPLORER_BRAVE_URL", URL, "Brave's search API", Group.SOURCES, default="the public one")
-    ] = "https://api.search.brave.com"
-    exa_url: Annotated[
-        str, Setting("EXPLORER_EXA_URL", URL, "Exa's search API", Group.SOURCES, default="the public one")
-    ] = "https://api.exa.ai"
     reddit_url: Annotated[
         str,
         Setting(
@@ -100,9 +92,10 @@ class Services(BaseModel):
 
 
 class Secrets(BaseModel):
-    """Keys. Never written to a journal, a log or a page."""
+    """Keys, with those of extensions. Never written to a journal, a log or a page."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, SecretStr] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
 
     anthropic_key: Annotated[
         SecretStr, Setting("ANTHROPIC_API_KEY", KEY, "Key for Anthropic's models", Group.MODELS)
@@ -111,21 +104,6 @@ class Secrets(BaseModel):
         SecretStr,
         Setting("OPENAI_API_KEY", KEY, "Key for OpenAI's models, or for the compatible server", Group.MODELS),
     ] = SecretStr("")
-    tavily_key: Annotated[
-        SecretStr,
-        Setting(
-            "TAVILY_API_KEY",
-            KEY,
-            "Key for Tavily's web search; without one its keyless mode is used",
-            Group.SOURCES,
-        ),
-    ] = SecretStr("")
-    brave_key: Annotated[SecretStr, Setting("BRAVE_API_KEY", KEY, "Key for Brave's web search", Group.SOURCES)] = (
-        SecretStr("")
-    )
-    exa_key: Annotated[SecretStr, Setting("EXA_API_KEY", KEY, "Key for Exa's web search", Group.SOURCES)] = SecretStr(
-        ""
-    )
     jina_key: Annotated[
         SecretStr,
         Setting(
@@ -163,6 +141,7 @@ class Secrets(BaseModel):
     def all(self) -> list[str]:
         """Every key that is set."""
         values = [getattr(self, name).get_secret_value() for name in type(self).model_fields]
+        values += [key.get_secret_value() for key in (self.model_extra or {}).values()]
         # A header's name and scheme are no secret, and would be taken out of every text.
         pairs = (pair.partition("=")[2] for pair in self.otlp_headers.get_secret_value().split(","))
         values += [re.split(r"\s|%20", value)[-1] for value in pairs]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, ConfigDict, SecretStr
 
 from explorer.schema.value_formats import ValueFormat
 
@@ -52,6 +52,8 @@ class Setting:
     """The section of docs/configuration.md with more."""
     name: str = ""
     """Its place in `Settings`, with dots; known from the field."""
+    initial: object = None
+    """Its default value; known from the field."""
     is_secret: bool = False
     """Whether its value is never shown; known from the field's type. It has no key in a file, either."""
 
@@ -97,6 +99,40 @@ def _declared(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
             if isinstance(setting, Setting):
                 is_secret = kind is SecretStr
                 key = "" if is_secret else setting.key or prefix + name
-                yield replace(setting, name=prefix + name, is_secret=is_secret, key=key)
+                initial = field.get_default(call_default_factory=True)
+                yield replace(setting, name=prefix + name, is_secret=is_secret, key=key, initial=initial)
     for name, kind in models.items():
         yield from _declared(kind, f"{prefix}{name}.")
+
+
+class ExtensionSettings(BaseModel):
+    """Base of what an extension lets the user set: fields of texts and keys, each annotated with `Setting`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class NoSettings(ExtensionSettings):
+    """Nothing to set."""
+
+
+def extension_settings(extension: str, model: type[ExtensionSettings]) -> tuple[Setting, ...]:
+    """Return the settings that an extension declares, each with its place in `Settings`."""
+    return tuple(
+        replace(setting, name=place, key="" if setting.is_secret else place)
+        for setting in _declared(model, "")
+        for place in [extension_place(extension, setting.name, is_secret=setting.is_secret)]
+    )
+
+
+def extension_place(extension: str, field: str, *, is_secret: bool) -> str:
+    """Return the place of an extension's setting: keys are among the secrets, all else among the services."""
+    return f"{'secrets' if is_secret else 'services'}.{extension}_{field}"
+
+
+def declared_setting(model: type[BaseModel], field: str) -> Setting:
+    """Return what a field declares.
+
+    Raises:
+        KeyError: The model has no such setting.
+    """
+    return {setting.name: setting for setting in _declared(model, "")}[field]

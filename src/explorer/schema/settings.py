@@ -5,15 +5,16 @@ from flags, environment and files is the command line's part.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from explorer.schema.errors import ConfigError
 from explorer.schema.limits import DEPENDENT_LIMITS, Limits
 from explorer.schema.model_options import Effort, Price
 from explorer.schema.network import Network
 from explorer.schema.services import Secrets, Services
-from explorer.schema.setting import Flag, Group, PerRole, Setting
+from explorer.schema.setting import ExtensionSettings, Flag, Group, PerRole, Setting, extension_place
 from explorer.schema.value_formats import (
     ABSOLUTE_PATH,
     CONTACT,
@@ -27,10 +28,6 @@ from explorer.schema.value_formats import (
     one_of,
 )
 
-SEARCH_ENGINES = ("auto", "tavily", "brave", "exa", "searxng", "ddgs")
-"""What `search` may be."""
-
-
 JINA_READER_URL = "https://r.jina.ai"
 """The reader that `JINA_API_KEY` is a key for."""
 NO_READER = "none"
@@ -38,6 +35,9 @@ NO_READER = "none"
 
 SHELLS = ("auto", "off", "unsafe")
 """What `shell` may be."""
+
+
+Extension = TypeVar("Extension", bound=ExtensionSettings)
 
 
 class Settings(BaseModel):
@@ -244,8 +244,8 @@ class Settings(BaseModel):
         str,
         Setting(
             "EXPLORER_SEARCH",
-            one_of(*SEARCH_ENGINES),
-            f"Web search engine: `auto` (what is configured), {', '.join(f'`{name}`' for name in SEARCH_ENGINES[1:])}",
+            TEXT,
+            "Web search engine: `auto` (what is configured)",
             Group.SOURCES,
             anchor="what-search--auto-takes",
         ),
@@ -258,6 +258,26 @@ class Settings(BaseModel):
         if self.is_sample or url == NO_READER:
             return ""
         return url or (JINA_READER_URL if self.secrets.jina_key.get_secret_value() else "")
+
+    def extension(self, name: str, model: type[Extension]) -> Extension:
+        """Return what is set of what an extension declares.
+
+        Raises:
+            ConfigError: A value is not one that the extension takes.
+        """
+        found: dict[str, object] = {}
+        for field, info in model.model_fields.items():
+            place = extension_place(name, field, is_secret=info.annotation is SecretStr)
+            group, _, leaf = place.partition(".")
+            values: dict[str, object] = getattr(self, group).model_extra
+            found |= {field: values[leaf]} if leaf in values else {}
+        try:
+            return model.model_validate(found)
+        except ValidationError as error:
+            field = str(error.errors(include_input=False)[0]["loc"][0])
+            raise ConfigError(
+                f"{name}: its setting `{field}` cannot be used", hint="see: explorer config show"
+            ) from None
 
     def public(self) -> dict[str, object]:
         """Everything but the secrets and the user's network, as JSON types.

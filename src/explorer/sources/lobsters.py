@@ -10,9 +10,9 @@ from pydantic import BeforeValidator
 
 from explorer.documents.parsing.html_pages import markdown_of
 from explorer.schema.errors import ToolError
-from explorer.sources.http.fetch import API_LIMITS, Web
+from explorer.sources.http.fetched import API_LIMITS
 from explorer.sources.http.wire import WireModel, listed, parse
-from explorer.sources.page import WebPage
+from explorer.sources.page import Fetcher, Site, WebPage
 from explorer.sources.threads import DELETED, REMOVED, Comment, CommentRange, comment_lines, hanging, page_of, walk
 from explorer.text.sanitize import single_line
 
@@ -82,7 +82,7 @@ class _Story(WireModel):
 class Lobsters:
     """Reads `lobste.rs/s/...`; `url` is where the service is."""
 
-    def __init__(self, web: Web, url: str = URL) -> None:
+    def __init__(self, web: Fetcher, url: str = URL) -> None:
         self._web = web
         self._url = url.rstrip("/")
 
@@ -146,3 +146,6 @@ def _seconds(text: str | None) -> int | None:
         return int(datetime.fromisoformat(text or "").timestamp())
     except (ValueError, OverflowError):
         return None
+
+
+SITE = Site("lobsters", (HOST,), Lobsters)

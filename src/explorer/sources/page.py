@@ -1,9 +1,12 @@
 """A page as it was read, and the port of what reads pages of one site in a better way than as HTML."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Protocol
+
+from explorer.sources.http.fetched import PAGE_LIMITS, Fetched, FetchLimits
 
 STALE = "stale"
 STALE_AFTER = timedelta(days=548)
@@ -46,6 +49,35 @@ class ThreadReader(Protocol):
             ToolError: It is the address of a thread, and the service does not give it.
         """
         ...
+
+
+class Fetcher(Protocol):
+    """What fetches addresses for a site: guarded, bounded, cached; see `http/fetch.py`."""
+
+    async def get(
+        self,
+        url: str,
+        *,
+        accept: str = "*/*",
+        limits: FetchLimits = PAGE_LIMITS,
+        headers: Mapping[str, str] | None = None,
+    ) -> Fetched:
+        """Fetch a URL, or give the answer fetched a short while ago.
+
+        Raises:
+            ToolError: No answer came.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a site registers whose pages are read in a better way than as HTML: the entry point `explorer.sources`."""
+
+    name: str
+    hosts: tuple[str, ...]
+    """Its hosts; those below them are its own, too."""
+    open: Callable[[Fetcher], ThreadReader]
 
 
 def is_stale(page: WebPage, now: datetime) -> bool:

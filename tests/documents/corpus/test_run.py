@@ -19,13 +19,15 @@ from sources.loopback import Ledger
 from tool_call import call_tool
 
 NOWHERE = "http://127.0.0.1:9"
-SERVICES = Services(
-    hn_api_url=NOWHERE,
-    hn_search_url=NOWHERE,
-    tavily_url=NOWHERE,
-    brave_url=NOWHERE,
-    exa_url=NOWHERE,
-    reddit_url=NOWHERE,
+SERVICES = Services.model_validate(
+    {
+        "hn_api_url": NOWHERE,
+        "hn_search_url": NOWHERE,
+        "tavily_url": NOWHERE,
+        "brave_url": NOWHERE,
+        "exa_url": NOWHERE,
+        "reddit_url": NOWHERE,
+    }
 )
 
 

@@ -24,6 +24,7 @@ from explorer.cli.session import Session, Work
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import RUN, AskOptions, RunOptions
+from explorer.cli.tool_files import named_tools
 from explorer.cli.tracing import traced
 from explorer.journal.control import Inbox
 from explorer.journal.listing import LATEST, find_run, holder, read_records
@@ -101,10 +102,11 @@ def _start(question: str, configuration: Configuration, options: RunOptions) -> 
     piped = _piped(options)
     if isinstance(options, AskOptions) and options.dry_run:
         return print_plan(question, settings, options, piped)
-    check_team(settings)
+    tools = named_tools(options, settings)
+    check_team(settings, tools)
 
     async def work(hooks: RunHooks) -> RunResult:
-        return await start(question, settings, replace(hooks, files=piped))
+        return await start(question, settings, replace(hooks, files=piped, tools=tools))
 
     session = _session(options, replace(configuration, settings=settings))
     return _drive(work, session, settings, options)
@@ -134,12 +136,13 @@ def continue_run(folder: Path, message: str, configuration: Configuration, optio
         # The run was given by its path: all that is said of it names its own workspace.
         settings = settings.model_copy(update={"workspace": folder.parent})
         options = replace(options, workspace=str(folder.parent))
+    tools = named_tools(options, settings)
     session = _session(options, replace(configuration, settings=settings), read_records(folder))
     _refuse_second(folder)
     Inbox(folder / ".explorer").drop_stops()
 
     async def work(hooks: RunHooks) -> RunResult:
-        return await resume_run(folder, settings, message, hooks)
+        return await resume_run(folder, settings, message, replace(hooks, tools=tools))
 
     return _drive(work, session, settings, options)
 

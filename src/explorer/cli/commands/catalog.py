@@ -1,8 +1,9 @@
 """What there is to work with: `tools`, `agents`, `models`."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
 from explorer.agents.roles import Role, check_roles, helper_lines
@@ -14,7 +15,9 @@ from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE
 from explorer.cli.screens.table import aligned
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
+from explorer.cli.tool_files import named_tools
 from explorer.run.connectors import Connectors
+from explorer.run.extensions import OWN, installed_extensions
 from explorer.run.resources import absent_shell, choose_models, choose_shell, effort_of, load_roles
 from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
@@ -39,14 +42,30 @@ def tools(*, options: CommonOptions = COMMON) -> int:
     """List what agents can do, and which roles may do it."""
     settings = configured(options).settings
     roles = load_roles(settings)
-    offered, absent = asyncio.run(all_tools(settings, roles))
+    own = named_tools(options, settings)
+    offered, absent = asyncio.run(all_tools(settings, roles, own))
+    origins = {tool.name: installed_extensions().origin_of(tool.name) for tool in offered}
+    origins |= {tool.name: "--tools" for tool in own}
     rows = [(tool, [name for name, role in roles.items() if tool.name in role.tools]) for tool in offered]
     if options.output_format == "text":
-        cells = [(tool.name, ", ".join(allowed) or "-", first_sentence(tool.description)) for tool, allowed in rows]
+        cells = [
+            (tool.name, ", ".join(allowed) or "-", f"{first_sentence(tool.description)}{_from(origins[tool.name])}")
+            for tool, allowed in rows
+        ]
         cells += [(name, "-", f"Not there: {reason}") for name, reason in absent.items()]
         emit(aligned(("TOOL", "ROLES", "WHAT IT DOES"), cells))
     else:
-        emit_json([{**tool.schema().model_dump(), "effect": tool.effect, "roles": names} for tool, names in rows])
+        emit_json(
+            [
+                {
+                    **tool.schema().model_dump(),
+                    "effect": tool.effect,
+                    "roles": names,
+                    "origin": origins[tool.name],
+                }
+                for tool, names in rows
+            ]
+        )
     return 0
 
 
@@ -80,20 +99,25 @@ def models(*, options: ModelOptions = MODEL) -> int:
     return 0
 
 
-def check_team(settings: Settings) -> None:
+def check_team(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
     """See that the roles can be used, before anything is started.
 
     Raises:
         ConfigError: A role file cannot be, or names a tool that is not there.
     """
     roles = load_roles(settings)
-    offered, absent = asyncio.run(all_tools(settings, roles))
+    offered, absent = asyncio.run(all_tools(settings, roles, own))
     check_roles(roles, {*(tool.name for tool in offered), *absent})
 
 
 def first_sentence(text: str) -> str:
     """What a description begins with."""
     return one_line(" ".join(sentences(one_line(text))[:1]), SENTENCE_CHARS)
+
+
+def _from(origin: str) -> str:
+    """Say where a tool comes from, if it is none of explorer's own."""
+    return "" if origin == OWN else f" ({origin})"
 
 
 def _role_page(role: Role) -> str:
@@ -109,7 +133,9 @@ def _role_page(role: Role) -> str:
     return "\n".join([role.name, f"  {one_line(role.description)}", *(f"  {name:<7}{text}" for name, text in rows)])
 
 
-async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> tuple[list[Tool], dict[str, str]]:
+async def all_tools(
+    settings: Settings, roles: Mapping[str, Role], own: Sequence[Tool[Any]] = ()
+) -> tuple[list[Tool], dict[str, str]]:
     """Every tool, made to be looked at: none is ever run; and those that are not there, with the reason."""
     async with Connectors.open(settings) as connectors:
         library = library_of(settings)
@@ -122,6 +148,8 @@ async def all_tools(settings: Settings, roles: Mapping[str, Role]) -> tuple[list
             *library_tools(LibraryAccess(library, "", dict)),
             SearchRunsTool(Past(settings.workspace, "", library)),
             FinishTool(lambda _is_empty: None),
+            *installed_extensions().tools,
+            *own,
         ]
         absent = connectors.absent
     sandbox = await choose_shell(settings)

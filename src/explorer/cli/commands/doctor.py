@@ -11,7 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.agents.roles import PromptLoader, built_in_roles
+from explorer.agents.roles import PromptLoader
 from explorer.cli.commands.doctor_run import check_run
 from explorer.cli.commands.probes import CheckResult, probe_services
 from explorer.cli.screens.output import emit, emit_json
@@ -20,7 +20,8 @@ from explorer.cli.settings.configuration import Configuration, Unknown
 from explorer.cli.settings.load import inspected
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import find_run
-from explorer.run.resources import choose_shell
+from explorer.run.extensions import Extensions, Point, installed_extensions
+from explorer.run.resources import choose_shell, role_folders
 from explorer.run.settings_parts import search_setup
 from explorer.sandbox.confinement import SandboxTier
 from explorer.sandbox.selection import Sandbox
@@ -56,12 +57,13 @@ def doctor(
         check_python(sys.version_info[:3]),
         check_workspace(configuration.settings.workspace),
         check_disk(configuration.settings.workspace),
-        check_roles(configuration.settings.roles_dir),
+        check_roles(configuration.settings),
         *check_keys(configuration),
         check_search(configuration.settings),
         check_contact(configuration.settings),
         check_shell(asyncio.run(choose_shell(configuration.settings))),
         *check_variables(configuration.unknown),
+        *check_extensions(installed_extensions()),
         *probe_services(configuration),
     ]
     return _print_result(findings, options)
@@ -128,10 +130,10 @@ def check_disk(workspace: Path) -> CheckResult:
     return CheckResult("disk", "ok", words)
 
 
-def check_roles(roles_dir: Path | None) -> CheckResult:
+def check_roles(settings: Settings) -> CheckResult:
     """All role files can be used."""
     try:
-        roles = PromptLoader([built_in_roles(), *([roles_dir] if roles_dir else [])]).roles()
+        roles = PromptLoader(role_folders(settings)).roles()
     except ConfigError as error:
         return CheckResult("roles", "fail", error.message, error.hint)
     return CheckResult("roles", "ok", ", ".join(roles))
@@ -153,7 +155,7 @@ def check_keys(configuration: Configuration) -> list[CheckResult]:
         else CheckResult("anthropic key", "ok", "not set"),
         CheckResult("openai key", "ok", "set" if has_openai else "not set"),
         CheckResult("tavily key", "ok", "set")
-        if keys.tavily_key.get_secret_value()
+        if any(one.engine.name == "tavily" and one.is_ready for one in search_setup(settings).engines)
         else CheckResult("tavily key", "ok", "not set"),
     ]
     has_model = has_anthropic or has_openai or settings.services.openai_url or settings.model != "auto"
@@ -187,6 +189,17 @@ def check_contact(settings: Settings) -> CheckResult:
         return CheckResult("contact", "ok", caller.user_agent)
     words = "not set: Wikimedia may slow down or refuse programs whose user cannot be reached"
     return CheckResult("contact", "warn", words, "set EXPLORER_CONTACT to an e-mail address or a web address")
+
+
+def check_extensions(extensions: Extensions) -> list[CheckResult]:
+    """What installed packages add, and those that could not be loaded; none where nothing is installed."""
+    added: dict[str, list[str]] = {}
+    for part in extensions.outside:
+        named = [tool.name for tool in part.value] if part.point is Point.TOOLS else [part.name]
+        added.setdefault(part.origin, []).append(f"{part.point.removeprefix('explorer.')} {', '.join(named)}")
+    found = [CheckResult("package", "ok", f"{origin} adds {'; '.join(parts)}") for origin, parts in added.items()]
+    fix = "update or uninstall it: explorer works without it"
+    return [*found, *(CheckResult("package", "warn", f"{one.origin}: {one.why}", fix) for one in extensions.failures)]
 
 
 def check_variables(unknown: Sequence[Unknown]) -> list[CheckResult]:

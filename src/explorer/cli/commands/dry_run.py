@@ -12,6 +12,7 @@ from explorer.cli.screens.sanitize import one_line
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE, tight_limit_words
 from explorer.cli.screens.table import aligned
 from explorer.cli.settings.options import AskOptions
+from explorer.cli.tool_files import named_tools
 from explorer.llm.models import Choice, ModelRef
 from explorer.llm.prices import window_tokens
 from explorer.run.resources import (
@@ -61,7 +62,7 @@ def print_plan(question: str, settings: Settings, options: AskOptions, piped: Ma
     Raises:
         ConfigError: The run could not start like this.
     """
-    check_team(settings)
+    check_team(settings, named_tools(options, settings))
     roles = load_roles(settings)
     choice, judge = asyncio.run(_chosen(settings, roles))
     settings, origins = in_force(settings, choice, judge)

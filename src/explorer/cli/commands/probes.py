@@ -16,7 +16,7 @@ from explorer.cli.screens.number_format import counted
 from explorer.cli.settings.configuration import DEFAULT, Configuration
 from explorer.llm.model_list import list_models
 from explorer.network.client_options import PROXY_LOGIN_REQUIRED, advice, client_ways, login_problem
-from explorer.run.settings_parts import SEARCH_ADDRESSES, search_setup
+from explorer.run.settings_parts import search_setup
 from explorer.schema.errors import ConfigError, ModelError
 from explorer.schema.network import Network
 from explorer.schema.settings import Settings
@@ -109,15 +109,11 @@ def _probes(configuration: Configuration) -> list[Probe]:
 def _search_probes(settings: Settings) -> list[Probe]:
     """The search engines that would be asked, the first under the name of the whole."""
     try:
-        engines = plan_search(search_setup(settings)).engines
-    except ConfigError:  # the check of the settings tells
+        asked = plan_search(search_setup(settings)).asked
+    except ConfigError:  # the check of the settings reports it
         return []
-    named = {("web search" if engine == engines[0] else engine): SEARCH_ADDRESSES.get(engine) for engine in engines}
-    return [
-        Probe(name, str(getattr(settings.services, field)), f"services.{field}")
-        for name, field in named.items()
-        if field
-    ]
+    named = [(one.name if number else "web search", *one.address) for number, one in enumerate(asked)]
+    return [Probe(name, url, setting) for name, url, setting in named if url]
 
 
 def problem_at(network: Network, url: str) -> str:

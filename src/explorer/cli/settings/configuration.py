@@ -12,7 +12,7 @@ from typing import Any, cast
 from dotenv import dotenv_values
 from pydantic import ValidationError
 
-from explorer.cli.settings.table import MODEL_VARIABLE, MODELS_KEY, ROLE, TABLE
+from explorer.cli.settings.table import MODEL_VARIABLE, MODELS_KEY, ROLE, all_settings
 from explorer.cli.settings.values import BY_MODEL, DEFAULT, Raw, Value, values_of
 from explorer.cli.settings.zone import machine_zone
 from explorer.cli.typo import closest
@@ -132,7 +132,7 @@ def _overlay(layers: list[Mapping[str, Raw]]) -> dict[str, Raw]:
 def _flag_layer(flags: Flags) -> Layer:
     values = {
         setting.name: Raw(flags.values[setting.name], f"flag {_flag_name(setting, flags.values[setting.name])}")
-        for setting in TABLE
+        for setting in all_settings()
         if setting.name in flags.values
     }
     models = {role: Raw(text, f"flag --model {role}=") for role, text in flags.models.items()}
@@ -147,7 +147,7 @@ def _variable_layer(variables: Mapping[str, str], origin: str) -> Layer:
     """Empty variables count as unset: that is how a shell unsets one for a single command."""
     values = {
         setting.name: Raw(variables[setting.variable].strip(), f"{origin} {setting.variable}")
-        for setting in TABLE
+        for setting in all_settings()
         if variables.get(setting.variable, "").strip()
     }
     models = {
@@ -178,7 +178,7 @@ def _file_layer(path: Path, origin: str) -> Layer:
     models = content.pop(MODELS_KEY, {})
     if not isinstance(models, dict):
         raise ConfigError(f"{path}: `{MODELS_KEY}` must be a table of models by role")
-    names = {setting.key: setting.name for setting in TABLE if setting.key}
+    names = {setting.key: setting.name for setting in all_settings() if setting.key}
     values: dict[str, Raw] = {}
     for key, value in _flat(content).items():
         if key not in names:
@@ -204,7 +204,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _unknown_key(path: Path, key: str, known: list[str]) -> ConfigError:
-    secrets = {setting.variable.lower(): setting.variable for setting in TABLE if setting.is_secret}
+    secrets = {setting.variable.lower(): setting.variable for setting in all_settings() if setting.is_secret}
     variable = secrets.get(key.lower())
     if variable is not None:
         message = f"{path}: `{key}` may not stand here"
@@ -225,7 +225,7 @@ def _written(path: Path, key: str, value: object) -> str:
 
 def _settings(found: Mapping[str, Raw], models: Mapping[str, Raw]) -> Settings:
     fields: dict[str, Any] = {"role_models": {role: _model(role, raw) for role, raw in models.items()}}
-    for setting in TABLE:
+    for setting in all_settings():
         raw = found.get(setting.name)
         if raw is not None and not _is_left_open(setting, raw):
             _place(fields, setting.name, _parsed(setting, raw))
@@ -233,7 +233,7 @@ def _settings(found: Mapping[str, Raw], models: Mapping[str, Raw]) -> Settings:
         return Settings.model_validate(fields)
     except ValidationError as error:
         place = ".".join(str(part) for part in error.errors()[0]["loc"])
-        setting = next(s for s in TABLE if place.startswith(s.name))
+        setting = next(s for s in all_settings() if place.startswith(s.name))
         raise _not_allowed(setting, found[setting.name]) from error
 
 
@@ -250,18 +250,11 @@ def _place(fields: dict[str, Any], name: str, value: object) -> None:
 def _parsed(setting: Setting, raw: Raw) -> object:
     if not raw.text:
         # An empty text in a file, or `--lang ""`, asks for the default.
-        return _default(setting.name)
+        return setting.initial
     try:
         return setting.parse(raw.text)
     except ValueError as error:
         raise _not_allowed(setting, raw) from error
-
-
-def _default(name: str) -> object:
-    value: object = Settings()
-    for part in name.split("."):
-        value = getattr(value, part)
-    return value
 
 
 def _not_allowed(setting: Setting, raw: Raw) -> ConfigError:
@@ -296,7 +289,7 @@ def refuse_unknown(configuration: Configuration) -> None:
 
 
 def _unknown_variables(variables: Mapping[str, str], origin: str) -> tuple[Unknown, ...]:
-    known = [setting.variable for setting in TABLE]
+    known = [setting.variable for setting in all_settings()]
     strangers = [
         name
         for name in sorted(variables)

@@ -1,13 +1,15 @@
 """From a command's flags to the configuration it works with."""
 
 import os
+import sys
 from pathlib import Path
 
 from explorer.cli.secrecy import keep_secret
 from explorer.cli.settings.configuration import Configuration, Flags, read_configuration, refuse_unknown
 from explorer.cli.settings.options import CommonOptions, RunOptions
-from explorer.cli.settings.table import ROLE, TABLE
+from explorer.cli.settings.table import CORE, ROLE
 from explorer.journal.listing import journal_path
+from explorer.run.extensions import installed_extensions
 from explorer.schema.errors import ConfigError
 
 
@@ -19,6 +21,9 @@ def configured(options: CommonOptions) -> Configuration:
     """
     configuration = inspected(options)
     refuse_unknown(configuration)
+    if not options.quiet:
+        for failure in installed_extensions().failures:
+            print(failure, file=sys.stderr)
     return configuration
 
 
@@ -45,7 +50,7 @@ def flags_of(options: CommonOptions) -> Flags:
         raise ConfigError("a shell cannot be both absent and unsafe", hint="give one of --no-shell and --unsafe-shell")
     given: dict[str, str] = {}
     models: dict[str, str] = {}
-    for setting in TABLE:
+    for setting in CORE:
         for flag in setting.flags:
             value: str | bool | tuple[str, ...] | None = getattr(options, flag.name[2:].replace("-", "_"), None)
             if isinstance(value, bool):

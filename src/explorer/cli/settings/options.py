@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from explorer.cli.settings.table import TABLE
+from explorer.cli.settings.table import CORE
 from explorer.schema.setting import Group as Heading
 
 OutputFormat = Literal["text", "json", "stream-json"]
@@ -17,7 +17,7 @@ GROUPS = {
     Heading.FILES: Group("Input and output", sort_key=4),
 }
 MODELS, LIMITS, INPUT_OUTPUT = GROUPS[Heading.MODELS], GROUPS[Heading.LIMITS], GROUPS[Heading.FILES]
-FLAGS = {flag.name: (setting, flag) for setting in TABLE for flag in setting.flags}
+FLAGS = {flag.name: (setting, flag) for setting in CORE for flag in setting.flags}
 
 
 def _flag(name: str) -> Parameter:
@@ -42,6 +42,17 @@ class CommonOptions:
 
     workspace: Annotated[str | None, _flag("--workspace")] = None
     roles: Annotated[str | None, _flag("--roles")] = None
+    tools: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--tools",
+            metavar="FILE.py",
+            negative="",
+            show_default=False,
+            group=MODELS,
+            help="A Python file with tools of your own, for roles that name them; it runs as you. Repeatable.",
+        ),
+    ] = ()
     output_format: Annotated[
         OutputFormat,
         Parameter(

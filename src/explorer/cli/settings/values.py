@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-from explorer.cli.settings.table import MODEL_VARIABLE, MODELS_KEY, TABLE
+from pydantic import SecretStr
+
+from explorer.cli.settings.table import MODEL_VARIABLE, MODELS_KEY, all_settings
 from explorer.schema.network import CA_DIR, CA_FILE, NO_PROXY, Network
 from explorer.schema.setting import Setting
 from explorer.schema.settings import Settings
@@ -45,7 +47,7 @@ def values_of(settings: Settings, found: Mapping[str, Raw], models: Mapping[str,
         Value(
             setting.name, setting.variable, _shown(setting, settings, public), origin, setting.plain_help, setting.key
         )
-        for setting in TABLE
+        for setting in all_settings()
         for origin in [found[setting.name].origin if setting.name in found else DEFAULT]
     ]
     rows = [_reader(row, settings) if row.name == "services.reader_url" else row for row in rows]
@@ -91,8 +93,8 @@ def _reader(row: Value, settings: Settings) -> Value:
 def _shown(setting: Setting, settings: Settings, public: Mapping[str, object]) -> object:
     group, _, leaf = setting.name.rpartition(".")
     if setting.is_secret:
-        return "set" if getattr(settings.secrets, leaf).get_secret_value() else "not set"
+        return "set" if getattr(settings.secrets, leaf, SecretStr("")).get_secret_value() else "not set"
     table = cast("Mapping[str, object]", public[group]) if group else public
     # A limit that is not set depends on the models.
-    value = table.get(leaf, BY_MODEL)
+    value = table.get(leaf, BY_MODEL if group == "limits" else setting.initial)
     return URL_PASSWORD.sub("//***@", value) if isinstance(value, str) else value

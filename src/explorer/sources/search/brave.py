@@ -4,12 +4,24 @@ import html
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SecretStr
 
+from explorer.schema.setting import ExtensionSettings, Group, Setting
+from explorer.schema.value_formats import KEY, URL
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, ServiceRefusedError, parsed
 from explorer.sources.search.filters import Window, answered, iso_date, window, with_sites
-from explorer.sources.search.port import ApiSearch, WebAnswer, WebHit, WebQuery, failure
+from explorer.sources.search.port import (
+    ApiSearch,
+    SearchAccess,
+    SearchEngine,
+    WebAnswer,
+    WebHit,
+    WebQuery,
+    WebSearch,
+    failure,
+)
 
 PATH = "/res/v1/web/search"
 MAX_RESULTS = 20
@@ -106,3 +118,21 @@ class BraveSearch(ApiSearch):
 def _plain(text: str) -> str:
     """Without the marks around found words and without entities, on one line."""
     return " ".join(html.unescape(MARK_UP.sub("", text)).split())
+
+
+class BraveSettings(ExtensionSettings):
+    """Where Brave's search API is, and the key for it."""
+
+    url: Annotated[
+        str, Setting("EXPLORER_BRAVE_URL", URL, "Brave's search API", Group.SOURCES, default="the public one")
+    ] = "https://api.search.brave.com"
+    key: Annotated[SecretStr, Setting("BRAVE_API_KEY", KEY, "Key for Brave's web search", Group.SOURCES)] = SecretStr(
+        ""
+    )
+
+
+def _open(settings: BraveSettings, access: SearchAccess) -> WebSearch:
+    return BraveSearch(settings.key.get_secret_value(), settings.url, rules=access.rules(RULES))
+
+
+ENGINE = SearchEngine("brave", BraveSettings, _open, needs="key")

@@ -12,10 +12,13 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from explorer.schema.network import Network
+from explorer.schema.setting import NoSettings
 from explorer.sources.search.filters import Window, answered, window, with_sites
 from explorer.sources.search.port import (
     LONG_REST_S,
     SHORT_REST_S,
+    SearchAccess,
+    SearchEngine,
     SearchFailedError,
     WebAnswer,
     WebHit,
@@ -134,3 +137,10 @@ def _installed(network: Network, authorities: str | None) -> TextSearch:
 
     proxy = network.proxy_for(ADDRESS)
     return DDGS(proxy=proxy and proxy.url.get_secret_value(), timeout=REQUEST_S, verify=authorities or True)
+
+
+def _open(_settings: NoSettings, access: SearchAccess) -> WebSearch:
+    return DdgsSearch(network=access.caller.network)
+
+
+ENGINE = SearchEngine("ddgs", NoSettings, _open, package="ddgs")

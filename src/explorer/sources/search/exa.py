@@ -1,13 +1,27 @@
 """Exa's search API behind the port: a key, and the text of the pages found."""
 
 from datetime import UTC, datetime
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SecretStr
 
 from explorer.schema.messages import JsonObject
+from explorer.schema.setting import ExtensionSettings, Group, Setting
+from explorer.schema.value_formats import KEY, URL
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
 from explorer.sources.search.filters import answered, iso_date
-from explorer.sources.search.port import PAGE_TEXT_CHARS, ApiSearch, WebAnswer, WebHit, WebQuery, failure, page_text
+from explorer.sources.search.port import (
+    PAGE_TEXT_CHARS,
+    ApiSearch,
+    SearchAccess,
+    SearchEngine,
+    WebAnswer,
+    WebHit,
+    WebQuery,
+    WebSearch,
+    failure,
+    page_text,
+)
 from explorer.text.sanitize import single_line
 
 RULES = ApiRules(seconds=30.0, body_bytes=32_000_000, is_billed=True)
@@ -93,3 +107,27 @@ def _payload(query: WebQuery) -> JsonObject:
         },
     }
     return {name: value for name, value in payload.items() if value}
+
+
+class ExaSettings(ExtensionSettings):
+    """Where Exa's search API is, and the key for it."""
+
+    url: Annotated[
+        str, Setting("EXPLORER_EXA_URL", URL, "Exa's search API", Group.SOURCES, default="the public one")
+    ] = "https://api.exa.ai"
+    key: Annotated[
+        SecretStr,
+        Setting(
+            "EXA_API_KEY",
+            KEY,
+            "Key for Exa's web search",
+            Group.SOURCES,
+        ),
+    ] = SecretStr("")
+
+
+def _open(settings: ExaSettings, access: SearchAccess) -> WebSearch:
+    return ExaSearch(settings.key.get_secret_value(), settings.url, rules=access.rules(RULES))
+
+
+ENGINE = SearchEngine("exa", ExaSettings, _open, needs="key")

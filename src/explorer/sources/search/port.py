@@ -1,12 +1,15 @@
 """Web search: the port that every engine stands behind, in one shape of question, answer and failure."""
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, Self, TypeVar
 
 from explorer.schema.errors import ToolError
-from explorer.sources.http.api_client import ApiClient, CallError, ServiceRefusedError
+from explorer.schema.setting import ExtensionSettings, Setting, declared_setting
+from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, ServiceRefusedError
+from explorer.sources.http.caller import Caller
 from explorer.text.urls import canonical_url
 
 OTHER_TOOLS = "Go on with search_hn, get_hn_stories and read_webpage."
@@ -97,6 +100,44 @@ class ApiSearch(WebSearch):
     async def aclose(self) -> None:
         """Close all connections."""
         await self._call.aclose()
+
+
+@dataclass(frozen=True)
+class SearchAccess:
+    """What opening an engine takes, besides its own settings."""
+
+    caller: Caller = field(default_factory=Caller)
+    """Who asks, and over which network."""
+    pause: Callable[[float], Awaitable[object]] = asyncio.sleep
+    """Waits between attempts."""
+
+    def rules(self, rules: ApiRules) -> ApiRules:
+        """Return an engine's rules for this caller."""
+        return replace(rules, pause=self.pause, caller=self.caller)
+
+
+S = TypeVar("S", bound=ExtensionSettings)
+
+
+@dataclass(frozen=True)
+class SearchEngine(Generic[S]):
+    """What an engine registers: the entry point `explorer.search` names one of these."""
+
+    name: str
+    """As the user writes it: `--search NAME`."""
+    settings: type[S]
+    open: Callable[[S, SearchAccess], WebSearch]
+    needs: str = ""
+    """The field of its settings that must be set for `auto` to take it; empty: it is only taken by name."""
+    without_name: str = ""
+    """What it is called when it works without what it needs, as the last one that `auto` takes; empty: it does not."""
+    package: str = ""
+    """A package that must be installed for it; the extra of explorer has the same name."""
+
+    @property
+    def needed(self) -> Setting | None:
+        """The setting that it needs."""
+        return declared_setting(self.settings, self.needs) if self.needs else None
 
 
 class SearchFailedError(ToolError):

@@ -4,12 +4,25 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from explorer.schema.setting import ExtensionSettings, Group, Setting
+from explorer.schema.value_formats import URL
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
 from explorer.sources.search.filters import answered, iso_date, window, with_sites
-from explorer.sources.search.port import ApiSearch, SearchFailedError, WebAnswer, WebHit, WebQuery, failure
+from explorer.sources.search.port import (
+    ApiSearch,
+    SearchAccess,
+    SearchEngine,
+    SearchFailedError,
+    WebAnswer,
+    WebHit,
+    WebQuery,
+    WebSearch,
+    failure,
+)
 from explorer.text.sanitize import single_line
 
 REFUSALS = {
@@ -93,3 +106,18 @@ def _named(pairs: Sequence[Sequence[JsonValue]]) -> str:
     words = [[NOT_A_NAME.sub("", str(part))[:40].strip() for part in pair[:2]] for pair in pairs if pair]
     named = [f"{name} ({why[0]})" if why and why[0] else name for name, *why in words[:MAX_ENGINES_NAMED]]
     return ", ".join(named) + (" and others" if len(words) > MAX_ENGINES_NAMED else "")
+
+
+class SearxngSettings(ExtensionSettings):
+    """Where the user's SearXNG is."""
+
+    url: Annotated[
+        str, Setting("EXPLORER_SEARXNG_URL", URL, "Your own SearXNG, with JSON among its formats", Group.SOURCES)
+    ] = ""
+
+
+def _open(settings: SearxngSettings, access: SearchAccess) -> WebSearch:
+    return SearxngSearch(settings.url, rules=access.rules(RULES))
+
+
+ENGINE = SearchEngine("searxng", SearxngSettings, _open, needs="url")

@@ -1,48 +1,62 @@
 """Which search engines are asked, in which order, and why: by what is configured."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
+from typing import Any
+
+from pydantic import SecretStr
 
 from explorer.schema.errors import ConfigError, CredentialsError
-from explorer.sources.http.api_client import ApiRules
+from explorer.schema.setting import ExtensionSettings, extension_place
 from explorer.sources.http.caller import Caller
-from explorer.sources.search.brave import RULES as BRAVE_RULES
-from explorer.sources.search.brave import BraveSearch
 from explorer.sources.search.chain import SearchChain
-from explorer.sources.search.ddgs import DdgsSearch
-from explorer.sources.search.exa import RULES as EXA_RULES
-from explorer.sources.search.exa import ExaSearch
-from explorer.sources.search.port import WebSearch
-from explorer.sources.search.searxng import RULES as SEARXNG_RULES
-from explorer.sources.search.searxng import SearxngSearch
-from explorer.sources.search.tavily import RULES as TAVILY_RULES
-from explorer.sources.search.tavily import TavilySearch
+from explorer.sources.search.port import SearchAccess, SearchEngine, WebSearch
 
-KEYLESS = "tavily-keyless"
-VARIABLES = {
-    "tavily": "TAVILY_API_KEY",
-    "brave": "BRAVE_API_KEY",
-    "exa": "EXA_API_KEY",
-    "searxng": "EXPLORER_SEARXNG_URL",
-}
-"""What brings each engine, in the order in which they are asked."""
-ENGINES = ("auto", *VARIABLES, "ddgs")
-"""What an engine may be asked for as."""
-DDGS_WAY = "EXPLORER_SEARCH=ddgs"
+AUTO = "auto"
+"""In place of an engine's name: what is configured."""
+
+
+@dataclass(frozen=True)
+class ConfiguredEngine:
+    """An engine, and what the user set for it."""
+
+    engine: SearchEngine[Any]
+    settings: ExtensionSettings
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has what it needs: a key, or an address."""
+        value = getattr(self.settings, self.engine.needs) if self.engine.needs else ""
+        return bool(value.get_secret_value() if isinstance(value, SecretStr) else value)
+
+    @property
+    def name(self) -> str:
+        """As its results are labelled, with what it needs or without."""
+        return self.engine.name if self.is_ready else self.engine.without_name or self.engine.name
+
+    @property
+    def variable(self) -> str:
+        """What brings it: the variable of what it needs, or its name as the setting."""
+        needed = self.engine.needed
+        return needed.variable if needed else f"EXPLORER_SEARCH={self.engine.name}"
+
+    @property
+    def address(self) -> tuple[str, str]:
+        """Where it is, and the setting that says so; both empty when it has no address of its own."""
+        url = str(getattr(self.settings, "url", ""))
+        return (url, extension_place(self.engine.name, "url", is_secret=False)) if url else ("", "")
 
 
 @dataclass(frozen=True)
 class SearchSetup:
-    """Which engine is asked for, and how each is reached."""
+    """Which engine is asked for, and those that there are."""
 
-    engine: str = "auto"
-    """One of `ENGINES`."""
-    keys: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """By engine; empty: there is none."""
-    urls: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By engine."""
+    engines: Sequence[ConfiguredEngine] = field(default=(), repr=False)
+    """In the order in which they are asked."""
+    engine: str = AUTO
+    """`auto`, or the name of one."""
     caller: Caller = field(default_factory=Caller)
     is_sample: bool = False
     """The sample day, which has no web search."""
@@ -52,10 +66,15 @@ class SearchSetup:
 class SearchPlan:
     """The engines in the order of asking; none on the sample day."""
 
-    engines: tuple[str, ...]
+    asked: tuple[ConfiguredEngine, ...]
     why: str
     more: str
-    """What else could be configured, for people: variables, parted by commas."""
+    """What else could be configured, for people: variables, separated by commas."""
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(one.name for one in self.asked)
 
 
 def plan_search(
@@ -71,20 +90,18 @@ def plan_search(
     """
     if setup.is_sample:
         return SearchPlan((), "the sample day has no web search", "")
-    ready = [name for name in VARIABLES if _is_set(name, setup)]
-    missing = ", ".join(VARIABLES[name] for name in VARIABLES if name not in ready)
-    if setup.engine == "auto":
-        more = f"{missing}, {DDGS_WAY}" if missing else DDGS_WAY
-        engines = (*ready, *(() if "tavily" in ready else (KEYLESS,)))
-        first = f"{VARIABLES[ready[0]]} is set" if ready else "nothing else is configured"
-        others = f"; when it fails, {', then '.join(engines[1:])}" if engines[1:] else ""
-        return SearchPlan(engines, f"{first}{others}", more)
-    name = setup.engine
-    _check(name, is_ready=name in ready, has_module=has_module)
-    engine = KEYLESS if name == "tavily" and name not in ready else name
-    return SearchPlan(
-        (engine,), f"search is set to {name}", "EXPLORER_SEARCH=auto" + (f" and {missing}" if missing else "")
-    )
+    ready = [one for one in setup.engines if one.is_ready]
+    missing = ", ".join(one.variable for one in setup.engines if one.engine.needs and not one.is_ready)
+    if setup.engine == AUTO:
+        by_name = ", ".join(one.variable for one in setup.engines if not one.engine.needs)
+        asked = (*ready, *(one for one in setup.engines if one.engine.without_name and not one.is_ready))
+        first = f"{ready[0].variable} is set" if ready else "nothing else is configured"
+        others = f"; when it fails, {', then '.join(one.name for one in asked[1:])}" if asked[1:] else ""
+        return SearchPlan(asked, f"{first}{others}", ", ".join(part for part in (missing, by_name) if part))
+    chosen = _named(setup)
+    _check(chosen, has_module)
+    more = "EXPLORER_SEARCH=auto" + (f" and {missing}" if missing else "")
+    return SearchPlan((chosen,), f"search is set to {chosen.engine.name}", more)
 
 
 def choose_search(setup: SearchSetup, pause: Callable[[float], Awaitable[object]] = asyncio.sleep) -> SearchChain:
@@ -96,42 +113,30 @@ def choose_search(setup: SearchSetup, pause: Callable[[float], Awaitable[object]
         ConfigError: The engine set by name cannot be used.
     """
     plan = plan_search(setup)
-    return SearchChain([_made(name, setup, pause) for name in plan.engines], plan.more)
+    access = SearchAccess(setup.caller, pause)
+    return SearchChain([_opened(one, access) for one in plan.asked], plan.more)
 
 
-def _is_set(name: str, setup: SearchSetup) -> bool:
-    """Whether an engine has what brings it: a key, or an address where it needs none."""
-    return bool(setup.urls.get(name) if name == "searxng" else setup.keys.get(name))
+def _opened(one: ConfiguredEngine, access: SearchAccess) -> WebSearch:
+    return one.engine.open(one.settings, access)
 
 
-def _check(name: str, *, is_ready: bool, has_module: Callable[[str], bool]) -> None:
-    if name not in ENGINES:
-        raise ConfigError(f"there is no search engine {name!r}", hint=f"one of {', '.join(ENGINES)}")
-    if name == "ddgs" and not has_module("ddgs"):
-        raise ConfigError(
-            "search is set to ddgs, which is not installed",
-            hint="pip install 'explorer[ddgs]', or EXPLORER_SEARCH=auto",
-        )
-    if name in {"brave", "exa"} and not is_ready:
-        hint = f"set {VARIABLES[name]}, or EXPLORER_SEARCH=auto"
-        raise CredentialsError(f"search is set to {name}, but its key is missing", hint=hint)
-    if name == "searxng" and not is_ready:
-        hint = "set EXPLORER_SEARXNG_URL, or EXPLORER_SEARCH=auto"
-        raise ConfigError("search is set to searxng, but its address is missing", hint=hint)
+def _named(setup: SearchSetup) -> ConfiguredEngine:
+    engines: Mapping[str, ConfiguredEngine] = {one.engine.name: one for one in setup.engines}
+    if setup.engine not in engines:
+        hint = f"one of {', '.join((AUTO, *engines))}"
+        raise ConfigError(f"there is no search engine {setup.engine!r}", hint=hint)
+    return engines[setup.engine]
 
 
-def _made(name: str, setup: SearchSetup, pause: Callable[[float], Awaitable[object]]) -> WebSearch:
-    key, url = setup.keys.get(name, ""), setup.urls.get(name, "")
-
-    def patient(rules: ApiRules) -> ApiRules:
-        return replace(rules, pause=pause, caller=setup.caller)
-
-    makers: dict[str, Callable[[], WebSearch]] = {
-        "tavily": lambda: TavilySearch(key, url, rules=patient(TAVILY_RULES)),
-        KEYLESS: lambda: TavilySearch("", url, rules=patient(TAVILY_RULES)),
-        "brave": lambda: BraveSearch(key, url, rules=patient(BRAVE_RULES)),
-        "exa": lambda: ExaSearch(key, url, rules=patient(EXA_RULES)),
-        "searxng": lambda: SearxngSearch(url, rules=patient(SEARXNG_RULES)),
-        "ddgs": lambda: DdgsSearch(network=setup.caller.network),
-    }
-    return makers[name]()
+def _check(chosen: ConfiguredEngine, has_module: Callable[[str], bool]) -> None:
+    engine = chosen.engine
+    if engine.package and not has_module(engine.package):
+        hint = f"pip install 'explorer[{engine.package}]', or EXPLORER_SEARCH=auto"
+        raise ConfigError(f"search is set to {engine.name}, which is not installed", hint=hint)
+    if engine.needed is None or chosen.is_ready or engine.without_name:
+        return
+    hint = f"set {chosen.variable}, or EXPLORER_SEARCH=auto"
+    if engine.needed.is_secret:
+        raise CredentialsError(f"search is set to {engine.name}, but its key is missing", hint=hint)
+    raise ConfigError(f"search is set to {engine.name}, but its address is missing", hint=hint)

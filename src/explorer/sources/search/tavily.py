@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from explorer.schema.messages import JsonObject
+from explorer.schema.setting import ExtensionSettings, Group, Setting
+from explorer.schema.value_formats import KEY, URL
 from explorer.sources.http.api_client import (
     TOO_MANY,
     ApiClient,
@@ -18,6 +20,8 @@ from explorer.sources.http.api_client import (
 from explorer.sources.search.filters import answered, iso_date
 from explorer.sources.search.port import (
     LONG_REST_S,
+    SearchAccess,
+    SearchEngine,
     SearchFailedError,
     WebAnswer,
     WebHit,
@@ -199,3 +203,24 @@ def _parameters(query: WebQuery) -> JsonObject:
         "start_date": query.since,
     }
     return {name: value for name, value in parameters.items() if value}
+
+
+class TavilySettings(ExtensionSettings):
+    """Where Tavily's API is, and the key for it."""
+
+    url: Annotated[
+        str, Setting("EXPLORER_TAVILY_URL", URL, "Tavily's API", Group.SOURCES, default="the public one")
+    ] = "https://api.tavily.com"
+    key: Annotated[
+        SecretStr,
+        Setting(
+            "TAVILY_API_KEY", KEY, "Key for Tavily's web search; without one its keyless mode is used", Group.SOURCES
+        ),
+    ] = SecretStr("")
+
+
+def _open(settings: TavilySettings, access: SearchAccess) -> WebSearch:
+    return TavilySearch(settings.key.get_secret_value(), settings.url, rules=access.rules(RULES))
+
+
+ENGINE = SearchEngine("tavily", TavilySettings, _open, needs="key", without_name="tavily-keyless")

@@ -1,0 +1,1 @@
+"""What grows in a garden: a package that extends explorer by entry points."""

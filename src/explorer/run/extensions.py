@@ -1,0 +1,286 @@
+"""What explorer can be extended with: search engines, sites, tools, models and roles, registered by entry points.
+
+Built-in parts are entry points like those of an installed package. A package that fails to load, in any of its parts,
+is left out as a whole, and says so in one line.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from explorer.agents.roles import PromptLoader, built_in_roles, load_role
+from explorer.llm.vendors import Vendor
+from explorer.schema.errors import ConfigError
+from explorer.schema.setting import ExtensionSettings, NoSettings, Setting, declared_settings, extension_settings
+from explorer.schema.settings import Settings
+from explorer.schema.tool import Tool
+from explorer.sources.page import Site
+from explorer.sources.search.port import SearchEngine
+from explorer.text.sanitize import single_line
+
+OWN = "explorer"
+"""The origin of built-in parts."""
+MAX_REASON_CHARS = 200
+T = TypeVar("T")
+
+
+class Point(StrEnum):
+    """What can be extended: the group of an entry point."""
+
+    TOOLS = "explorer.tools"
+    """A `Tool`, a class of tools that is made without arguments, or a sequence of them."""
+    SEARCH = "explorer.search"
+    """A `SearchEngine`."""
+    SOURCES = "explorer.sources"
+    """A `Site`."""
+    MODELS = "explorer.models"
+    """A `Vendor`."""
+    ROLES = "explorer.roles"
+    """A function without arguments that returns the folder of role files."""
+
+
+BUILT_IN = (
+    EntryPoint("tavily", "explorer.sources.search.tavily:ENGINE", Point.SEARCH),
+    EntryPoint("brave", "explorer.sources.search.brave:ENGINE", Point.SEARCH),
+    EntryPoint("exa", "explorer.sources.search.exa:ENGINE", Point.SEARCH),
+    EntryPoint("searxng", "explorer.sources.search.searxng:ENGINE", Point.SEARCH),
+    EntryPoint("ddgs", "explorer.sources.search.ddgs:ENGINE", Point.SEARCH),
+    EntryPoint("lobsters", "explorer.sources.lobsters:SITE", Point.SOURCES),
+    EntryPoint("roles", "explorer.agents.roles:built_in_roles", Point.ROLES),
+)
+
+
+@dataclass(frozen=True)
+class Extension:
+    """One registered part."""
+
+    point: Point
+    name: str
+    origin: str
+    """The package with its version; `explorer` for built-in parts."""
+    value: Any
+    """What the point's documentation says."""
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """What it lets the user set."""
+        model: type[ExtensionSettings] = getattr(self.value, "settings", NoSettings)
+        return extension_settings(self.name, model) if self.point in {Point.SEARCH, Point.MODELS} else ()
+
+
+@dataclass(frozen=True)
+class LoadFailure:
+    """A package that is left out."""
+
+    origin: str
+    why: str
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return f"{self.origin} was not loaded, and explorer works without it: {self.why}"
+
+
+class _UnusableError(Exception):
+    """What a package registers is not what the point takes."""
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """All parts that were loaded, the built-in ones first."""
+
+    outside: tuple[Extension, ...] = ()
+    """Of installed packages."""
+    failures: tuple[LoadFailure, ...] = ()
+
+    def of(self, point: Point) -> tuple[Extension, ...]:
+        """Return the parts registered at a point."""
+        own = (Extension(point, entry.name, OWN, _own(entry)) for entry in BUILT_IN if entry.group == point)
+        return (*own, *(one for one in self.outside if one.point == point))
+
+    @property
+    def engines(self) -> Sequence[SearchEngine[Any]]:
+        """The search engines, in the order in which they are asked."""
+        return [one.value for one in self.of(Point.SEARCH)]
+
+    @property
+    def sites(self) -> Sequence[Site]:
+        """The sites whose pages are read in a better way than as HTML."""
+        return [one.value for one in self.of(Point.SOURCES)]
+
+    @property
+    def vendors(self) -> Mapping[str, Vendor[Any]]:
+        """The vendors of installed packages, by the prefix of their models."""
+        return {one.name: one.value for one in self.of(Point.MODELS)}
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools of installed packages."""
+        return [tool for one in self.of(Point.TOOLS) for tool in one.value]
+
+    @property
+    def role_folders(self) -> list[Path]:
+        """The folders of role files, the built-in one first."""
+        return [one.value for one in self.of(Point.ROLES)]
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """What the parts let the user set."""
+        parts = (*self.of(Point.SEARCH), *self.of(Point.MODELS))
+        return tuple(setting for part in parts for setting in part.settings)
+
+    def origin_of(self, tool: str) -> str:
+        """Return where a tool comes from."""
+        found = (one.origin for one in self.outside if one.point == Point.TOOLS and tool in {t.name for t in one.value})
+        return next(found, OWN)
+
+
+@cache
+def _own(entry: EntryPoint) -> Any:  # noqa: ANN401 - by the entry's group
+    value = entry.load()
+    return value() if entry.group == Point.ROLES else value
+
+
+@cache
+def installed_extensions() -> Extensions:
+    """Load what installed packages register; once a process, since what is installed does not change."""
+    packages: dict[str, list[EntryPoint]] = {}
+    for point in Point:
+        for entry in entry_points(group=point):
+            packages.setdefault(_origin(entry), []).append(entry)
+    loaded, failures = Extensions(), list[LoadFailure]()
+    for origin, entries in sorted(packages.items()):
+        try:
+            parts = [_loaded(entry, origin) for entry in entries]
+            _check_names(parts, loaded)
+        except _UnusableError as error:
+            failures.append(LoadFailure(origin, str(error)))
+        else:
+            loaded = Extensions((*loaded.outside, *parts))
+    return Extensions(loaded.outside, tuple(failures))
+
+
+def _origin(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+
+
+def _loaded(entry: EntryPoint, origin: str) -> Extension:
+    """Import one part of a package.
+
+    Raises:
+        _UnusableError: Its code fails, or it is not what its point takes.
+    """
+    point = Point(entry.group)
+    value = _made(lambda: _checked(point, entry.name, entry.load()), entry.value)
+    return Extension(point, entry.name, origin, value)
+
+
+def _made(make: Callable[[], T], what: str) -> T:
+    """Run foreign code that makes a part.
+
+    Raises:
+        _UnusableError: It fails, in whatever way, or makes no such part.
+    """
+    try:
+        return make()
+    except _UnusableError as error:
+        raise _UnusableError(f"{what} {error}") from error
+    except Exception as error:
+        words = single_line(f"{type(error).__name__}: {error}", MAX_REASON_CHARS)
+        raise _UnusableError(f"{what} fails: {words}") from error
+
+
+def _checked(point: Point, name: str, value: object) -> object:
+    """Return what was registered in the form that its users take."""
+    if point == Point.TOOLS:
+        return as_tools(value)
+    if point == Point.ROLES:
+        folder = Path(str(value() if callable(value) else value))
+        for path in folder.glob("*.md"):
+            _check_role(path)
+        return folder
+    kind = {Point.SEARCH: SearchEngine, Point.SOURCES: Site, Point.MODELS: Vendor}[point]
+    if not isinstance(value, kind):
+        raise _UnusableError(f"is not a {kind.__name__}")
+    if value.name != name:
+        raise _UnusableError(f"is called {value.name!r}, but its entry point {name!r}")
+    return cast("object", value)
+
+
+def _check_role(path: Path) -> None:
+    try:
+        load_role(path)
+    except ConfigError as error:
+        raise _UnusableError(f"has a role that cannot be used: {error.message}") from error
+
+
+def as_tools(value: object) -> tuple[Tool[Any], ...]:
+    """Return the tools that a value stands for: one, a class of them, or several."""
+    if isinstance(value, Tool):
+        return (cast("Tool[Any]", value),)
+    if isinstance(value, type) and issubclass(value, Tool):
+        return (cast("Tool[Any]", value()),)
+    if isinstance(value, Iterable):
+        return tuple(tool for one in cast("Iterable[object]", value) for tool in as_tools(one))
+    raise _UnusableError("is not a Tool")
+
+
+def _check_names(parts: Sequence[Extension], loaded: Extensions) -> None:
+    """See that no part takes the name or the variable of another, and that roles name tools that there are.
+
+    Raises:
+        _UnusableError: One does, or does not.
+    """
+    variables = {setting.variable for setting in (*declared_settings(Settings), *loaded.settings)}
+    for part in parts:
+        if part.point != Point.TOOLS and part.name in {one.name for one in loaded.of(part.point)}:
+            raise _UnusableError(f"there is already a part called {part.name!r} at {part.point}")
+        for setting in part.settings:
+            if setting.variable in variables:
+                raise _UnusableError(f"the variable {setting.variable} belongs to another setting")
+            variables.add(setting.variable)
+    folders = [part.value for part in parts if part.point == Point.ROLES]
+    own = PromptLoader([built_in_roles()]).roles() if folders else {}
+    tools = {name for role in own.values() for name in role.tools}
+    tools |= {tool.name for part in (*loaded.outside, *parts) if part.point == Point.TOOLS for tool in part.value}
+    for role in (load_role(path) for folder in folders for path in sorted(folder.glob("*.md"))):
+        if role.name in own:
+            raise _UnusableError(f"it replaces the built-in role {role.name}, which only --roles may do")
+        if missing := sorted({*role.tools} - tools):
+            raise _UnusableError(f"its role {role.name} has tools that are not there: {', '.join(missing)}")
+
+
+def tools_in_file(path: Path) -> list[Tool]:
+    """Run a file of Python and return the tools that it defines.
+
+    Raises:
+        ConfigError: It cannot be run, or defines none.
+    """
+    if not path.is_file():
+        raise ConfigError(f"there is no file {path}", hint="give a file of Python: --tools FILE.py")
+    spec = spec_from_file_location(f"explorer_tools_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{path} is not a file of Python", hint="give a file of Python: --tools FILE.py")
+    module, loader = module_from_spec(spec), spec.loader
+    try:
+        _made(lambda: loader.exec_module(module), str(path))
+        tools = _made(lambda: list(_defined_tools(vars(module).values(), module.__name__)), str(path))
+    except _UnusableError as error:
+        raise ConfigError(str(error), hint=f"correct {path}, or leave out --tools") from error
+    if not tools:
+        hint = "decorate an async function with `@tool`, or derive a `Tool`"
+        raise ConfigError(f"{path} defines no tools", hint=hint)
+    return tools
+
+
+def _defined_tools(values: Iterable[object], module: str) -> Iterator[Tool[Any]]:
+    """Yield the tools among a module's names; of classes those that it defines itself."""
+    for value in values:
+        if isinstance(value, Tool):
+            yield cast("Tool[Any]", value)
+        elif isinstance(value, type) and issubclass(value, Tool) and value.__module__ == module:
+            yield from as_tools(cast("object", value))

@@ -1,0 +1,250 @@
+"""What installed packages add: every kind of part, with its settings, without a change in explorer."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from command import explorer, explorer_here
+from explorer.cli.settings.table import all_settings
+from explorer.run.extensions import BUILT_IN, OWN, Point, installed_extensions
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = ROOT / "examples" / "plugin"
+KEY = "garden-key-0123456789"
+ASKED = ("--model", "garden:almanac", "What can be harvested?")
+Explorer = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+COPY_OF_BRAVE = """
+from dataclasses import replace
+from explorer.sources.search.brave import ENGINE
+PART = replace(ENGINE, name="part")
+"""
+
+
+def forget() -> None:
+    """Have the installed packages looked up again."""
+    installed_extensions.cache_clear()
+    all_settings.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] in {"explorer_garden", "broken_plugin"}]:
+        del sys.modules[name]
+
+
+def install(place: Path, package: Path, entry_points: dict[str, dict[str, str]], name: str) -> None:
+    """Put a package with its metadata where Python finds it, as an installer does."""
+    shutil.copytree(package, place / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+    facts = place / f"{name.replace('-', '_')}-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [
+        line
+        for group, parts in entry_points.items()
+        for line in (f"[{group}]", *(f"{k} = {v}" for k, v in parts.items()))
+    ]
+    (facts / "entry_points.txt").write_text("\n".join(lines))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of installed packages that this process sees."""
+    place = tmp_path / "site"
+    place.mkdir()
+    monkeypatch.setattr(sys, "path", [str(place), *sys.path])
+    forget()
+    yield place
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.fixture
+def garden(site: Path) -> Path:
+    """The example, installed."""
+    project = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["project"]
+    install(site, PLUGIN / "explorer_garden", project["entry-points"], project["name"])
+    forget()
+    return site
+
+
+def by_process(site: Path, folder: Path) -> Explorer:
+    """The command line in a process of its own, which sees the packages of a folder."""
+
+    def run(*words: str, **settings: str) -> "subprocess.CompletedProcess[str]":
+        return explorer(*words, cwd=folder, settings={"PYTHONPATH": str(site), **settings})
+
+    return run
+
+
+def check_run(run: Explorer, folder: Path) -> None:
+    """A question that only the package's parts can answer, asked by the package's model, is answered and verified."""
+    chosen = {"GARDEN_KEY": KEY, "EXPLORER_SEARCH": "almanac", "GARDEN_ALMANAC": "1899"}
+    done = run(*ASKED, "--output-format", "json", **chosen)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert told["status"] == "complete"
+    run_folder = next((folder / "workspace").glob("2*"))
+    sources = [path.read_text() for path in sorted((run_folder / ".explorer" / "sources").glob("S*.md"))]
+    assert [next(line.split(": ")[1] for line in text.splitlines() if line.startswith("via:")) for text in sources] == [
+        "almanac",
+        "garden",
+        "garden",
+    ]
+    assert "Almanac 1899" in sources[0]
+    claims = [json.loads(line) for line in (run_folder / ".explorer" / "claims.jsonl").read_text().splitlines()]
+    assert {claim["verdict"] for claim in claims} == {"supported"}
+    assert len(claims) == 2
+    everything = b"".join(path.read_bytes() for path in run_folder.rglob("*") if path.is_file())
+    assert KEY.encode() not in everything
+
+
+def test_a_package_adds_every_kind_of_part(garden: Path, tmp_path: Path) -> None:
+    """Its report cites what its tool, its engine and its site brought, and `verify` confirms it."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    assert garden.is_dir()
+    check_run(lambda *words, **settings: explorer_here(*words, cwd=folder, settings=settings), folder)
+
+
+@pytest.mark.slow
+def test_a_package_that_pip_installed_adds_every_kind_of_part(tmp_path: Path) -> None:
+    """The same through an installer, and in a process of its own."""
+    uv = shutil.which("uv")
+    assert uv is not None
+    site, folder = tmp_path / "site", tmp_path / "here"
+    folder.mkdir()
+    subprocess.run([uv, "pip", "install", "--quiet", "--no-deps", "--target", site, PLUGIN], cwd=ROOT, check=True)
+    check_run(by_process(site, folder), folder)
+
+
+def test_what_a_package_adds_is_listed_with_its_origin(garden: Path, tmp_path: Path) -> None:
+    """`tools`, `config show` and `doctor` show its parts and settings, and no key."""
+    assert garden.is_dir()
+    chosen = {"GARDEN_KEY": KEY, "EXPLORER_SEARCH": "almanac"}
+    rows = json.loads(explorer_here("tools", "--output-format", "json", cwd=tmp_path).stdout)
+    origins = {row["name"]: (row["origin"], row["roles"]) for row in rows}
+    assert origins["look_at_bed"] == ("explorer-garden 1.0", ["gardener"])
+    assert origins["read_file"][0] == OWN
+    shown = explorer_here("config", "show", cwd=tmp_path, settings=chosen).stdout
+    assert "services.almanac_edition" in shown
+    assert "environment GARDEN_KEY" in shown
+    assert KEY not in shown
+    looked = explorer_here("doctor", cwd=tmp_path, settings=chosen).stdout
+    assert "explorer-garden 1.0 adds tools look_at_bed; search almanac; sources garden; models garden" in looked
+    missing = explorer_here(*ASKED, cwd=tmp_path)
+    assert missing.returncode == 4
+    assert "GARDEN_KEY" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("group", "code", "why"),
+    [
+        (Point.TOOLS, "raise RuntimeError('no garden\\nhere')", "RuntimeError: no garden here"),
+        (Point.TOOLS, "PART = 5", "is not a Tool"),
+        (Point.SEARCH, "PART = 5", "is not a SearchEngine"),
+        (Point.SOURCES, "from explorer.sources.lobsters import SITE as PART", "is called 'lobsters'"),
+        (Point.MODELS, "", "AttributeError"),
+        (
+            Point.SEARCH,
+            COPY_OF_BRAVE,
+            "the variable EXPLORER_BRAVE_URL belongs to another setting",
+        ),
+    ],
+)
+def test_a_package_that_fails_is_named_in_one_line_and_left_out(
+    site: Path, tmp_path: Path, group: Point, code: str, why: str
+) -> None:
+    """Nothing of it is used, and every command works."""
+    package = tmp_path / "made" / "broken_plugin"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(code)
+    install(site, package, {group: {"part": "broken_plugin:PART"}}, "broken-plugin")
+    forget()
+    done = explorer_here("agents", cwd=tmp_path)
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("broken-plugin 1.0 was not loaded, and explorer works without it: ")
+    assert why in line
+    assert installed_extensions().outside == ()
+    assert "broken-plugin 1.0" in explorer_here("doctor", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("role", "tools", "why"),
+    [
+        ("writer", "write_file", "it replaces the built-in role writer, which only --roles may do"),
+        ("weeder", "write_file, pull_weeds", "its role weeder has tools that are not there: pull_weeds"),
+    ],
+)
+def test_a_package_with_a_role_that_cannot_work_is_left_out(
+    site: Path, tmp_path: Path, role: str, tools: str, why: str
+) -> None:
+    """A question is not refused for the role of a package, and no package changes what built-in roles do."""
+    package = tmp_path / "made" / "broken_plugin"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("def folder(): return __path__[0]")
+    (package / "role.md").write_text(f"---\nname: {role}\ndescription: R.\ntools: [{tools}]\n---\nWork.\n")
+    install(site, package, {Point.ROLES: {"part": "broken_plugin:folder"}}, "broken-plugin")
+    forget()
+    assert [failure.why for failure in installed_extensions().failures] == [why]
+    assert installed_extensions().outside == ()
+
+
+def test_built_in_parts_are_registered_like_those_of_packages() -> None:
+    """Each entry point leads to what its group takes, under its own name."""
+    forget()
+    found = {(part.point, part.name): part for point in Point for part in installed_extensions().of(point)}
+    assert {(Point(entry.group), entry.name) for entry in BUILT_IN} <= set(found)
+    for (point, name), part in found.items():
+        assert part.value.is_dir() if point is Point.ROLES else part.value.name == name
+
+
+TOOL_FILE = '''
+from explorer.schema.function_tool import tool
+
+@tool
+async def count_words(text: str) -> str:
+    """Count the words of a text."""
+    return str(len(text.split()))
+'''
+
+
+def test_a_file_of_tools_is_run_when_the_user_names_it(tmp_path: Path) -> None:
+    """Its tools are listed and roles may name them; nothing else than the flag can name a file."""
+    (tmp_path / "mine.py").write_text(TOOL_FILE)
+    rows = json.loads(explorer_here("tools", "--tools", "mine.py", "--output-format", "json", cwd=tmp_path).stdout)
+    assert next(row["origin"] for row in rows if row["name"] == "count_words") == "--tools"
+    roles = tmp_path / "roles"
+    roles.mkdir()
+    (roles / "counter.md").write_text("---\nname: counter\ndescription: C.\ntools: [count_words]\n---\nCount.\n")
+    plan = ("--roles", "roles", "--model", "offline", "--dry-run", "How long?")
+    assert "count_words" in explorer_here(*plan, cwd=tmp_path).stderr
+    assert explorer_here("--tools", "mine.py", *plan, cwd=tmp_path).returncode == 0
+    assert not [setting for setting in all_settings() if "tools" in setting.name]
+
+
+@pytest.mark.parametrize(
+    ("place", "content", "why"),
+    [
+        ("none.py", None, "there is no file none.py"),
+        ("mine.py", "1 / 0", "mine.py fails: ZeroDivisionError"),
+        ("mine.py", "x = 1", "mine.py defines no tools"),
+        ("workspace/20261122/mine.py", TOOL_FILE, "is in the workspace, where agents write"),
+        ("papers/mine.py", TOOL_FILE, "is in the folder that is explored"),
+    ],
+)
+def test_a_file_of_tools_that_cannot_be_used_is_refused(
+    tmp_path: Path, place: str, content: str | None, why: str
+) -> None:
+    """With the reason, before anything is started; one that agents could have written is not even run."""
+    (tmp_path / "papers").mkdir()
+    if content is not None:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(content)
+    done = explorer_here("tools", "--tools", place, cwd=tmp_path, settings={"EXPLORER_CORPUS": "papers"})
+    assert done.returncode == 2
+    assert why in done.stderr
