@@ -190,8 +190,8 @@ def _tool_names() -> set[str]:
     modules = [f"explorer.tools.{module.name}" for module in pkgutil.iter_modules(tools_package.__path__)]
     for module in [*modules, "explorer.agents.call_agent"]:
         members = vars(import_module(module)).values()
-        found = [member for member in members if inspect.isclass(member) and issubclass(member, Tool)]
-        names |= {tool.name for tool in found if hasattr(tool, "name")}
+        found: list[type] = [member for member in members if inspect.isclass(member) and issubclass(member, Tool)]
+        names |= {name for member in found if isinstance(name := getattr(member, "name", None), str)}
     return names
 
 
