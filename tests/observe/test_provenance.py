@@ -7,7 +7,7 @@ import pytest
 
 from engine_stage import NOON, source
 from explorer.llm.scripted import says
-from explorer.observe.provenance import DRAFT, FILES_INDEX, FileOrigin, origins, write_files_index
+from explorer.observe.provenance import FILES_INDEX, FileOrigin, origins, write_files_index
 from explorer.schema.events import (
     AgentStarted,
     AnyEvent,
@@ -18,6 +18,7 @@ from explorer.schema.events import (
     TurnTaken,
     WrittenFile,
 )
+from explorer.workspace.access import DRAFT
 from explorer.workspace.workspace import Workspace
 
 TEXT = "# Part\n\nIt rose by 12 % [S1], says the log [S2]; others doubt it [S3] or guess [S7].\n"

@@ -12,10 +12,10 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import JournalRecord, ToolFinished, WrittenFile
 from explorer.schema.messages import Frozen, JsonObject
 from explorer.text.citations import cited_ids
+from explorer.workspace.access import DRAFT
 from explorer.workspace.workspace import Workspace, sha256
 
 FILES_INDEX = ".explorer/files.jsonl"
-DRAFT = ".explorer/draft.md"
 """Where the writer's own report.md is, once the engine has numbered its citations."""
 ID = re.compile(r"\bS\d+\b")
 TEXTS = ("content", "new_string")

@@ -23,7 +23,7 @@ from explorer.text.differences import changes_between, compare, normal, words
 from explorer.text.sanitize import single_line
 from explorer.text.urls import url_key
 from explorer.workspace.access import REPORT
-from explorer.workspace.source_store import is_intact, stored_at, stored_text
+from explorer.workspace.source_store import SEARCH_HIT, is_intact, stored_at, stored_text
 from explorer.workspace.workspace import Workspace
 
 QUOTE = re.compile('[“"「]([^“”"「」]{12,})[”"」]')
@@ -248,7 +248,6 @@ def _changes(one: CitedSentence, other: CitedSentence) -> tuple[str, ...]:
 MAX_COMPARED_CHARS = 60_000
 SINCE_REPORT = "inputs/since-report.md"
 """Of the earlier run, put in by the engine itself; no source that one of two runs found."""
-SEARCH_HIT = "search_hit"
 READ_KINDS = ("page", "file", "comments", "story")
 """Kinds with a text of their own, the most telling first."""
 

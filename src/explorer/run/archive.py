@@ -25,9 +25,9 @@ from explorer.journal.run_state import RunState
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
+from explorer.workspace.access import ENGINE_FOLDER
 from explorer.workspace.safe_open import opened_below, remove_tree, walk
 
-ENGINE_FOLDER = ".explorer"
 LEFT_OUT = ("lock", "holder", "inbox")
 """Of the engine's folder: what belongs to a process at work, and not to the run."""
 NOT_CARRIED = ("services", "roles_dir", "reports_dir", "corpus")

@@ -14,7 +14,7 @@ from explorer.reports.render import (
     render,
     without_network,
 )
-from explorer.reports.verify.check import DRAFT, REPORT, check, draft_of, text_reader, write_results
+from explorer.reports.verify.check import check, draft_of, text_reader, write_results
 from explorer.reports.verify.claims import Verification, notice_of, without_uncited, words_for_writer
 from explorer.reports.verify.judge import Judgements
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
@@ -28,6 +28,7 @@ from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
 from explorer.text.citations import with_source_ids
 from explorer.text.frontmatter import with_frontmatter, without_frontmatter
 from explorer.text.words import phrase_language
+from explorer.workspace.access import DRAFT, REPORT
 from explorer.workspace.workspace import Workspace, sha256
 
 MAX_ANSWER_CHARS = 1_000_000

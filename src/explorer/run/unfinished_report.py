@@ -2,11 +2,11 @@
 
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState
-from explorer.reports.verify.check import REPORT
 from explorer.run.outcome import Outcome, tried
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Status
 from explorer.schema.limits import Limits
 from explorer.schema.reasons import EndCause
+from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import Workspace
 
 CENT_USD = 0.01

@@ -17,6 +17,8 @@ ENGINE_FOLDER = ".explorer"
 QUESTION = "question.txt"
 REPORT = "report.md"
 """May be written however full the folder is: every ending leaves a report."""
+DRAFT = f"{ENGINE_FOLDER}/draft.md"
+"""The report as its writer left it, with `[S12]` citations."""
 INPUTS = "inputs"
 """The user's files, which the engine put there."""
 MAX_PATH_CHARS = 400

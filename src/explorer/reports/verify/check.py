@@ -18,11 +18,9 @@ from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
 from explorer.text.citations import MISSING_ID, cited_ids, with_source_ids
 from explorer.text.urls import url_key
+from explorer.workspace.access import DRAFT, REPORT
 from explorer.workspace.source_store import is_intact, stored_at, stored_text
 from explorer.workspace.workspace import Workspace
-
-REPORT = "report.md"
-DRAFT = ".explorer/draft.md"
 
 
 class Draft(NamedTuple):
