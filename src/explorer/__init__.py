@@ -1,8 +1,112 @@
-"""explorer: a question becomes a run, and a cited report comes out."""
+"""explorer: a question becomes a run, and a cited report comes out.
+
+from explorer import explore
+
+result = await explore("What is notable on Hacker News today?")
+print(result.report_text)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from loguru import logger
 
-__version__ = "0.1.0"
+from explorer.schema.version import __version__
+
+if TYPE_CHECKING:
+    from explorer.api import Agent, Run, explore, explore_sync, fork, load_settings, open_run, resume
+    from explorer.run.run import RunHooks, RunResult, StopSignal
+    from explorer.schema.errors import ConfigError, ExplorerError, ModelError, NotFoundError, StorageError, ToolError
+    from explorer.schema.events import JournalRecord, Source, Status
+    from explorer.schema.function_tool import tool
+    from explorer.schema.limits import Limits
+    from explorer.schema.messages import LLMClient as ModelClient
+    from explorer.schema.messages import Request, Turn
+    from explorer.schema.settings import Secrets, Services, Settings
+    from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
+    from explorer.schema.tool_context import SourceDraft, ToolContext
+
+# Imported at their first use: the command line answers `--version` and `--help` without the engine.
+_PLACES = {
+    "explorer.api": (
+        "Agent",
+        "Run",
+        "explore",
+        "explore_sync",
+        "fork",
+        "load_settings",
+        "open_run",
+        "resume",
+    ),
+    "explorer.run.run": ("RunHooks", "RunResult", "StopSignal"),
+    "explorer.schema.errors": (
+        "ConfigError",
+        "ExplorerError",
+        "ModelError",
+        "NotFoundError",
+        "StorageError",
+        "ToolError",
+    ),
+    "explorer.schema.events": ("JournalRecord", "Source", "Status"),
+    "explorer.schema.function_tool": ("tool",),
+    "explorer.schema.limits": ("Limits",),
+    "explorer.schema.messages": ("Request", "Turn"),
+    "explorer.schema.settings": ("Secrets", "Services", "Settings"),
+    "explorer.schema.tool": ("Arguments", "Effect", "Tool", "ToolResult"),
+    "explorer.schema.tool_context": ("SourceDraft", "ToolContext"),
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "Agent",
+    "Arguments",
+    "ConfigError",
+    "Effect",
+    "ExplorerError",
+    "JournalRecord",
+    "Limits",
+    "ModelClient",
+    "ModelError",
+    "NotFoundError",
+    "Request",
+    "Run",
+    "RunHooks",
+    "RunResult",
+    "Secrets",
+    "Services",
+    "Settings",
+    "Source",
+    "SourceDraft",
+    "Status",
+    "StopSignal",
+    "StorageError",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "Turn",
+    "__version__",
+    "explore",
+    "explore_sync",
+    "fork",
+    "load_settings",
+    "open_run",
+    "resume",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "ModelClient":
+        return import_module("explorer.schema.messages").LLMClient
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 # The library is silent until asked; the command line calls `logger.enable("explorer")`.
 logger.disable("explorer")

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from explorer import __version__
 from explorer.cli.commands.doctor import check_contact
 from explorer.cli.settings.configuration import NO_FLAGS, read_configuration
 from explorer.network.guard import Guard
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Secrets, Settings
+from explorer.schema.version import __version__
 from explorer.sources.http.caller import LIBRARY, PRODUCT, Caller
 from explorer.sources.reddit.session import Access, RedditSession
 from sources.loopback import as_json, serving

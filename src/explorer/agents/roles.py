@@ -1,7 +1,7 @@
 """Roles are files: YAML frontmatter (name, description, tools, model, limits) and the prompt below it."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -175,6 +175,19 @@ def leading_role(roles: Mapping[str, Role]) -> Role:
 def helpers_in(roles: Mapping[str, Role]) -> list[Role]:
     """Return the roles that the orchestrator may call."""
     return [role for role in roles.values() if not role.leads]
+
+
+def with_tools(role: Role, names: Iterable[str]) -> Role:
+    """Return a role that may call these tools, too."""
+    return role.model_copy(update={"tools": tuple(dict.fromkeys([*role.tools, *names]))})
+
+
+def with_offered(roles: Mapping[str, Role], tools: Collection[str]) -> dict[str, Role]:
+    """Return the roles with further tools: those that no role file names are for all helpers that write no report."""
+    named = {name for role in roles.values() for name in role.tools}
+    offered = [name for name in tools if name not in named]
+    others = {leading_role(roles).name, *report_writers(roles)}
+    return {name: role if name in others else with_tools(role, offered) for name, role in roles.items()}
 
 
 def report_writers(roles: Mapping[str, Role]) -> frozenset[str]:

@@ -9,7 +9,6 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from explorer import __version__
 from explorer.cli.failures import print_bug, print_error, verbosity, write_replacing
 from explorer.cli.help_text import COMMANDS
 from explorer.cli.question import question_of
@@ -17,6 +16,7 @@ from explorer.cli.screens.output import INTERRUPTED, CommandResult, described, e
 from explorer.cli.settings.options import ASK, COMMON, AskOptions, CommonOptions, OutputFormat, wanted_format
 from explorer.cli.typo import refuse_mistyped_command
 from explorer.schema.errors import ConfigError, ExplorerError
+from explorer.schema.version import __version__
 
 ASK_ANYWAY = "ask"
 MOST_COMMAND_WORDS = 3

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from explorer import __version__
 from explorer.cli.flag_help import FLAG_HELP
+from explorer.schema.version import __version__
 
 COMMANDS = (
     "ask",

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from itertools import islice
 from urllib.parse import urlsplit
 
-from explorer import __version__
 from explorer.observe.spans import Span, Spans, Value
 from explorer.schema.events import JournalRecord
 from explorer.schema.network import Network
+from explorer.schema.version import __version__
 
 CONTENT_TYPE = "application/x-protobuf"
 STATUS_ERROR = 2

@@ -10,7 +10,7 @@ from pathlib import Path
 from explorer.agents.budget import ReportReserve, WorstCost, report_reserve
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
 from explorer.agents.payments import PaidClient
-from explorer.agents.roles import PromptLoader, Role, leading_role, report_writers
+from explorer.agents.roles import PromptLoader, Role, leading_role, report_writers, with_offered
 from explorer.agents.subagents import Model
 from explorer.llm.clients import Clients, RetrySettings
 from explorer.llm.effort import check_effort
@@ -144,7 +144,7 @@ async def open_resources(
         ConfigError: A role, a model or a limit cannot be used as it is set.
         ModelError: The server the user named cannot be asked for its models.
     """
-    roles = load_roles(settings)
+    roles = with_offered(load_roles(settings), [tool.name for tool in extra_tools])
     asked = settings if own_client is None else settings.model_copy(update={"model": OFFLINE, "role_models": {}})
     choice = await choose_models(asked, roles)
     for role, ref in choice.models.items():

@@ -1,6 +1,6 @@
 """The place where parts are joined: start a run, resume it, follow it up.
 
-Starting is resuming an empty journal: `start` makes the folder, and both go through `_live`.
+Starting is resuming an empty journal: `start` makes the folder, and both go through `_work`.
 """
 
 import time
@@ -12,7 +12,6 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from explorer import __version__
 from explorer.agents.budget import Budget
 from explorer.documents.corpus.reading import InputFile, parsed_texts, read_inputs
 from explorer.journal.journal import Journal, Observe
@@ -30,18 +29,21 @@ from explorer.run.since import changes_path
 from explorer.run.structured_results import FurtherLink, HelperResult, further_links, helper_results
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import AnyEvent, RunStarted, Status
-from explorer.schema.messages import Estimate, Frozen, LLMClient, Usage, repair_text
+from explorer.schema.messages import Estimate, Frozen, JsonObject, LLMClient, Usage, repair_text
 from explorer.schema.reasons import EndCause
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
+from explorer.schema.version import __version__
+from explorer.text.frontmatter import without_frontmatter
 from explorer.text.redaction import Redactor
+from explorer.tools.answer import answer_in
 from explorer.workspace.workspace import Workspace
 
 MAX_QUESTION_CHARS = 200_000
 
 
 class RunResult(Frozen):
-    """How a life of a run ended."""
+    """How a session of a run ended."""
 
     run_id: str
     folder: Path
@@ -77,6 +79,12 @@ class RunResult(Frozen):
     """What each helper did, in the order in which they were started."""
     changes: Path | None = None
     """What changed since the earlier run, when one was named."""
+    answer_fields: JsonObject | None = None
+    """The answer in the form that the program asked for; None: it asked for none, or the run ended before."""
+
+    def _repr_markdown_(self) -> str:
+        """Return what a notebook shows: the answer to a follow-up, or the report."""
+        return without_frontmatter(self.answer or self.report_text)
 
 
 class StopSignal:
@@ -135,6 +143,10 @@ class RunHooks:
     """Files a new run's question is about, by name, besides those of the settings' paths."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """By a setting's name (`limits.max_cost_usd`, `role_models.writer`), where it was set; for the session's record."""
+    answer_form: type[BaseModel] | None = None
+    """What is wanted besides the report: the orchestrator fills it in before it finishes."""
+    session: Callable[..., RunSession] = RunSession
+    """Makes the session that takes the run to its end, with the arguments of `RunSession`."""
     on_checkpoint: Callable[[str], None] | None = None
     """Called at each of the journal's points of no return, by name; tests end the process there."""
 
@@ -156,7 +168,7 @@ async def start(question: str, settings: Settings, hooks: RunHooks | None = None
         folder = _make_folder(settings.workspace, run_id)
         _keep_inputs(folder, inputs, texts)
         asked = RunStarted(run_id=run_id, question=question, engine=__version__, settings=settings.public())
-        return await _live(folder, resources, hooks, asked, SessionReasons(settings, hooks.origins))
+        return await _work(folder, resources, hooks, asked, SessionReasons(settings, hooks.origins))
 
 
 async def resume(folder: Path, settings: Settings, message: str = "", hooks: RunHooks | None = None) -> RunResult:
@@ -179,7 +191,7 @@ async def resume(folder: Path, settings: Settings, message: str = "", hooks: Run
     hooks = hooks or RunHooks()
     resumed = as_started(settings, run_state)
     async with open_resources(resumed, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress) as resources:
-        return await _live(folder, resources, hooks, message.strip(), SessionReasons(settings, hooks.origins))
+        return await _work(folder, resources, hooks, message.strip(), SessionReasons(settings, hooks.origins))
 
 
 def as_started(now: Settings, run_state: RunState) -> Settings:
@@ -259,10 +271,10 @@ def _make_folder(workspace: Path, run_id: str) -> Path:
     return folder.resolve()
 
 
-async def _live(
+async def _work(
     folder: Path, resources: RunResources, hooks: RunHooks, asked: RunStarted | str, reasons: SessionReasons
 ) -> RunResult:
-    """One life of a run: from opening the journal to its end, however it ends."""
+    """One session of a run: from opening the journal to its end, however it ends."""
     started = hooks.clock()
     settings = resources.settings
     observers = [RunLog().observe, *([hooks.observe] if hooks.observe else [])]
@@ -285,7 +297,9 @@ async def _live(
         await record(session_configured(resources, run_state, reasons))
         budget = Budget(settings.limits, hooks.clock, reserve_for_report(settings, resources.roles, resources.choice))
         hooks.stop.attach(budget)
-        life = RunSession(workspace, settings, hooks.now, hooks.clock, run_state, record, records, hooks.progress)
+        session = hooks.session(
+            workspace, settings, hooks.now, hooks.clock, run_state, record, records, hooks.progress, hooks.answer_form
+        )
 
         def current() -> RunState:
             # Who is cancelled while its record is written does not see that it was: such a run may have ended.
@@ -297,20 +311,18 @@ async def _live(
             )
 
         with ReportGuard(current, workspace, settings.language, lambda: hooks.stop.cut):
-            conclusion = await life.work(resources, budget, "" if isinstance(asked, RunStarted) else asked)
+            conclusion = await session.work(resources, budget, "" if isinstance(asked, RunStarted) else asked)
         log_written(report_path(folder), len(conclusion.verification.claims))
     finally:
         journal.close()
         log_closed(folder.name)
-    seconds = round(hooks.clock() - started, 3)
-    return _result_of(
-        folder, run_state, conclusion, seconds, changes_path(folder, run_state) if settings.since_run else None
-    )
+    result = _result_of(folder, run_state, conclusion, round(hooks.clock() - started, 3))
+    changes = changes_path(folder, run_state) if settings.since_run else None
+    fields = answer_in(records) if hooks.answer_form else None
+    return result.model_copy(update={"changes": changes, "answer_fields": fields})
 
 
-def _result_of(
-    folder: Path, run_state: RunState, conclusion: Conclusion, seconds: float, changes: Path | None
-) -> RunResult:
+def _result_of(folder: Path, run_state: RunState, conclusion: Conclusion, seconds: float) -> RunResult:
     return RunResult(
         run_id=folder.name,
         folder=folder,
@@ -333,5 +345,4 @@ def _result_of(
         seconds=seconds,
         further_links=further_links(run_state),
         helpers=helper_results(run_state),
-        changes=changes,
     )

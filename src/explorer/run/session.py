@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from explorer.agents.budget import Amount, Budget
+from explorer.agents.decisions import Decision
 from explorer.agents.policies import reviewed
-from explorer.agents.roles import leading_role, report_writers
+from explorer.agents.roles import Role, leading_role, report_writers, with_tools
 from explorer.agents.subagents import Team, TeamContext
 from explorer.agents.tool_calls import Append, StoreFor
 from explorer.agents.user_stop import REPORT_S, repeating
@@ -55,6 +58,7 @@ from explorer.schema.tool import Tool
 from explorer.schema.tool_context import SourceDraft
 from explorer.sources.date_ranges import zone_named
 from explorer.sources.http.url_allowlist import UrlAllowlist
+from explorer.tools.answer import AnswerTool, answer_in
 from explorer.tools.corpus import CORPUS_TOOLS
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
@@ -79,9 +83,13 @@ class InputSource:
     lines: int
 
 
+Review = Callable[[AgentState, Decision | None], Decision | None]
+"""What becomes of what an agent's latest turn means for it."""
+
+
 @dataclass(frozen=True)
 class RunSession:
-    """What one life of a run works with."""
+    """What one session of a run works with, from its start or from where an earlier session left it."""
 
     workspace: Workspace
     settings: Settings
@@ -93,6 +101,8 @@ class RunSession:
     """All of the run's records so far; grows as `record` is called."""
     progress: Callable[[str], None] = lambda _words: None
     """Shows the user a line on how far a tool's call is."""
+    answer_form: type[BaseModel] | None = None
+    """What the program that embeds the engine wants besides the report."""
 
     @property
     def folder(self) -> Path:
@@ -127,12 +137,26 @@ class RunSession:
             if not limit.expired():
                 raise
             cut = budget.early_end if budget.stopping.is_asked else limit_reached(EndCause.TIME_LIMIT)
-        judged = await self._judge(resources, budget, workspace)
-        report_options = ReportOptions(self.settings.language, judged)
-        conclusion = finish_run(self.run_state, workspace, ended, cut or budget.early_end, report_options)
-        await record_moved(self.run_state, workspace, self.record)
-        self._account_for(workspace, conclusion)
+        conclusion = await self.conclude(resources, budget, ended, cut or budget.early_end)
         await self.record(conclusion.event())
+        return conclusion
+
+    async def conclude(
+        self, resources: RunResources, budget: Budget, ended: AgentFinished | None, cut: EndReason
+    ) -> Conclusion:
+        """Write the report, and everything that belongs to it.
+
+        Args:
+            resources: What the run works with.
+            budget: Its limits; asking a judge takes of them.
+            ended: The orchestrator's end; None when it was cut off.
+            cut: Why it was cut off; false otherwise.
+        """
+        judged = await self._judge(resources, budget, self.workspace)
+        report_options = ReportOptions(self.settings.language, judged)
+        conclusion = finish_run(self.run_state, self.workspace, ended, cut, report_options)
+        await record_moved(self.run_state, self.workspace, self.record)
+        self._account_for(self.workspace, conclusion)
         return conclusion
 
     async def _judge(self, resources: RunResources, budget: Budget, workspace: Workspace) -> Judgements | None:
@@ -190,16 +214,12 @@ class RunSession:
         source_store: SourceStore,
         shell: ShellSession,
     ) -> Team:
-        def problem(*, is_empty: bool = False) -> ToolError | None:
-            return draft_problem(self.run_state, workspace, has_time=not budget.winding_down, is_empty=is_empty)
-
-        finish = FinishTool(lambda is_empty: problem(is_empty=is_empty))
         for_report = {leading_role(resources.roles).name, *report_writers(resources.roles)}
         resources.clients.expect(self.run_state.answered_by)
         return Team(
             TeamContext(
-                roles=resources.roles,
-                tools=self._tools(resources, [*shell.tools, finish]),
+                roles=self.roles(resources),
+                tools=self._tools(resources, [*shell.tools, *self.ending_tools(budget)]),
                 absent=resources.absent,
                 model_of=lambda role: resources.model_of(
                     role, self._record_failed_attempt, self._waits(budget, is_for_report=role in for_report)
@@ -216,11 +236,39 @@ class RunSession:
                 store=self._store_for_tools(source_store),
                 now=resources.connectors.now if self.settings.is_sample else self.now,
                 progress=self.progress,
-                review=lambda state, end: reviewed(
-                    state, end, lambda: missing_report(workspace), lambda: _words_of(problem())
-                ),
+                review=self.review(budget),
             )
         )
+
+    def roles(self, resources: RunResources) -> Mapping[str, Role]:
+        """Return what the agents may be."""
+        if self.answer_form is None:
+            return resources.roles
+        lead = with_tools(leading_role(resources.roles), [AnswerTool.name])
+        return {**resources.roles, lead.name: lead}
+
+    def ending_tools(self, budget: Budget) -> list[Tool]:
+        """Return the tools that bring the run to its end."""
+        finish = FinishTool(lambda is_empty: self._problem(budget, is_empty=is_empty))
+        return [finish] if self.answer_form is None else [finish, AnswerTool(self.answer_form)]
+
+    def review(self, budget: Budget) -> Review:
+        """Return what becomes of an end that the orchestrator comes to: without a report it is reminded."""
+        return lambda state, end: reviewed(
+            state, end, lambda: missing_report(self.workspace), lambda: _words_of(self._problem(budget))
+        )
+
+    def _problem(self, budget: Budget, *, is_empty: bool = False) -> ToolError | None:
+        """Return why the run cannot end yet."""
+        has_time = not budget.winding_down
+        found = draft_problem(self.run_state, self.workspace, has_time=has_time, is_empty=is_empty)
+        return found or (self._missing_answer() if has_time else None)
+
+    def _missing_answer(self) -> ToolError | None:
+        """Return why the run cannot end yet, where a program waits for an answer in its form."""
+        if self.answer_form is None or answer_in(self.records) is not None:
+            return None
+        return ToolError(f"the user's program waits for the answer: call {AnswerTool.name}, then finish")
 
     def _tools(self, resources: RunResources, own: Iterable[Tool]) -> dict[str, Tool]:
         """Return all tools but `call_agent` by name: those given, those over files, those that bring evidence."""
@@ -305,7 +353,7 @@ class RunSession:
         if state is not None:
             return await team.run_orchestrator(state.task)
         inputs = await self._inputs(self.workspace, source_store)
-        words = await self._first_words(resources, source_store, inputs)
+        words = await self.first_words(resources, source_store, inputs)
         return await team.run_orchestrator(words, {one.path: one.source for one in inputs})
 
     def _why_continued(self) -> NoteReason:
@@ -317,7 +365,7 @@ class RunSession:
         over = self.run_state.finished
         return over is not None and over.status is not Status.COMPLETE and state.finished is not None
 
-    async def _first_words(
+    async def first_words(
         self, resources: RunResources, source_store: SourceStore, inputs: Sequence[InputSource]
     ) -> str:
         """Return what the orchestrator is told at the start; programs read the run's state instead."""

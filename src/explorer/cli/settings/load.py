@@ -5,12 +5,19 @@ import sys
 from pathlib import Path
 
 from explorer.cli.secrecy import keep_secret
-from explorer.cli.settings.configuration import Configuration, Flags, read_configuration, refuse_unknown
+from explorer.cli.settings.configuration import (
+    NO_FLAGS,
+    Configuration,
+    Flags,
+    read_configuration,
+    refuse_unknown,
+)
 from explorer.cli.settings.options import CommonOptions, RunOptions
 from explorer.cli.settings.table import CORE, ROLE
 from explorer.journal.listing import journal_path
 from explorer.run.extensions import installed_extensions
 from explorer.schema.errors import ConfigError
+from explorer.schema.settings import Settings
 
 
 def configured(options: CommonOptions) -> Configuration:
@@ -72,3 +79,14 @@ def _take_models(values: tuple[str, ...], given: dict[str, str], models: dict[st
             models[role] = name
         else:
             given["model"] = value
+
+
+def settings_of_process() -> Settings:
+    """The settings that the process's environment and the files of its folder give, as for a command without flags.
+
+    Raises:
+        ConfigError: A value is not allowed, or a variable of ours is not known.
+    """
+    configuration = read_configuration(NO_FLAGS, os.environ, settings_folder(Path.cwd()))
+    refuse_unknown(configuration)
+    return configuration.settings

@@ -10,8 +10,8 @@ import sys
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
-from explorer import __version__
 from explorer.schema.network import Network
+from explorer.schema.version import __version__
 
 PRODUCT = f"explorer/{__version__}"
 """The name by which sites can speak to us in their robots.txt."""

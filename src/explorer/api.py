@@ -1,0 +1,317 @@
+"""The Python API: what `from explorer import ...` offers.
+
+It adds nothing to the engine: a `Run` hands a question to `explorer.run` and its records to the caller.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from pydantic import BaseModel
+
+from explorer.cli.settings.load import settings_of_process
+from explorer.journal.listing import find_run, free_run_id, read_records
+from explorer.journal.run_state import RunState
+from explorer.run.finish import report_path
+from explorer.run.fork import fork as fork_folder
+from explorer.run.run import RunHooks, RunResult, start
+from explorer.run.run import resume as resume_folder
+from explorer.run.single_agent import AgentSession
+from explorer.schema.errors import ConfigError
+from explorer.schema.events import JournalRecord, Source
+from explorer.schema.messages import LLMClient
+from explorer.schema.settings import Settings
+from explorer.schema.tool import Tool
+from explorer.text.frontmatter import without_frontmatter
+
+INSTRUCTIONS = (
+    "You do the task with your tools, and end with the answer and nothing else. Say what you could not find out. "
+    "Where a source has an id such as S1, cite it behind what you take from it: [S1]."
+)
+Form = TypeVar("Form", bound=BaseModel)
+Drive = Callable[[RunHooks], Awaitable[RunResult]]
+
+
+class ExploreOptions(TypedDict, total=False):
+    """What `explore` and `resume` take by name."""
+
+    settings: Settings
+    """Default: what the environment, `.env` and the configuration files say (`load_settings`)."""
+    tools: Sequence[Tool]
+    """Further tools. Those that no role file names are offered to every helper that does not write the report."""
+    client: LLMClient
+    """Answers for every role, instead of the models chosen by the settings."""
+    output_type: type[BaseModel]
+    """The form of an answer that is wanted besides the report: see `Run.output`."""
+    hooks: RunHooks
+    """For what is needed rarely: clocks, timeouts, an id of your own."""
+
+
+class Run:
+    """A run: await it for its result, or iterate over its events while it works.
+
+        run = explore("What is notable on Hacker News today?")
+        async for record in run.events():
+            print(record.event)
+        result = await run
+
+    Nothing happens before it is awaited or iterated. Cancelled or killed, it can be resumed: what was recorded is on
+    disk.
+    """
+
+    def __init__(self, drive: Drive | None, hooks: RunHooks, folder: Path) -> None:
+        """Take what does the work; use `explore`, `resume`, `fork` or `open_run` instead."""
+        self._drive = drive
+        self._hooks = hooks
+        self.folder = folder
+        """The run's, with `report.md` and the files of its agents; it is there once the run was started."""
+        self._result: RunResult | None = None
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        """Work to the end.
+
+        Raises:
+            ConfigError: The question, a setting or a role cannot be used; nothing was started.
+            ModelError: The provider is down or refuses; the run can be resumed.
+            StorageError: The disk refused; what was acknowledged is safe.
+        """
+        return self._finish(self._hooks).__await__()
+
+    async def events(self) -> AsyncGenerator[JournalRecord]:
+        """Work, and yield each record once it is on disk; of a run that was only opened, those there are.
+
+        Leaving the loop early cancels the run, which can be resumed.
+
+        Raises:
+            ExplorerError: As when it is awaited.
+        """
+        if self._drive is None or self._result is not None:
+            for record in read_records(self.folder):
+                yield record
+            return
+        records: asyncio.Queue[JournalRecord | None] = asyncio.Queue()
+
+        def observe(record: JournalRecord) -> None:
+            if self._hooks.observe is not None:
+                self._hooks.observe(record)
+            records.put_nowait(record)
+
+        working = asyncio.ensure_future(self._finish(replace(self._hooks, observe=observe)))
+        working.add_done_callback(lambda _task: records.put_nowait(None))
+        try:
+            while (record := await records.get()) is not None:
+                yield record
+        finally:
+            working.cancel()
+            await asyncio.wait([working])
+        working.result()
+
+    def stop(self, reason: str = "stopped by the program") -> None:
+        """Let the run write its report from what there is, within half a minute."""
+        self._hooks.stop.wind_down(reason)
+
+    @property
+    def id(self) -> str:
+        """The run's id: its folder's name."""
+        return self.folder.name
+
+    @property
+    def records(self) -> tuple[JournalRecord, ...]:
+        """All records so far, from disk."""
+        return read_records(self.folder)
+
+    @property
+    def state(self) -> RunState:
+        """What the records add up to: agents, sources, usage, status."""
+        return RunState.of(record.event for record in self.records)
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """The evidence by id, such as `S1`."""
+        return dict(self.state.sources)
+
+    @property
+    def report(self) -> str:
+        """The text of report.md; empty when there is none."""
+        path = report_path(self.folder)
+        return path.read_text(encoding="utf-8") if path else ""
+
+    def output(self, form: type[Form]) -> Form:
+        """Return the answer in the form that `output_type` asked for.
+
+        Raises:
+            ConfigError: The run has not ended with one.
+        """
+        fields = self._result.answer_fields if self._result else None
+        if fields is None:
+            raise ConfigError("there is no answer in that form", hint="give output_type, and await the run")
+        return form.model_validate(fields)
+
+    def _repr_markdown_(self) -> str:
+        return without_frontmatter(self.report)
+
+    async def _finish(self, hooks: RunHooks) -> RunResult:
+        if self._result is None:
+            if self._drive is None:
+                raise ConfigError(f"run {self.id} was only opened", hint="to go on with it: await resume(run)")
+            self._result = await self._drive(hooks)
+        return self._result
+
+
+def load_settings(**values: object) -> Settings:
+    """Return the settings of the environment, `.env` and the configuration files, but for what is given here.
+
+    Args:
+        **values: Fields of `Settings`, such as `model="anthropic:claude-opus-5-5"`.
+
+    Raises:
+        ConfigError: A value is not allowed.
+    """
+    settings = settings_of_process()
+    return Settings.model_validate({name: getattr(settings, name) for name in settings.model_fields_set} | values)
+
+
+def explore(question: str, **options: Unpack[ExploreOptions]) -> Run:
+    """Return a run of a question, ready to be awaited.
+
+    Raises:
+        ConfigError: A setting cannot be used.
+    """
+    settings, hooks = _prepared(options)
+    run_id = hooks.run_id or free_run_id(settings.workspace, question, hooks.now())
+    folder = settings.workspace / run_id
+    return Run(lambda hooks: start(question, settings, hooks), replace(hooks, run_id=run_id), folder)
+
+
+def explore_sync(question: str, **options: Unpack[ExploreOptions]) -> RunResult:
+    """Take a question to its report, in a program without an event loop.
+
+    Raises:
+        ConfigError: There is a running event loop, as in a notebook, or a setting cannot be used.
+        ModelError: The provider is down or refuses; the run can be resumed.
+        StorageError: The disk refused; what was acknowledged is safe.
+    """
+    return _without_loop(lambda: explore(question, **options))
+
+
+def resume(run: "Run | str | Path", message: str = "", **options: Unpack[ExploreOptions]) -> Run:
+    """Return a run that goes on where it stopped, or takes a message as a follow-up.
+
+    Args:
+        run: The run, its id (or the beginning of it), or its folder.
+        message: What to ask further.
+        **options: As for `explore`; without settings, those that the run was started with hold.
+
+    Raises:
+        NotFoundError: There is no such run.
+    """
+    settings, hooks = _prepared(options)
+    folder = _folder_of(run, settings)
+    return Run(lambda hooks: resume_folder(folder, settings, message, hooks), hooks, folder)
+
+
+async def fork(run: "Run | str | Path", at: int | None = None, settings: Settings | None = None) -> Run:
+    """Make a new run of the first records of another, with the files as they were then.
+
+    Args:
+        run: The run, its id, or its folder.
+        at: The last record to take over; None: all.
+        settings: For the workspace in which a run is looked up by its id.
+
+    Raises:
+        NotFoundError: There is no such run.
+        ConfigError: There is no such record.
+        StorageError: The disk refused.
+    """
+    forked = await fork_folder(_folder_of(run, settings), at, datetime.now(UTC))
+    return Run(None, RunHooks(), forked.folder)
+
+
+def open_run(run: str | Path, settings: Settings | None = None) -> Run:
+    """Return a run that is there, to read its report, sources and records.
+
+    Raises:
+        NotFoundError: There is no such run.
+    """
+    return Run(None, RunHooks(), _folder_of(run, settings))
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One agent with tools, without helpers and without a report.
+
+    agent = Agent(model="anthropic:claude-opus-5-5", tools=[count_stock])
+    result = await agent.run("How many ropes are there?")
+    print(result.words)
+    """
+
+    model: str = ""
+    """Such as `openai:gpt-6.1-sol`; empty: what the settings say."""
+    tools: Sequence[Tool] = ()
+    _: KW_ONLY
+    instructions: str = INSTRUCTIONS
+    """The system prompt."""
+    run_tools: Sequence[str] = ()
+    """What it may call of the tools of every run, such as `web_search` and `write_file`."""
+    settings: Settings | None = None
+    client: LLMClient | None = None
+    """Answers instead of the model."""
+    output_type: type[BaseModel] | None = None
+    """The form of the answer: see `Run.output`."""
+
+    def run(self, task: str) -> Run:
+        """Return a run of a task, ready to be awaited; the answer is the result's `words`.
+
+        Raises:
+            ConfigError: A setting cannot be used.
+        """
+        settings = self.settings or load_settings()
+        if self.model:
+            settings = settings.model_copy(update={"model": self.model})
+        names = tuple(dict.fromkeys([*(tool.name for tool in self.tools), *self.run_tools]))
+        session = partial(AgentSession, instructions=self.instructions, tool_names=names)
+        hooks = RunHooks(tools=self.tools, client=self.client, answer_form=self.output_type, session=session)
+        return explore(task, settings=settings, hooks=hooks)
+
+    def run_sync(self, task: str) -> RunResult:
+        """Do a task in a program without an event loop.
+
+        Raises:
+            ConfigError: There is a running event loop, as in a notebook.
+            ModelError: The provider is down or refuses.
+        """
+        return _without_loop(lambda: self.run(task))
+
+
+def _without_loop(make: Callable[[], Run]) -> RunResult:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_awaited(make()))
+    raise ConfigError("there is a running event loop, as in a notebook", hint="await the run: await explore(...)")
+
+
+async def _awaited(run: Run) -> RunResult:
+    return await run
+
+
+def _prepared(options: ExploreOptions) -> tuple[Settings, RunHooks]:
+    hooks = options.get("hooks") or RunHooks()
+    return options.get("settings") or load_settings(), replace(
+        hooks,
+        tools=(*hooks.tools, *options.get("tools", ())),
+        client=options.get("client", hooks.client),
+        answer_form=options.get("output_type", hooks.answer_form),
+    )
+
+
+def _folder_of(run: Run | str | Path, settings: Settings | None) -> Path:
+    if isinstance(run, Run):
+        return run.folder
+    if isinstance(run, Path):
+        return find_run(run.parent, str(run.absolute()))
+    return find_run((settings or load_settings()).workspace, run)

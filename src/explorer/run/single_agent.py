@@ -1,0 +1,87 @@
+"""One agent on a task, without helpers and without a report: what it says at its end is the answer.
+
+It works with all that the agents of a run work with: a journal, limits, the run's files and a store of sources.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+
+from explorer.agents.budget import Budget
+from explorer.agents.roles import Role, RoleLimits, leading_role
+from explorer.reports.verify.check import check, text_reader
+from explorer.run.finish import Conclusion
+from explorer.run.outcome import Outcome
+from explorer.run.resources import RunResources
+from explorer.run.session import InputSource, Review, RunSession
+from explorer.schema.events import AgentFinished, Status
+from explorer.schema.reasons import EndReason
+from explorer.schema.tool import Tool
+from explorer.tools.answer import AnswerTool, answer_in
+from explorer.workspace.source_store import SourceStore
+
+MAX_STEPS = 100
+NO_ANSWER = "the agent ended without an answer in the form that was asked for"
+CUT_OFF = "the agent was cut off"
+
+
+@dataclass(frozen=True)
+class AgentSession(RunSession):
+    """A session of one agent."""
+
+    _: KW_ONLY
+    instructions: str
+    """Its system prompt."""
+    tool_names: tuple[str, ...]
+    """What it may call."""
+
+    def roles(self, resources: RunResources) -> Mapping[str, Role]:
+        """Return the one role there is; it has the name and the model of the one that leads a run."""
+        names = self.tool_names if self.answer_form is None else (*self.tool_names, AnswerTool.name)
+        lead = leading_role(resources.roles)
+        role = Role(
+            name=lead.name,
+            description="The only agent.",
+            leads=True,
+            tools=names,
+            limits=RoleLimits(max_steps=MAX_STEPS),
+            prompt=self.instructions,
+            path=Path("instructions"),
+            effort=lead.effort,
+        )
+        return {lead.name: role}
+
+    def ending_tools(self, budget: Budget) -> list[Tool]:
+        """Return the tool that takes an answer in a form; an agent ends by saying something and calling nothing."""
+        return [] if self.answer_form is None else [AnswerTool(self.answer_form)]
+
+    def review(self, budget: Budget) -> Review:
+        """Leave an end as it is: no report is missing."""
+        return lambda _state, end: end
+
+    async def first_words(
+        self, resources: RunResources, source_store: SourceStore, inputs: Sequence[InputSource]
+    ) -> str:
+        """Return the task, as it was given."""
+        assert self.run_state.started is not None
+        return self.run_state.started.question
+
+    async def conclude(
+        self,
+        resources: RunResources,
+        budget: Budget,
+        ended: AgentFinished | None,
+        cut: EndReason,
+    ) -> Conclusion:
+        """Take the agent's last words as the answer; citations in them are checked."""
+        words = "" if ended is None else ended.summary.strip()
+        outcome = self._outcome(ended, cut)
+        verification = check(words, self.run_state.sources, text_reader(self.workspace))
+        return Conclusion(outcome.status, outcome.reason, "", verification, words=words, cause=outcome.cause)
+
+    def _outcome(self, ended: AgentFinished | None, cut: EndReason) -> Outcome:
+        if ended is None or cut:
+            return Outcome(Status.PARTIAL, cut.words or CUT_OFF, cut.cause)
+        if ended.status is Status.COMPLETE and self.answer_form is not None and answer_in(self.records) is None:
+            return Outcome(Status.PARTIAL, NO_ANSWER)
+        return Outcome(ended.status, "" if ended.status is Status.COMPLETE else ended.reason, ended.cause)

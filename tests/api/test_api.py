@@ -1,0 +1,210 @@
+"""What `from explorer import ...` offers, used as its users do: by a real run with a scripted model."""
+
+import re
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, Field
+
+import explorer
+from explorer import (
+    Agent,
+    ConfigError,
+    Run,
+    RunHooks,
+    Settings,
+    SourceDraft,
+    Status,
+    ToolContext,
+    Turn,
+    explore,
+    explore_sync,
+    fork,
+    load_settings,
+    open_run,
+    resume,
+    tool,
+)
+from explorer.testing import Script, ScriptedClient, says
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+REPORT = "# Lisbon\n\nLisbon has 545,796 inhabitants [S1], and that is the latest count of the census there is [S1].\n"
+FINISH = ("finish_exploration", {"summary": "Lisbon was counted."})
+HELPER = ("call_agent", {"agent_type": "searcher", "task_description": "How many people live in Lisbon?"})
+
+
+class Population(BaseModel):
+    """An answer that a program reads."""
+
+    city: str
+    inhabitants: int = Field(gt=0, description="By the latest count")
+
+
+@tool
+async def census(city: str, context: ToolContext) -> str:
+    """Look up the inhabitants of a city in the census."""
+    text = f"{city} has 545,796 inhabitants, says the census of 2021."
+    draft = SourceDraft(url="census:2021/lisbon", title="Census 2021", kind="page", via="census", text=text)
+    (source,) = await context.store([draft])
+    return f"{text} [{source.id}]"
+
+
+def scripts(*ending: Turn) -> dict[str, Sequence[Turn] | Script]:
+    """A team that asks the census and reports it; the orchestrator's last words are given."""
+    return {
+        "orchestrator": [
+            says("", HELPER),
+            says("", ("write_file", {"filepath": "report.md", "content": REPORT})),
+            *ending,
+        ],
+        "searcher": [says("", ("census", {"city": "Lisbon"})), says("545,796 [S1].")],
+    }
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A workspace of its own, and no shell."""
+    return Settings(workspace=tmp_path / "workspace", shell="off")
+
+
+async def test_a_question_becomes_a_report_with_evidence_of_ones_own_tool(settings: Settings) -> None:
+    """Three lines: the tool needs no role file to name it, and what it stores is cited and confirmed."""
+    client = ScriptedClient(scripts(says("", FINISH)))
+    run = explore("How many people live in Lisbon?", settings=settings, tools=[census], client=client)
+    result = await run
+    assert (result.status, result.reason) == (Status.COMPLETE, "")
+    assert (result.citations, result.verdicts["supported"]) == (1, 1)
+    assert "545,796 inhabitants [1]" in run.report
+    assert run.sources["S1"].url == "census:2021/lisbon"
+    assert result._repr_markdown_().startswith("# Lisbon")
+    assert await run is result
+
+
+async def test_events_come_while_the_run_works(settings: Settings) -> None:
+    """Each record once, in order, from the first to the last; awaiting the run afterwards asks nothing again."""
+    client = ScriptedClient(scripts(says("", FINISH)))
+    run = explore("How many?", settings=settings, tools=[census], client=client)
+    seen = [record async for record in run.events()]
+    assert [record.seq for record in seen] == list(range(1, len(seen) + 1))
+    assert seen[0].event.type == "run_started"
+    assert seen[-1].event.type == "run_finished"
+    assert tuple(seen) == run.records
+    asked = len(client.requests)
+    assert (await run).status is Status.COMPLETE
+    assert len(client.requests) == asked
+    assert [record async for record in open_run(run.folder).events()] == seen
+
+
+async def test_leaving_the_events_early_cancels_a_run_that_can_be_resumed(settings: Settings) -> None:
+    """What was recorded stays; the run is resumed by its id, with nothing asked twice."""
+    client = ScriptedClient(scripts(says("", FINISH)))
+    run = explore("How many?", settings=settings, tools=[census], client=client)
+    async with aclosing(run.events()) as events:
+        async for record in events:
+            if record.event.type == "agent_finished":
+                break
+    asked = len(client.requests)
+    again = ScriptedClient(scripts(says("", FINISH)))
+    result = await resume(run.id, settings=settings, tools=[census], client=again)
+    assert result.status is Status.COMPLETE
+    # Five in all; the one that was under way when the run was cancelled is made again.
+    assert 5 <= asked + len(again.requests) <= 6
+
+
+async def test_an_answer_in_a_form_is_asked_for_until_it_is_there(settings: Settings) -> None:
+    """The orchestrator is refused the end without it, and told what does not fit; the program gets an instance."""
+    wrong = ("give_answer", {"city": "Lisbon", "inhabitants": -1})
+    right = ("give_answer", {"city": "Lisbon", "inhabitants": 545_796})
+    client = ScriptedClient(scripts(says("", FINISH), says("", wrong), says("", right), says("", FINISH)))
+    run = explore("How many?", settings=settings, tools=[census], client=client, output_type=Population)
+    with pytest.raises(ConfigError, match="no answer in that form"):
+        run.output(Population)
+    assert (await run).status is Status.COMPLETE
+    assert run.output(Population) == Population(city="Lisbon", inhabitants=545_796)
+    shown = [str(request.history[-1]) for request in client.requests if request.role == "orchestrator"]
+    assert any("the user's program waits for the answer" in words for words in shown)
+    assert any("greater than 0" in words for words in shown)
+
+
+async def test_an_agent_in_three_lines(settings: Settings) -> None:
+    """One agent with a tool answers in words; there is no report, and its evidence is there."""
+    client = ScriptedClient({"orchestrator": [says("", ("census", {"city": "Lisbon"})), says("545,796 [S1].")]})
+    run = Agent(tools=[census], client=client, settings=settings).run("How many people live in Lisbon?")
+    result = await run
+    assert (result.status, result.words, result.report) == (Status.COMPLETE, "545,796 [S1].", None)
+    assert set(run.sources) == {"S1"}
+    (request, _) = client.requests
+    assert [schema.name for schema in request.tools] == ["census"]
+    assert not (run.folder / "report.md").exists()
+
+
+async def test_an_agent_answers_in_a_form(settings: Settings) -> None:
+    """The form is the schema of a tool; an agent that never calls it ends as partial, and says why."""
+    answer = says("", ("give_answer", {"city": "Lisbon", "inhabitants": 5}))
+    client = ScriptedClient({"orchestrator": [answer, says("Five.")]})
+    run = Agent(client=client, settings=settings, output_type=Population).run("How many?")
+    assert (await run).status is Status.COMPLETE
+    assert run.output(Population).inhabitants == 5
+    silent = Agent(client=ScriptedClient({"orchestrator": [says("5")]}), settings=settings, output_type=Population)
+    result = await silent.run("How many?")
+    assert result.status is Status.PARTIAL
+    assert "without an answer in the form" in result.reason
+
+
+async def test_a_run_is_forked_and_followed_up(settings: Settings) -> None:
+    """A fork has the past up to a record; a follow-up goes to the finished run."""
+    client = ScriptedClient(scripts(says("", FINISH), says("They are 545,796 [S1].")))
+    run = explore("How many?", settings=settings, tools=[census], client=client)
+    await run
+    copy = await fork(run, 3)
+    assert [record.event.type for record in copy.records][-1] == "run_forked"
+    assert len(copy.records) == 4
+    with pytest.raises(ConfigError, match="was only opened"):
+        await copy
+    again = await resume(run, "In words?", settings=settings, tools=[census], client=client)
+    assert "545,796" in again.answer
+
+
+def test_without_a_loop(settings: Settings) -> None:
+    """A plain script needs no `asyncio`."""
+    client = ScriptedClient(scripts(says("", FINISH)))
+    assert explore_sync("How many?", settings=settings, tools=[census], client=client).status is Status.COMPLETE
+    alone = Agent(client=ScriptedClient({"orchestrator": [says("Four.")]}), settings=settings)
+    assert alone.run_sync("Two and two?").words == "Four."
+
+
+async def test_in_a_notebook_the_way_out_is_named(settings: Settings) -> None:
+    """Where an event loop runs already, the error says to await."""
+    with pytest.raises(ConfigError) as raised:
+        explore_sync("How many?", settings=settings)
+    assert "await explore" in raised.value.hint
+
+
+def test_settings_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for the command line: variables, files, and what the program says itself wins."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("EXPLORER_MAX_STEPS", "7")
+    (tmp_path / "explorer.toml").write_text("lang = 'de'\n")
+    settings = load_settings(model="offline")
+    assert (settings.limits.max_steps, settings.model, settings.language) == (7, "offline", "de")
+    monkeypatch.setenv("EXPLORER_MAX_STEP", "7")
+    with pytest.raises(ConfigError, match="EXPLORER_MAX_STEP"):
+        load_settings()
+
+
+def test_hooks_and_options_are_joined(settings: Settings) -> None:
+    """What the hooks bring is kept next to what is given by name."""
+    run = explore("How many?", settings=settings, hooks=RunHooks(run_id="mine", tools=[census]))
+    assert isinstance(run, Run)
+    assert run.id == "mine"
+
+
+def test_the_documented_api_is_all_there_is() -> None:
+    """`__all__`, what can be imported, and the list in docs/python.md are the same."""
+    documented = set(re.findall(r"^\| `(\w+)` \|", DOCS.read_text(encoding="utf-8"), re.MULTILINE))
+    assert documented == set(explorer.__all__)
+    assert all(getattr(explorer, name) is not None for name in explorer.__all__)
+    assert set(dir(explorer)) == set(explorer.__all__)
