@@ -1,7 +1,6 @@
 """What starting costs: to the help, to a run's first line, and from a long journal to the first request."""
 
 import asyncio
-import gc
 import json
 import resource
 import subprocess
@@ -35,8 +34,6 @@ from explorer.schema.events import (
 from explorer.schema.messages import Request, StopKind, ToolCall, Turn, Usage
 from explorer.schema.settings import Limits, Settings
 
-COLLECTOR = (50_000, 20, 50)
-"""As the command line sets it."""
 HELPER_TURNS = 9
 QUESTION = "What did the plant do?"
 
@@ -158,7 +155,6 @@ def main() -> None:
         (folder / ".explorer").mkdir(parents=True)
         records = journal_of(int(sys.argv[1]), settings)
         (folder / ".explorer" / "journal.jsonl").write_bytes(encode_all(records))
-        gc.set_threshold(*COLLECTOR)
         client = FirstRequest()
         began = time.process_time()
         try:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from explorer.__main__ import COLLECTOR
+from explorer.run.collector import COLLECTOR
 from thoroughness import EVERYDAY
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -6,10 +6,6 @@ import sys
 
 from explorer.cli.help_text import quick_answer
 
-COLLECTOR = (50_000, 20, 50)
-"""A run's records live as long as the run: looking through them for garbage as often as usual takes a fifth of all
-CPU of a large one."""
-
 
 def main() -> int:
     """Run the command line and return its exit code.
@@ -22,6 +18,8 @@ def main() -> int:
         sys.stdout.write(answer)
         return 0
     # Before the imports: hardly anything of what they make is garbage, and looking for it takes a tenth of their time.
+    from explorer.run.collector import COLLECTOR  # noqa: PLC0415 - help must not pay for it
+
     gc.set_threshold(*COLLECTOR)
     from explorer.cli.app import run_tokens  # noqa: PLC0415 - help must not pay for the parser
     from explorer.cli.secrecy import guard_streams  # noqa: PLC0415 - the same

@@ -20,6 +20,7 @@ from explorer.journal.run_state import RunState
 from explorer.llm.clients import RetrySettings
 from explorer.llm.models import AUTO, OFFLINE
 from explorer.observe.run_log import RunLog, log_closed, log_opened, log_written
+from explorer.run.collector import rare_collections
 from explorer.run.finish import Conclusion, report_path
 from explorer.run.last_report import ReportGuard
 from explorer.run.resources import RunResources, open_resources, reserve_for_report
@@ -161,6 +162,11 @@ async def start(question: str, settings: Settings, hooks: RunHooks | None = None
     """
     hooks = hooks or RunHooks()
     question = checked_question(question)
+    with rare_collections():
+        return await _start(question, settings, hooks)
+
+
+async def _start(question: str, settings: Settings, hooks: RunHooks) -> RunResult:
     inputs = read_inputs(settings.files, hooks.files)
     run_id = hooks.run_id or free_run_id(settings.workspace, question, hooks.now())
     async with open_resources(settings, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress) as resources:
@@ -181,6 +187,17 @@ async def resume(folder: Path, settings: Settings, message: str = "", hooks: Run
         NotFoundError: The folder holds no run.
         RunLockedError: Another process works on it.
     """
+    hooks = hooks or RunHooks()
+    with rare_collections():
+        # The state that is read here is not kept beside the one of the session.
+        resumed = _settings_to_resume(folder, settings, message)
+        async with open_resources(
+            resumed, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress
+        ) as resources:
+            return await _work(folder, resources, hooks, message.strip(), SessionReasons(settings, hooks.origins))
+
+
+def _settings_to_resume(folder: Path, settings: Settings, message: str) -> Settings:
     run_state = RunState.of(record.event for record in read_records(folder))
     if run_state.started is None:
         raise ConfigError(f"run {folder.name} was never started", hint='ask again: explorer "your question"')
@@ -188,10 +205,7 @@ async def resume(folder: Path, settings: Settings, message: str = "", hooks: Run
         raise ConfigError(
             f"run {folder.name} is complete", hint=f'ask it something further: explorer resume {folder.name} "..."'
         )
-    hooks = hooks or RunHooks()
-    resumed = as_started(settings, run_state)
-    async with open_resources(resumed, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress) as resources:
-        return await _work(folder, resources, hooks, message.strip(), SessionReasons(settings, hooks.origins))
+    return as_started(settings, run_state)
 
 
 def as_started(now: Settings, run_state: RunState) -> Settings:
