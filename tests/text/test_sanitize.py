@@ -13,6 +13,7 @@ SOURCES = Path(__file__).parents[2] / "src/explorer"
 HIDDEN = "".join(map(chr, (0x200B, 0x202E, 0xFEFF, 0x2062, 0xE0041, 0xFE0E, 0x115F)))
 OWN_FUNCTION = re.compile(r"^ *def _?(one_line|single_line|visible)\(", re.MULTILINE)
 OWN_JOIN = re.compile(r"\.join\(visible\(")
+OWN_INVISIBLE = re.compile(r"\\u(?:00ad|200[be]|202[ae]|206[02]|feff)", re.IGNORECASE)
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,4 @@ def test_there_is_one_implementation() -> None:
         "text/sanitize.py: visible",
     ]
     assert [name for name, text in texts.items() if OWN_JOIN.search(text)] == ["text/sanitize.py"]
+    assert [name for name, text in texts.items() if OWN_INVISIBLE.search(text)] == []

@@ -31,6 +31,14 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
     assert spaced(plain(plain(text))) == spaced(plain(plain(plain(text))))
 
 
+def test_what_nobody_sees_is_no_part_of_a_quote() -> None:
+    """Invisible marks, tags and selectors are dropped from both sides; every line end separates words."""
+    hidden = "The ro\u2062pes of the har\U000e0041bour\ufe0e were mea\u00adsured"
+    assert _verdict(f"“{hidden}”", "The ropes of the harbour\r\nwere measured.") == "supported"
+    assert _verdict("“The ropes of the harbour were measured”", f"{hidden}.") == "supported"
+    assert plain("one\x0ctwo\rthree") == "one two three"
+
+
 @FEW
 @given(st.integers(1, 10**12))
 def test_a_number_equals_itself_in_every_form(number: int) -> None:

@@ -4,9 +4,10 @@ import html
 import re
 import unicodedata
 
+from explorer.text.sanitize import visible
 from explorer.text.words import CJK_LETTER
 
-INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
+SPACING_CONTROL = re.compile("[\r\x0b\x0c\x1c-\x1f\x85]")
 WIDE_COMMA = re.compile("(?<=[0-9\uff10-\uff19])\uff0c(?=[0-9\uff10-\uff19]{3}(?![0-9\uff10-\uff19]))")
 """A full-width comma between figures groups thousands only when the figures are full-width too; see `_wide_comma`."""
 THIN_GROUP = re.compile("(?<=\\d)[\u00a0\u2009\u202f\u2007](?=\\d{3}(?!\\d))")
@@ -49,7 +50,7 @@ def plain(text: str) -> str:
     """
     if "&" in text:
         text = html.unescape(text)
-    text = INVISIBLE.sub("", text)
+    text = visible(SPACING_CONTROL.sub(" ", text))
     text = LINK.sub(r"\1", text)
     text = ADDRESS.sub(" ", text)
     text = NOTE_MARK.sub("", text)
