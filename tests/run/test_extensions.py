@@ -227,6 +227,41 @@ def test_a_file_of_tools_is_run_when_the_user_names_it(tmp_path: Path) -> None:
     assert not [setting for setting in all_settings() if "tools" in setting.name]
 
 
+COUNTING = """
+from contextlib import asynccontextmanager
+from explorer.llm.scripted import ScriptedClient, says
+from explorer.llm.vendors import Vendor
+from explorer.schema.setting import NoSettings
+
+@asynccontextmanager
+async def _open(settings, access):
+    counts = says("", ("count_words", {"text": "one two three"}))
+    yield ScriptedClient({"orchestrator": (counts, *[says("Three.")] * 3)})
+
+PART = Vendor("part", NoSettings, _open)
+"""
+
+
+def test_a_tool_of_a_named_file_is_called(site: Path, tmp_path: Path) -> None:
+    """A role that names it gets its answers, and the recorded settings do not name the file."""
+    package = tmp_path / "made" / "broken_plugin"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(COUNTING)
+    install(site, package, {Point.MODELS: {"part": "broken_plugin:PART"}}, "broken-plugin")
+    forget()
+    (tmp_path / "mine.py").write_text(TOOL_FILE)
+    roles = tmp_path / "roles"
+    roles.mkdir()
+    facts = "name: orchestrator\ndescription: Counts.\ntools: [count_words, write_file, finish_exploration]"
+    (roles / "orchestrator.md").write_text(f"---\n{facts}\n---\nCount.\n")
+    flags = ("--tools", "mine.py", "--roles", "roles", "--model", "part:any")
+    explorer_here(*flags, "How many words?", cwd=tmp_path)
+    journal = next((tmp_path / "workspace").glob("2*/.explorer/journal.jsonl"))
+    finished = [json.loads(line) for line in journal.read_text().splitlines() if '"tool_finished"' in line]
+    assert [(event["name"], event["content"]) for event in finished] == [("count_words", "3")]
+    assert "mine.py" not in json.dumps(json.loads(journal.read_text().splitlines()[0]))
+
+
 @pytest.mark.parametrize(
     ("place", "content", "why"),
     [

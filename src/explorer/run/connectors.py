@@ -165,8 +165,11 @@ def _access(settings: Settings) -> Access:
 
 def _threads(web: Web, hackernews: HackerNews, reddit: Reddit) -> dict[str, ThreadReader]:
     """Sites whose discussions are better read through their services than as pages."""
-    own: dict[str, ThreadReader] = {HN_HOST: HackerNewsPages(hackernews)}
-    own |= {host: reader for site in installed_extensions().sites for reader in [site.open(web)] for host in site.hosts}
+    own: dict[str, ThreadReader] = {}
+    # From the last to the first: no package's site takes the host of a built-in one.
+    for site in reversed(installed_extensions().sites):
+        own |= dict.fromkeys(site.hosts, site.open(web))
+    own[HN_HOST] = HackerNewsPages(hackernews)
     return own | dict.fromkeys(REDDIT_HOSTS, RedditPages(reddit))
 
 

@@ -133,6 +133,13 @@ class Extensions:
         parts = (*self.of(Point.SEARCH), *self.of(Point.MODELS))
         return tuple(setting for part in parts for setting in part.settings)
 
+    def unknown(self, settings: Settings) -> list[str]:
+        """Return the values in the settings that belong to no part: mistyped, or of a package that is not there."""
+        known = {setting.name for setting in self.settings}
+        groups = {"services": settings.services.model_extra, "secrets": settings.secrets.model_extra}
+        places = (f"{group}.{name}" for group, values in groups.items() for name in values or {})
+        return sorted(place for place in places if place not in known)
+
     def origin_of(self, tool: str) -> str:
         """Return where a tool comes from."""
         found = (one.origin for one in self.outside if one.point == Point.TOOLS and tool in {t.name for t in one.value})

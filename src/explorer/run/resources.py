@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 
+from loguru import logger
+
 from explorer.agents.budget import ReportReserve, WorstCost, report_reserve
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
 from explorer.agents.payments import PaidClient
@@ -145,6 +147,8 @@ async def open_resources(
         ModelError: The server the user named cannot be asked for its models.
     """
     roles = with_offered(load_roles(settings), [tool.name for tool in extra_tools])
+    for place in installed_extensions().unknown(settings):
+        logger.warning("the setting {} belongs to nothing that is installed", place)
     asked = settings if own_client is None else settings.model_copy(update={"model": OFFLINE, "role_models": {}})
     choice = await choose_models(asked, roles)
     for role, ref in choice.models.items():
