@@ -136,7 +136,7 @@ def settings_for(scenario: Scenario, wire: str, url: str, folder: Path) -> Setti
     folder.mkdir(parents=True, exist_ok=True)
     notes = folder / "notes.md"
     notes.write_text("Output rose in May.\n", encoding="utf-8")
-    return Settings(  # noqa: S604 - `shell` is a setting, and no command
+    return Settings(
         workspace=folder / "workspace",
         reports_dir=folder / "reports",
         model=f"{wire}:{MODELS[wire]}",

@@ -150,7 +150,7 @@ def main() -> None:
     """Write a journal of so many events, resume it, and print the CPU until the first request."""
     with tempfile.TemporaryDirectory(prefix="explorer-bench-") as temporary:
         limits = Limits(max_steps=None, max_time_s=None, max_agents=10_000)
-        settings = Settings(workspace=Path(temporary), shell="off", limits=limits)  # noqa: S604 - a setting
+        settings = Settings(workspace=Path(temporary), shell="off", limits=limits)
         folder = settings.workspace / "run"
         (folder / ".explorer").mkdir(parents=True)
         records = journal_of(int(sys.argv[1]), settings)

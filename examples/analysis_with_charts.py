@@ -11,11 +11,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from explorer.llm.scripted import Script, ScriptedClient, says
-from explorer.run.run import RunHooks, start
-from explorer.schema.events import JournalRecord, ToolFinished
-from explorer.schema.messages import Turn
-from explorer.schema.settings import Settings
+from explorer import JournalRecord, Settings, Turn, explore
+from explorer.testing import Script, ScriptedClient, says
 
 HARVEST = "month,kilos\nJune,14\nJuly,31\nAugust,27\nSeptember,12\n"
 
@@ -64,18 +61,21 @@ SCRIPT: dict[str, Sequence[Turn] | Script] = {
 def follow(record: JournalRecord) -> None:
     """Print what the shell answered and what it put into the index of findings."""
     event = record.event
-    if isinstance(event, ToolFinished) and event.name == "execute_shell":
+    if event.type == "tool_finished" and event.name == "execute_shell":
         print(event.content)
         for file in event.files:
             print(f"In the index: {file.path}, {file.title}")
 
 
-async def explore(place: Path) -> None:
+async def main(place: Path) -> None:
     """Run it, and show what came of it."""
     table = place / "harvest.csv"
     table.write_text(HARVEST, encoding="utf-8")
     settings = Settings(workspace=place / "workspace", files=(table,))
-    result = await start("How was the harvest?", settings, RunHooks(client=ScriptedClient(SCRIPT), observe=follow))
+    run = explore("How was the harvest?", settings=settings, client=ScriptedClient(SCRIPT))
+    async for record in run.events():
+        follow(record)
+    result = await run
     print(f"\n{result.report_text}")
     is_drawn = (result.folder / "scratch" / "harvest.svg").is_file()
     print(f"{result.status}; the chart is {'there' if is_drawn else 'not there: see explorer doctor'}")
@@ -83,4 +83,4 @@ async def explore(place: Path) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(explore(Path(folder)))
+        asyncio.run(main(Path(folder)))

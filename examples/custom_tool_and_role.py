@@ -11,12 +11,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from explorer.llm.scripted import Script, ScriptedClient, says
-from explorer.run.run import RunHooks, start
-from explorer.schema.function_tool import tool
-from explorer.schema.messages import Results, Turn
-from explorer.schema.settings import Settings
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer import Settings, SourceDraft, ToolContext, Turn, explore, tool
+from explorer.testing import Script, ScriptedClient, says
 
 # A role is a file. Its description is what the orchestrator chooses by, its tools are all that it may call.
 ROLE = """\
@@ -73,23 +69,23 @@ SCRIPT: dict[str, Sequence[Turn] | Script] = {
 }
 
 
-async def explore(place: Path) -> None:
+async def main(place: Path) -> None:
     """Write the role, run the question, show what came of it."""
     roles = place / "roles"
     roles.mkdir()
     (roles / "gardener.md").write_text(ROLE, encoding="utf-8")
     client = ScriptedClient(SCRIPT)
-    settings = Settings(workspace=place / "workspace", roles_dir=roles)
-    result = await start("What can be harvested?", settings, RunHooks(tools=(look_at_bed,), client=client))
-
-    # What the orchestrator got back: a summary and an index of files, made from what was really written.
-    last = client.requests[-1].history
-    answer = next(message.results[0] for message in last if isinstance(message, Results))
-    print(f"The helper's answer: {answer.content}\n")
-    print(result.report_text)
+    settings = Settings(workspace=place / "workspace", roles_dir=roles, shell="off")
+    run = explore("What can be harvested?", settings=settings, tools=[look_at_bed], client=client)
+    async for record in run.events():
+        if record.event.type == "tool_finished" and record.event.name == "call_agent":
+            # What the orchestrator got back: a summary and an index of files, made from what was really written.
+            print(f"The helper's answer: {record.event.content}\n")
+    result = await run
+    print(run.report)
     print(f"{result.status}: {result.agents} agents, {result.steps} steps, citations {result.verdicts}")
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(explore(Path(folder)))
+        asyncio.run(main(Path(folder)))

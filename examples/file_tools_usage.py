@@ -1,56 +1,51 @@
 """A run's folder and the file tools: what agents write, read, edit and find, and what they cannot get out of.
 
-uv run python examples/file_tools_usage.py
+    uv run python examples/file_tools_usage.py
+
+The model is a script, so this runs without a key.
 """
 
 import asyncio
 import tempfile
 from pathlib import Path
 
-from explorer.schema.errors import ToolError
-from explorer.schema.tool import Tool
-from explorer.schema.tool_context import ToolContext
-from explorer.tools.files import file_tools
-from explorer.workspace.workspace import Workspace
+from explorer import Agent, Settings
+from explorer.testing import ScriptedClient, says
+
+NOTES = "# Lanterns\n\nThe small one weighs 90 g [S1].\n"
+CALLS: tuple[tuple[str, dict[str, str]], ...] = (
+    # No fixed layout: folders are made as they are needed.
+    ("write_file", {"filepath": "topics/lanterns.md", "content": NOTES}),
+    ("edit_file", {"filepath": "topics/lanterns.md", "old_string": "90 g", "new_string": "95 g"}),
+    ("read_file", {"filepath": "topics/lanterns.md"}),
+    ("list_files", {}),
+    ("search_files", {"pattern": r"\d+ g"}),
+    # Every path is opened folder by folder, so neither `..` nor a link leads out of the run's folder.
+    ("read_file", {"filepath": "../outside.md"}),
+    ("read_file", {"filepath": "/etc/hostname"}),
+    ("read_file", {"filepath": "way-out/hostname"}),
+    # Agents may read the engine's own folder, to check sources, but never write in it.
+    ("write_file", {"filepath": ".explorer/journal.jsonl", "content": "{}"}),
+)
 
 
-async def say(tool: Tool, context: ToolContext, **arguments: object) -> None:
-    """Call a tool and print what a model would read."""
-    # The toolbox does this for a run: it fills in the defaults and refuses what the schema does not allow.
-    checked = tool.arguments.model_validate(arguments)
-    print(f"> {tool.name} {', '.join(str(value) for value in arguments.values())!r}")
-    try:
-        print((await tool.execute(checked, context)).text, end="\n\n")
-    except ToolError as error:
-        # Text for the model: it says what would be right instead.
-        print(f"refused: {error.message}", end="\n\n")
-
-
-async def main() -> None:
-    """Use every file tool, then try to leave the folder."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        workspace = Workspace(folder)
-        context = ToolContext(workspace)
-        tools = {tool.name: tool for tool in file_tools(workspace)}
-        read, write, edit = tools["read_file"], tools["write_file"], tools["edit_file"]
-
-        # No fixed layout: folders are made as they are needed.
-        await say(
-            write, context, filepath="topics/lanterns.md", content="# Lanterns\n\nThe small one weighs 90 g [S1].\n"
-        )
-        await say(edit, context, filepath="topics/lanterns.md", old_string="90 g", new_string="95 g")
-        await say(read, context, filepath="topics/lanterns.md")
-        await say(tools["list_files"], context)
-        await say(tools["search_files"], context, pattern=r"\d+ g")
-
-        # Every path is walked beneath the folder, so neither `..` nor a link leads out of it.
-        (folder / "way-out").symlink_to("/etc")
-        for path in ("../outside.md", "/etc/hostname", "way-out/hostname"):
-            await say(read, context, filepath=path)
-        # The engine's own folder can be read by agents, so that they can check sources, but never written.
-        await say(write, context, filepath=".explorer/journal.jsonl", content="{}")
+async def main(workspace: Path) -> None:
+    """Use every file tool, then try to leave the folder; print what a model would read."""
+    agent = Agent(
+        run_tools=[*dict.fromkeys(name for name, _ in CALLS)],
+        client=ScriptedClient({"orchestrator": [*(says("", call) for call in CALLS), says("That is all.")]}),
+        settings=Settings(workspace=workspace, shell="off"),
+    )
+    run, calls = agent.run("Try the file tools."), iter(CALLS)
+    async for record in run.events():
+        if record.event.type == "run_started":
+            (run.folder / "way-out").symlink_to("/etc")
+        if record.event.type == "tool_finished":
+            name, arguments = next(calls)
+            print(f"> {name} {', '.join(arguments.values())!r}")
+            print(f"{'' if record.event.success else 'refused: '}{record.event.content}\n")
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(main(Path(folder)))

@@ -10,9 +10,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from explorer.run.run import RunHooks, RunResult, start
-from explorer.schema.events import AgentFinished, AgentStarted, JournalRecord
-from explorer.schema.settings import Limits, Settings
+from explorer import JournalRecord, Limits, Run, Settings, explore
 
 QUESTION = "What was notable on Hacker News on the sample day, and what did people argue about?"
 HEAD_LINES = 30
@@ -20,17 +18,15 @@ HEAD_LINES = 30
 
 def follow(record: JournalRecord) -> None:
     """Print what happens while it happens; each record is on disk already when it arrives here."""
-    match record.event:
-        case AgentStarted(agent=agent, task=task):
-            print(f"{record.seq:>4}  {agent} begins: {task.splitlines()[0][:90]}")
-        case AgentFinished(agent=agent, status=status):
-            print(f"{record.seq:>4}  {agent} ends: {status}")
-        case _:
-            pass
+    event = record.event
+    if event.type == "agent_started":
+        print(f"{record.seq:>4}  {event.agent} begins: {event.task.splitlines()[0][:90]}")
+    elif event.type == "agent_finished":
+        print(f"{record.seq:>4}  {event.agent} ends: {event.status}")
 
 
-async def explore(workspace: Path) -> RunResult:
-    """Run the exploration."""
+def prepared(workspace: Path) -> Run:
+    """Return the exploration, ready to be run."""
     settings = Settings(
         workspace=workspace,
         model="offline",
@@ -38,13 +34,16 @@ async def explore(workspace: Path) -> RunResult:
         # Every ending leaves a report, also one that a limit brought about.
         limits=Limits(max_steps=100, max_time_s=120),
     )
-    return await start(QUESTION, settings, RunHooks(observe=follow))
+    return explore(QUESTION, settings=settings)
 
 
-def main() -> None:
-    """Explore in a temporary folder and tell how it went."""
+async def main() -> None:
+    """Explore in a temporary folder and report how it went."""
     with tempfile.TemporaryDirectory() as place:
-        result = asyncio.run(explore(Path(place)))
+        run = prepared(Path(place))
+        async for record in run.events():
+            follow(record)
+        result = await run
         print("\n".join(["", *result.report_text.splitlines()[:HEAD_LINES], "..."]))
         files = sorted(
             path.relative_to(result.folder).as_posix()
@@ -57,4 +56,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(main())

@@ -1,39 +1,24 @@
-"""One agent, its tools and the loop, without anything around them.
+"""One agent and its tools, without helpers and without a report.
 
     uv run python examples/simple_agent.py
 
-The model is a script, so this runs without a key. The agent's state is a fold of the events that `record` puts on
-disk: that is why an agent cut off anywhere can go on from its journal.
+The model is a script, so this runs without a key; with one, drop `client`. What the agent does is in the journal of
+its run: cut off anywhere, it goes on from there.
 """
 
 import asyncio
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
-from time import monotonic
 
-from explorer.agents.budget import Budget
-from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
-from explorer.agents.policies import Ending
-from explorer.agents.tool_calls import CallServices, Toolbox
-from explorer.journal.agent_state import AgentState
-from explorer.journal.journal import Journal
-from explorer.journal.listing import read_records
-from explorer.llm.scripted import ScriptedClient, says
-from explorer.schema.errors import ToolError
-from explorer.schema.events import AgentStarted, AnyEvent, Status
-from explorer.schema.function_tool import tool
-from explorer.schema.settings import Limits
-from explorer.schema.tool import Tool
-from explorer.tools.files import file_tools
-from explorer.workspace.workspace import Workspace
+from explorer import Agent, Settings, ToolError, tool
+from explorer.testing import ScriptedClient, says
 
 STOCK = {"lantern": 12, "rope": 3}
 
 
 @tool
 async def count_stock(item: str) -> str:
-    """Tell how many of an item are in stock."""
+    """Return how many of an item are in stock."""
     if item not in STOCK:
         # For the model: what is wrong, and what would be right.
         raise ToolError(f"there is no item {item!r}; there are: {', '.join(STOCK)}")
@@ -48,44 +33,22 @@ SCRIPT = (
 )
 
 
-async def explore(folder: Path) -> None:
-    """Run the agent in a folder and print what it did."""
-    workspace = Workspace(folder)
-    stock_tool: Tool = count_stock
-    tools = [stock_tool, *file_tools(workspace)]
-    state = AgentState("clerk-1")
-    (folder / ".explorer").mkdir()
-    journal = Journal.open(folder / ".explorer", lambda: datetime.now(UTC))
-
-    async def record(event: AnyEvent) -> None:
-        await journal.append(event)
-        state.apply(event)
-
-    async def advise(_state: AgentState) -> None:
-        """In a run: notes about the budget, and compaction. Here nothing is to be said."""
-
-    context = AgentContext(
-        prefix=PromptPrefix(model="script", system="You keep the stock.", tools=tuple(tool.schema() for tool in tools)),
-        client=ScriptedClient({"clerk": SCRIPT}),
-        calls=CallServices(Toolbox(tools), record, workspace),
-        account=lambda: budget.root,
-        on_exhausted=lambda _state, limit: Ending(Status.PARTIAL, f"{limit} limit", ""),
-        worst_cost=lambda _input_tokens, _output_tokens: 0.0,
-        max_output_tokens=4_000,
-        clock=monotonic,
-        before_request=advise,
+async def main(workspace: Path) -> None:
+    """Run the agent and print what it did."""
+    agent = Agent(
+        tools=[count_stock],
+        run_tools=["write_file"],
+        instructions="You keep the stock.",
+        settings=Settings(workspace=workspace, shell="off"),
+        client=ScriptedClient({"orchestrator": SCRIPT}),
     )
-    budget = Budget(Limits(max_steps=10), monotonic)
-    try:
-        await record(AgentStarted(agent="clerk-1", role="clerk", task="How many ropes and tents?", max_steps=10))
-        finished = await run_agent(state, context)
-    finally:
-        journal.close()
-    for line in read_records(folder):
-        print(f"{line.seq:>3}  {line.event.type:<15} {getattr(line.event, 'name', '')}")
-    print(f"\n{finished.status}: {finished.summary}\nfiles: {', '.join(state.files)}; turns: {state.steps}")
+    run = agent.run("How many ropes and tents are there?")
+    async for record in run.events():
+        print(f"{record.seq:>3}  {record.event.type:<20} {getattr(record.event, 'name', '')}")
+    result = await run
+    print(f"\n{result.status}: {result.words}\nfiles: {', '.join(run.state.files)}; turns: {result.steps}")
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place:
-        asyncio.run(explore(Path(place)))
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(main(Path(folder)))

@@ -125,3 +125,11 @@ def test_every_example_is_tested() -> None:
 def test_every_example_says_how_to_run_it(path: Path) -> None:
     """Its first lines hold the command that runs it."""
     assert f"uv run python examples/{path.name}\n" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_examples_use_the_public_api_only(path: Path) -> None:
+    """What they import of explorer is `explorer` and `explorer.testing`: other modules may change."""
+    imported = re.findall(r"^(?:from|import) (explorer[\w.]*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert imported
+    assert set(imported) <= {"explorer", "explorer.testing"}
