@@ -9,7 +9,7 @@ from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
 from explorer.agents.roles import Role, check_roles, helper_lines
 from explorer.cli.commands.library import library_of
 from explorer.cli.screens.number_format import counted
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.sanitize import one_line
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE
 from explorer.cli.screens.table import aligned
@@ -53,7 +53,7 @@ def tools(*, options: CommonOptions = COMMON) -> int:
             for tool, allowed in rows
         ]
         cells += [(name, "-", f"Not there: {reason}") for name, reason in absent.items()]
-        emit(aligned(("TOOL", "ROLES", "WHAT IT DOES"), cells))
+        emit_page(aligned(("TOOL", "ROLES", "WHAT IT DOES"), cells))
     else:
         emit_json(
             [
@@ -73,7 +73,7 @@ def agents(*, options: CommonOptions = COMMON) -> int:
     """List the roles: what each is for, its model, tools and limits, and the file it comes from."""
     roles = load_roles(configured(options).settings)
     if options.output_format == "text":
-        emit("\n\n".join(_role_page(role) for role in roles.values()))
+        emit_page("\n\n".join(_role_page(role) for role in roles.values()))
     else:
         emit_json([role.model_dump(mode="json", exclude={"prompt"}) for role in roles.values()])
     return 0
@@ -91,7 +91,7 @@ def models(*, options: ModelOptions = MODEL) -> int:
         ]
         is_offline = any(ref.provider == OFFLINE for ref in choice.models.values())
         remark = f"\n{NO_MODEL}" if is_offline else ""
-        emit(f"{aligned(('ROLE', 'MODEL', 'ASKS FOR', 'EFFORT'), rows)}\n\n{one_line(choice.why)}{remark}")
+        emit_page(f"{aligned(('ROLE', 'MODEL', 'ASKS FOR', 'EFFORT'), rows)}\n\n{one_line(choice.why)}{remark}")
     else:
         efforts = {name: effort for name, role in roles.items() if (effort := effort_of(settings, role))}
         models = {name: str(ref) for name, ref in choice.models.items()}

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.table import aligned
 from explorer.cli.settings.configuration import Value
 from explorer.cli.settings.load import configured
@@ -25,7 +25,7 @@ def show(*, options: CommonOptions = COMMON) -> int:
     rows = [
         (value.key or "-", value.variable, _written(value), value.origin, value.help) for value in configuration.values
     ]
-    emit(aligned(header, rows))
+    emit_page(aligned(header, rows))
     return 0
 
 

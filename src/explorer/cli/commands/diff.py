@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.sanitize import plain
 from explorer.cli.screens.screen import say
 from explorer.cli.settings.load import configured
@@ -43,7 +43,7 @@ def diff(
         if not (folder / "report.md").is_file() and not options.quiet:
             say(f"run {head.run_id} has no report: only sources are compared")
     if options.output_format == "text":
-        emit(plain(comparison_page(found)).rstrip("\n"))
+        emit_page(plain(comparison_page(found)).rstrip("\n"))
     else:
         emit_json({"differs": found.differs, **found.model_dump(mode="json")})
     return DIFFERS if found.differs else 0

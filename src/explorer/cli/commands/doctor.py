@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from explorer.agents.roles import PromptLoader
 from explorer.cli.commands.doctor_run import check_run
 from explorer.cli.commands.probes import CheckResult, probe_services
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.sanitize import one_line
 from explorer.cli.settings.configuration import Configuration, Unknown
 from explorer.cli.settings.load import inspected
@@ -71,7 +71,7 @@ def doctor(
 
 def _print_result(findings: Sequence[CheckResult], options: CommonOptions) -> int:
     if options.output_format == "text":
-        emit("\n".join(_line(finding) for finding in findings))
+        emit_page("\n".join(_line(finding) for finding in findings))
     else:
         emit_json([asdict(finding) for finding in findings])
     return 1 if any(finding.level == "fail" for finding in findings) else 0

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from explorer.agents.roles import Role
 from explorer.cli.commands.catalog import check_team
 from explorer.cli.screens.number_format import duration, money, size
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.sanitize import one_line
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE, tight_limit_words
 from explorer.cli.screens.table import aligned
@@ -71,7 +71,7 @@ def print_plan(question: str, settings: Settings, options: AskOptions, piped: Ma
     files += [(name, len(body)) for name, body in piped.items()]
     plan = DryRunPlan(question, settings, roles, choice, most(models, settings), origins, tuple(files))
     if options.output_format == "text":
-        emit(_page(plan))
+        emit_page(_page(plan))
     else:
         emit_json(_facts(plan))
     return 0

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.screens.number_format import counted, size
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.screen import say
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
@@ -46,7 +46,7 @@ def export_run(
             }
         )
         return 0
-    emit(str(target))
+    emit_page(str(target))
     if packed.left_out:
         say(f"{counted(packed.left_out, 'file')} left out: a path is longer than {MAX_PATH_CHARS} characters or odd")
     if not options.quiet:
@@ -74,7 +74,7 @@ def import_run(
     if options.output_format != "text":
         emit_json({"run_id": placed.name, "folder": str(placed.resolve()), "lost": list(lost)})
         return 0
-    emit(placed.name)
+    emit_page(placed.name)
     if lost:
         say(f"{counted(len(lost), 'file')} could not be brought along: {', '.join(lost)}")
     if not options.quiet:

@@ -10,7 +10,7 @@ from explorer.cli.commands.ask import check_before_paying, continue_run
 from explorer.cli.logs import show_logs
 from explorer.cli.question import as_asked
 from explorer.cli.screens.number_format import counted
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.screen import say
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import RUN, RunOptions
@@ -73,7 +73,7 @@ def _left_as_it_is(forked: Forked, of: str, options: RunOptions) -> int:
         facts = {"run_id": run_id, "folder": str(forked.folder.resolve()), "forked_from": of, "at": forked.at}
         emit_json({**facts, "lost": list(forked.lost)})
         return 0
-    emit(run_id)
+    emit_page(run_id)
     if not options.quiet:
         words = ' "your follow-up"' if _is_complete(forked) else ""
         say(f"  → go on: explorer resume {run_id}{words}")

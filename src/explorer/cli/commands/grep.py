@@ -11,7 +11,7 @@ from typing import Annotated
 import regex
 from cyclopts import Parameter
 
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.sanitize import one_line
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
@@ -143,7 +143,7 @@ def _print(match: Match, wanted: "regex.Pattern[str]", *, names_only: bool) -> N
     cut = max(0, min(start - SHOWN_CHARS // 4, len(text) - SHOWN_CHARS))
     shown = f"{'…' if cut else ''}{text[cut : cut + SHOWN_CHARS]}{'…' if cut + SHOWN_CHARS < len(text) else ''}"
     if not sys.stdout.isatty():
-        emit(place if names_only else f"{place}:{match.line}: {shown}")
+        emit_page(place if names_only else f"{place}:{match.line}: {shown}")
         return
     from rich.console import Console  # noqa: PLC0415 - slow to import, and only terminals need it
     from rich.text import Text  # noqa: PLC0415 - the same

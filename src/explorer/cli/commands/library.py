@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.run_facts import print_report
 from explorer.cli.screens.sanitize import one_line
 from explorer.cli.screens.screen import say
@@ -34,7 +34,7 @@ def list_reports(
     if options.output_format != "text":
         emit_json([_facts(stored_report) for stored_report in found])
     elif found:
-        emit(
+        emit_page(
             aligned(("REPORT", "UPDATED", "VERDICT", "RUNS", "TITLE"), [_row(stored_report) for stored_report in found])
         )
     elif not options.quiet:

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.screens.number_format import counted, size
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.screen import say
 from explorer.cli.screens.table import aligned
 from explorer.cli.settings.load import configured
@@ -146,11 +146,11 @@ def _print_result(doomed: Sequence[Doomed], options: CommonOptions, *, removed: 
         runs = [{"run_id": one.run.run_id, "status": one.run.status, "bytes": one.bytes} for one in doomed]
         emit_json({"removed": removed, "runs": runs, "bytes": total})
     elif removed:
-        emit(f"removed {counted(len(doomed), 'run')}, {size(total)}")
+        emit_page(f"removed {counted(len(doomed), 'run')}, {size(total)}")
     elif doomed:
-        emit(f"{_listing(doomed)}\n{counted(len(doomed), 'run')}, {size(total)}; nothing was removed")
+        emit_page(f"{_listing(doomed)}\n{counted(len(doomed), 'run')}, {size(total)}; nothing was removed")
     else:
-        emit("nothing to remove")
+        emit_page("nothing to remove")
     return 0
 
 

@@ -1,7 +1,5 @@
 """The commands that look at runs without running anything: `runs`, `show`, `report`."""
 
-import shutil
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +8,7 @@ from cyclopts import Parameter
 from explorer.cli.screens.live import tree
 from explorer.cli.screens.number_format import counted, duration, money, size, spent, tokens
 from explorer.cli.screens.outages import outage_words
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table
 from explorer.cli.screens.run_facts import (
     REPORT,
@@ -25,7 +23,7 @@ from explorer.cli.screens.run_view import RUNNING, AgentView, RunView
 from explorer.cli.screens.sanitize import one_line, plain
 from explorer.cli.screens.screen import line_of, say
 from explorer.cli.screens.session_lines import session_page
-from explorer.cli.screens.table import aligned
+from explorer.cli.screens.table import aligned, terminal_width
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
@@ -35,7 +33,6 @@ from explorer.run.last_report import report_of_unfinished
 from explorer.schema.errors import NotFoundError
 from explorer.workspace.workspace import Workspace
 
-LEAST_QUESTION_CELLS = 30
 TIMELINE_LINES = 20
 PAGE_COLUMNS = 80
 RunName = Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")]
@@ -48,7 +45,7 @@ def runs(*, options: CommonOptions = COMMON) -> int:
     if options.output_format != "text":
         emit_json([overview.model_dump(mode="json") for overview in found])
     elif found:
-        emit(_listing(found))
+        emit_page(_listing(found))
     elif not options.quiet:
         say(f'no runs in {workspace}\n  → start one: explorer "your question"')
     return 0
@@ -90,11 +87,11 @@ def show(
     if options.output_format != "text":
         emit_json(run_facts(view, folder, records) | {"timeline": [event.facts() for event in events]})
     elif files:
-        emit(origins_page(origins(records, Workspace(folder))))
+        emit_page(origins_page(origins(records, Workspace(folder))))
     elif costs:
-        emit(costs_page(spending_of(records), _columns()))
+        emit_page(costs_page(spending_of(records), _columns()))
     else:
-        emit(timeline_page(events) if timeline else _page(view, folder, events, spending_of(records)))
+        emit_page(timeline_page(events) if timeline else _page(view, folder, events, spending_of(records)))
     return 0
 
 
@@ -127,16 +124,12 @@ def _listing(found: list[RunOverview]) -> str:
         )
         for overview in found
     ]
-    if not sys.stdout.isatty():
-        return aligned(header, rows)
-    taken = sum(max(len(row[i]) for row in (header, *rows)) + 2 for i in range(len(header) - 1))
-    room = shutil.get_terminal_size().columns - taken
-    return aligned(header, rows, last_width=max(room, LEAST_QUESTION_CELLS))
+    return aligned(header, rows)
 
 
 def _columns() -> int:
     """How wide a page may be: as the terminal, elsewhere as most terminals are."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PAGE_COLUMNS
+    return terminal_width() or PAGE_COLUMNS
 
 
 def _page(view: RunView, folder: Path, events: list[TimelineEvent], spending: Spending) -> str:

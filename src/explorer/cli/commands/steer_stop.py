@@ -13,7 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.question import as_asked
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.screen import say
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import CommonOptions
@@ -113,7 +113,7 @@ def _give(folder: Path, kind: ControlKind, text: str, wait_s: float | None, opti
     inbox = Inbox(folder / ".explorer")
     order = inbox.leave(kind, text, time.time_ns)
     if options.output_format == "text":
-        emit(QUEUED)
+        emit_page(QUEUED)
     delivery = Delivery(QUEUED) if wait_s == 0 else asyncio.run(_delivery(tail, folder, order, wait_s))
     if delivery.state == ENDED:
         # Nobody takes it any more; a later life of the run is not to obey words meant for this one.
@@ -129,9 +129,9 @@ def _give(folder: Path, kind: ControlKind, text: str, wait_s: float | None, opti
 
 def _print_delivery(delivery: Delivery, kind: ControlKind, wait_s: float | None, options: OrderOptions) -> None:
     if delivery.state == APPLIED:
-        emit(f"applied at record {delivery.record}")
+        emit_page(f"applied at record {delivery.record}")
     elif delivery.state == ENDED and kind is ControlKind.STOP:
-        emit("the run ended by itself meanwhile")
+        emit_page("the run ended by itself meanwhile")
     elif delivery.state == QUEUED and wait_s and not options.quiet:
         say(f"not applied within {wait_s:g} s; the run takes it at the next turn of any agent")
 
@@ -174,7 +174,7 @@ def _end_process(folder: Path, wait_s: float | None, options: OrderOptions) -> i
 
 def _tell_end(folder: Path, process: int, wait_s: float | None, options: OrderOptions) -> int:
     if options.output_format == "text":
-        emit(f"told process {process} to end")
+        emit_page(f"told process {process} to end")
     if wait_s != 0 and not asyncio.run(_has_ended(folder, wait_s)):
         message = f"process {process} is still at work"
         raise ExplorerError(message, hint=f"wait, or end it the hard way: kill -KILL {process}")
@@ -182,7 +182,7 @@ def _tell_end(folder: Path, process: int, wait_s: float | None, options: OrderOp
     if options.output_format != "text":
         emit_json({"run_id": folder.name, "process": process, "state": state})
     elif state == ENDED:
-        emit(ENDED)
+        emit_page(ENDED)
     if not options.quiet:
         say(f"  → go on: explorer resume {folder.name}")
     return 0

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from explorer.cli.answer_check import check_answer
 from explorer.cli.commands.runs import RunName
 from explorer.cli.screens.number_format import counted, money, tokens
-from explorer.cli.screens.output import emit, emit_json
+from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.sanitize import one_line
 from explorer.cli.screens.screen import say
 from explorer.cli.settings.load import configured
@@ -84,7 +84,7 @@ def verify(
     answer = check_answer(run_state, text_of)
     if options.output_format == "text":
         page = _page(folder, draft.path, verification, judged, is_all=is_all)
-        emit("\n\n".join([page, *map(_flaw_line, found), *([answer.page] if answer else [])]))
+        emit_page("\n\n".join([page, *map(_flaw_line, found), *([answer.page] if answer else [])]))
         if not is_all and not options.quiet and verification.claims:
             say(f"  → every cited sentence: explorer verify {folder.name} --all")
     else:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from explorer.cli.screens.table import fitted
 from explorer.cli.settings.options import OutputFormat
 from explorer.schema.errors import ExplorerError, StorageError
 from explorer.schema.messages import Usage
@@ -124,6 +125,15 @@ def discard_stdout() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+def emit_page(text: str) -> None:
+    """Write a page for people to stdout: on a terminal its lines fit.
+
+    Raises:
+        StorageError: As `emit`.
+    """
+    emit(fitted(text))
 
 
 def emit_json(value: object) -> None:

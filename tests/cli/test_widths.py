@@ -1,0 +1,97 @@
+"""Tables and pages fit the terminal; in a pipe they are whole lines, for programs."""
+
+import os
+import pty
+import re
+import subprocess
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from cli.conftest import STORY
+from cli.stage import SCRIPT, Explorer, clean_environment
+from cli.test_process import read_to_end
+from explorer.cli.screens.output import emit_page
+from explorer.cli.screens.table import aligned
+
+HEADER = ("RUN", "STATUS", "QUESTION")
+ROWS = [
+    ("20260810-120000-how-was-may-0001", "complete", "How was May for the plant, and what about the battery in June?"),
+    ("20260810-120000-how-was-may-0002", "-", "これはテストです。" * 8),
+]
+PAGES = (
+    ("runs",),
+    ("show", "latest"),
+    ("show", "latest", "--timeline"),
+    ("show", "latest", "--files"),
+    ("config", "show"),
+    ("agents",),
+    ("models",),
+    ("tools",),
+    ("verify", "latest"),
+)
+
+
+@contextmanager
+def terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> Generator[list[str]]:
+    """A terminal as stdout; the lines that it got, once it is left."""
+    lines: list[str] = []
+    outer, inner = pty.openpty()
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with ThreadPoolExecutor(1) as reader:
+        reading = reader.submit(read_to_end, outer)
+        with os.fdopen(inner, "w", encoding="utf-8") as file, redirect_stdout(file):
+            yield lines
+        lines += reading.result().splitlines()
+    os.close(outer)
+
+
+@pytest.mark.parametrize("columns", [30, 40, 66, 80, 200])
+def test_a_table_fits_and_loses_nothing(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every width each word is there; only an id that is longer than a line is left whole."""
+    with terminal(columns, monkeypatch) as lines:
+        emit_page(aligned(HEADER, ROWS))
+    assert all(cell_len(line) <= columns or line in {row[0] for row in ROWS} for line in lines)
+    words = re.sub(r"\s+", "", "".join(lines))
+    for row in ROWS:
+        assert all(re.sub(r"\s+", "", cell) in words for cell in row if cell != "-")
+
+
+def test_a_pipe_gets_whole_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line a row, whatever its length."""
+    emit_page(aligned(HEADER, ROWS))
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(ROWS)
+
+
+def test_a_page_is_continued_under_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that begins with a name goes on behind the name."""
+    with terminal(40, monkeypatch) as lines:
+        emit_page("status  partial (the cost limit was reached while helpers were at work)\n  short")
+    assert lines == [
+        "status  partial (the cost limit was",
+        "        reached while helpers were at",
+        "        work)",
+        "  short",
+    ]
+
+
+@pytest.mark.slow
+def test_pages_at_80_columns(here: Explorer, tmp_path: Path) -> None:
+    """No line of any page is wrapped by a terminal of 80 columns."""
+    assert here("demo", STORY, "-q").returncode == 0
+    for page in PAGES:
+        outer, inner = pty.openpty()
+        with ThreadPoolExecutor(1) as reader:
+            reading = reader.submit(read_to_end, outer)
+            environment = clean_environment(tmp_path) | {"COLUMNS": "80", "TERM": "xterm"}
+            subprocess.run([SCRIPT, *page], stdout=inner, cwd=tmp_path, env=environment, check=False, timeout=50)
+            os.close(inner)
+            text = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", reading.result())
+        os.close(outer)
+        lines = text.splitlines()
+        assert lines, page
+        assert [line for line in lines if cell_len(line.rstrip()) > 80 and " " in line.strip()] == [], page
