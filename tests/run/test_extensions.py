@@ -12,7 +12,9 @@ import pytest
 
 from command import explorer, explorer_here
 from explorer.cli.settings.table import all_settings
+from explorer.run.connectors import Connectors
 from explorer.run.extensions import BUILT_IN, OWN, Point, installed_extensions
+from explorer.schema.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "examples" / "plugin"
@@ -200,7 +202,52 @@ def test_built_in_parts_are_registered_like_those_of_packages() -> None:
     found = {(part.point, part.name): part for point in Point for part in installed_extensions().of(point)}
     assert {(Point(entry.group), entry.name) for entry in BUILT_IN} <= set(found)
     for (point, name), part in found.items():
-        assert part.value.is_dir() if point is Point.ROLES else part.value.name == name
+        if point is Point.TOOLS:
+            assert [tool.name for tool in part.value] == [name]
+        else:
+            assert part.value.is_dir() if point is Point.ROLES else part.value.name == name
+
+
+CONNECTED = """
+from explorer.schema.tool import Arguments, Tool, ToolResult
+
+class Fetches(Tool[Arguments]):
+    name = "fetches"
+    description = "Fetches."
+    arguments = Arguments
+
+    def __init__(self, web):
+        self.web = web
+
+    @classmethod
+    def connect(cls, connections):
+        return cls(connections.web)
+
+    async def execute(self, arguments, context):
+        return ToolResult(success=True)
+
+class Fails(Fetches):
+    name = "fails"
+
+    @classmethod
+    def connect(cls, connections):
+        raise KeyError("no such garden")
+
+PART = (Fetches, Fails)
+"""
+
+
+async def test_a_tool_of_a_package_gets_the_connections_of_the_run(site: Path, tmp_path: Path) -> None:
+    """Such as the guarded fetcher; one that cannot be made is left out, and the run has all others."""
+    package = tmp_path / "made" / "broken_plugin"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(CONNECTED)
+    install(site, package, {Point.TOOLS: {"part": "broken_plugin:PART"}}, "broken-plugin")
+    forget()
+    async with Connectors.open(Settings(is_sample=True, workspace=tmp_path / "runs")) as connectors:
+        (tool,) = connectors.installed_tools()
+        assert (tool.name, vars(tool)["web"]) == ("fetches", connectors.web)
+        assert "read_webpage" in [built_in.name for built_in in connectors.tools()]
 
 
 TOOL_FILE = '''

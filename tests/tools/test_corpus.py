@@ -11,7 +11,7 @@ import pytest
 from documents.corpus.stage import NOTES, CountingParser, opened, pdf, write
 from explorer.documents.corpus.index import Corpus
 from explorer.schema.errors import ToolError
-from explorer.tools.corpus import PAGE_CHARS, ReadDocumentTool, SearchCorpusTool, corpus_tools
+from explorer.tools.corpus import PAGE_CHARS, ReadDocumentTool, SearchCorpusTool
 from sources.loopback import Ledger, unfenced
 from tool_call import call_tool
 
@@ -124,5 +124,5 @@ def test_schemas_are_short(tmp_path: Path) -> None:
     """What is sent with every request stays small."""
     tmp_path.joinpath("notes").mkdir()
     corpus = Corpus(tmp_path / "notes", tmp_path / "index.sqlite", CountingParser())
-    for tool in corpus_tools(corpus):
+    for tool in (SearchCorpusTool(corpus), ReadDocumentTool(corpus)):
         assert len(json.dumps(tool.to_anthropic(), separators=(",", ":"))) < 620, tool.name

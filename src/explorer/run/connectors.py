@@ -1,19 +1,23 @@
 """The sources of a run: connections opened once for all agents, and the tools that bring evidence from them."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import Self
+from functools import partial
+from typing import Any, Self
+
+from loguru import logger
 
 from explorer.documents.corpus.index import Corpus, Options, Progress, checked_folder, index_path
 from explorer.documents.parsing.parser import DocumentParser, Parser, TrustingParser
 from explorer.network.guard import Guard
 from explorer.offline.sample_day.transport import SAMPLE_NOW, SampleDayTransport
-from explorer.run.extensions import installed_extensions
+from explorer.run.extensions import ToolPart, UnusablePartError, installed_extensions, made
 from explorer.run.settings_parts import search_setup
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
+from explorer.sources.connections import CheckAddress, SourceConnections, as_asked
 from explorer.sources.date_ranges import zone_named
 from explorer.sources.hackernews.hackernews import HOST as HN_HOST
 from explorer.sources.hackernews.hackernews import HackerNews, HackerNewsPages
@@ -27,13 +31,9 @@ from explorer.sources.reddit.reddit import Reddit
 from explorer.sources.reddit.session import Access
 from explorer.sources.search.port import WebSearch
 from explorer.sources.search.selection import choose_search
-from explorer.tools.comments import GetCommentsTool
 from explorer.tools.corpus import ABSENT as NO_CORPUS
-from explorer.tools.corpus import CORPUS_TOOLS, corpus_tools
-from explorer.tools.hackernews import HnCommentsTool, HnSearchTool, HnStoriesTool, HnUserTool
+from explorer.tools.corpus import CORPUS_TOOLS
 from explorer.tools.reddit import RedditPostsTool
-from explorer.tools.web import CheckAddress, ReadWebpageTool, as_asked
-from explorer.tools.web_search import TavilySearchTool
 
 NO_REDDIT = "the sample day has no Reddit"
 
@@ -110,20 +110,42 @@ class Connectors:
         without = {} if self.corpus else {tool.name: NO_CORPUS for tool in CORPUS_TOOLS}
         return without | ({RedditPostsTool.name: NO_REDDIT} if self.settings.is_sample else {})
 
+    def connections(self, check: CheckAddress = as_asked) -> SourceConnections:
+        """What tools are handed; pages are read only at addresses that `check` admits."""
+        return SourceConnections(
+            web=self.web,
+            search=self.search,
+            pages=self.pages,
+            hackernews=self.hackernews,
+            reddit=self.reddit,
+            corpus=self.corpus,
+            zone=self.zone,
+            check=check,
+        )
+
     def tools(self, check: CheckAddress = as_asked) -> list[Tool]:
-        """The tools that bring evidence; pages only at addresses that `check` admits."""
-        made: list[Tool] = [
-            HnStoriesTool(self.hackernews, self.zone),
-            HnCommentsTool(self.hackernews),
-            HnSearchTool(self.hackernews, self.zone),
-            HnUserTool(self.hackernews),
-            RedditPostsTool(self.reddit),
-            GetCommentsTool(self.hackernews, self.reddit),
-            TavilySearchTool(self.search, self.zone),
-            ReadWebpageTool(self.pages, check),
-            *(corpus_tools(self.corpus) if self.corpus else []),
-        ]
-        return [tool for tool in made if tool.name not in self.absent]
+        """The built-in tools that bring evidence; pages only at addresses that `check` admits."""
+        parts = [part for part in installed_extensions().built_in_tools if part.name not in self.absent]
+        return connected(parts, self.connections(check))
+
+    def installed_tools(self, check: CheckAddress = as_asked) -> list[Tool]:
+        """The tools of installed packages."""
+        return connected(installed_extensions().installed_tools, self.connections(check))
+
+
+def connected(parts: Iterable[ToolPart], connections: SourceConnections) -> list[Tool[Any]]:
+    """Make tools for a run; one of a package that cannot be made is left out, with a line in the log."""
+    tools: list[Tool[Any]] = []
+    for part in parts:
+        try:
+            tools.append(part if isinstance(part, Tool) else made(partial(_connect, part, connections), part.name))
+        except UnusablePartError as error:
+            logger.warning("the tool {}", error)
+    return tools
+
+
+def _connect(part: type[Tool[Any]], connections: SourceConnections) -> Tool[Any]:
+    return part.connect(connections)
 
 
 def _now() -> datetime:

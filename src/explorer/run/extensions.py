@@ -33,7 +33,7 @@ class Point(StrEnum):
     """What can be extended: the group of an entry point."""
 
     TOOLS = "explorer.tools"
-    """A `Tool`, a class of tools that is made without arguments, or a sequence of them."""
+    """A `Tool`, a class of tools that a run makes by `connect`, or a sequence of them."""
     SEARCH = "explorer.search"
     """A `SearchEngine`."""
     SOURCES = "explorer.sources"
@@ -51,8 +51,22 @@ BUILT_IN = (
     EntryPoint("searxng", "explorer.sources.search.searxng:ENGINE", Point.SEARCH),
     EntryPoint("ddgs", "explorer.sources.search.ddgs:ENGINE", Point.SEARCH),
     EntryPoint("lobsters", "explorer.sources.lobsters:SITE", Point.SOURCES),
+    EntryPoint("get_hn_stories", "explorer.tools.hackernews:HnStoriesTool", Point.TOOLS),
+    EntryPoint("get_hn_comments", "explorer.tools.hackernews:HnCommentsTool", Point.TOOLS),
+    EntryPoint("search_hn", "explorer.tools.hackernews:HnSearchTool", Point.TOOLS),
+    EntryPoint("get_hn_user", "explorer.tools.hackernews:HnUserTool", Point.TOOLS),
+    EntryPoint("get_reddit_posts", "explorer.tools.reddit:RedditPostsTool", Point.TOOLS),
+    EntryPoint("get_comments", "explorer.tools.comments:GetCommentsTool", Point.TOOLS),
+    EntryPoint("web_search", "explorer.tools.web_search:TavilySearchTool", Point.TOOLS),
+    EntryPoint("read_webpage", "explorer.tools.web:ReadWebpageTool", Point.TOOLS),
+    EntryPoint("search_corpus", "explorer.tools.corpus:SearchCorpusTool", Point.TOOLS),
+    EntryPoint("read_document", "explorer.tools.corpus:ReadDocumentTool", Point.TOOLS),
     EntryPoint("roles", "explorer.agents.roles:built_in_roles", Point.ROLES),
 )
+
+
+ToolPart = Tool[Any] | type[Tool[Any]]
+"""A tool, or a class that a run makes one of."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +99,7 @@ class LoadFailure:
         return f"{self.origin} was not loaded, and explorer works without it: {self.why}"
 
 
-class _UnusableError(Exception):
+class UnusablePartError(Exception):
     """What a package registers is not what the point takes."""
 
 
@@ -118,9 +132,14 @@ class Extensions:
         return {one.name: one.value for one in self.of(Point.MODELS)}
 
     @property
-    def tools(self) -> list[Tool]:
+    def built_in_tools(self) -> list[ToolPart]:
+        """The tools that bring evidence."""
+        return [part for one in self.of(Point.TOOLS) if one.origin == OWN for part in one.value]
+
+    @property
+    def installed_tools(self) -> list[ToolPart]:
         """The tools of installed packages."""
-        return [tool for one in self.of(Point.TOOLS) for tool in one.value]
+        return [part for one in self.outside if one.point == Point.TOOLS for part in one.value]
 
     @property
     def role_folders(self) -> list[Path]:
@@ -149,7 +168,7 @@ class Extensions:
 @cache
 def _own(entry: EntryPoint) -> Any:  # noqa: ANN401 - by the entry's group
     value = entry.load()
-    return value() if entry.group == Point.ROLES else value
+    return value() if entry.group == Point.ROLES else as_tools(value) if entry.group == Point.TOOLS else value
 
 
 @cache
@@ -164,7 +183,7 @@ def installed_extensions() -> Extensions:
         try:
             parts = [_loaded(entry, origin) for entry in entries]
             _check_names(parts, loaded)
-        except _UnusableError as error:
+        except UnusablePartError as error:
             failures.append(LoadFailure(origin, str(error)))
         else:
             loaded = Extensions((*loaded.outside, *parts))
@@ -179,26 +198,26 @@ def _loaded(entry: EntryPoint, origin: str) -> Extension:
     """Import one part of a package.
 
     Raises:
-        _UnusableError: Its code fails, or it is not what its point takes.
+        UnusablePartError: Its code fails, or it is not what its point takes.
     """
     point = Point(entry.group)
-    value = _made(lambda: _checked(point, entry.name, entry.load()), entry.value)
+    value = made(lambda: _checked(point, entry.name, entry.load()), entry.value)
     return Extension(point, entry.name, origin, value)
 
 
-def _made(make: Callable[[], T], what: str) -> T:
+def made(make: Callable[[], T], what: str) -> T:
     """Run foreign code that makes a part.
 
     Raises:
-        _UnusableError: It fails, in whatever way, or makes no such part.
+        UnusablePartError: It fails, in whatever way, or makes no such part.
     """
     try:
         return make()
-    except _UnusableError as error:
-        raise _UnusableError(f"{what} {error}") from error
+    except UnusablePartError as error:
+        raise UnusablePartError(f"{what} {error}") from error
     except Exception as error:
         words = single_line(f"{type(error).__name__}: {error}", MAX_REASON_CHARS)
-        raise _UnusableError(f"{what} fails: {words}") from error
+        raise UnusablePartError(f"{what} fails: {words}") from error
 
 
 def _checked(point: Point, name: str, value: object) -> object:
@@ -212,9 +231,9 @@ def _checked(point: Point, name: str, value: object) -> object:
         return folder
     kind = {Point.SEARCH: SearchEngine, Point.SOURCES: Site, Point.MODELS: Vendor}[point]
     if not isinstance(value, kind):
-        raise _UnusableError(f"is not a {kind.__name__}")
+        raise UnusablePartError(f"is not a {kind.__name__}")
     if value.name != name:
-        raise _UnusableError(f"is called {value.name!r}, but its entry point {name!r}")
+        raise UnusablePartError(f"is called {value.name!r}, but its entry point {name!r}")
     return cast("object", value)
 
 
@@ -222,33 +241,33 @@ def _check_role(path: Path) -> None:
     try:
         load_role(path)
     except ConfigError as error:
-        raise _UnusableError(f"has a role that cannot be used: {error.message}") from error
+        raise UnusablePartError(f"has a role that cannot be used: {error.message}") from error
 
 
-def as_tools(value: object) -> tuple[Tool[Any], ...]:
-    """Return the tools that a value stands for: one, a class of them, or several."""
+def as_tools(value: object) -> tuple[ToolPart, ...]:
+    """Return the tools and classes of tools that a value stands for."""
     if isinstance(value, Tool):
         return (cast("Tool[Any]", value),)
     if isinstance(value, type) and issubclass(value, Tool):
-        return (cast("Tool[Any]", value()),)
+        return (cast("type[Tool[Any]]", value),)
     if isinstance(value, Iterable):
         return tuple(tool for one in cast("Iterable[object]", value) for tool in as_tools(one))
-    raise _UnusableError("is not a Tool")
+    raise UnusablePartError("is not a Tool")
 
 
 def _check_names(parts: Sequence[Extension], loaded: Extensions) -> None:
     """See that no part takes the name or the variable of another, and that roles name tools that there are.
 
     Raises:
-        _UnusableError: One does, or does not.
+        UnusablePartError: One does, or does not.
     """
     variables = {setting.variable for setting in (*declared_settings(Settings), *loaded.settings)}
     for part in parts:
         if part.point != Point.TOOLS and part.name in {one.name for one in loaded.of(part.point)}:
-            raise _UnusableError(f"there is already a part called {part.name!r} at {part.point}")
+            raise UnusablePartError(f"there is already a part called {part.name!r} at {part.point}")
         for setting in part.settings:
             if setting.variable in variables:
-                raise _UnusableError(f"the variable {setting.variable} belongs to another setting")
+                raise UnusablePartError(f"the variable {setting.variable} belongs to another setting")
             variables.add(setting.variable)
     folders = [part.value for part in parts if part.point == Point.ROLES]
     own = PromptLoader([built_in_roles()]).roles() if folders else {}
@@ -256,9 +275,9 @@ def _check_names(parts: Sequence[Extension], loaded: Extensions) -> None:
     tools |= {tool.name for part in (*loaded.outside, *parts) if part.point == Point.TOOLS for tool in part.value}
     for role in (load_role(path) for folder in folders for path in sorted(folder.glob("*.md"))):
         if role.name in own:
-            raise _UnusableError(f"it replaces the built-in role {role.name}, which only --roles may do")
+            raise UnusablePartError(f"it replaces the built-in role {role.name}, which only --roles may do")
         if missing := sorted({*role.tools} - tools):
-            raise _UnusableError(f"its role {role.name} has tools that are not there: {', '.join(missing)}")
+            raise UnusablePartError(f"its role {role.name} has tools that are not there: {', '.join(missing)}")
 
 
 def tools_in_file(path: Path) -> list[Tool]:
@@ -274,9 +293,9 @@ def tools_in_file(path: Path) -> list[Tool]:
         raise ConfigError(f"{path} is not a file of Python", hint="give a file of Python: --tools FILE.py")
     module, loader = module_from_spec(spec), spec.loader
     try:
-        _made(lambda: loader.exec_module(module), str(path))
-        tools = _made(lambda: list(_defined_tools(vars(module).values(), module.__name__)), str(path))
-    except _UnusableError as error:
+        made(lambda: loader.exec_module(module), str(path))
+        tools = made(lambda: list(_defined_tools(vars(module).values(), module.__name__)), str(path))
+    except UnusablePartError as error:
         raise ConfigError(str(error), hint=f"correct {path}, or leave out --tools") from error
     if not tools:
         hint = "decorate an async function with `@tool`, or derive a `Tool`"
@@ -290,4 +309,4 @@ def _defined_tools(values: Iterable[object], module: str) -> Iterator[Tool[Any]]
         if isinstance(value, Tool):
             yield cast("Tool[Any]", value)
         elif isinstance(value, type) and issubclass(value, Tool) and value.__module__ == module:
-            yield from as_tools(cast("object", value))
+            yield cast("Tool[Any]", value())

@@ -33,8 +33,8 @@ from explorer.schema.messages import LLMClient, Usage
 from explorer.schema.model_options import EVERY_ROLE, Price, Tier
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
+from explorer.sources.connections import CheckAddress, as_asked
 from explorer.tools.shell import SHELL_TOOLS
-from explorer.tools.web import CheckAddress, as_asked
 
 DEFAULT_COST_USD = 5.0
 """Of one question or follow-up."""
@@ -113,10 +113,9 @@ class RunResources:
         """All tools that reach outside, by name; an embedder's own replace those of the same name."""
         return {tool.name: tool for tool in (*self.connectors.tools(check), *self.extra_tools)}
 
-    @property
-    def installed_tools(self) -> dict[str, Tool]:
+    def installed_tools(self, check: CheckAddress = as_asked) -> dict[str, Tool]:
         """The tools of installed packages, by name; they replace no other tool."""
-        return {tool.name: tool for tool in installed_extensions().tools}
+        return {tool.name: tool for tool in self.connectors.installed_tools(check)}
 
     def model_of(self, role: str, on_failure: OnFailure, waits: WaitLimits) -> Model:
         """The model of a role, behind its gate and its retries."""
@@ -146,7 +145,8 @@ async def open_resources(
         ConfigError: A role, a model or a limit cannot be used as it is set.
         ModelError: The server the user named cannot be asked for its models.
     """
-    roles = with_offered(load_roles(settings), [tool.name for tool in extra_tools])
+    further = (*installed_extensions().installed_tools, *extra_tools)
+    roles = with_offered(load_roles(settings), [tool.name for tool in further])
     for place in installed_extensions().unknown(settings):
         logger.warning("the setting {} belongs to nothing that is installed", place)
     asked = settings if own_client is None else settings.model_copy(update={"model": OFFLINE, "role_models": {}})

@@ -26,6 +26,7 @@ from explorer.reports.library import Library
 from explorer.reports.render import SAMPLE_FLAG
 from explorer.reports.verify.check import text_reader
 from explorer.reports.verify.judge import Judgements
+from explorer.run.extensions import installed_extensions
 from explorer.run.finish import (
     Conclusion,
     ReportOptions,
@@ -286,13 +287,13 @@ class RunSession:
             *self._earlier_work(sources),
             *own,
         ]
-        tools = {**resources.installed_tools, **{tool.name: tool for tool in inner}, **resources.tools(check)}
+        tools = {**resources.installed_tools(check), **{tool.name: tool for tool in inner}, **resources.tools(check)}
         seen = self._url_allowlist(resources, tools.values())
         return tools
 
     def _url_allowlist(self, resources: RunResources, tools: Iterable[Tool]) -> UrlAllowlist:
         """The addresses that may be read: those of the question, of sources, and of the run this one follows."""
-        others = {*(tool.name for tool in resources.extra_tools), *resources.installed_tools}
+        others = {tool.name for tool in (*resources.extra_tools, *installed_extensions().installed_tools)}
         # An earlier session may have had a folder to search that this one does not have.
         searches = {tool.name for tool in (*tools, *CORPUS_TOOLS) if tool.is_search} | others
         seen = UrlAllowlist(self.records, lambda one: self.workspace.read_text(stored_at(one)), searches, others)

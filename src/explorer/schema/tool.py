@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from copy import deepcopy
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Any, Generic
+from typing import Any, Generic, Self
 
 from pydantic import BaseModel, ConfigDict, field_validator
 from typing_extensions import TypeVar
@@ -108,6 +108,11 @@ class Tool(ABC, Generic[Args]):
     """Whether it reads what is stored, part by part: a result too long for a conversation is cut, not stored again."""
     activity: str = ""
     """What a call does, for people, with arguments in braces: `reading {filepath}`; empty: the tool's name says it."""
+
+    @classmethod
+    def connect(cls, connections: Any) -> Self:  # noqa: ARG003, ANN401 - `SourceConnections`
+        """Make the tool for a run; one that asks sources takes what it needs of the run's connections."""
+        return cls()
 
     @abstractmethod
     async def execute(self, arguments: Args, context: ToolContext) -> ToolResult:

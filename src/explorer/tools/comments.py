@@ -1,7 +1,7 @@
 """The tool that reads a discussion wherever it stands: on Hacker News or on Reddit."""
 
 import re
-from typing import Literal
+from typing import Literal, Self
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field
@@ -9,6 +9,7 @@ from pydantic import Field
 from explorer.schema.errors import RefusedCallError, ToolError
 from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.schema.tool_context import ToolContext
+from explorer.sources.connections import SourceConnections
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.services import ServiceDownError
 from explorer.sources.hackernews.thread_text import hn_thread_text
@@ -46,6 +47,11 @@ class GetCommentsTool(Tool[GetCommentsArguments]):
     def __init__(self, hackernews: HackerNews, reddit: Reddit) -> None:
         self._hackernews = hackernews
         self._reddit = reddit
+
+    @classmethod
+    def connect(cls, connections: SourceConnections) -> Self:
+        """Make it for a run."""
+        return cls(connections.hackernews, connections.reddit)
 
     async def execute(self, arguments: GetCommentsArguments, context: ToolContext) -> ToolResult:
         """Show the thread."""

@@ -4,6 +4,8 @@ A search hit stores the whole document as its source, the same text that reading
 document whichever way an agent came to it, and whatever is quoted from it can be looked up.
 """
 
+from typing import Self
+
 from pydantic import Field
 
 from explorer.documents.corpus.database import StoredDocument
@@ -13,6 +15,7 @@ from explorer.schema.errors import RefusedCallError
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import Arguments, Tool, ToolResult, shown
 from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.sources.connections import SourceConnections
 from explorer.text.sanitize import fence, single_line
 
 PAGE_CHARS = 20_000
@@ -49,6 +52,12 @@ class SearchCorpusTool(Tool[SearchCorpusArguments]):
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
+
+    @classmethod
+    def connect(cls, connections: SourceConnections) -> Self:
+        """Make it for a run."""
+        assert connections.corpus is not None
+        return cls(connections.corpus)
 
     async def execute(self, arguments: SearchCorpusArguments, context: ToolContext) -> ToolResult:
         """Search and list the documents."""
@@ -96,6 +105,12 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
 
+    @classmethod
+    def connect(cls, connections: SourceConnections) -> Self:
+        """Make it for a run."""
+        assert connections.corpus is not None
+        return cls(connections.corpus)
+
     async def execute(self, arguments: ReadDocumentArguments, context: ToolContext) -> ToolResult:
         """Read one stretch of the document."""
         document = await self._corpus.read(arguments.path)
@@ -122,11 +137,6 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
 
 CORPUS_TOOLS: tuple[type[Tool], ...] = (SearchCorpusTool, ReadDocumentTool)
 """What a run without a folder of the user's does not have."""
-
-
-def corpus_tools(corpus: Corpus) -> list[Tool]:
-    """Both tools, over one folder."""
-    return [SearchCorpusTool(corpus), ReadDocumentTool(corpus)]
 
 
 def _draft(document: StoredDocument) -> SourceDraft:

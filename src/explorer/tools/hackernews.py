@@ -4,13 +4,14 @@ import re
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
-from typing import Literal, TypeVar
+from typing import Literal, Self, TypeVar
 
 from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError, ToolError
 from explorer.schema.tool import Arguments, Tool, ToolResult, shown
 from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.sources.connections import SourceConnections
 from explorer.sources.date_ranges import Window, days_in, window
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.items import HnUser, SearchHit
@@ -86,6 +87,11 @@ class _HackerNewsTool(Tool[Args]):
     def __init__(self, client: HackerNews, zone: tzinfo = UTC) -> None:
         self._client = client
         self._zone = zone
+
+    @classmethod
+    def connect(cls, connections: SourceConnections) -> Self:
+        """Make it for a run."""
+        return cls(connections.hackernews, connections.zone)
 
     @staticmethod
     async def _listed(head: str, groups: Sequence[_Group], context: ToolContext) -> ToolResult:

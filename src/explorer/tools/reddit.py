@@ -1,11 +1,12 @@
 """The tool that lists and searches posts of Reddit."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
 from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.schema.tool_context import ToolContext
+from explorer.sources.connections import SourceConnections
 from explorer.sources.reddit.reddit import Reddit, Routed
 from explorer.sources.reddit.routes import PostsQuery, RedditPosts, subreddit_named
 from explorer.sources.reddit.text import reddit_draft, reddit_entry
@@ -36,6 +37,11 @@ class RedditPostsTool(Tool[RedditPostsArguments]):
 
     def __init__(self, client: Reddit) -> None:
         self._client = client
+
+    @classmethod
+    def connect(cls, connections: SourceConnections) -> Self:
+        """Make it for a run."""
+        return cls(connections.reddit)
 
     async def execute(self, arguments: RedditPostsArguments, context: ToolContext) -> ToolResult:
         """List the posts."""

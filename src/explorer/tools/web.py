@@ -1,8 +1,8 @@
 """The tool that reads a web page."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import Self
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -11,6 +11,7 @@ from explorer.schema.errors import RefusedCallError
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import Arguments, Tool, ToolResult
 from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.sources.connections import CheckAddress, SourceConnections, as_asked
 from explorer.sources.page import STALE, WebPage, is_stale
 from explorer.sources.pages import PageReader
 from explorer.text.sanitize import fence, single_line, visible
@@ -18,15 +19,6 @@ from explorer.text.sanitize import fence, single_line, visible
 PAGE_CHARS = 20_000
 """Of a page's text per call."""
 TITLE_CHARS = 300
-
-
-CheckAddress = Callable[[str], Awaitable[str]]
-"""The address to be read for the one asked for; raises ToolError when it may not be."""
-
-
-async def as_asked(url: str) -> str:
-    """Read whatever is asked for."""
-    return url
 
 
 class ReadWebpageArguments(Arguments):
@@ -50,6 +42,11 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
     def __init__(self, client: PageReader, check: CheckAddress = as_asked) -> None:
         self._client = client
         self._check = check
+
+    @classmethod
+    def connect(cls, connections: SourceConnections) -> Self:
+        """Make it for a run."""
+        return cls(connections.pages, connections.check)
 
     def describe(self, arguments: ReadWebpageArguments) -> str:
         """Name the host: the beginning of an address says little."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, tzinfo
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -10,6 +10,7 @@ from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import Arguments, Tool, ToolResult, shown
 from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.sources.connections import SourceConnections
 from explorer.sources.date_ranges import since_time
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
 from explorer.text.sanitize import fence, single_line
@@ -45,6 +46,11 @@ class TavilySearchTool(Tool[WebSearchArguments]):
     def __init__(self, client: WebSearch, zone: tzinfo = UTC) -> None:
         self._client = client
         self._zone = zone
+
+    @classmethod
+    def connect(cls, connections: SourceConnections) -> Self:
+        """Make it for a run."""
+        return cls(connections.search, connections.zone)
 
     async def execute(self, arguments: WebSearchArguments, context: ToolContext) -> ToolResult:
         """Search and list the results."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
-from explorer.agents.roles import Role, check_roles, helper_lines
+from explorer.agents.roles import Role, check_roles, helper_lines, with_offered
 from explorer.cli.commands.library import library_of
 from explorer.cli.screens.number_format import counted
 from explorer.cli.screens.output import emit_json, emit_page
@@ -41,8 +41,9 @@ LEADS, WRITES_REPORT = "leads the run", "writes the report"
 def tools(*, options: CommonOptions = COMMON) -> int:
     """List what agents can do, and which roles may do it."""
     settings = configured(options).settings
-    roles = load_roles(settings)
     own = named_tools(options, settings)
+    further = (*installed_extensions().installed_tools, *own)
+    roles = with_offered(load_roles(settings), [tool.name for tool in further])
     offered, absent = asyncio.run(all_tools(settings, roles, own))
     origins = {tool.name: installed_extensions().origin_of(tool.name) for tool in offered}
     origins |= {tool.name: "--tools" for tool in own}
@@ -148,7 +149,7 @@ async def all_tools(
             *library_tools(LibraryAccess(library, "", dict)),
             SearchRunsTool(Past(settings.workspace, "", library)),
             FinishTool(lambda _is_empty: None),
-            *installed_extensions().tools,
+            *connectors.installed_tools(),
             *own,
         ]
         absent = connectors.absent
