@@ -12,8 +12,10 @@ import pytest
 
 from command import explorer, explorer_here
 from explorer.cli.settings.table import all_settings
+from explorer.llm.models import ModelRef
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import BUILT_IN, OWN, Point, installed_extensions
+from explorer.run.resources import known_cost, window_of
 from explorer.schema.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -140,6 +142,23 @@ def test_what_a_package_adds_is_listed_with_its_origin(garden: Path, tmp_path: P
     missing = explorer_here(*ASKED, cwd=tmp_path)
     assert missing.returncode == 4
     assert "GARDEN_KEY" in missing.stderr
+
+
+def test_a_vendor_of_a_package_has_prices_and_words_for_effort(garden: Path, tmp_path: Path) -> None:
+    """So a limit of money can be kept, and a word that it does not know is refused before anything is asked."""
+    assert garden.is_dir()
+    chosen = {"GARDEN_KEY": KEY}
+    plan = explorer_here(
+        "--dry-run", "--max-cost", "1", "--output-format", "json", *ASKED, cwd=tmp_path, settings=chosen
+    )
+    assert plan.returncode == 0, plan.stderr
+    assert '"garden:almanac"' in plan.stdout
+    refused = explorer_here("--effort", "max", *ASKED, cwd=tmp_path, settings=chosen)
+    assert refused.returncode == 2
+    assert "one of low, high" in refused.stderr
+    with_price = known_cost(ModelRef("garden", "almanac"), Settings(), 1_000_000, 1_000_000)
+    assert with_price == pytest.approx(2.0)
+    assert window_of(ModelRef("garden", "almanac"), Settings()) == 32_000
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.llm.vendors import ModelAccess, Vendor
 from explorer.schema.messages import LLMClient, Turn
+from explorer.schema.model_options import Price
 from explorer.schema.setting import ExtensionSettings, Group, Setting
 from explorer.schema.value_formats import KEY
 
@@ -45,4 +46,12 @@ async def _open(_settings: GardenSettings, _access: ModelAccess) -> AsyncGenerat
     yield ScriptedClient(SCRIPT)
 
 
-VENDOR = Vendor("garden", GardenSettings, _open, needs="key")
+VENDOR = Vendor(
+    "garden",
+    GardenSettings,
+    _open,
+    needs="key",
+    price=lambda _model: Price(input_usd=0.5, output_usd=1.5),
+    window_tokens=lambda _model: 32_000,
+    efforts=("low", "high"),
+)

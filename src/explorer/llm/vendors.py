@@ -33,9 +33,16 @@ class Vendor(Generic[S]):
     """The prefix of its models."""
     settings: type[S]
     open: Callable[[S, ModelAccess], AbstractAsyncContextManager[LLMClient]]
-    """Opens its client, which asks once; retries, limits of rate and the account are around it."""
+    """Opens its client, which asks once; retries, limits of rate and the account are around it. Its turns have their
+    cost, where it is known."""
     needs: str = ""
     """The field of its settings that must be set; empty: none."""
+    price: Callable[[str], Price | None] = lambda _model: None
+    """USD per million tokens of a model, by its name; None: not known, so a limit of money needs the user's price."""
+    window_tokens: Callable[[str], int | None] = lambda _model: None
+    """How many tokens a model's conversations may have; None: not known."""
+    efforts: tuple[str, ...] = ()
+    """The words for how much a model is to reason; empty: any is passed on."""
 
     @property
     def needed(self) -> Setting | None:

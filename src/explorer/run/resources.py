@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from loguru import logger
 
@@ -21,6 +22,7 @@ from explorer.llm.models import OFFLINE, OPENAI, Choice, ModelRef, choose
 from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.llm.streaming import is_loopback
+from explorer.llm.vendors import Vendor
 from explorer.network.client_options import check_network
 from explorer.offline.client import OfflineClient
 from explorer.run.connectors import Connectors
@@ -152,7 +154,8 @@ async def open_resources(
     asked = settings if own_client is None else settings.model_copy(update={"model": OFFLINE, "role_models": {}})
     choice = await choose_models(asked, roles)
     for role, ref in choice.models.items():
-        check_effort(ref, effort_of(settings, roles[role]))
+        of_vendor = _installed_vendor(ref)
+        check_effort(ref, effort_of(settings, roles[role]), of_vendor.efforts if of_vendor else ())
     judge = await choose_judge(settings) if settings.judge and own_client is None else None
     settings, origins = in_force(settings, choice, judge)
     if not settings.is_sample or any(ref.provider != OFFLINE for ref in choice.models.values()):
@@ -304,7 +307,7 @@ def known_cost(ref: ModelRef, settings: Settings, input_tokens: int, output_toke
     """USD that so many tokens of a model cost at most; None when its price is not known."""
     if ref.provider == OFFLINE:
         return 0.0
-    return max_cost_usd(ref.name, _vendor(ref, settings), input_tokens, output_tokens, settings.price)
+    return max_cost_usd(ref.name, _vendor(ref, settings), input_tokens, output_tokens, _price(ref, settings))
 
 
 def list_price(ref: ModelRef, settings: Settings) -> Price | None:
@@ -313,7 +316,7 @@ def list_price(ref: ModelRef, settings: Settings) -> Price | None:
         return Price(input_usd=0.0, output_usd=0.0)
     usages = (Usage(input_tokens=PRICED_TOKENS), Usage(output_tokens=PRICED_TOKENS))
     vendor = _vendor(ref, settings)
-    inward, outward = (cost_usd(ref.name, vendor, usage, settings.price) for usage in usages)
+    inward, outward = (cost_usd(ref.name, vendor, usage, _price(ref, settings)) for usage in usages)
     if inward is None or outward is None:
         return None
     times = 1_000_000 / PRICED_TOKENS
@@ -324,7 +327,20 @@ def window_of(ref: ModelRef, settings: Settings) -> int | None:
     """How many tokens a model's conversations are kept under; None for the stand-in, which plans by all it was told."""
     if ref.provider == OFFLINE:
         return None
-    return window_tokens(ref.name, _vendor(ref, settings)) or DEFAULT_WINDOW_TOKENS
+    installed = _installed_vendor(ref)
+    known = installed.window_tokens(ref.name) if installed else window_tokens(ref.name, _vendor(ref, settings))
+    return known or DEFAULT_WINDOW_TOKENS
+
+
+def _installed_vendor(ref: ModelRef) -> Vendor[Any] | None:
+    """Return the vendor that a package brings, if the model is one of its."""
+    return installed_extensions().vendors.get(ref.provider)
+
+
+def _price(ref: ModelRef, settings: Settings) -> Price | None:
+    """Return the price of a model that no price list has: its vendor's, else the user's."""
+    installed = _installed_vendor(ref)
+    return (installed.price(ref.name) if installed else None) or settings.price
 
 
 def _vendor(ref: ModelRef, settings: Settings) -> str:
