@@ -65,7 +65,8 @@ def test_doctor_explains_what_a_command_changed(*, is_cut_off: bool, tmp_path: P
     (tmp_path / "notes.md").write_text("Output rose by 12 % in May.\n")
     script = Analyst(f"{COMMAND}; sleep 87653" if is_cut_off else COMMAND)
     with OpenAIServer(script) as model:
-        settings = {"OPENAI_API_KEY": "sk-test-12345678", "OPENAI_BASE_URL": model.url}
+        server = {"OPENAI_API_KEY": "sk-test-12345678", "OPENAI_BASE_URL": model.url}
+        settings = {**server, "EXPLORER_SHELL": "auto"}
         process = begin("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings)
         while is_cut_off and not list(tmp_path.glob("workspace/*/begun")):
             assert process.poll() is None, process.communicate()

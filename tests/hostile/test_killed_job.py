@@ -11,6 +11,7 @@ from command import begin, explorer
 from explorer.sandbox.jobs import GONE
 from explorer.sandbox.selection import candidates
 from explorer.schema.events import NoteAdded, Status, ToolFinished, ToolStarted
+from explorer.schema.reasons import NoteReason
 from hostile.world import events
 from model_servers import Asked, OpenAIServer, Reply
 from sandbox.cages import living
@@ -71,7 +72,8 @@ def test_a_run_killed_in_the_middle_of_a_job(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("Output rose by 12 % in May.\n")
     script = Analyst()
     with OpenAIServer(script) as model:
-        settings = {"OPENAI_API_KEY": "sk-test-12345678", "OPENAI_BASE_URL": model.url}
+        server = {"OPENAI_API_KEY": "sk-test-12345678", "OPENAI_BASE_URL": model.url}
+        settings = {**server, "EXPLORER_SHELL": "auto"}
         process = begin("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings)
         assert script.is_running.wait(50), process.communicate(timeout=1)
         assert living(MARK)
@@ -83,7 +85,7 @@ def test_a_run_killed_in_the_middle_of_a_job(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     run = only_run(tmp_path / "workspace")
     record = events(run)
-    assert [one.reason for one in record if isinstance(one, NoteAdded)] == ["bash_1_ended"]
+    assert [one.reason for one in record if isinstance(one, NoteAdded)] == [NoteReason.JOB_ENDED]
     assert [one.name for one in record if isinstance(one, ToolStarted) and one.effect == "job"] == ["execute_shell"] * 2
     (seen,) = [one.content for one in record if isinstance(one, ToolFinished) and one.name == "get_shell_output"]
     assert GONE in seen

@@ -32,7 +32,7 @@ def on_a_host(lacks: str, *words: str, cwd: Path, **settings: str) -> "subproces
     return subprocess.run(
         [sys.executable, "-c", HOST, lacks, *words],
         cwd=cwd,
-        env=environment(cwd, settings),
+        env=environment(cwd, {"EXPLORER_SHELL": "auto", **settings}),
         capture_output=True,
         text=True,
         check=False,

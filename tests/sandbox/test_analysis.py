@@ -27,6 +27,7 @@ from explorer.sandbox.resource_monitor import files_of
 from explorer.sandbox.selection import candidates, python_folders
 from explorer.sandbox.shell import Shell
 from explorer.schema.events import NoteAdded, Status, ToolFinished, WrittenFile
+from explorer.schema.reasons import NoteReason
 from explorer.tools.shell import is_finding, shell_tools
 from explorer.workspace.workspace import Workspace
 from hostile.test_killed_job import none_is_left
@@ -216,7 +217,8 @@ def test_a_chart_of_the_real_day_gets_into_the_report(
     """Killed while the chart is drawn, the run tells its analyzer, which draws again; the report shows the chart."""
     script = Analysts(drawn_with, _draws_with(drawn_with))
     with OpenAIServer(script) as model:
-        settings = {**services, "OPENAI_API_KEY": "sk-test-12345678", "OPENAI_BASE_URL": model.url}
+        server = {"OPENAI_API_KEY": "sk-test-12345678", "OPENAI_BASE_URL": model.url}
+        settings = {**services, **server, "EXPLORER_SHELL": "auto"}
         process = begin("How did points lie over the day?", cwd=tmp_path, settings=settings)
         assert script.is_drawing.wait(50), process.communicate(timeout=1)
         assert living(MARK)
@@ -237,8 +239,8 @@ def test_a_chart_of_the_real_day_gets_into_the_report(
 def _check_journal(run: Path, place: str) -> None:
     """The job is told as gone, and the index has what was found and drawn, and nothing else."""
     record = events(run)
-    notes = {one.reason: one.text for one in record if isinstance(one, NoteAdded)}
-    assert GONE in notes["bash_1_ended"]
+    ended = [one.text for one in record if isinstance(one, NoteAdded) and one.reason == NoteReason.JOB_ENDED]
+    assert GONE in ended[0]
     drawn = next(one for one in record if isinstance(one, ToolFinished) and one.name == "get_shell_output")
     assert drawn.content.startswith("bash_2: ended with exit code 0 after ")
     files = RunState.of(record).files
