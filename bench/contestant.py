@@ -23,6 +23,7 @@ from explorer.llm.retry import OnFailure, WaitLimits
 from explorer.run.resources import RunResources, open_resources
 from explorer.run.run import RunHooks, start
 from explorer.run.session import RunSession
+from explorer.run.session_records import SessionRecords
 from explorer.schema.events import (
     JOURNAL_VERSION,
     ORCHESTRATOR,
@@ -224,18 +225,20 @@ async def _lived(
     (folder / "inputs").mkdir()
     for one in settings.files:
         (folder / "inputs" / one.name).write_bytes(one.read_bytes())
-    run_state, records = RunState(), list[JournalRecord]()
+    run_state, records, count = RunState(), SessionRecords(), 0
     has_journal = variant is not Variant.NO_JOURNAL
-    journal = Journal.open(folder / ".explorer", _now, [observe]) if has_journal else None
+    journal = Journal.open(folder / ".explorer", _now, [records.see, observe]) if has_journal else None
 
     async def record(event: AnyEvent) -> None:
+        nonlocal count
+        count += 1
         if journal is not None:
             kept = await journal.append(event)
         else:
-            kept = JournalRecord(v=JOURNAL_VERSION, seq=len(records) + 1, at=_now(), event=event)
+            kept = JournalRecord(v=JOURNAL_VERSION, seq=count, at=_now(), event=event)
+            records.see(kept)
             observe(kept)
             await asyncio.sleep(0)
-        records.append(kept)
         run_state.apply(kept.event)
 
     async with open_resources(settings, TOOLS) as opened:

@@ -9,6 +9,7 @@ from explorer.journal.run_state import RunState
 from explorer.run.resources import open_resources
 from explorer.run.run import RunHooks
 from explorer.run.session import INPUTS, RunSession
+from explorer.run.session_records import SessionRecords
 from explorer.schema.events import AnyEvent, JournalRecord, RunStarted, Status
 from explorer.schema.settings import Settings
 from explorer.workspace.workspace import Workspace
@@ -72,15 +73,16 @@ async def live_with(journal_class: type[Journal], asked: Asked) -> Status:
             (folder / ".explorer").mkdir(parents=True)
             for path in settings.files:
                 Workspace(folder).write_own(f"{INPUTS}/{path.name}", path.read_text())
-        observers = [hooks.observe] if hooks.observe else []
+        records = SessionRecords()
+        observers = [records.see, *([hooks.observe] if hooks.observe else [])]
         journal = journal_class.open(folder / ".explorer", hooks.now, observers, hooks.on_checkpoint)
         try:
             run_state = RunState.of(record.event for record in journal.records)
-
-            records = list(journal.records)
+            for earlier in journal.records:
+                records.see(earlier)
 
             async def record(event: AnyEvent) -> None:
-                records.append(await journal.append(event))
+                await journal.append(event)
                 run_state.apply(event)
 
             if asked.begins:

@@ -7,7 +7,7 @@ import pytest
 
 from engine_stage import NOON, source
 from explorer.llm.scripted import says
-from explorer.observe.provenance import FILES_INDEX, FileOrigin, origins, write_files_index
+from explorer.observe.provenance import FILES_INDEX, FileOrigin, FileOrigins, origins, write_files_index
 from explorer.schema.events import (
     AgentStarted,
     AnyEvent,
@@ -137,10 +137,13 @@ def test_words_of_the_user_show_sources_too(desk: Desk) -> None:
 
 def test_the_index_is_one_line_a_file(desk: Desk) -> None:
     """Kept in the run's folder for programs, in the order of the first writes."""
-    assert write_files_index([], desk.workspace) == []
+    assert write_files_index(FileOrigins(), desk.workspace) == []
     assert desk.workspace.read_text(FILES_INDEX) == ""
     desk.search_and_write()
-    found = write_files_index(numbered(desk.events), desk.workspace)
+    collected = FileOrigins()
+    for record in numbered(desk.events):
+        collected.apply(record)
+    found = write_files_index(collected, desk.workspace)
     (line,) = desk.workspace.read_text(FILES_INDEX).splitlines()
     assert FileOrigin.model_validate_json(line) == found[0]
     assert json.loads(line)["writes"][0]["at"] == "2026-08-10T12:00:09Z"

@@ -93,7 +93,7 @@ class Journal:
         self._crc = GENESIS
         self._file: BinaryIO | None = None
         self.records: tuple[JournalRecord, ...] = ()
-        """What was there at opening, a repair included."""
+        """What was there at opening, a repair included; until it is taken."""
 
     @classmethod
     def open(
@@ -161,6 +161,11 @@ class Journal:
             _sync_folder(self._folder)
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+    def take_records(self) -> tuple[JournalRecord, ...]:
+        """Return what was there at opening, and keep it no longer."""
+        taken, self.records = self.records, ()
+        return taken
 
     async def append(self, event: AnyEvent) -> JournalRecord:
         """Put an event on disk and return its record, in which a mark stands in place of every key.

@@ -81,8 +81,8 @@ class _File:
 
 
 @dataclass
-class _Tracing:
-    """Collects what `origins` returns, record by record."""
+class FileOrigins:
+    """Collects where files come from, record by record, in the order of the journal. Only `apply` changes it."""
 
     agents: dict[str, _Agent] = field(default_factory=dict[str, _Agent])
     files: dict[str, _File] = field(default_factory=dict[str, _File])
@@ -91,6 +91,7 @@ class _Tracing:
     stored: set[str] = field(default_factory=set[str])
 
     def apply(self, record: JournalRecord) -> None:
+        """Take in one record."""
         event = record.event
         if event.type == "source_recorded":
             self.stored.add(event.source.id)
@@ -112,6 +113,10 @@ class _Tracing:
                 self._finish(event, agent, record)
             case _:
                 pass
+
+    def listed(self, workspace: Workspace) -> list[FileOrigin]:
+        """Return each file that agents wrote, in the order of their first writes."""
+        return [_origin(file, workspace) for file in self.files.values()]
 
     def _finish(self, event: ToolFinished, agent: _Agent, record: JournalRecord) -> None:
         arguments = self.arguments.pop(event.call, {})
@@ -153,19 +158,19 @@ class _Tracing:
 
 def origins(records: Iterable[JournalRecord], workspace: Workspace) -> list[FileOrigin]:
     """Each file that agents wrote, in the order of their first writes."""
-    tracing = _Tracing()
+    found = FileOrigins()
     for record in records:
-        tracing.apply(record)
-    return [_origin(file, workspace) for file in tracing.files.values()]
+        found.apply(record)
+    return found.listed(workspace)
 
 
-def write_files_index(records: Iterable[JournalRecord], workspace: Workspace) -> list[FileOrigin]:
+def write_files_index(origins: FileOrigins, workspace: Workspace) -> list[FileOrigin]:
     """Write `.explorer/files.jsonl`, one file a line, and return what it says.
 
     Raises:
         StorageError: The disk refused.
     """
-    found = origins(records, workspace)
+    found = origins.listed(workspace)
     workspace.write_own(FILES_INDEX, "".join(f"{origin.model_dump_json()}\n" for origin in found))
     return found
 

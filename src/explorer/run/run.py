@@ -26,10 +26,11 @@ from explorer.run.last_report import ReportGuard
 from explorer.run.resources import RunResources, open_resources, reserve_for_report
 from explorer.run.session import INPUTS, RunSession
 from explorer.run.session_record import SessionReasons, session_configured
+from explorer.run.session_records import SessionRecords
 from explorer.run.since import changes_path
 from explorer.run.structured_results import FurtherLink, HelperResult, further_links, helper_results
 from explorer.schema.errors import ConfigError
-from explorer.schema.events import AnyEvent, RunStarted, Status
+from explorer.schema.events import AnyEvent, JournalRecord, RunStarted, Status
 from explorer.schema.messages import Estimate, Frozen, JsonObject, LLMClient, Usage, repair_text
 from explorer.schema.reasons import EndCause
 from explorer.schema.settings import Settings
@@ -37,7 +38,6 @@ from explorer.schema.tool import Tool
 from explorer.schema.version import __version__
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.redaction import Redactor
-from explorer.tools.answer import answer_in
 from explorer.workspace.workspace import Workspace
 
 MAX_QUESTION_CHARS = 200_000
@@ -291,19 +291,19 @@ async def _work(
     """One session of a run: from opening the journal to its end, however it ends."""
     started = hooks.clock()
     settings = resources.settings
-    observers = [RunLog().observe, *([hooks.observe] if hooks.observe else [])]
+    records = SessionRecords(resources.other_tools)
+    observers = [records.see, RunLog().observe, *([hooks.observe] if hooks.observe else [])]
     redactor = Redactor(settings.secret_texts())
     workspace = Workspace(folder)
     journal = Journal.open(folder / ".explorer", hooks.now, observers, hooks.on_checkpoint, redactor)
     log_opened(folder.name, journal.records)
     try:
-        run_state = RunState.of(record.event for record in journal.records)
-
-        records = list(journal.records)
+        run_state, applied = _state_of(journal.take_records(), records), journal.last_seq
 
         async def record(event: AnyEvent) -> None:
+            nonlocal applied
             kept = await journal.append(event)
-            records.append(kept)
+            applied += 1
             run_state.apply(kept.event)
 
         if isinstance(asked, RunStarted):
@@ -318,11 +318,7 @@ async def _work(
         def current() -> RunState:
             # Who is cancelled while its record is written does not see that it was: such a run may have ended.
             journal.finish_writing()
-            return (
-                run_state
-                if journal.last_seq == len(records)
-                else RunState.of(one.event for one in read_records(folder))
-            )
+            return run_state if journal.last_seq == applied else RunState.of(one.event for one in read_records(folder))
 
         with ReportGuard(current, workspace, settings.language, lambda: hooks.stop.cut):
             conclusion = await session.work(resources, budget, "" if isinstance(asked, RunStarted) else asked)
@@ -332,8 +328,16 @@ async def _work(
         log_closed(folder.name)
     result = _result_of(folder, run_state, conclusion, round(hooks.clock() - started, 3))
     changes = changes_path(folder, run_state) if settings.since_run else None
-    fields = answer_in(records) if hooks.answer_form else None
+    fields = records.answer if hooks.answer_form else None
     return result.model_copy(update={"changes": changes, "answer_fields": fields})
+
+
+def _state_of(earlier: Iterable[JournalRecord], records: SessionRecords) -> RunState:
+    run_state = RunState()
+    for record in earlier:
+        run_state.apply(record.event)
+        records.see(record)
+    return run_state
 
 
 def _result_of(folder: Path, run_state: RunState, conclusion: Conclusion, seconds: float) -> RunResult:

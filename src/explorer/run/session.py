@@ -26,7 +26,6 @@ from explorer.reports.library import Library
 from explorer.reports.render import SAMPLE_FLAG
 from explorer.reports.verify.check import text_reader
 from explorer.reports.verify.judge import Judgements
-from explorer.run.extensions import installed_extensions
 from explorer.run.finish import (
     Conclusion,
     ReportOptions,
@@ -39,6 +38,7 @@ from explorer.run.finish import (
 from explorer.run.judge import JudgeAccount, ask_judge
 from explorer.run.last_report import record_moved
 from explorer.run.resources import RunResources
+from explorer.run.session_records import SessionRecords
 from explorer.run.shell_session import ShellSession, open_shell
 from explorer.run.since import SINCE_FILES, earlier_addresses, words_on_earlier, write_changes
 from explorer.schema.errors import ConfigError, ToolError
@@ -46,20 +46,18 @@ from explorer.schema.events import (
     ORCHESTRATOR,
     AgentFinished,
     CitationsJudged,
-    SessionConfigured,
     Source,
     Status,
     Steered,
     TurnFailed,
 )
-from explorer.schema.events import JournalRecord as RunRecord
 from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.schema.tool_context import SourceDraft
 from explorer.sources.date_ranges import zone_named
 from explorer.sources.http.url_allowlist import UrlAllowlist
-from explorer.tools.answer import AnswerTool, answer_in
+from explorer.tools.answer import AnswerTool
 from explorer.tools.corpus import CORPUS_TOOLS
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
@@ -98,8 +96,8 @@ class RunSession:
     clock: Callable[[], float]
     run_state: RunState
     record: Append
-    records: Sequence[RunRecord]
-    """All of the run's records so far; grows as `record` is called."""
+    records: SessionRecords
+    """What is read again of the run's records so far; sees each as it is recorded."""
     progress: Callable[[str], None] = lambda _words: None
     """Shows the user a line on how far a tool's call is."""
     answer_form: type[BaseModel] | None = None
@@ -162,9 +160,7 @@ class RunSession:
 
     async def _judge(self, resources: RunResources, budget: Budget, workspace: Workspace) -> Judgements | None:
         """With `--judge`, a model's opinion of the citations; none once the run winds down, or a second time."""
-        events = (record.event for record in reversed(self.records))
-        latest = next((event for event in events if not isinstance(event, SessionConfigured)), None)
-        was_asked = isinstance(latest, CitationsJudged)
+        was_asked = isinstance(self.records.latest, CitationsJudged)
         if not self.settings.judge or budget.winding_down or was_asked:
             return None
         verification, text_of = checked_draft(self.run_state, workspace), text_reader(workspace)
@@ -177,11 +173,10 @@ class RunSession:
 
     def _account_for(self, workspace: Workspace, conclusion: Conclusion) -> None:
         """Write down where each file comes from, and what changed since an earlier run."""
-        # Appends that shared a sync come back in any order.
-        write_files_index(sorted(self.records, key=lambda record: record.seq), workspace)
+        write_files_index(self.records.origins, workspace)
         if self.settings.since_run:
-            started = self.records[0].at if self.records else None
-            write_changes(self.folder, self.settings.since_run, self.run_state, started, str(conclusion.status))
+            since, began = self.settings.since_run, self.records.first_at
+            write_changes(self.folder, since, self.run_state, began, str(conclusion.status))
 
     def _restore_spending(self, budget: Budget, message: str) -> None:
         """Count what earlier lives used of the limits; a follow-up to a finished run has them anew."""
@@ -267,7 +262,7 @@ class RunSession:
 
     def _missing_answer(self) -> ToolError | None:
         """Return why the run cannot end yet, where a program waits for an answer in its form."""
-        if self.answer_form is None or answer_in(self.records) is not None:
+        if self.answer_form is None or self.records.answer is not None:
             return None
         return ToolError(f"the user's program waits for the answer: call {AnswerTool.name}, then finish")
 
@@ -293,10 +288,13 @@ class RunSession:
 
     def _url_allowlist(self, resources: RunResources, tools: Iterable[Tool]) -> UrlAllowlist:
         """The addresses that may be read: those of the question, of sources, and of the run this one follows."""
-        others = {tool.name for tool in (*resources.extra_tools, *installed_extensions().installed_tools)}
+        others = resources.other_tools
         # An earlier session may have had a folder to search that this one does not have.
         searches = {tool.name for tool in (*tools, *CORPUS_TOOLS) if tool.is_search} | others
-        seen = UrlAllowlist(self.records, lambda one: self.workspace.read_text(stored_at(one)), searches, others)
+        self.records.know_searches(searches)
+        seen = UrlAllowlist(
+            self.records.with_addresses, lambda one: self.workspace.read_text(stored_at(one)), searches, others
+        )
         for url in earlier_addresses(self.folder, self.settings.since_run):
             seen.saw_url(url)
         return seen

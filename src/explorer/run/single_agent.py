@@ -17,7 +17,7 @@ from explorer.run.session import InputSource, Review, RunSession
 from explorer.schema.events import AgentFinished, Status
 from explorer.schema.reasons import EndReason
 from explorer.schema.tool import Tool
-from explorer.tools.answer import AnswerTool, answer_in
+from explorer.tools.answer import AnswerTool
 from explorer.workspace.source_store import SourceStore
 
 MAX_STEPS = 100
@@ -82,6 +82,6 @@ class AgentSession(RunSession):
     def _outcome(self, ended: AgentFinished | None, cut: EndReason) -> Outcome:
         if ended is None or cut:
             return Outcome(Status.PARTIAL, cut.words or CUT_OFF, cut.cause)
-        if ended.status is Status.COMPLETE and self.answer_form is not None and answer_in(self.records) is None:
+        if ended.status is Status.COMPLETE and self.answer_form is not None and self.records.answer is None:
             return Outcome(Status.PARTIAL, NO_ANSWER)
         return Outcome(ended.status, "" if ended.status is Status.COMPLETE else ended.reason, ended.cause)

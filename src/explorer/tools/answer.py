@@ -1,11 +1,10 @@
 """`give_answer`: the orchestrator hands over the answer in the form that the program asked for."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
 
-from explorer.schema.events import JournalRecord, ToolFinished
+from explorer.schema.events import AnyEvent, ToolFinished
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import Tool, ToolResult
 from explorer.schema.tool_context import ToolContext
@@ -35,11 +34,8 @@ class AnswerTool(Tool[Any]):
         return ToolResult(success=True, content="Kept.", metadata={ANSWER: arguments.model_dump(mode="json")})
 
 
-def answer_in(records: Iterable[JournalRecord]) -> JsonObject | None:
-    """Return the latest answer that was handed over; None when there is none."""
-    answers = [
-        record.event.data[ANSWER]
-        for record in records
-        if isinstance(record.event, ToolFinished) and record.event.name == GIVE_ANSWER and record.event.success
-    ]
-    return answers[-1] if answers else None
+def answer_of(event: AnyEvent) -> JsonObject | None:
+    """Return the answer that an event hands over; None when it is no such event."""
+    if isinstance(event, ToolFinished) and event.name == GIVE_ANSWER and event.success:
+        return event.data[ANSWER]
+    return None
