@@ -1,7 +1,7 @@
 # Everyday commands. CI runs `.ci/run`: the README's commands, the same check, then the slow tests.
 export UV_PYTHON_DOWNLOADS ?= never
 
-.PHONY: overshoot setup format check slow crash floods hostile-calls stops bench golden outages
+.PHONY: docs overshoot setup format check slow crash floods hostile-calls stops bench golden outages
 
 setup:  ## everything a developer needs, in .venv
 	uv sync --locked --all-groups
@@ -33,6 +33,9 @@ outages:  ## servers that are gone in the middle of a fan-out, for 10 s to 20 mi
 
 overshoot:  ## limits at servers that count falsely, cut replies, and through kills: prints what each billed
 	PYTHONPATH=tests uv run python -m faults.overshoot_table
+
+docs:  ## the pages of docs/ as a site in site/; a warning fails
+	uv run --group docs zensical build --strict --clean
 
 bench:  ## what a turn costs, beside plain SDK loops and bare HTTP
 	uv run python bench/run.py

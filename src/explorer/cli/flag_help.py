@@ -4,8 +4,8 @@ FLAG_HELP = """\
 Models and roles:
   --roles DIR              Folder of your own role files, which override the
                            built-in ones
-  --tools FILE.py          A Python file with tools of your own, for roles that
-                           name them; it runs as you. Repeatable
+  --tools FILE.py          A Python file with tools of your own; it runs as you.
+                           Repeatable
   --model NAME             Model of all roles: auto, offline, anthropic:NAME,
                            openai:NAME, or a bare NAME. Of one role:
                            searcher=NAME; repeatable

@@ -247,7 +247,7 @@ class Settings(BaseModel):
             TEXT,
             "Web search engine: `auto` (what is configured)",
             Group.SOURCES,
-            anchor="what-search--auto-takes",
+            anchor="what-automatic-search-takes",
         ),
     ] = "auto"
 

@@ -50,7 +50,7 @@ class CommonOptions:
             negative="",
             show_default=False,
             group=MODELS,
-            help="A Python file with tools of your own, for roles that name them; it runs as you. Repeatable.",
+            help="A Python file with tools of your own; it runs as you. Repeatable.",
         ),
     ] = ()
     output_format: Annotated[
