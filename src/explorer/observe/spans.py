@@ -43,6 +43,10 @@ class SpanKind(IntEnum):
     CLIENT = 3
 
 
+CHAT = "chat"
+"""The operation that asks a model."""
+
+
 @dataclass(frozen=True)
 class Span:
     """One thing that was done, over and done with."""
@@ -191,14 +195,14 @@ class Spans:
         # After failed attempts it is the last one that brought the turn.
         start = max(asked, min(agent.ready or asked, now))
         done = _Done(f"turn {self._seq}", f"chat {turn.model}", self._of(event), start, now)
-        self._hand_on(done, self._facts("chat", event.agent) | more)
+        self._hand_on(done, self._facts(CHAT, event.agent) | more)
 
     def _failed_turn(self, event: TurnFailed, agent: _Agent, now: datetime) -> None:
         provider, model = self._model(agent.role)
         key, start = f"turn {self._seq}", agent.ready or now
         done = _Done(key, f"chat {model}", self._of(event), start, now, event.fault)
         more: dict[str, Value] = {"gen_ai.provider.name": provider, "gen_ai.request.model": model}
-        self._hand_on(done, self._facts("chat", event.agent) | more)
+        self._hand_on(done, self._facts(CHAT, event.agent) | more)
 
     def _call(
         self,
@@ -233,7 +237,7 @@ class Spans:
                 span_id=self._id(done.key),
                 parent_id=done.parent,
                 name=done.name,
-                kind=SpanKind.CLIENT if done.name.startswith("chat ") else SpanKind.INTERNAL,
+                kind=SpanKind.CLIENT if attributes["gen_ai.operation.name"] == CHAT else SpanKind.INTERNAL,
                 start=min(done.start, done.end),
                 end=done.end,
                 attributes=attributes,

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.screens.live import tree
-from explorer.cli.screens.number_format import counted, duration, money, size, spent, tokens
+from explorer.cli.screens.number_format import cost, counted, duration, money, size, spent, tokens
 from explorer.cli.screens.outages import outage_words
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table
@@ -116,7 +116,7 @@ def _listing(found: list[RunOverview]) -> str:
         (
             overview.run_id,
             str(overview.status),
-            money(overview.cost_usd).removeprefix("cost "),
+            cost(overview.cost_usd),
             tokens(overview.tokens),
             str(overview.agents),
             str(overview.sources),

@@ -18,6 +18,11 @@ def money(usd: float | None) -> str:
     return f"${usd:.4f}" if 0 < usd < 1 else f"${usd:.2f}"
 
 
+def cost(usd: float | None) -> str:
+    """`$0.0123`; `unknown` when no price is known, for a column that says what it is of."""
+    return "unknown" if usd is None else money(usd)
+
+
 def spent(usd: float | None, estimated: Estimate) -> str:
     """`$0.41, of which $0.12 estimated`; in tokens where nothing of the money is estimated, or its price not known."""
     if not estimated:

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.cli.screens.number_format import cached, counted, money, percent, short_time, tokens
+from explorer.cli.screens.number_format import cached, cost, counted, money, percent, short_time, tokens
 from explorer.cli.screens.output import token_counts
 from explorer.cli.screens.sanitize import one_line
 from explorer.observe.costs import AgentShare, Spending, UsageTotals
@@ -111,7 +111,7 @@ def _usage_columns(totals: Sequence[UsageTotals]) -> list[Column]:
         Column("in", [tokens(one.usage.input_tokens) for one in totals], 1),
         Column("cached", [percent(one.cache_share) for one in totals], 4),
         Column("out", [tokens(one.usage.output_tokens) for one in totals], 2),
-        Column("cost", [money(one.cost_usd).removeprefix("cost ") for one in totals], 3),
+        Column("cost", [cost(one.cost_usd) for one in totals], 3),
     ]
 
 
