@@ -1,9 +1,10 @@
 """explorer: a question becomes a run, and a cited report comes out.
 
-from explorer import explore
+Example:
+    from explorer import explore
 
-result = await explore("What is notable on Hacker News today?")
-print(result.report_text)
+    result = await explore("What is notable on Hacker News today?")
+    print(result.report_text)
 """
 
 from importlib import import_module

@@ -54,6 +54,7 @@ class ExploreOptions(TypedDict, total=False):
 class Run:
     """A run: await it for its result, or iterate over its events while it works.
 
+    Example:
         run = explore("What is notable on Hacker News today?")
         async for record in run.events():
             print(record.event)
@@ -244,9 +245,10 @@ def open_run(run: str | Path, settings: Settings | None = None) -> Run:
 class Agent:
     """One agent with tools, without helpers and without a report.
 
-    agent = Agent(model="anthropic:claude-opus-5-5", tools=[count_stock])
-    result = await agent.run("How many ropes are there?")
-    print(result.words)
+    Example:
+        agent = Agent(model="anthropic:claude-opus-5-5", tools=[count_stock])
+        result = await agent.run("How many ropes are there?")
+        print(result.words)
     """
 
     model: str = ""
