@@ -1,6 +1,6 @@
 """The README is true: its commands run, its tables match the program, its recording is of a real run.
 
-The recording is written anew by `--update-golden`.
+The recording is updated by `--update-golden`.
 """
 
 import os

@@ -143,7 +143,7 @@ async def test_results_sent_often_enough_are_cleared_rarely_and_in_batches(works
         assert len(history) - event.before >= KEPT_MESSAGES
     first = histories[-1][2]
     assert isinstance(first, Results)
-    assert first.results[0].content == "Page 1\n[cleared to save room: 4007 characters]"
+    assert first.results[0].content == "Page 1\n[cleared to save space: 4007 characters]"
     assert {request.system for request in scene.client.requests} == {"Search."}
 
 
@@ -413,7 +413,7 @@ def test_what_is_put_back_is_what_the_journal_knows() -> None:
     assert "- searcher-1: partial (step limit); wrote plan.md" in shown
     assert shown.endswith("Your background jobs:\n- bash_1: running")
     helper = compaction_note(recorder.state(), recorder.run_state, lambda path: path * 3_000, lambda _agent: [])
-    assert helper.startswith("plan.md as it stands:\nplan.md")
+    assert helper.startswith("Current content of plan.md:\nplan.md")
     assert (helper.endswith("[...]"), "helpers" in helper) == (True, False)
 
 

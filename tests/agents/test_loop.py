@@ -367,7 +367,7 @@ async def test_a_full_window_is_made_room_in_once(workspace: Workspace) -> None:
     history = scripted.requests[-1].history
     sizes = [len(message.results[0].content) for message in history if isinstance(message, Results)]
     assert [size < 500 for size in sizes] == [True, True, False, False]
-    assert "cleared to save room" in str(history[2])
+    assert "cleared to save space" in str(history[2])
     assert [message.text for message in history if isinstance(message, Turn)] == [f"Turn {n}" for n in range(4)]
 
 

@@ -112,7 +112,7 @@ SITUATIONS = (
     Situation("A report with its source", reports(f"# The bridge\n\n{SHORT}\nIt was opened on 3 June 1999 [S1].\n")),
     Situation("A short true answer", reports(SHORT)),
     Situation(
-        "Some lookups failed, the rest carries the answer",
+        "Some lookups failed, the rest supports the answer",
         then(asks_searcher(search("bridge"), ("get_hn_stories", {})), wrote(SHORT), FINISH),
         services="half",
     ),
@@ -208,12 +208,12 @@ SITUATIONS = (
     Situation("A model server that is down", variables={"OPENAI_BASE_URL": f"{NOWHERE}/v1"}),
     Situation("Offline, with no network", words=("--model", "offline"), has_file=False),
     Situation(
-        "A follow-up answered in words, from sources",
+        "A follow-up answered as text, from sources",
         {"orchestrator": [*LATE, Reply(text="It was opened on 3 June 1999 [S1].")]},
         follow_up="When was it opened?",
     ),
     Situation(
-        "A follow-up answered in words, without a source",
+        "A follow-up answered as text, without a source",
         {"orchestrator": [*LATE, Reply(text="In summer, I believe.")]},
         follow_up="When was it opened?",
     ),

@@ -92,7 +92,7 @@ def test_show_tells_it_to_people(kept_run: Path, here: Show) -> None:
     assert re.search(r"^  searcher +\d+ +\d+ ", page, re.MULTILINE)
     costs = here("show", kept_run.name, "--costs").stdout
     assert max(map(len, costs.splitlines())) <= 80
-    for words in ("1 life", "searcher-1", "waiting", "What the run waited for"):
+    for words in ("1 session", "searcher-1", "waiting", "What the run waited for"):
         assert words in costs
 
 

@@ -71,7 +71,10 @@ def test_a_limit_too_small_for_a_report_is_named(here: Explorer, flag: str, limi
 
 def test_the_smallest_of_the_bounds_counts() -> None:
     """Money, tokens at the dearest rate, or steps with a full window each."""
-    assert bound(max_cost_usd=1.0) == (1.0, "the money limit itself; room for a request is reserved before it is sent")
+    assert bound(max_cost_usd=1.0) == (
+        1.0,
+        "the cost limit itself; the worst-case cost of a request is reserved before it is sent",
+    )
     assert bound(max_steps=1, max_cost_usd=100.0)[0] == pytest.approx(5.0 + 0.32)
     usd, words = bound(max_tokens=1_000_000)
     assert usd == pytest.approx(20.0)
@@ -124,7 +127,7 @@ def test_a_plan_has_the_limits_that_nobody_set(here: Explorer) -> None:
     named = ("--dry-run", "--model", "openai:my-model", "q q")
     priced = here("--dry-run", "q q", ANTHROPIC_API_KEY="k").stdout
     assert "$5.00 (default), no limit of tokens" in priced
-    assert "at most    $5.00 = the money limit itself" in priced
+    assert "at most    $5.00 = the cost limit itself" in priced
     unpriced = here(*named, **elsewhere).stdout
     assert "no limit of money, 2,000,000 tokens (default)" in unpriced
     assert "at most    2,000,000 tokens; in money not known" in unpriced

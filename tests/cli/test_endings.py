@@ -23,15 +23,15 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "endings.md"
 INTRODUCTION = """# Endings
 
 Each way a run can end, as it was seen in a test: the status, the exit code, the exit code of `explorer verify`
-afterwards, the first line of what is on stdout (of stderr, where that is empty), and the fields of the JSON that tell
-them apart. `tests/cli/test_endings.py` runs every row through the command line against a model server on loopback, and
-writes this page (`--update-golden`).
+afterwards, the first line of what is on stdout (of stderr, where that is empty), and the fields of the JSON that make
+the difference. `tests/cli/test_endings.py` runs every row through the command line against a model server on loopback,
+and writes this page (`--update-golden`).
 
 - `complete` means: answered, and the answer rests on sources.
 - `citations` counts cited sentences; `verdicts` says what a look into their sources found, and sums to it. `uncited`
   counts sentences with a quote or a figure and no citation.
 - `cause` is the reason as a code, where a program decides by it: a limit that was reached, named in the reason too.
-- `answer` holds the words that answer a follow-up, or those a model said instead of writing a report.
+- `answer` holds the text that answers a follow-up, or that a model sent instead of writing a report.
 
 """
 STORY = {

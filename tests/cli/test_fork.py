@@ -49,7 +49,7 @@ def test_a_fork_that_is_not_gone_on_with_says_how(kept_run: Path, here: Explorer
     done = here("fork", kept_run.name, *flags)
     new = other_run(kept_run)
     assert (done.returncode, done.stdout) == (0, f"{new.name}\n")
-    assert f'→ go on: explorer resume {new.name} "your follow-up"' in done.stderr
+    assert f'→ continue: explorer resume {new.name} "your follow-up"' in done.stderr
     assert (new / "report.md").read_text() == (kept_run / "report.md").read_text()
     assert here("doctor", new.name).returncode == 0
 

@@ -50,7 +50,9 @@ def test_a_run_out_of_steps_goes_on_with_the_command_it_tells(here: Explorer, tm
     """On the terminal and in the report; typed as it stands, the run is completed."""
     done = here("demo", STORY, "--max-steps", "1", "--workspace", "my runs")
     assert done.returncode == 1
-    match = re.search(r"→ go on: explorer (resume \S+ --max-steps 2 --workspace 'my runs')$", done.stderr, re.MULTILINE)
+    match = re.search(
+        r"→ continue: explorer (resume \S+ --max-steps 2 --workspace 'my runs')$", done.stderr, re.MULTILINE
+    )
     assert match is not None, done.stderr
     (folder,) = (tmp_path / "my runs").glob("[!.]*")
     report = (folder / "report.md").read_text()

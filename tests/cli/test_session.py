@@ -204,7 +204,7 @@ def test_a_run_that_is_busy_or_complete_is_not_said_to_be_resumable(capsys: pyte
 def test_a_stopped_run_tells_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is lost, and the command says so."""
     SummaryPrinter(RunOptions(), Path("workspace")).print_end(endings()[4][0])
-    assert f"go on: explorer resume {RUN}" in capsys.readouterr().err
+    assert f"continue: explorer resume {RUN}" in capsys.readouterr().err
 
 
 def test_the_account_stands_on_stderr_and_the_report_on_stdout(

@@ -109,7 +109,7 @@ def test_a_stop_is_queued_then_applied_and_the_run_writes_up(
     assert shown.strip() == f"applied at record {applied.seq}"
     late = here("steer", "latest", "too late")
     assert late.returncode == 2
-    assert f'explorer resume {folder.name} "your words"' in late.stderr
+    assert f'explorer resume {folder.name} "your message"' in late.stderr
     assert here("stop", "latest").returncode == 2
 
 
@@ -121,7 +121,7 @@ def test_stop_now_ends_the_process(held_run: Running, here: Explorer, tmp_path: 
     assert "not applied within 0.2 s" in waiting.stderr
     done = here("stop", "latest", "--now")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"told process {held_run.pid} to end\nended\n"
+    assert done.stdout == f"asked process {held_run.pid} to end\nended\n"
     assert "explorer resume" in done.stderr
     assert end_of(held_run)[0] == 143
     assert not is_running(only_run(tmp_path / "workspace"))
@@ -136,7 +136,7 @@ def test_words_for_a_run_that_dies_are_said_to_be_unheard(held_run: Running, tmp
     held_run.send_signal(signal.SIGKILL)
     code, _, error = end_of(steering)
     assert code == 1
-    assert "ended without hearing it" in error
+    assert "ended before it read the message" in error
     assert "explorer resume 20" in error
     assert end_of(stopping) == (0, "the run ended by itself meanwhile\n", "")
     assert Inbox(only_run(tmp_path / "workspace") / ".explorer").waiting() == []
@@ -153,7 +153,7 @@ def test_a_stop_that_came_too_late_does_not_stop_the_next_life(kept_run: Path, h
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("steer", "latest"), "no words"),
+        (("steer", "latest"), "no message"),
         (("steer", "latest", "x", "--wait", "soon"), "--wait"),
         (("steer", "latest", "hello"), "is not running"),
         (("stop", "latest"), "is not running"),

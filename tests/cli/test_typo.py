@@ -78,7 +78,7 @@ def test_a_command_behind_a_flag_is_refused_as_a_question(here: Explorer, comman
     """`explorer --lang en runs` would otherwise pay for the question "runs"."""
     done = here("--lang", "en", command)
     assert done.returncode == 2
-    assert "commands stand first" in done.stderr
+    assert "must come first" in done.stderr
 
 
 def test_the_process_refuses_with_a_hint_and_exit_code_2(explorer: Explorer) -> None:

@@ -62,7 +62,7 @@ def test_a_dangling_id_in_a_draft(kept_day: Path, here: Here) -> None:
     (kept_day / "report.md").write_text("# T\n\nIt drew 918 points [S7]. It drew 5 comments [S999].\n")
     done = here("verify", "--all")
     assert done.returncode == 1
-    assert "S999 is no source of this run" in done.stdout
+    assert "S999 is not a source of this run" in done.stdout
     assert "“918 points”, found in S7" in done.stdout
 
 

@@ -60,7 +60,7 @@ def test_a_run_without_an_end_says_so(kept_run: Path, here: Explorer) -> None:
     (kept_run / "report.md").unlink()
     done = here("watch", "latest", "--speed", "max")
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"stopped without an end\n  → go on: explorer resume {kept_run.name}" in done.stderr
+    assert f"stopped without an end\n  → continue: explorer resume {kept_run.name}" in done.stderr
     assert re.search(r"^status +unfinished$", here("show").stdout, re.MULTILINE)
 
 

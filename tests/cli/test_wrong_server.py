@@ -33,7 +33,7 @@ def test_the_other_api_is_one_command_away(
         done = here(*words, OPENAI_BASE_URL=server.url)
         assert (done.returncode, done.stdout) == (2, "")
         match = re.search(
-            r"^  → nothing is lost; go on: explorer (resume \S+ --model (\S+))$", done.stderr, re.MULTILINE
+            r"^  → nothing is lost; continue: explorer (resume \S+ --model (\S+))$", done.stderr, re.MULTILINE
         )
         assert match is not None, done.stderr
         assert match[2] == f"{works_as}:model-a"
@@ -47,4 +47,4 @@ def test_a_base_url_without_its_version_is_named_as_the_cause(here: Explorer) ->
         done = here("How tall is it?", "-q", "--model", "openai:model-a", OPENAI_BASE_URL=server.origin)
     assert (done.returncode, done.stdout) == (2, "")
     assert "  → check the address in OPENAI_BASE_URL: it should end in /v1\n" in done.stderr
-    assert "go on: explorer resume" in done.stderr
+    assert "continue: explorer resume" in done.stderr

@@ -101,7 +101,7 @@ def test_the_command_pauses_and_resumes(tmp_path: Path) -> None:
         done = explorer("resume", "latest", "--max-outage", "2m", cwd=tmp_path, settings=given, seconds=100)
     assert paused.returncode == 6
     assert "no request got through for 3 s" in paused.stderr
-    assert "go on: explorer resume " in paused.stderr
+    assert "continue: explorer resume " in paused.stderr
     assert "outage   openai:model-a has not answered since " in page
     assert done.returncode == 0, done.stderr
     assert "A good May for the plant" in done.stdout

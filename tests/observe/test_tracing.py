@@ -268,7 +268,7 @@ async def test_a_collector_that_fails_costs_one_line(fault: str) -> None:
             observed(tracing, run_of_two())
             observed(tracing, run_of_two())
     (line,) = shown
-    assert re.match(r"spans are lost at http://127\.0\.0\.1: .+; the run goes on$", line), line
+    assert re.match(r"spans are lost at http://127\.0\.0\.1: .+; the run continues$", line), line
     assert "hidden" not in line
 
 
@@ -296,7 +296,7 @@ async def test_a_collector_that_hangs_is_not_waited_for() -> None:
     assert ended - worked >= LAST_S
     # However busy the machine is: whoever waited for the collector would take longer.
     assert ended - began < HANGS_S
-    assert shown == [f"spans are lost at http://127.0.0.1: it takes longer than {LAST_S:g} s; the run goes on"]
+    assert shown == [f"spans are lost at http://127.0.0.1: it takes longer than {LAST_S:g} s; the run continues"]
 
 
 async def test_spans_that_wait_are_bounded() -> None:

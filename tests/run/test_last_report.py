@@ -128,7 +128,7 @@ def test_what_stands_in_the_reports_way_is_moved_and_named(tmp_path: Path, make:
     assert workspace.set_aside == ["report.md.moved-2"]
     assert os.path.samestat(before, (tmp_path / "report.md.moved-2").lstat())
     assert (
-        "> **Moved:** What stood at report.md was no report, and is now at `report.md.moved-2`."
+        "> **Moved:** The earlier content of report.md was not a report, and is now at `report.md.moved-2`."
         in (tmp_path / "report.md").read_text()
     )
 

@@ -230,7 +230,7 @@ async def test_the_feeds_come_last() -> None:
             found, routed = await reddit.posts(PostsQuery("kites"))
             nothing, _ = await reddit.posts(PostsQuery("kites", words="submarine"))
             thread, _ = await reddit.thread(P1, CommentRange(1, 6))
-            with pytest.raises(ToolError, match="does not hold that comment"):
+            with pytest.raises(ToolError, match="does not contain that comment"):
                 await reddit.thread(PostName("p1", "zz"), CommentRange())
     assert routed.via == "reddit-feed"
     assert "no scores" in routed.notes[0]
@@ -270,8 +270,8 @@ BOMB = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;"
     ("answer", "words"),
     [
         (Answer(b"", 429, headers={"retry-after": "300"}), "429"),
-        (Answer(b"<html>welcome</html>"), "no feed"),
-        (Answer(BOMB, 200, "application/atom+xml"), "no feed"),
+        (Answer(b"<html>welcome</html>"), "not a feed"),
+        (Answer(BOMB, 200, "application/atom+xml"), "not a feed"),
         (Answer(b"garbage", 200, "application/atom+xml"), "no entries for r/kites"),
         (feed(), "no entries for r/kites"),
     ],

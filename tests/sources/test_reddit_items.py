@@ -62,7 +62,7 @@ def test_subreddits() -> None:
         assert subreddit_named(text) == "kites"
     assert subreddit_named("kites+lines") == "kites+lines"
     for wrong in ("", "k", "kites/../../api/v1/me", "kites?x=1", "two words", "käse"):
-        with pytest.raises(ToolError, match="is no subreddit's name"):
+        with pytest.raises(ToolError, match="is not a subreddit's name"):
             subreddit_named(wrong)
 
 

@@ -159,7 +159,7 @@ async def test_nobody_left() -> None:
     assert caught.value.message == (
         "No web search answered: tavily is over its plan's limit (status 432); "
         "brave did not accept its key (BRAVE_API_KEY) (status 401). "
-        "Go on with search_hn, get_hn_stories and read_webpage. "
+        "Continue with search_hn, get_hn_stories and read_webpage. "
         "The user can add an engine: EXA_API_KEY, EXPLORER_SEARXNG_URL, EXPLORER_SEARCH=ddgs."
     )
 

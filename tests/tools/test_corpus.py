@@ -89,7 +89,7 @@ async def test_a_long_document_in_stretches(corpus: Corpus) -> None:
     ]
     assert "".join(unfenced(one.content) for one in (first, *rest)) in ledger.text("S1")
     assert {one.metadata["sources"][0] for one in (first, *rest)} == {"S1"}
-    with pytest.raises(ToolError, match=f"behind the end: long.md has {size} characters"):
+    with pytest.raises(ToolError, match=f"past the end: long.md has {size} characters"):
         await call_tool(tool, ledger.context, path="long.md", offset=size)
 
 
@@ -115,7 +115,7 @@ async def test_nothing_found_is_said(corpus: Corpus) -> None:
         'Corpus search for "zeppelin": 0 of 5 documents.\nTry other words, or no glob.\n<<untrusted'
     )
     relaxed = await call_tool(tool, Ledger().context, query='"replaced ropes"')
-    assert relaxed.content.splitlines()[1] == "The quoted words stand nowhere as quoted; these hold some of them."
+    assert relaxed.content.splitlines()[1] == "No document contains the quoted phrase; these contain some of the words."
     with pytest.raises(ToolError, match=r"no document '\.\./secret'"):
         await call_tool(ReadDocumentTool(corpus), Ledger().context, path="../secret")
 

@@ -185,7 +185,7 @@ async def test_stories_of_days() -> None:
     assert lines[0] == "Hacker News top stories, 1-2 of 4."
     assert lines[1] == (
         "Submitted on 2026-08-10..2026-08-11 (Asia/Shanghai), by their points as of now: "
-        "this is not the front page as it stood then."
+        "this is not the front page of that time."
     )
     body = unfenced(result.content).splitlines()
     assert [line for line in body if line.startswith("2026")] == [
@@ -231,7 +231,7 @@ async def test_users() -> None:
         async with open_plain_web() as web:
             tool = HnUserTool(client(web, site))
             content = (await call_tool(tool, ledger.context, name=" ada ")).content
-            with pytest.raises(ToolError, match="is no name"):
+            with pytest.raises(ToolError, match="is not the name"):
                 await call_tool(tool, ledger.context, name="../item/1")
             with pytest.raises(ToolError, match=r"is not available.*author_<name>"):
                 await call_tool(tool, ledger.context, name="bo")

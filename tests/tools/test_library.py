@@ -75,7 +75,7 @@ async def test_begin_list_read_and_add(tmp_path: Path) -> None:
 
 
 async def test_a_long_report_pages_itself(tmp_path: Path) -> None:
-    """Two stretches make the whole; one source for both; behind the end there is nothing."""
+    """Two stretches make the whole; one source for both; past the end there is nothing."""
     begun(tmp_path, "word " * 6_000)
     here, text = Reader(tmp_path), (tmp_path / NAME).read_text()
     first = await here.use("read_report", report=NAME)
@@ -85,7 +85,7 @@ async def test_a_long_report_pages_itself(tmp_path: Path) -> None:
     second = await here.use("read_report", report=NAME, offset=PAGE_CHARS)
     assert unfenced(first.content) + unfenced(second.content) == text
     assert first.metadata == second.metadata == {"sources": ["S1"]}
-    with pytest.raises(ToolError, match="behind the end"):
+    with pytest.raises(ToolError, match="past the end"):
         await here.use("read_report", report=NAME, offset=99_999)
 
 

@@ -80,7 +80,7 @@ async def test_unavailable() -> None:
             ToolError, match=r"is not available for r/kites\. The API: .*; the archive: .*; the feeds: "
         ):
             await use(site, has_key=False, subreddit="kites")
-        with pytest.raises(ToolError, match="no subreddit's name"):
+        with pytest.raises(ToolError, match="not a subreddit's name"):
             await use(site, subreddit="../api")
 
 

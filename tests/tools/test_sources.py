@@ -149,10 +149,10 @@ async def test_a_search_can_go_on_behind_a_place(ledger: SourceTools) -> None:
 async def test_what_does_not_stand_there_is_said(ledger: SourceTools) -> None:
     """With the sentence most like it, when there is one: the number is what is wrong."""
     told = await ledger.read("S1", find="its makers promise 9,000 cycles")
-    assert "It does not stand there, word for word.\nThe sentence most like it:\n<<untrusted " in told
+    assert "It is not there word for word.\nThe sentence most like it:\n<<untrusted " in told
     assert "Its makers promise 6,000 cycles before it falls" in told
     told = await ledger.read("S1", find="quantum gravity 42", offset=10)
-    assert "It does not stand there from character 10 on, word for word." in told
+    assert "It is not there word for word from character 10 on." in told
     assert "most like" not in told
     assert "Found" not in await ledger.read("S1", find="(.*)+")
 
@@ -185,7 +185,7 @@ async def test_a_source_that_is_not_there_is_told(ledger: SourceTools, asked: st
 
 async def test_an_offset_behind_the_end_is_told(ledger: SourceTools) -> None:
     """With the length."""
-    with pytest.raises(ToolError, match="offset=17 is behind the end: S4 has 17 characters"):
+    with pytest.raises(ToolError, match="offset=17 is past the end: S4 has 17 characters"):
         await ledger.read("S4", offset=17)
 
 

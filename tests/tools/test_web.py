@@ -93,7 +93,7 @@ async def test_a_long_page_in_stretches() -> None:
                 assert f"\ncharacters {offset}-{end} of {len(whole)}{more}\n" in result.content
                 assert result.metadata["sources"] == ["S1"]
                 pieces.append(unfenced(result.content))
-            with pytest.raises(ToolError, match=f"behind the end.* has {len(whole)} characters"):
+            with pytest.raises(ToolError, match=f"past the end.* has {len(whole)} characters"):
                 await call_tool(tool, ledger.context, url=f"{site.url}/page", offset=len(whole))
     assert "".join(pieces) == whole
     assert len(site.asked) == 1

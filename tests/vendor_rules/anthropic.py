@@ -557,7 +557,7 @@ RULES = RuleSet(
         ),
         Rule(
             "A8",
-            "no message of the assistant stands last (prefill)",
+            "the last message is not the assistant's (prefill)",
             f"{ERRORS}#prefill-not-supported",
             _prefill,
             violations.prefill,
@@ -617,7 +617,7 @@ RULES = RuleSet(
             _has_calls,
         ),
         Rule("A34", "no call is answered twice", TOOLS, _answered_twice, violations.twice, _has_calls),
-        Rule("A35", "results stand first in their message", TOOLS, _results_first, violations.text_first, _has_calls),
+        Rule("A35", "results come first in their message", TOOLS, _results_first, violations.text_first, _has_calls),
         Rule(
             "A36", "at most four cache marks", CACHE, _mark_count, violations.five_marks, lambda one: bool(_marks(one))
         ),
@@ -681,7 +681,7 @@ RULES = RuleSet(
         ),
         Rule(
             "A1",
-            "reasoning stands behind the same system text, tools and messages it was made behind",
+            "reasoning comes after the same system text, tools and messages as when it was made",
             f"{PREFIX}#what-counts",
             _bound,
             violations.shortened_result,

@@ -129,7 +129,7 @@ OLD_MISTRAL = RuleSet(
         *_MISTRAL_RULES,
         Rule(
             id="M5",
-            says="an assistant message has words or calls, not both",
+            says="an assistant message has text or calls, not both",
             source="mistral-common validator, _allow_tool_call_and_content; github/copilot-cli #4884",
             check=_words_or_calls,
             violate=at(2, content="Let me look."),
@@ -234,7 +234,7 @@ GEMINI = RuleSet(
         ),
         Rule(
             id="G4",
-            says="calls follow the user's words or results, never the model's own words",
+            says="calls follow a user's message or results, never the model's text",
             source="google-gemini/gemini-cli #11814 and #26486, continuedev/continue #11164",
             check=_gemini_order,
             violate=_speak_twice,
@@ -301,7 +301,7 @@ OLLAMA = RuleSet(
         *COMMON_RULES[2:],
         Rule(
             id="OL1",
-            says="content is null only beside calls",
+            says="content is null only with calls",
             source="ollama openai compatibility: invalid message content type: <nil>; llm-provider bug notes, 2026-06",
             check=_ollama_content,
             violate=with_empty_message,
@@ -384,7 +384,7 @@ LLAMA_CPP = RuleSet(
         *COMMON_RULES,
         Rule(
             id="LC1",
-            says="two messages of the user never stand in a row",
+            says="two messages of the user are never next to each other",
             source="templates of Gemma and Mistral raise: Conversation roles must alternate; charmbracelet/crush #279",
             check=_llama_order,
             violate=_repeat_user,

@@ -236,14 +236,14 @@ COMMON_RULES = (
     ),
     Rule(
         id="C2",
-        says="a message has content; null only beside calls, never an empty array, and no empty list of calls",
+        says="a message has content; null only with calls, never an empty array, and no empty list of calls",
         source="OpenAI SDK types, ChatCompletionAssistantMessageParam; llama.cpp server: must contain either 'content'",
         check=_content,
         violate=with_empty_message,
     ),
     Rule(
         id="C3",
-        says="the last message is the user's or a tool's, and system text stands first",
+        says="the last message is the user's or a tool's, and system text comes first",
         source="mistral-common validator; Qwen3 chat templates: System message must be at the beginning",
         check=_order,
         violate=with_message({"role": "system", "content": "Hurry."}),
@@ -274,7 +274,7 @@ COMMON_RULES = (
     ),
     Rule(
         id="C7",
-        says="stream_options only beside stream",
+        says="stream_options only with stream",
         source="OpenAI API reference, chat/create",
         check=_options,
         violate=with_field("stream", value=False),

@@ -626,7 +626,7 @@ RULES = RuleSet(
         ),
         Rule(
             "R21",
-            "what reasoning led to is preceded by it, as far as ids tell",
+            "what reasoning led to is preceded by it, as far as ids show",
             CONVERSATIONS,
             _reasoning_missing,
             _drop(1),
@@ -634,7 +634,7 @@ RULES = RuleSet(
         ),
         Rule(
             "R22",
-            "each output stands behind its call",
+            "each output comes after its call",
             CONVERSATIONS + ", microsoft/vscode #320060",
             _no_call,
             _set_in(4, "call_id", "call_9"),

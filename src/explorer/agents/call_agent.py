@@ -121,8 +121,8 @@ class CallAgentArguments(Arguments):
     context_files: list[str] = Field(default=[], description="Files for it to read")
     output_dir: str = Field(default="", description="Folder for its files")
     max_steps: int | None = Field(default=None, ge=1, description="Fewer turns, for a small task")
-    return_full_output: bool = Field(default=False, description="Its last words whole")
-    agent_id: str = Field(default="", description="An earlier helper's, to go on with it")
+    return_full_output: bool = Field(default=False, description="Its whole final message")
+    agent_id: str = Field(default="", description="An earlier helper's, to continue it")
 
 
 class CallAgentTool(Tool[CallAgentArguments]):

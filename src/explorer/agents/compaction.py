@@ -48,7 +48,7 @@ MAX_COMPACTIONS = 2
 """How often in a row room is made for an agent that finds nothing new."""
 MAX_LISTED_FILES = 60
 
-LEFT_OUT = "The exchanges before this were left out to make room."
+LEFT_OUT = "The exchanges before this were left out to save space."
 
 
 def plan_compaction(state: AgentState, prefix_bytes: int, window_tokens: int | None) -> Decision | None:
@@ -234,7 +234,7 @@ def _plan(state: AgentState, read: Callable[[str], str]) -> str:
     except ToolError:
         return ""  # it was removed or renamed since, as its writer knows
     rest = "\n[...]" if len(text) > MAX_PLAN_CHARS else ""
-    return f"{paths[-1]} as it stands:\n{text[:MAX_PLAN_CHARS]}{rest}"
+    return f"Current content of {paths[-1]}:\n{text[:MAX_PLAN_CHARS]}{rest}"
 
 
 def _helpers(run_state: RunState) -> str:

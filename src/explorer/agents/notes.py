@@ -17,21 +17,21 @@ SHORT_REPLIES = (
 )
 BUDGET = "About {percent} % of what this run may use before its report is used up. Plan for the end."
 WORDS: dict[NoteReason, str] = {
-    NoteReason.EMPTY_REPLY: "Your reply was empty. Go on with the task, or say what you found.",
-    NoteReason.CUT_REPLY: ("Your reply was cut at its length limit. Go on in smaller pieces; put long text in files."),
-    NoteReason.USUAL_LENGTH: "Your reply was cut at its length limit, which stays. Go on in smaller pieces.",
+    NoteReason.EMPTY_REPLY: "Your reply was empty. Continue the task, or say what you found.",
+    NoteReason.CUT_REPLY: "Your reply was cut at its length limit. Continue in smaller pieces; put long text in files.",
+    NoteReason.USUAL_LENGTH: "Your reply was cut at its length limit, which stays. Continue in smaller pieces.",
     NoteReason.DECLINED: "You declined. Do the part of the task that you can do, or say why there is none.",
-    NoteReason.ROOM_MADE: "Older results were cleared to make room. Go on; write down what you need to keep.",
+    NoteReason.ROOM_MADE: "Older results were cleared to save space. Continue; write down what you need to keep.",
     NoteReason.SQUEEZED: (
         "This conversation had to be shortened again although nothing new came of it. Write down what you have in a "
         "file, then end."
     ),
     NoteReason.SUMMARISE: (
-        "This conversation is getting long and will be shortened. Write down now, in words and without calling a tool, "
-        "all that you need to go on: what you found, with the source ids; what you decided and why; what you tried in "
-        "vain; what is still to be done. Your task, your latest exchanges and the list of your files will stay."
+        "This conversation is getting long and will be shortened. Write down now, as text and without calling a tool, "
+        "all that you need to continue: what you found, with the source ids; what you decided and why; what you tried "
+        "without success; what is still open. Your task, your latest exchanges and the list of your files will stay."
     ),
-    NoteReason.ACT: f"Nobody reads your words: {{words}}. {ACTIONS}",
+    NoteReason.ACT: f"Nobody reads your text: {{words}}. {ACTIONS}",
     NoteReason.CORRECT: "{words}\nThen call finish_exploration.",
     NoteReason.WRAP_UP: "You have {left} turns left. Write down what you have now, then end with your summary.",
     NoteReason.ERRORS: ("Your last {turns} turns brought only errors. Do something else, or end with what you have."),
@@ -48,13 +48,13 @@ WORDS: dict[NoteReason, str] = {
     NoteReason.SHORT_REPLIES_3000: SHORT_REPLIES,
     NoteReason.SHORT_REPLIES_1500: SHORT_REPLIES,
     NoteReason.JOB_ENDED: 'Your background job {job} {words}. Its output: get_shell_output(bash_id="{job}").',
-    NoteReason.CONTINUE: "Go on where you stopped. Finish what is worth finishing, then the report.",
+    NoteReason.CONTINUE: "Continue where you stopped. Finish what is worth finishing, then the report.",
     NoteReason.TRY_AGAIN: (
         "No lookup reached a source before. Try them again now: what did not answer then may answer. Then revise the "
         "report, and finish."
     ),
     NoteReason.LATE_WORDS: (
-        "The words above came while you were finishing. Take them into account, then finish again."
+        "The message above came while you were finishing. Take them into account, then finish again."
     ),
 }
 """With `{words}` for text that has to be quoted, and the facts by name."""

@@ -175,7 +175,7 @@ def _asked_to_act(state: AgentState, ending: Ending, why: str) -> Decision:
         return note(NoteReason.ACT, why)
     first = single_line(ending.summary, MAX_QUOTED_CHARS)
     return Ending(
-        Status.FAILED, f"the model kept replying in words instead of calling a tool: “{first}”", ending.summary
+        Status.FAILED, f"the model kept replying with text instead of calling a tool: “{first}”", ending.summary
     )
 
 

@@ -138,7 +138,7 @@ def _split(path: Path) -> tuple[str, str]:
             )
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}", hint=f"mend or remove {path}") from error
+        raise ConfigError(f"{path} cannot be read: {error}", hint=f"fix or remove {path}") from error
     head, prompt = split_frontmatter(text)
     if head is None:
         raise ConfigError(

@@ -40,7 +40,7 @@ class AnswerCheck:
             f"{number} {name.replace('_', ' ')}" for name, number in counts.items() if name != "total" and number
         ]
         words = ", ".join(verdicts) or "none"
-        lines = [f"The latest answer, given in words: {counted(counts['total'], 'cited sentence')} ({words})"]
+        lines = [f"The latest answer, given as text: {counted(counts['total'], 'cited sentence')} ({words})"]
         lines += [f"  {one_line(claim.sentence, 300)}" for claim in self.verification.faults]
         return "\n".join([*lines, *(f"Wrong: {one_line(flaw.reason(SUBJECT), 300)}" for flaw in self.flaws)])
 

@@ -67,9 +67,9 @@ COMMANDS_OF_RUNS = {
     "import": (
         "commands.export_import:import_run",
         (
-            "Take in a run that was exported: it can be shown, watched, and gone on with.\n\n"
-            "What its journal says of addresses of services is replaced by your own settings. Going on with a run "
-            "means going on with all its words, so do that only with runs of people you trust.\n\n"
+            "Read back an exported run: it can be shown, watched and continued.\n\n"
+            "Service addresses in its journal are replaced by your own settings. Continuing a run sends everything "
+            "in it to a model, so continue only runs of people you trust.\n\n"
             "Example: `explorer runs import plant.tar.gz --as-new`"
         ),
     ),
@@ -205,7 +205,7 @@ def _usage_error(error: CycloptsError, tokens: list[str]) -> ConfigError:
         refuse_mistyped_command(bare)
     hint = f"see: explorer {tokens[0]} --help" if tokens and tokens[0] in COMMANDS else "see: explorer --help"
     if any(token.startswith("-") and " " in token for token in tokens):
-        hint = 'a question that begins with a dash stands behind two: explorer -- "-1 is what?"'
+        hint = 'put two dashes before a question that begins with one: explorer -- "-1 is what?"'
     if len(bare) > MOST_COMMAND_WORDS:
         hint += f"; to ask it as a question: explorer ask {' '.join(bare)}"
     return ConfigError(str(error).strip(), hint=hint)

@@ -7,10 +7,10 @@ Models and roles:
   --tools FILE.py          A Python file with tools of your own; it runs as you.
                            Repeatable
   --model NAME             Model of all roles: auto, offline, anthropic:NAME,
-                           openai:NAME, or a bare NAME. Of one role:
+                           openai:NAME, or a bare NAME. Model of one role:
                            searcher=NAME; repeatable
   --effort VALUE           How much models reason: none, minimal, low, medium,
-                           high, xhigh or max. Of one role: writer=high;
+                           high, xhigh or max. Effort of one role: writer=high;
                            repeatable
   --judge MODEL            Model that checks whether the sources support the
                            cited sentences
@@ -35,7 +35,7 @@ Limits per question ("none" removes one):
 
 Input and output:
   --workspace DIR          Folder that holds the runs
-  --output-format FORMAT   What stdout carries: text, json, or stream-json (one
+  --output-format FORMAT   Format of stdout: text, json, or stream-json (one
                            record per line)
   -v, --verbose            Log to stderr; -vv: everything, with tracebacks
   -q, --quiet              Print only errors to stderr

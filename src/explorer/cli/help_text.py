@@ -76,7 +76,7 @@ Exit codes:
   1 failed            4 credentials missing/refused     124 out of time
   2 usage or config   5 not found                       130/143 interrupted
 
-stdout carries only the result. Settings also come from EXPLORER_*
+stdout contains only the result. Settings also come from EXPLORER_*
 variables, .env and explorer.toml: see `explorer config show`.
 """
 

@@ -11,7 +11,7 @@ from explorer.schema.settings import Settings
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 TRACES = "/v1/traces"
-REFUSED = "no spans are sent: OTEL_EXPORTER_OTLP_ENDPOINT is no URL that starts with http:// or https://"
+REFUSED = "no spans are sent: OTEL_EXPORTER_OTLP_ENDPOINT is not a URL that starts with http:// or https://"
 
 
 def traced(session: Session, settings: Settings, past: Iterable[JournalRecord] = ()) -> Session:

@@ -61,7 +61,7 @@ def refuse_mistyped_command(words: Sequence[str]) -> None:
     anyway = f"to ask it as a question: explorer ask {' '.join(_quoted(word) for word in words)}"
     if meant.is_exact:
         raise ConfigError(
-            f"`{first}` is a command, and commands stand first", hint=f"write: explorer {first} [FLAGS]; {anyway}"
+            f"`{first}` is a command, and must come first", hint=f"write: explorer {first} [FLAGS]; {anyway}"
         )
     if meant.command and first.lower() not in COMMAND_LIKE:
         message = f"`{first}` looks like a mistyped command; it was not asked as a question"

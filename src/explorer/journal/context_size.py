@@ -133,4 +133,4 @@ def _line_for(result: CallResult) -> str:
     first = result.content[: HEADING_CHARS + 1].split("\n", 1)[0]
     if len(first) > HEADING_CHARS:
         first = first[:FIRST_FIELD_CHARS] if first.startswith("{") else ""
-    return f"{first}\n[cleared to save room: {len(result.content)} characters]".lstrip()
+    return f"{first}\n[cleared to save space: {len(result.content)} characters]".lstrip()

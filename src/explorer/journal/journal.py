@@ -257,7 +257,7 @@ class Journal:
         """Let this batch fail, the one that waits behind it, and all later appends."""
         self._failure = StorageError(
             f"the journal cannot be written ({error.strerror}); everything acknowledged so far is safe",
-            hint="free space or mend the disk, then: explorer resume " + self._folder.parent.name,
+            hint="free space or fix the disk, then: explorer resume " + self._folder.parent.name,
         )
         for waiter in (*batch.writers, *batch.waiters, *self._writers, *self._waiters):
             if not waiter.done():

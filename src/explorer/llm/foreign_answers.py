@@ -134,7 +134,7 @@ def no_events(begin: bytes, kind: str, status: int, endpoint: Endpoint) -> Model
         message = f"{endpoint} sent an empty answer (status {status})"
     else:
         sent = _shown(begin.decode("utf-8", "replace"), endpoint)
-        message = f"{endpoint} answered with {kind or 'a body'} that is no model's reply (it sent {sent!r})"
+        message = f"{endpoint} answered with {kind or 'a body'} that is not a model's reply (it sent {sent!r})"
     return _wrong_server(message, f"check {endpoint.url_setting}")
 
 

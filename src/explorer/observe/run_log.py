@@ -161,7 +161,7 @@ def _outside_line(event: AnyEvent) -> Line | None:
         case ToolStarted():
             return "DEBUG", f"tool started: {event.agent} {event.name}"
         case StopAsked():
-            return "INFO", "stop asked for from outside"
+            return "INFO", "stop requested by the user"
         case Steered():
             return "INFO", f"user's words added: {event.agent}"
         case _:

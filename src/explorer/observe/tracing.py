@@ -215,7 +215,7 @@ class SpanExporter:
             self._has_told = True
             parts = urlsplit(self._collector.url)
             # Of the address only so much as holds no key.
-            self._print_result(f"spans are lost at {parts.scheme}://{parts.hostname}: {problem}; the run goes on")
+            self._print_result(f"spans are lost at {parts.scheme}://{parts.hostname}: {problem}; the run continues")
 
     def _headers(self) -> dict[str, str]:
         return {**self._collector.headers, "Content-Type": CONTENT_TYPE, "User-Agent": f"explorer/{__version__}"}

@@ -63,16 +63,16 @@ PHRASES: dict[str, tuple[str, str]] = {
     "no_article": ("The article of “{title}” could not be read: {why}", "未能读取“{title}”的文章：{why}"),
     "no_thread": ("The comments on “{title}” could not be read: {why}", "未能读取“{title}”的评论：{why}"),
     "no_comment_text": (
-        "Of the {total} comments on “{title}” no text was available",
+        "No text was available of the {total} comments on “{title}”",
         "“{title}”的 {total} 条评论均无法取得正文",
     ),
-    "no_quote": ("“{title}” gave no sentence that stands alone", "“{title}”中没有可独立引用的句子"),
+    "no_quote": ("“{title}” gave no sentence that is clear on its own", "“{title}”中没有可独立引用的句子"),
     "no_articles": ("The articles of these could not be read: {titles}", "以下帖子的文章未能读取：{titles}"),
     "no_threads": ("The comments on these could not be read: {titles}", "以下帖子的评论未能读取：{titles}"),
     "no_comment_texts": ("No text was available of the comments on: {titles}", "以下帖子的评论无法取得正文：{titles}"),
     "and_more": ("and {count} more", "及另外 {count} 篇"),
     "check_network": (
-        "Whether the services can be reached is told by `explorer doctor`; `explorer demo` needs no network",
+        "`explorer doctor` shows whether the services can be reached; `explorer demo` needs no network",
         "可用 `explorer doctor` 检查服务是否可达；`explorer demo` 无需网络",
     ),
     "looked_through": (

@@ -101,7 +101,7 @@ def image_problem(text: str, has_file: Callable[[str], bool]) -> str:
     if not missing:
         return ""
     return (
-        f"report.md shows {', '.join(missing)}, which is no file of this run; "
+        f"report.md shows {', '.join(missing)}, which is not a file of this run; "
         "correct the path (list_files shows what is there) or take the image out"
     )
 

@@ -239,12 +239,12 @@ def _safe_parts(entry: tarfile.TarInfo) -> tuple[str, ...]:
     """The folders and the name of a plain file; everything else is refused."""
     shown = ascii(entry.name[:80])
     if entry.type not in {tarfile.REGTYPE, tarfile.AREGTYPE} or entry.issparse():
-        raise ConfigError(f"the file holds {shown}, which is no plain file", hint=HOW_TO_PACK)
+        raise ConfigError(f"the file holds {shown}, which is not a plain file", hint=HOW_TO_PACK)
     parts = PurePosixPath(entry.name).parts
     if not _is_plain(entry.name) or entry.name.startswith("/") or ".." in parts or len(parts) < 2:  # noqa: PLR2004 - a run and a file
-        raise ConfigError(f"the file holds {shown}, which is no path inside a run", hint=HOW_TO_PACK)
+        raise ConfigError(f"the file holds {shown}, which is not a path inside a run", hint=HOW_TO_PACK)
     if RUN_ID.fullmatch(parts[0]) is None:
-        raise ConfigError(f"the file holds {shown}, whose folder is no run's id", hint=HOW_TO_PACK)
+        raise ConfigError(f"the file holds {shown}, whose folder is not a run's id", hint=HOW_TO_PACK)
     return parts
 
 
@@ -264,7 +264,7 @@ def _write_piece(target: IO[bytes], piece: bytes) -> None:
     try:
         target.write(piece)
     except OSError as error:
-        raise StorageError(f"the run could not be unpacked: {error.strerror}", hint="make room") from error
+        raise StorageError(f"the run could not be unpacked: {error.strerror}", hint="free space on the disk") from error
 
 
 def _check_journal(folder: Path) -> None:

@@ -145,7 +145,7 @@ def _notice(run_state: RunState, workspace: Workspace, outcome: Outcome, languag
 def _moved(run_state: RunState, workspace: Workspace) -> str:
     """What stood in the report's place and is somewhere else now; empty for nothing."""
     places = ", ".join(f"`{place}`" for place in dict.fromkeys([*run_state.moved, *workspace.set_aside]))
-    return f"what stood at report.md was no report, and is now at {places}" if places else ""
+    return f"the earlier content of report.md was not a report, and is now at {places}" if places else ""
 
 
 def _written(

@@ -79,7 +79,7 @@ class LimitedClient:
 
 
 def _over_budget(limit: str) -> ModelError:
-    return ModelError(ModelFault.REJECTED, f"the run's limit on {limit} has no room for the judge")
+    return ModelError(ModelFault.REJECTED, f"the run's limit on {limit} leaves nothing for the judge")
 
 
 async def ask_judge(

@@ -75,7 +75,7 @@ def _write_shortest(run_state: RunState, workspace: Workspace, reason: str) -> N
     """Write the least that a reader has to know, where what was found cannot be gathered."""
     run_id = workspace.folder.name
     command = resume_command(run_state, run_id, EndCause.OTHER)
-    words = f"This run ended early: {reason}.\n\nTo go on from here:\n\n    {command}\n"
+    words = f"This run ended early: {reason}.\n\nTo continue:\n\n    {command}\n"
     fields: dict[str, object] = {"run_id": run_id, "status": "partial", "reason": reason}
     try:
         workspace.write_own(REPORT, with_frontmatter(fields, words))

@@ -71,8 +71,8 @@ async def open_shell(
     before = run_state.sandbox
     if before and STRENGTH.index(tier) < STRENGTH.index(before) and resources.settings.shell == "auto":
         raise ConfigError(
-            f"this run's commands were held by {before}, which does not hold here now: {chosen.why}",
-            hint=f"make it work again, or go on without a shell: explorer resume {workspace.folder.name} --no-shell",
+            f"this run's commands were confined by {before}, which does not work here now: {chosen.why}",
+            hint=f"make it work again, or continue without a shell: explorer resume {workspace.folder.name} --no-shell",
         )
     if before != tier:
         await record(SandboxChosen(tier=tier, why=chosen.why))

@@ -40,7 +40,7 @@ def earlier_folder(folder: Path, since: str) -> Path:
     # A carried journal can name whatever it likes; only a run beside this one is meant.
     is_name = since == Path(since).name and not since.startswith(".")
     if not is_name or not journal_path(folder.parent / since).is_file():
-        raise NotFoundError(f"there is no run {since[:80]!r} beside {folder.name}", hint="explorer runs")
+        raise NotFoundError(f"there is no run {since[:80]!r} next to {folder.name}", hint="explorer runs")
     return folder.parent / since
 
 

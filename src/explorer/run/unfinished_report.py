@@ -33,7 +33,7 @@ def unfinished_report(run_state: RunState, workspace: Workspace, ended: AgentFin
         lines += ["", "## Files", ""]
         lines += [f"- `{written.path}` ({written.lines} lines): {written.title}" for written in files]
     lines += ["", "What was read is stored in `.explorer/sources/`.", ""] if run_state.sources else [""]
-    lines += ["To go on from here:", "", f"    {resume_command(run_state, workspace.folder.name, outcome.cause)}"]
+    lines += ["To continue:", "", f"    {resume_command(run_state, workspace.folder.name, outcome.cause)}"]
     return "\n".join([*lines, *what_was_tried(run_state, outcome.status)])
 
 

@@ -167,13 +167,13 @@ class _Range:
         visited = [name for name, server in self.servers.items() if _was_visited(server, self.marker)]
         found = dict.fromkeys(visited, "a connection came in")
         if (self._top / "planted").exists():
-            found["write_outside"] = "a file was made outside"
+            found["write_outside"] = "a file was created outside the folder"
         if (self.folder / OWN / "planted").exists():
             found["write_journal"] = "a file was made in the engine's folder"
         if _state(self.victim) in {"T", "t", "Z", ""}:
-            found["send_signal"] = "a process outside was stopped"
+            found["send_signal"] = "a process outside the sandbox was stopped"
         if self._left_behind():
-            found["stay_behind"] = "a process lives on"
+            found["stay_behind"] = "a process is still running"
         return found
 
     async def settle(self, seconds: float) -> None:

@@ -14,7 +14,9 @@ from explorer.schema.events import NO_EFFECT, FileChange, Lookup
 from explorer.schema.messages import JsonObject, ToolSchema, repair_text
 from explorer.schema.tool_context import ToolContext
 
-INTERRUPTED = "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you go on."
+INTERRUPTED = (
+    "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you continue."
+)
 
 HIDDEN_FROM_MODELS = frozenset({"title", "minimum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "format"})
 """Words of a schema that no model is told: a fault against them is answered with what would be right."""

@@ -33,7 +33,7 @@ ABSENT = "give a folder: --corpus DIR"
 class SearchCorpusArguments(Arguments):
     """Arguments of `search_corpus`."""
 
-    query: str = Field(min_length=1, max_length=500, description='"quoted words" stand together')
+    query: str = Field(min_length=1, max_length=500, description='"quoted words" match as a phrase')
     max_results: int = Field(default=8, ge=1, le=30)
     glob: str = Field(default="", description="e.g. reports/*.pdf")
 
@@ -72,7 +72,7 @@ class SearchCorpusTool(Tool[SearchCorpusArguments]):
         body = [*entries, *([f"Not searched: {single_line(missing, TOLD_CHARS)}"] if missing else [])]
         lines = [
             f'Corpus search for "{single_line(arguments.query, TITLE_CHARS)}": {count}.',
-            *(["The quoted words stand nowhere as quoted; these hold some of them."] if found.is_relaxed else []),
+            *(["No document contains the quoted phrase; these contain some of the words."] if found.is_relaxed else []),
             *([] if entries else ["Try other words, or no glob."]),
             *([fence("\n".join(body))] if body else []),
         ]
@@ -116,9 +116,7 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
         document = await self._corpus.read(arguments.path)
         if arguments.offset and arguments.offset >= len(document.text):
             size = len(document.text)
-            raise RefusedCallError(
-                f"offset={arguments.offset} is behind the end: {document.path} has {size} characters."
-            )
+            raise RefusedCallError(f"offset={arguments.offset} is past the end: {document.path} has {size} characters.")
         (source,) = await context.store([_draft(document)])
         content = _document_lines(source.id, document, arguments.offset)
         page_facts: JsonObject = {

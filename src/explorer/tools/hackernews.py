@@ -46,7 +46,7 @@ class GetHnStoriesArguments(Arguments):
 class GetHnCommentsArguments(Arguments):
     """Arguments of `get_hn_comments`."""
 
-    story_id: int = Field(ge=1, description="Or a comment's, for what stands under it")
+    story_id: int = Field(ge=1, description="Or a comment's id, for the replies to it")
     limit: int = Field(default=50, ge=1, le=MAX_COMMENTS)
     depth: int = Field(default=6, ge=1, le=30)
     offset: int = Field(default=0, ge=0)
@@ -205,7 +205,7 @@ class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
         name = arguments.name.strip()
         if not USER_NAME.fullmatch(name):
             raise RefusedCallError(
-                f'"{single_line(name)[:40]}" is no name of a Hacker News user: letters, digits, _ and -.'
+                f'"{single_line(name)[:40]}" is not the name of a Hacker News user: letters, digits, _ and -.'
             )
         user = await _or_advise(self._client.user(name), "Try search_hn with tags=author_<name>.")
         facts = _user_facts(user)
@@ -234,7 +234,7 @@ def _stories_head(kind: str, shown: int, total: int) -> str:
 def _days_note(days: Sequence[date], zone: tzinfo, *, is_newest_first: bool) -> str:
     when = str(days[0]) if len(days) == 1 else f"{days[0]}..{days[-1]}"
     order = "newest first" if is_newest_first else "by their points as of now"
-    return f"Submitted on {when} ({_zone_name(zone)}), {order}: this is not the front page as it stood then."
+    return f"Submitted on {when} ({_zone_name(zone)}), {order}: this is not the front page of that time."
 
 
 def _search_head(asked: str, found: HnFound, span: Window, zone: tzinfo) -> str:

@@ -114,7 +114,7 @@ class ReadReportTool(Tool[ReadReportArguments]):
     """`read_report`."""
 
     name = "read_report"
-    description = "Read a library report. Its [1] are its own: to cite one, read that page anew."
+    description = "Read a library report. Its [1] are its own: to cite one, read that page again."
     arguments = ReadReportArguments
     activity = "reading the report {report}"
 
@@ -128,7 +128,7 @@ class ReadReportTool(Tool[ReadReportArguments]):
             raise ToolError(f"{single_line(found.name)} cannot be read as a report: {single_line(found.problem)}")
         text = visible(found.text)
         if arguments.offset and arguments.offset >= len(text):
-            raise ToolError(f"offset={arguments.offset} is behind the end: {found.name} has {len(text)} characters")
+            raise ToolError(f"offset={arguments.offset} is past the end: {found.name} has {len(text)} characters")
         (source,) = await context.store([draft_of(found)])
         end = min(arguments.offset + PAGE_CHARS, len(text))
         more = f"; read on with offset={end}" if end < len(text) else ""

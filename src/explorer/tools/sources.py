@@ -35,7 +35,7 @@ MAX_CITING_CHARS = 1_000_000
 """Of a file in which citations are looked for."""
 TITLE_CHARS = 200
 SOURCE_ID = re.compile(r"\[?\s*S?(\d{1,9})\s*\]?", re.IGNORECASE)
-CHANGED = "Its stored text is not what was stored: it was changed or damaged since. Do not cite it; read it anew."
+CHANGED = "Its stored text is not what was stored: it was changed or damaged since. Do not cite it; read it again."
 QUOTES = {"'": "['\u2018\u2019\u02bc`]", '"': '["\u201c\u201d\u201e\u00ab\u00bb]', "-": "[-\u2010-\u2015\u2212]"}
 """Signs that are written in several ways, each with all of them."""
 SAME = {sign: pattern for plain, pattern in QUOTES.items() for sign in (plain, *pattern[2:-1])}
@@ -112,7 +112,7 @@ class ReadSourceTool(Tool[ReadSourceArguments]):
         source = self._find(arguments.source_id)
         text = stored_text(await asyncio.to_thread(self._workspace.read_text, stored_at(source.id)))
         if arguments.offset and arguments.offset >= len(text):
-            raise ToolError(f"offset={arguments.offset} is behind the end: {source.id} has {len(text)} characters.")
+            raise ToolError(f"offset={arguments.offset} is past the end: {source.id} has {len(text)} characters.")
         changed = [] if is_intact(source, text) else [CHANGED]
         if arguments.find.strip():
             place = await asyncio.to_thread(_place, text, arguments.find, arguments.offset)
@@ -194,7 +194,7 @@ def _place(text: str, wanted: str, offset: int) -> list[str]:
         return [f"Found {times}, at {places}.", *_stretch(text, start, BEFORE_CHARS + AFTER_CHARS)]
     from_here = f" from character {offset} on" if offset else ""
     nearest = _nearest(text[offset:], wanted)
-    lines = [f"It does not stand there{from_here}, word for word."]
+    lines = [f"It is not there word for word{from_here}."]
     return [*lines, "The sentence most like it:", fence(nearest)] if nearest else lines
 
 

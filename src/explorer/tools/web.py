@@ -58,9 +58,7 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
         page = _dated(await self._client.read(address), context.now())
         text = visible(page.text)
         if arguments.offset and arguments.offset >= len(text):
-            raise RefusedCallError(
-                f"offset={arguments.offset} is behind the end: {page.url} has {len(text)} characters."
-            )
+            raise RefusedCallError(f"offset={arguments.offset} is past the end:{page.url} has {len(text)} characters.")
         draft = SourceDraft(
             url=page.url,
             title=page.title,

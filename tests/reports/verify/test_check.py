@@ -106,7 +106,7 @@ def test_missing_and_damaged_texts() -> None:
     assert [claim.verdict for claim in claims[:3]] == [Verdict.SOURCE_MISSING] * 3
     assert "missing" in claims[0].reason
     assert "sha256" in claims[1].reason
-    assert "no source" in claims[2].reason
+    assert "not a source" in claims[2].reason
     assert claims[3].verdict is Verdict.SUPPORTED
     assert "S9" in claims[3].reason
 
@@ -191,7 +191,7 @@ def test_words_for_the_writer() -> None:
     assert "- line 3: It ground 4,200 kg in 2024 [S1]." in shown
     assert "“4,200 kg” is not in S1; S1 has “4,200 tons”" in shown
     assert "continues otherwise after “flour is patience”" in shown
-    assert "S7 is no source of this run" in shown
+    assert "S7 is not a source of this run" in shown
     assert words_for_writer(_check("It ground 4,200 tons [S1].")) == ""
 
 

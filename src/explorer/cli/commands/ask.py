@@ -41,7 +41,7 @@ SAMPLE_QUESTION = "What was notable on Hacker News on the sample day, and what d
 
 
 def ask_question(question: str, options: AskOptions) -> int:
-    """Explore a question, or go on with the latest run."""
+    """Explore a question, or resume the latest run."""
     if not options.go_on:
         return _start(question, configured(options), options)
     if options.dry_run:
@@ -49,25 +49,25 @@ def ask_question(question: str, options: AskOptions) -> int:
     if options.since_run is not None:
         raise ConfigError("an earlier run is named when a run starts", hint="leave out --since-run, or -c")
     if options.files:
-        raise ConfigError("files are given when a run starts, not when it goes on", hint="leave out --file, or -c")
+        raise ConfigError("files are given when a run starts, not when it is resumed", hint="leave out --file, or -c")
     if _piped(options):
         hint = "start a run with it: leave out -c; or make it the follow-up itself: explorer -c -"
-        raise ConfigError("text is piped in, and files are given when a run starts, not when it goes on", hint=hint)
+        raise ConfigError("text is piped in, and files are given when a run starts, not when it is resumed", hint=hint)
     return _resume(LATEST, question, options)
 
 
 def resume(
     run: Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")] = LATEST,
     /,
-    *message: Annotated[str, Parameter(help="A follow-up question, or words for an unfinished run.")],
+    *message: Annotated[str, Parameter(help="A follow-up question, or a message to an unfinished run.")],
     options: RunOptions = RUN,
 ) -> int:
-    """Go on with a run: an unfinished one where it stopped, a finished one with a follow-up.
+    """Resume a run: an unfinished one where it stopped, a finished one with a follow-up.
 
-    Everything the run found before is kept; nothing that is done is paid for again.
+    Everything the run found before is kept; no finished work is paid for again.
     """
     if len(run.split()) > 1:
-        raise ConfigError("a run's name stands first, and has no spaces", hint='write: explorer resume latest "..."')
+        raise ConfigError("the run comes first, and its name has no spaces", hint='write: explorer resume latest "..."')
     return _resume(run, as_asked(" ".join(message)), options)
 
 
@@ -77,8 +77,8 @@ def demo(
 ) -> int:
     """Explore the bundled, invented sample day: no key, no network, no cost.
 
-    The very same engine as always: an orchestrator, helpers, files, a cited report. Only the pages are invented
-    and the model is a rule-based stand-in.
+    The engine is the same as for every run: an orchestrator, helpers, files, a cited report. Only the pages are
+    invented, and a rule-based offline engine takes the place of the model.
     """
     configuration = configured(options if options.model else replace(options, model=("offline",)))
     if not options.model:
@@ -130,7 +130,7 @@ def _resume(name: str, message: str, options: RunOptions) -> int:
 
 
 def continue_run(folder: Path, message: str, configuration: Configuration, options: RunOptions) -> int:
-    """Take a run further, and tell how it ended."""
+    """Resume a run, and report how it ended."""
     settings = configuration.settings
     if folder.parent.resolve() != settings.workspace.resolve():
         # The run was given by its path: all that is said of it names its own workspace.

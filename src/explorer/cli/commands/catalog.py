@@ -81,7 +81,7 @@ def agents(*, options: CommonOptions = COMMON) -> int:
 
 
 def models(*, options: ModelOptions = MODEL) -> int:
-    """Tell which model each role would use now, and why. Local servers are asked, nothing is paid."""
+    """Show which model each role would use now, and why. Local servers are queried; nothing is paid."""
     settings = configured(options).settings
     roles = load_roles(settings)
     choice = asyncio.run(choose_models(settings, roles))

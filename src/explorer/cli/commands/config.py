@@ -15,7 +15,7 @@ def show(*, options: CommonOptions = COMMON) -> int:
     """Show every setting, its value, and where it comes from; keys only as `set` or `not set`.
 
     The first that names a setting decides: flags, the environment, .env, explorer.toml,
-    the user's config.toml, defaults. IN A FILE is the name that a .toml file takes; keys stand in none.
+    the user's config.toml, defaults. IN A FILE is the name that a .toml file takes; keys have no such name.
     """
     configuration = configured(options)
     if options.output_format != "text":

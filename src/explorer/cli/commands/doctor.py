@@ -120,13 +120,13 @@ def check_workspace(workspace: Path) -> CheckResult:
 
 
 def check_disk(workspace: Path) -> CheckResult:
-    """There is room for runs."""
+    """Check that the disk has space for runs."""
     free = shutil.disk_usage(existing(workspace)).free
     words = f"{free / 1024**3:.1f} GiB free"
     if free < LEAST_FREE_BYTES:
-        return CheckResult("disk", "fail", words, "make room, or give another folder: --workspace DIR")
+        return CheckResult("disk", "fail", words, "free space, or give another folder: --workspace DIR")
     if free < ENOUGH_FREE_BYTES:
-        return CheckResult("disk", "warn", words, "make room soon: a run stores every page it reads")
+        return CheckResult("disk", "warn", words, "free space soon: a run stores every page it reads")
     return CheckResult("disk", "ok", words)
 
 
@@ -163,7 +163,7 @@ def check_keys(configuration: Configuration) -> list[CheckResult]:
         fix = "set ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_BASE_URL of a local server"
         findings.append(
             CheckResult(
-                "model", "warn", "no key: a local server is used, or offline mode, which is no language model", fix
+                "model", "warn", "no key: a local server is used, or offline mode, which is not a language model", fix
             )
         )
     return findings

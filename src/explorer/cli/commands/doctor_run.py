@@ -50,7 +50,7 @@ def _journal(found: Scan, run_id: str, *, is_busy: bool) -> CheckResult:
     if found.damage is not None:
         good = f"records 1 to {last} are good" if last else "no record before it is good"
         ways = [f"keep a copy: explorer runs export {run_id}"]
-        ways += [f"go on from before the damage: explorer fork {run_id} --at {last}"] if last else []
+        ways += [f"continue from before the damage: explorer fork {run_id} --at {last}"] if last else []
         return CheckResult("journal", "fail", f"{found.damage.message}; {good}", "; ".join(ways))
     if found.torn and not is_busy:
         tail = f"a torn tail of {counted(len(found.torn), 'byte')} (a process was stopped while writing)"
@@ -72,7 +72,7 @@ def _state(run_state: RunState, run_id: str, *, is_busy: bool) -> CheckResult:
     if run_state.started is None:
         return CheckResult("state", "fail", "it was never started", f"nothing is lost by: explorer runs rm {run_id}")
     if run_state.finished is None:
-        return CheckResult("state", "ok", f"unfinished; goes on with: explorer resume {run_id}")
+        return CheckResult("state", "ok", f"unfinished; continues with: explorer resume {run_id}")
     if run_state.finished.status is Status.COMPLETE:
         return CheckResult("state", "ok", str(run_state.finished.status))
     ended = f"{run_state.finished.status} ({run_state.finished.reason})"
@@ -127,7 +127,7 @@ def _files(run_state: RunState, workspace: Workspace, *, is_busy: bool) -> Check
         return CheckResult(
             "files", "warn", words, f"the journal takes them in by: explorer resume {workspace.folder.name}"
         )
-    fix = f"made anew from the journal, in a run of its own: explorer fork {workspace.folder.name} --no-run"
+    fix = f"restore them from the journal in a new run: explorer fork {workspace.folder.name} --no-run"
     return CheckResult("files", "fail", _named(missing, differ), fix)
 
 

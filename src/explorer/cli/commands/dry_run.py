@@ -57,7 +57,7 @@ class DryRunPlan:
 
 
 def print_plan(question: str, settings: Settings, options: AskOptions, piped: Mapping[str, bytes]) -> int:
-    """Tell it; `piped` is what was piped in, by name.
+    """Print the plan; `piped` is what was piped in, by name.
 
     Raises:
         ConfigError: The run could not start like this.
@@ -104,7 +104,7 @@ def _by_money(settings: Settings) -> CostBound | None:
     return (
         None
         if usd is None
-        else CostBound(usd, "the money limit itself; room for a request is reserved before it is sent")
+        else CostBound(usd, "the cost limit itself; the worst-case cost of a request is reserved before it is sent")
     )
 
 
@@ -114,7 +114,7 @@ def _by_tokens(refs: list[ModelRef], settings: Settings) -> CostBound | None:
         return None
     costs = [(_usd(ref, settings, *pair), ref) for ref in refs for pair in ((tokens, 0), (0, tokens))]
     usd, ref = max(costs, key=lambda cost: cost[0])
-    return CostBound(usd, f"{tokens:,} tokens, all at the dearest rate, that of {ref}")
+    return CostBound(usd, f"{tokens:,} tokens, all at the highest rate, that of {ref}")
 
 
 def _by_steps(refs: list[ModelRef], settings: Settings) -> CostBound | None:

@@ -31,7 +31,7 @@ def export_run(
     folder = find_run(configured(options).settings.workspace, run)
     target = Path(output).expanduser() if output else Path(f"{folder.name}.tar.gz")
     if target.exists() or not target.absolute().parent.is_dir():
-        problem = "is there already" if target.exists() else "would stand in a folder that is not there"
+        problem = "is there already" if target.exists() else "would be in a folder that does not exist"
         raise ConfigError(f"{target} {problem}", hint="give another file: -o FILE.tar.gz")
     packed = pack(folder, target)
     count = target.stat().st_size

@@ -25,23 +25,23 @@ from explorer.schema.events import Status
 def fork(
     run: Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")],
     /,
-    *message: Annotated[str, Parameter(help="A follow-up question, or words for an unfinished run.")],
+    *message: Annotated[str, Parameter(help="A follow-up question, or a message to an unfinished run.")],
     at: Annotated[
         int | None, Parameter(name="--at", help="The last record shared; `show RUN --timeline` has the numbers.")
     ] = None,
     no_run: Annotated[
-        bool, Parameter(name="--no-run", negative="", help="Only make the new run; do not go on with it.")
+        bool, Parameter(name="--no-run", negative="", help="Only create the new run; do not continue it.")
     ] = False,
     options: RunOptions = RUN,
 ) -> int:
-    """Make another run out of the beginning of one, and go on with that: the first stays as it is.
+    """Start a new run from an earlier point of a run; the first run stays unchanged.
 
-    Files stand as they stood at that record. Works on a damaged run too, up to its last good record.
+    Files have the content they had at that record. Works on a damaged run too, up to its last good record.
 
     Example: `explorer fork latest "Look at prices instead" --at 42`
     """
     if len(run.split()) > 1:
-        raise ConfigError("a run's name stands first, and has no spaces", hint='write: explorer fork latest "..."')
+        raise ConfigError("the run comes first, and its name has no spaces", hint='write: explorer fork latest "..."')
     configuration = configured(options)
     check_before_paying(options)
     words = as_asked(" ".join(message))
@@ -76,5 +76,5 @@ def _left_as_it_is(forked: Forked, of: str, options: RunOptions) -> int:
     emit_page(run_id)
     if not options.quiet:
         words = ' "your follow-up"' if _is_complete(forked) else ""
-        say(f"  → go on: explorer resume {run_id}{words}")
+        say(f"  → continue: explorer resume {run_id}{words}")
     return 0

@@ -86,7 +86,7 @@ def _compiled(pattern: str, *, is_fixed: bool, ignores_case: bool) -> "regex.Pat
         return regex.compile(regex.escape(pattern) if is_fixed else pattern, regex.IGNORECASE if ignores_case else 0)
     except regex.error as error:
         raise ConfigError(
-            f"{one_line(pattern, 200)!r} is no regular expression: {error}", hint="for plain text, add --fixed"
+            f"{one_line(pattern, 200)!r} is not a regular expression: {error}", hint="for plain text, add --fixed"
         ) from error
 
 

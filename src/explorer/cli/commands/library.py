@@ -19,9 +19,7 @@ from explorer.sources.date_ranges import zone_named
 
 
 def list_reports(
-    what: Annotated[
-        str, Parameter(help="A day, a month (2026-08), `today`, `yesterday`, or words that stand in a report.")
-    ] = "",
+    what: Annotated[str, Parameter(help="A day, a month (2026-08), `today`, `yesterday`, or words in a report.")] = "",
     /,
     *more: Annotated[str, Parameter(help="Further words.")],
     options: CommonOptions = COMMON,

@@ -79,7 +79,7 @@ def rm(*runs: Annotated[str, Parameter(name="RUN")], yes: Yes = False, options: 
 
 def gc(
     *,
-    dry_run: Annotated[bool, Parameter(name="--dry-run", negative="", help="Only tell which.")] = False,
+    dry_run: Annotated[bool, Parameter(name="--dry-run", negative="", help="Only list what would be removed.")] = False,
     yes: Yes = False,
     options: OldOptions = OLD,
 ) -> int:

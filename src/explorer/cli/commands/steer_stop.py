@@ -60,15 +60,17 @@ def steer(run: RunName, /, *words: str, options: OrderOptions = ORDER) -> int:
     """
     text = as_asked(" ".join(words))
     if not text:
-        raise ConfigError("there are no words for the run", hint='write: explorer steer latest "your words"')
+        raise ConfigError("there is no message to send", hint='write: explorer steer latest "your message"')
     wait_s = _seconds(options.wait)
     folder = find_run(configured(options).settings.workspace, run)
-    resume = f'explorer resume {folder.name} "your words"'
+    resume = f'explorer resume {folder.name} "your message"'
     if not is_running(folder):
-        raise ConfigError(f"run {folder.name} is not running", hint=f"say it to the run as it is: {resume}")
+        raise ConfigError(f"run {folder.name} is not running", hint=f"resume it with your message: {resume}")
     delivery = _give(folder, ControlKind.STEER, text, wait_s, options)
     if delivery.state == ENDED:
-        raise ExplorerError(f"run {folder.name} ended without hearing it", hint=f"say it again: {resume}")
+        raise ExplorerError(
+            f"run {folder.name} ended before it read the message", hint=f"resume it with your message: {resume}"
+        )
     return 0
 
 
@@ -91,7 +93,7 @@ def stop(
     wait_s = _seconds(options.wait)
     folder = find_run(configured(options).settings.workspace, run)
     if not is_running(folder):
-        raise ConfigError(f"run {folder.name} is not running", hint=f"how it stands: explorer show {folder.name}")
+        raise ConfigError(f"run {folder.name} is not running", hint=f"its state: explorer show {folder.name}")
     if now:
         return _end_process(folder, wait_s, options)
     _give(folder, ControlKind.STOP, STOP_REASON, wait_s, options)
@@ -163,7 +165,7 @@ def _end_process(folder: Path, wait_s: float | None, options: OrderOptions) -> i
     process = holder(folder)
     way = f"ask it to stop: explorer stop {folder.name}"
     if process is None:
-        raise ConfigError(f"which process works on {folder.name} cannot be told from here", hint=way)
+        raise ConfigError(f"the process that works on {folder.name} cannot be found from here", hint=way)
     try:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGTERM)
@@ -174,7 +176,7 @@ def _end_process(folder: Path, wait_s: float | None, options: OrderOptions) -> i
 
 def _tell_end(folder: Path, process: int, wait_s: float | None, options: OrderOptions) -> int:
     if options.output_format == "text":
-        emit_page(f"told process {process} to end")
+        emit_page(f"asked process {process} to end")
     if wait_s != 0 and not asyncio.run(_has_ended(folder, wait_s)):
         message = f"process {process} is still at work"
         raise ExplorerError(message, hint=f"wait, or end it the hard way: kill -KILL {process}")
@@ -184,7 +186,7 @@ def _tell_end(folder: Path, process: int, wait_s: float | None, options: OrderOp
     elif state == ENDED:
         emit_page(ENDED)
     if not options.quiet:
-        say(f"  → go on: explorer resume {folder.name}")
+        say(f"  → continue: explorer resume {folder.name}")
     return 0
 
 

@@ -54,15 +54,17 @@ def verify(
     ] = False,
     judge_model: Annotated[
         str | None,
-        Parameter(name="--judge", group=MODELS, help="A model to ask, besides, whether sources carry the sentences."),
+        Parameter(
+            name="--judge", group=MODELS, help="A model that also judges whether the sources support each sentence."
+        ),
     ] = None,
     options: CommonOptions = COMMON,
 ) -> int:
     """Look the quotes and figures of a report up in the stored texts of the sources it cites, without any model.
 
-    Whether a text means what the sentence says, no program can tell; `--judge` asks a model for its opinion.
+    A program cannot decide whether a text means what the sentence says; `--judge` asks a model for its opinion.
 
-    The words that answered the latest follow-up are checked, too, where it was answered in words.
+    The answer to the latest follow-up is checked too, where it was given as text.
 
     Exit code 0: nothing wrong was found; 1: something was not found, a source is missing, or references lead nowhere.
 

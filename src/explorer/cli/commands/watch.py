@@ -38,7 +38,7 @@ def watch(
     /,
     *,
     speed: Annotated[
-        str, Parameter(name="--speed", help="Of an ended run: so many times its own, or `max` for at once.")
+        str, Parameter(name="--speed", help="Replay speed of an ended run: a factor such as 20, or `max`.")
     ] = "10",
     options: CommonOptions = COMMON,
 ) -> int:
@@ -158,7 +158,7 @@ def _print_result(view: RunView, folder: Path, options: CommonOptions) -> int:
 def _say_ending(outcome: CommandResult, options: CommonOptions) -> None:
     if outcome.status == UNFINISHED:
         failure = ExplorerError(
-            f"run {outcome.run_id} stopped without an end", hint=f"go on: explorer resume {outcome.run_id}"
+            f"run {outcome.run_id} stopped without an end", hint=f"continue: explorer resume {outcome.run_id}"
         )
         print_error(failure, verbose=0)
     elif not options.quiet:

@@ -137,9 +137,9 @@ def costs_page(spending: Spending, columns: int) -> str:
 def _sessions(spending: Spending) -> str:
     number = len(spending.sessions)
     return (
-        "1 life"
+        "1 session"
         if number == 1
-        else f"{number} lives: {', '.join(short_time(interval.seconds) for interval in spending.sessions)}"
+        else f"{number} sessions: {', '.join(short_time(interval.seconds) for interval in spending.sessions)}"
     )
 
 

@@ -56,7 +56,7 @@ class SummaryPrinter:
         rows = [
             "stopped; everything so far is saved",
             *([f"  report    {report}"] if report.is_file() else []),
-            f"  → go on: {self._resume_command(run_id)}",
+            f"  → continue: {self._resume_command(run_id)}",
         ]
         say("\n".join(rows))
 
@@ -70,7 +70,7 @@ class SummaryPrinter:
             emit_outcome(outcome, self.options.output_format)
         if outcome.status in FAILURES:
             words = f"{FAILURES[outcome.status]}: {one_line(result.reason)}"
-            ways = [CHECKS.get(outcome.status, ""), f"go on: {self._next_step(result)}"]
+            ways = [CHECKS.get(outcome.status, ""), f"continue: {self._next_step(result)}"]
             print_error(ExplorerError(words, hint="\n  → ".join(way for way in ways if way)), verbose=0)
         elif not self.options.quiet:
             self._account(result, outcome)
@@ -95,7 +95,7 @@ class SummaryPrinter:
             f"  spent     {', '.join(figures)}",
             f"  evidence  {', '.join(source_store)}",
             *([f"  changes   {result.changes}"] if result.changes is not None else []),
-            f"  go on     {self._next_step(result)}{follow_up}",
+            f"  continue  {self._next_step(result)}{follow_up}",
         ]
         say("\n".join(rows))
 
@@ -120,7 +120,7 @@ class SummaryPrinter:
         if error.hint.startswith("--"):
             # A flag alone would leave it to the reader to join it with the command.
             command, error.hint = f"{command} {error.hint}", ""
-        ways = [error.hint, f"nothing is lost; go on: {command}"]
+        ways = [error.hint, f"nothing is lost; continue: {command}"]
         error.hint = "\n  → ".join(way for way in ways if way)
 
     def _next_step(self, result: RunResult) -> str:

@@ -171,6 +171,6 @@ def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen | Path
         case SandboxChosen():
             return f"shell  {one_line(event.why, TASK_CHARS)}"
         case PathMoved():
-            return f"moved {event.path} to {event.to}: it stood in the report's way"
+            return f"moved {event.path} to {event.to}: it was in the report's place"
         case StopAsked():
             return f"asked to write up and stop: {one_line(event.reason, TASK_CHARS)}"

@@ -207,7 +207,7 @@ def _unknown_key(path: Path, key: str, known: list[str]) -> ConfigError:
     secrets = {setting.variable.lower(): setting.variable for setting in all_settings() if setting.is_secret}
     variable = secrets.get(key.lower())
     if variable is not None:
-        message = f"{path}: `{key}` may not stand here"
+        message = f"{path}: `{key}` is not allowed here"
         return ConfigError(message, hint=f"keys belong into the environment or into .env, as {variable}")
     near = closest(key, known, 3) or next((name for name in known if name.rpartition(".")[2] == key), None)
     hint = f"did you mean `{near}`?" if near else f"known are: {', '.join([*known, f'{MODELS_KEY}.<role>'])}"
@@ -264,7 +264,7 @@ def _not_allowed(setting: Setting, raw: Raw) -> ConfigError:
 
 def _model(role: str, raw: Raw) -> str:
     if ROLE.fullmatch(role) is None or not raw.text.isprintable():
-        raise ConfigError(f"{raw.origin}: `{_short(role)}` is no role's name", hint="see `explorer agents`")
+        raise ConfigError(f"{raw.origin}: `{_short(role)}` is not the name of a role", hint="see `explorer agents`")
     return raw.text
 
 

@@ -60,7 +60,7 @@ class CommonOptions:
             metavar="FORMAT",
             show_choices=False,
             group=INPUT_OUTPUT,
-            help="What stdout carries: text, json, or stream-json (one record per line).",
+            help="Format of stdout: text, json, or stream-json (one record per line).",
         ),
     ] = "text"
     verbose: Annotated[

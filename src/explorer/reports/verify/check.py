@@ -98,7 +98,7 @@ class _SourceIndex:
         if identifier == MISSING_ID:
             return _Missing(identifier, "the report itself says that this source is missing")
         if source is None:
-            return _Missing(identifier, f"{identifier} is no source of this run")
+            return _Missing(identifier, f"{identifier} is not a source of this run")
         text = self._text_of(identifier)
         if text is None:
             return _Missing(identifier, f"the stored text of {identifier} is missing or cannot be read")

@@ -213,7 +213,7 @@ def _uncited(body: str, sources: Mapping[str, Source], verification: Verificatio
         return Flaw(
             FlawKind.UNCITED,
             f"{{it}} cites no source{facts}",
-            "report.md cites no source. Put the id of its source, such as [S12], behind each claim; take out what no "
+            "report.md cites no source. Put the id of its source, such as [S12], after each claim; take out what no "
             "source says.",
         )
     if uncited < LEAST_UNCITED or uncited <= cited:
@@ -223,7 +223,7 @@ def _uncited(body: str, sources: Mapping[str, Source], verification: Verificatio
         FlawKind.UNCITED,
         f"in {{it}}, {_sentences(uncited)} a quote or a figure without a citation, and only {cited} cite a source",
         f"{_sentences(uncited)} a quote or a figure in report.md and no citation ({first}). Put the id of its source "
-        "behind each, or take the statement out.",
+        "after each, or take the statement out.",
     )
 
 

@@ -257,7 +257,7 @@ def _joined(url: httpx2.URL, location: str) -> str:
     try:
         return str(url.join(location))
     except (httpx2.InvalidURL, ValueError) as error:
-        raise ToolError(f"{url} redirects to something that is no URL. Use another source.") from error
+        raise ToolError(f"{url} redirects to something that is not a URL. Use another source.") from error
 
 
 def _unreachable(url: httpx2.URL, error: ExchangeError) -> ToolError:

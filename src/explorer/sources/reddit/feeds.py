@@ -90,7 +90,7 @@ class RedditFeeds:
         if name.comment:
             root = next((comment for comment in comments if comment.id == name.comment), None)
             if root is None:
-                raise RedditRefusedError("the feed does not hold that comment, and what stands under it is not known")
+                raise RedditRefusedError("the feed does not contain that comment, and its replies are not known")
             return RedditThread(post, (root,), 0, None, root.id)
         page = page_of(comments, [comment.id for comment in comments], part)
         return RedditThread(post, page.comments, len(comments), page.next_offset)
@@ -103,7 +103,7 @@ class RedditFeeds:
         if fetched.problem:
             raise RouteClosedError(f"it is not available: {fetched.problem}", for_s=fetched.retry_after_s or CLOSED_S)
         if "html" in fetched.content_type.lower() or ENTITY.search(fetched.body):
-            raise RouteClosedError("it shows something that is no feed", for_s=CLOSED_S)
+            raise RouteClosedError("it shows something that is not a feed", for_s=CLOSED_S)
         return await asyncio.to_thread(_parsed, fetched.body)
 
 

@@ -72,7 +72,9 @@ def subreddit_named(text: str) -> str:
     words = re.sub(r"^(?:https?://)?(?:[a-z]+\.)?reddit\.com", "", text.strip(), flags=re.IGNORECASE)
     name = re.sub(r"^/?r/", "", words, flags=re.IGNORECASE).strip("/")
     if not SUBREDDIT.fullmatch(name):
-        raise RefusedCallError(f'"{single_line(text, 80)}" is no subreddit\'s name: write e.g. python, or python+rust.')
+        raise RefusedCallError(
+            f'"{single_line(text, 80)}" is not a subreddit\'s name: write e.g. python, or python+rust.'
+        )
     return name
 
 

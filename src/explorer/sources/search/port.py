@@ -12,7 +12,7 @@ from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, Ser
 from explorer.sources.http.caller import Caller
 from explorer.text.urls import canonical_url
 
-OTHER_TOOLS = "Go on with search_hn, get_hn_stories and read_webpage."
+OTHER_TOOLS = "Continue with search_hn, get_hn_stories and read_webpage."
 PAGE_TEXT_CHARS = 100_000
 """Of a result's page, where an engine delivers it."""
 SHORT_REST_S = 60.0
@@ -159,12 +159,12 @@ class SearchFailedError(ToolError):
 
 
 REFUSALS = {
-    400: "did not accept the query: change its words or filters",
+    400: "did not accept the query: change the query or its filters",
     401: "did not accept its key",
     402: "asks for payment: its credits are used up",
     403: "refused access",
     404: "is not found at its address",
-    422: "did not accept the query: change its words or filters",
+    422: "did not accept the query: change the query or its filters",
     429: "is over its rate limit",
 }
 ABOUT_THE_QUERY = frozenset({400, 422})
