@@ -72,7 +72,7 @@ class AgentState:
     summing_at: int | None = None
     """Where in the history it is asked to write down what it needs, until that is done."""
     repeated: dict[str, int] = field(default_factory=dict[str, int])
-    """By call, how often it brought one and the same result, since the task or since old results were cleared."""
+    """Number of identical results of each call, since the task or since old results were cleared."""
     most_repeated: int = 0
     """The most of them."""
     open_turn: Turn | None = None
@@ -80,9 +80,9 @@ class AgentState:
     notes: dict[str, int] = field(default_factory=dict[str, int])
     """How often each kind of note was given."""
     ended_jobs: set[str] = field(default_factory=set[str])
-    """Background jobs of its own that it was told the end of."""
+    """Ids of the agent's background jobs whose end was reported to it."""
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
-    """What this agent wrote, by path, as it stood after the last write."""
+    """Files this agent wrote, by path, with their state after the last write."""
     found_at: int = 0
     """After how many turns it last wrote a file, met a source, or read a long text for the first time."""
     sources: set[str] = field(default_factory=set[str])
@@ -150,7 +150,7 @@ class AgentState:
         self._add_words(UserText(text=event.text, reason=event.reason if isinstance(event, NoteAdded) else ""))
 
     def _add_words(self, words: UserText) -> None:
-        # Between a turn and its results nothing may stand: what comes then is said after the results.
+        # No message is allowed between a turn and its results: what comes then is added after the results.
         (self.messages if self.open_turn is None else self._held).append(words)
 
     def _take(self, turn: Turn) -> None:

@@ -37,14 +37,14 @@ OLD_CAUSES = {words: cause for cause, words in LIMIT_WORDS.items()} | {
     "finished": EndCause.FINISHED,
     "found nothing": EndCause.FOUND_NOTHING,
 }
-"""By the first words of an end's reason in journals of explorer 0.1, what they stood for."""
+"""Code of an end, by the first words of its reason in journals of explorer 0.1."""
 OLD_JOB_NOTE = re.compile(r"(bash_\d+)_ended")
 """The reason of a note about a background job, in journals of explorer 0.1."""
 
 Upcaster = Callable[[JsonObject], JsonObject]
 
 UPCASTERS: dict[int, Upcaster] = {}
-"""By version: a pure function from a record's fields in that version to those in the next."""
+"""Pure function from a record's fields in a version to those in the next, by version."""
 
 _EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 
@@ -85,7 +85,7 @@ def encode(record: JournalRecord, prev: str, sure: int | None = None) -> tuple[b
 
 
 def _fields_of(event: AnyEvent) -> bytes:
-    """An event's fields as they stand in its line, without the braces; made in one pass, whatever it holds."""
+    """Return an event's fields as they are in its line, without the braces; made in one pass, whatever it holds."""
     try:
         return to_json(event, context=ONCE)[1:-1]
     except ValueError:
@@ -108,7 +108,7 @@ def scan(content: bytes) -> Scan:
     """Read a journal's bytes.
 
     Raises:
-        JournalDamagedError: A valid record stands after a damaged one, or the journal is of a newer version.
+        JournalDamagedError: A valid record comes after a damaged one, or the journal is of a newer version.
     """
     found = examine(content)
     if found.damage is not None:
@@ -120,7 +120,7 @@ def examine(content: bytes, last_crc: str = GENESIS, count: int = 0) -> Scan:
     """Read as far as the bytes can be trusted, and say what is wrong after that instead of refusing all of it.
 
     Args:
-        content: A journal, or what stands in it behind a valid head.
+        content: A journal, or the part of it after a valid beginning.
         last_crc: Of that head's last record.
         count: Its records.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from explorer.schema.messages import CallResult, Message, Results, Turn, UserText
 
 CLEARED_CHARS = 300
-"""Results up to this length are never cleared: what would stand for them is hardly shorter."""
+"""Results up to this length are never cleared: their replacement is hardly shorter."""
 HEADING_CHARS = 160
 """A longer first line is no heading, and is not kept."""
 FIRST_FIELD_CHARS = 40
@@ -26,15 +26,15 @@ class ContextSize:
     """What an agent's state knows of its conversation's size."""
 
     carried_chars: int = 0
-    """Of long results, over all turns since old ones were last cleared: each turn sends all of them again."""
+    """Size of long results, over all turns since old ones were last cleared: each turn sends all of them again."""
     long_chars: int = 0
-    """Of results that clearing would shorten, the latest among them."""
+    """Size of the results that clearing would shorten, the latest included."""
     window_tokens: int | None = None
     """About how many the provider refused as too many; None as long as it refused none."""
     made_at: int | None = None
-    """How many turns were taken when room was last made because there had to be."""
+    """Number of turns taken when the last forced compaction happened."""
     compactions: int = 0
-    """How often in a row, with nothing found between, room had to be made."""
+    """Number of forced compactions in a row with nothing found between them."""
     _counted_tokens: int = 0
     _counted_messages: int = 0
     _bytes: list[int] = field(default_factory=list[int])
@@ -62,14 +62,14 @@ class ContextSize:
 
         Args:
             messages: The history as it is now.
-            head_bytes: Of what stands before it.
+            head_bytes: Bytes of the request before it.
         """
         known, fresh = self.counted(messages)
         by_bytes = (head_bytes + self._total_bytes) // BYTES_PER_TOKEN
         return by_bytes if known < by_bytes * LEAST_PLAUSIBLE else known + fresh // BYTES_PER_TOKEN
 
     def is_compacted_again(self, steps: int, found_at: int) -> bool:
-        """Whether room was made only just, and nothing was found since."""
+        """Return whether the last compaction was recent and nothing was found since."""
         return self.made_at is not None and steps - self.made_at <= COMPACTION_TURNS and found_at <= self.made_at
 
     def take_turn(self, turn: Turn, messages: int) -> None:

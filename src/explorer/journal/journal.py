@@ -49,9 +49,9 @@ class Batch:
 
     entries: list[tuple[JournalRecord, bytes]]
     writers: list[asyncio.Future[None]]
-    """Of those who go on when it is in the file."""
+    """Futures of those who wait until the record is in the file."""
     waiters: list[asyncio.Future[None]]
-    """Of those who go on when it is on disk."""
+    """Futures of those who wait until the record is on disk."""
     is_synced: bool
     """Whether it has to reach the disk; a later batch takes the others along."""
     loop: asyncio.AbstractEventLoop
@@ -82,9 +82,9 @@ class Journal:
         self._waiting: list[tuple[JournalRecord, bytes]] = []
         self._is_writing = False
         self._waiters: list[asyncio.Future[None]] = []
-        """One for each who goes on when what is in `_waiting` is on disk."""
+        """One future for each who waits until the records in `_waiting` are on disk."""
         self._writers: list[asyncio.Future[None]] = []
-        """One for each who goes on when it is in the file."""
+        """One future for each who waits until the records in `_waiting` are in the file."""
         self._has_lingered = False
         """Whether what is in `_waiting` is to be written though nobody waits for it."""
         self._lingering: asyncio.TimerHandle | None = None
@@ -168,7 +168,7 @@ class Journal:
         return taken
 
     async def append(self, event: AnyEvent) -> JournalRecord:
-        """Put an event on disk and return its record, in which a mark stands in place of every key.
+        """Put an event on disk and return its record, in which a mark replaces every key.
 
         An event that is no barrier is only taken in: it is written with the next one, or a moment later by itself.
         One that is to be written at once is in the file then, and reaches the disk with the next one.

@@ -21,7 +21,7 @@ RUNNING = "running"
 UNFINISHED = "unfinished"
 DAMAGED = "damaged"
 OPEN_FILES = Path("/proc/self/fd")
-"""There where the system tells which files a process has open."""
+"""Folder in which the system lists the open files of a process."""
 SLUG_CHARS = 32
 SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 """What makes a name a path."""
@@ -96,7 +96,7 @@ def is_running(folder: Path) -> bool:
 
 
 def holder(folder: Path) -> int | None:
-    """The process that works on a run; None when none does, or when it cannot be told, as on another machine.
+    """The process that works on a run; None when none does, or when it cannot be found, as on another machine.
 
     A number in a file proves nothing after a crash, so the process must have the run's lock open.
     """

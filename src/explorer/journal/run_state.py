@@ -141,7 +141,7 @@ class RunState:
     """By role: what its model is shown before any history."""
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
-    """All files agents wrote, by path, as they stood after the last write."""
+    """All files agents wrote, by path, with their state after the last write."""
     lookups: dict[str, LookupRecord] = field(default_factory=dict[str, LookupRecord])
     """By what was asked: one that failed and was made again counts as what it brought then."""
     revised: set[str] = field(default_factory=set[str])
@@ -160,13 +160,13 @@ class RunState:
     unanswered: Unanswered = field(default_factory=Unanswered)
     """Requests that were sent and brought no turn."""
     estimated_turns: Estimate = field(default_factory=Estimate)
-    """Of the turns whose provider reported no believable usage."""
+    """Estimated usage of the turns whose provider reported no believable usage."""
     judged: list[CitationsJudged] = field(default_factory=list["CitationsJudged"])
     """Each time a model was asked about the citations."""
     sandbox: str | None = None
     """What held the commands of the latest life; empty when there was no shell, None before the first."""
     moved: list[str] = field(default_factory=list[str])
-    """Where things are that stood in the report's way."""
+    """New paths of files that were in the report's place."""
     session: SessionConfigured | None = None
     """What the latest session works with; None in journals of versions that did not record it."""
     answered_by: set[str] = field(default_factory=set[str])
@@ -176,7 +176,7 @@ class RunState:
     orders: set[str] = field(default_factory=set[str])
     """Ids of the orders from outside that were applied."""
     _asked_by: dict[str, str] = field(default_factory=dict[str, str])
-    """By `call_agent` call, the agent that works for it."""
+    """Agent that works for a `call_agent` call, by call id."""
 
     @property
     def models(self) -> set[str]:
@@ -303,7 +303,7 @@ class RunState:
 
     @property
     def run_id(self) -> str:
-        """Of the run; empty before its first record."""
+        """Id of the run; empty before its first record."""
         return self.started.run_id if self.started is not None else ""
 
     @property
@@ -331,7 +331,7 @@ class RunState:
 
     @property
     def cost_usd(self) -> float | None:
-        """Of all turns together; None when any turn's price is not known."""
+        """Cost of all turns together; None when any turn's price is not known."""
         if any(state.unpriced_turns for state in self.agents.values()):
             return None
         if any(one.cost_usd is None for one in self.judged):
@@ -340,7 +340,7 @@ class RunState:
 
     @property
     def known_cost_usd(self) -> float:
-        """Of all turns whose price is known, and of requests that brought no turn."""
+        """Cost of all turns whose price is known, and of requests that brought no turn."""
         judged = sum(one.cost_usd or 0.0 for one in self.judged)
         return sum(state.cost_usd for state in self.agents.values()) + judged + self.unanswered.cost_at_most
 
