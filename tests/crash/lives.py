@@ -148,7 +148,10 @@ class NotedModel:
 
     async def generate(self, request: Request) -> Turn:
         """Note the request and answer."""
-        words = json.dumps([message.model_dump(mode="json") for message in request.history], sort_keys=True)
+        # Without a task's data, which no model is told: it has the paths of the user's files, which differ here.
+        words = json.dumps(
+            [message.model_dump(mode="json", exclude={"task"}) for message in request.history], sort_keys=True
+        )
         self._place.note("requests", f"{request.agent} {hashlib.sha256(words.encode()).hexdigest()}")
         await _a_moment()
         return await self._model.generate(request)
