@@ -100,7 +100,7 @@ async def test_a_run_does_not_go_on_under_another_sandbox(tmp_path: Path, memory
         words = ("resume", made.run.name, "--model", "openai:model-a")
         elsewhere = on_a_host("no namespaces", *words, cwd=made.folder, **key)
         assert elsewhere.returncode == 2
-        assert "bubblewrap, which does not hold here now" in elsewhere.stderr
+        assert "bubblewrap, which does not work here now" in elsewhere.stderr
         assert f"explorer resume {made.run.name} --no-shell" in elsewhere.stderr
         # What this session would have worked with, and nothing else.
         assert [one.type for one in events(made.run)[size:]] == ["session_configured"]
