@@ -134,7 +134,7 @@ def outcome_of(work: Work, stop: Stop, cwd: Path) -> Seen:
     """Start a run, stop it at work, measure its end, and resume it."""
     model = Slow(work)
     with OpenAIServer(model) as server:
-        settings = {"OPENAI_BASE_URL": server.url}
+        settings = {"OPENAI_BASE_URL": server.url, "EXPLORER_SHELL": "auto"}
         process = begin("How was May?", cwd=cwd, settings=settings)
         assert model.is_at_work.wait(PATIENCE_S)
         time.sleep(2)

@@ -349,6 +349,24 @@ def test_turns_of_another_provider_are_not_replayed() -> None:
     assert [call.name for call in turn.calls] == ["call_agent"]
 
 
+def test_a_follow_up_to_a_run_of_an_older_version_is_answered() -> None:
+    """Its turns lack what scripts read: the exploration is made anew, and then what the user asks is answered."""
+    simulation = Simulated(tools())
+    old = Turn(
+        provider="offline",
+        model="offline",
+        blocks=({"type": "text", "text": "Done."},),
+        text="Done.",
+        stop=StopKind.END,
+    )
+    task = TaskData(words="What is notable on Hacker News today?")
+    simulation.histories["orchestrator"] = [UserText(text="Do it.", task=task), old]
+    simulation.say("orchestrator", "orchestrator", "What happened in the power tests of the lantern database?")
+    report = simulation.files["report.md"]
+    assert "presented on Friday" in report
+    assert "## Follow-up: What happened in the power tests" in report
+
+
 def test_any_other_role_takes_notes() -> None:
     """A role of the user's own reads the files handed over and quotes the lines that fit."""
     done = run("What is notable on Hacker News today?")

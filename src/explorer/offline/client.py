@@ -39,8 +39,8 @@ class OfflineClient:
 
 def next_turn(request: Request) -> Turn:
     """The next turn, as a function of the request alone."""
-    task, exchanges = split_history(request.history)
-    state = ScriptState(task, {tool.name: tool for tool in request.tools})
+    task, said, exchanges = split_history(request.history)
+    state = ScriptState(task, {tool.name: tool for tool in request.tools}, messages=said[-1:])
     script = (
         orchestrate(state) if LEADS_WITH in state.tools else _task_by_task(ROLES.get(request.role, take_notes), state)
     )

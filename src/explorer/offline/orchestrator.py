@@ -59,7 +59,11 @@ class ResearchPlan:
 def orchestrate(state: ScriptState) -> Script:
     """Explore, have the report written, finish; then answer whatever is asked after that."""
     plan = ResearchPlan(understand(state.task))
+    asked_before = state.take_messages()
     yield from _explore(state, plan)
+    if asked_before:
+        # A model, or an older version, had the run then: its work is done anew, and so is the answer.
+        plan.texts[REPORT] = yield from answer_follow_up(state, asked_before, plan.wish, plan.writer)
     while True:
         if state.is_continued and (plan.is_cut or not plan.paths or state.is_without_sources):
             # The limits are renewed: what was cut short, or ended before anything was found, is done properly now.

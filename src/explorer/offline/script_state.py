@@ -116,8 +116,11 @@ class Exchange:
     said: tuple[UserText, ...]
 
 
-def split_history(history: Sequence[Message]) -> tuple[TaskData, list[Exchange]]:
-    """Return the task, and the exchanges since. Turns of others are not ours to replay: they are left out."""
+def split_history(history: Sequence[Message]) -> tuple[TaskData, list[str], list[Exchange]]:
+    """Return the task, what the user said before the first turn of ours, and the exchanges since.
+
+    Turns of others are not ours to replay: they are left out.
+    """
     task: TaskData | None = None
     before: list[UserText] = []
     exchanges: list[Exchange] = []
@@ -141,7 +144,9 @@ def split_history(history: Sequence[Message]) -> tuple[TaskData, list[Exchange]]
                 before.append(message)
             case _:
                 pass
-    return task or TaskData(words="\n\n".join(words.text for words in before)), exchanges
+    if task is None:
+        return TaskData(words="\n\n".join(words.text for words in before)), [], exchanges
+    return task, [words.text for words in before if words.task is None and not words.reason], exchanges
 
 
 def is_replayed(turn: Turn) -> bool:
