@@ -1,4 +1,4 @@
-"""One life of a run: the team is made, the orchestrator led from wherever it was, and the end written down."""
+"""One session of a run: the team is made, the orchestrator continued from where it was, and the end recorded."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence

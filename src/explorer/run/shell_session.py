@@ -1,4 +1,4 @@
-"""The shell of one life of a run: what holds it, its jobs, and what agents are told of them."""
+"""The shell of one session of a run: its sandbox, its jobs, and the notes to agents on them."""
 
 import asyncio
 import tempfile
@@ -34,7 +34,7 @@ STRENGTH = (SandboxTier.UNCONFINED, "", SandboxTier.SEATBELT, SandboxTier.LANDLO
 
 @dataclass(frozen=True)
 class ShellSession:
-    """What agents have of a shell in one life; nothing, where there is none."""
+    """What agents have of a shell in one session; nothing, where there is none."""
 
     tools: tuple[Tool, ...] = ()
     jobs: Jobs | None = None
