@@ -746,3 +746,50 @@ async def test_a_limit_of_tool_calls_is_never_passed(tmp_path: Path) -> None:
     assert json.loads(stage.told(1)[0])["summary"].startswith("Ended early: tool call limit")
     assert contents(tmp_path)["report.md"] == REPORT
     assert stage.run_state.calls <= 20
+
+
+@pytest.mark.parametrize("place", ["request", "call"])
+async def test_a_stop_that_is_withdrawn_ends_no_helper(tmp_path: Path, place: str) -> None:
+    """Ctrl-C pressed twice at once, in a helper's request and between two: the helper continues when it is resumed."""
+    stage = Stage(tmp_path, {})
+
+    def press_twice() -> None:
+        stage.budget.stop("interrupted by the user")
+        stage.budget.withdraw("interrupted by the user")
+
+    class Pressing(Searching):
+        """Searches, and meets the user's signals."""
+
+        async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:
+            """Find the page."""
+            if place == "call":
+                press_twice()
+            return await super().execute(arguments, context)
+
+    class Asked:
+        """Asks for a helper, whose second request never ends."""
+
+        async def generate(self, request: Request) -> Turn:
+            """Answer."""
+            if replies:
+                return replies.pop(0)
+            second.set()
+            if place == "request":
+                press_twice()
+            await asyncio.Event().wait()
+            raise AssertionError(request)
+
+    replies = [says("", help_from("searcher", "Search.")), says("", ("search", {"words": "may"}))]
+    second = asyncio.Event()
+    stage.client, stage.tools = Asked(), [Pressing("search")]
+    task = asyncio.create_task(stage.lead())
+    waiting = asyncio.create_task(second.wait())
+    await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    task.cancel()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert second.is_set()
+    assert not any(isinstance(record.event, AgentFinished) for record in records_of(tmp_path))

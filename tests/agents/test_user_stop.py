@@ -88,3 +88,28 @@ async def test_a_look_is_repeated_until_the_end() -> None:
     count = len(seen)
     await asyncio.sleep(0.01)
     assert len(seen) == count
+
+
+async def test_what_is_cut_off_when_the_order_is_withdrawn_waits_to_be_cancelled() -> None:
+    """An order and its withdrawal in one go: the request is not reported as cut off, and its task ends cancelled."""
+    stop = StopEvent()
+    client = Client(asyncio.Event().wait)
+    task = asyncio.create_task(StoppableClient(client, stop, may_ask=False).generate(ASKED))
+    await asyncio.sleep(0)
+    stop.ask()
+    stop.withdraw()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert client.was_cut
+    assert not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_an_order_that_was_withdrawn_refuses_no_request() -> None:
+    """A helper asks as if it had never been given."""
+    stop = StopEvent()
+    stop.ask()
+    stop.withdraw()
+    assert await StoppableClient(Client(lambda: asyncio.sleep(0)), stop, may_ask=False).generate(ASKED) == SAID

@@ -27,9 +27,10 @@ def test_a_winding_down_is_taken_back_by_a_stop_at_once() -> None:
     stop.attach(budget)
     stop.wind_down("interrupted by the user")
     assert budget.winding_down == "interrupted by the user"
-    stop.withdraw()
+    stop.stop_at_once("interrupted twice")
     assert budget.winding_down == ""
+    assert not budget.stopping.is_asked
     budget.wind_down(limit_reached(EndCause.STEP_LIMIT))
     stop.wind_down("interrupted by the user")
-    stop.withdraw()
+    stop.stop_at_once("interrupted twice")
     assert budget.winding_down == "step limit"

@@ -339,7 +339,8 @@ class Budget:
         self.stopping.ask()
 
     def withdraw(self, reason: str) -> None:
-        """Take a `wind_down` back: the run is stopped at once, and what has not ended yet is not to be cut short."""
+        """Take a `stop` back: the run's task is about to be cancelled, and what has not ended yet is not cut short."""
+        self.stopping.withdraw()
         if self._early_end.words == reason:
             self._early_end = EndReason()
 

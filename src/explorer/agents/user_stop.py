@@ -36,6 +36,10 @@ class StopEvent:
         for callback in tuple(self._callbacks):
             callback()
 
+    def withdraw(self) -> None:
+        """Take the order back, because the run's task is about to be cancelled: nothing is recorded as cut off."""
+        self.is_asked = False
+
     @contextmanager
     def when_asked(self, callback: Callable[[], None]) -> Generator[None]:
         """While inside, call `callback` when the order comes; not for one that came before."""
@@ -47,7 +51,7 @@ class StopEvent:
 
     @asynccontextmanager
     async def cut_off(self, after_s: float = 0.0) -> AsyncGenerator[None]:
-        """Cut off what is inside when the order comes while it runs.
+        """Cut off what is inside when the order comes while it runs; wait for cancellation when it is withdrawn then.
 
         Args:
             after_s: Seconds that it has to end by itself.
@@ -64,6 +68,9 @@ class StopEvent:
         except TimeoutError as error:
             if not limit.expired():
                 raise
+            if not self.is_asked:
+                # Withdrawn between the order and now. An end recorded here would be kept when the run is resumed.
+                await asyncio.get_running_loop().create_future()
             raise StoppedError from error
 
 

@@ -106,10 +106,6 @@ class StopSignal:
     def stop_at_once(self, reason: str) -> None:
         """Say why the run's task is about to be cancelled: agents still at work are to continue when it is resumed."""
         self.cut = reason
-        self.withdraw()
-
-    def withdraw(self) -> None:
-        """Take `wind_down` back."""
         if self._budget is not None:
             self._budget.withdraw(self._reason)
         self._reason = ""
