@@ -16,7 +16,7 @@ from wires import ANTHROPIC, OPENAI
 
 from explorer.agents.budget import Budget
 from explorer.agents.roles import built_in_roles
-from explorer.agents.subagents import Model
+from explorer.agents.run_rules import Model
 from explorer.journal.journal import Journal
 from explorer.journal.run_state import RunState
 from explorer.llm.retry import OnFailure, WaitLimits
@@ -37,8 +37,7 @@ from explorer.schema.events import (
 )
 from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Limits, Secrets, Services, Settings
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.workspace.workspace import Workspace
 
 MODELS = {OPENAI: "bench", ANTHROPIC: "claude-sonnet-5-5"}

@@ -51,8 +51,7 @@ from explorer.schema.events import (
 )
 from explorer.schema.messages import LLMClient, ToolSchema, Usage
 from explorer.schema.settings import Limits
-from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
 from explorer.tools.files import file_tools
 from explorer.workspace.workspace import Workspace
 

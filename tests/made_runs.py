@@ -21,7 +21,7 @@ from explorer.schema.events import (
 )
 from explorer.schema.reasons import EndReason
 from explorer.schema.settings import Settings
-from explorer.schema.tool_context import SourceDraft
+from explorer.schema.tool import SourceDraft
 from explorer.workspace.source_store import SourceStore
 from explorer.workspace.workspace import Workspace
 

@@ -4,11 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from explorer.agents.call_outputs import CallOutputs
+from explorer.agents.call_results import CallOutputs
 from explorer.agents.tool_calls import Toolbox
 from explorer.schema.messages import ToolCall
-from explorer.schema.tool import Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Tool, ToolContext, ToolResult
 from explorer.workspace.workspace import Workspace
 
 NO_RUN = ToolContext(Workspace(Path("/nowhere")))

@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from explorer.run.run import RunHooks, RunResult, StopSignal
     from explorer.schema.errors import ConfigError, ExplorerError, ModelError, NotFoundError, StorageError, ToolError
     from explorer.schema.events import JournalRecord, Source, Status
-    from explorer.schema.function_tool import tool
     from explorer.schema.limits import Limits
     from explorer.schema.messages import LLMClient as ModelClient
     from explorer.schema.messages import Request, Turn
     from explorer.schema.settings import Secrets, Services, Settings
-    from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
-    from explorer.schema.tool_context import SourceDraft, ToolContext
+    from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult, tool
 
 # Imported at their first use: the command line answers `--version` and `--help` without the engine.
 _PLACES = {
@@ -49,12 +47,10 @@ _PLACES = {
         "ToolError",
     ),
     "explorer.schema.events": ("JournalRecord", "Source", "Status"),
-    "explorer.schema.function_tool": ("tool",),
     "explorer.schema.limits": ("Limits",),
     "explorer.schema.messages": ("Request", "Turn"),
     "explorer.schema.settings": ("Secrets", "Services", "Settings"),
-    "explorer.schema.tool": ("Arguments", "Effect", "Tool", "ToolResult"),
-    "explorer.schema.tool_context": ("SourceDraft", "ToolContext"),
+    "explorer.schema.tool": ("Arguments", "Effect", "SourceDraft", "Tool", "ToolContext", "ToolResult", "tool"),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 

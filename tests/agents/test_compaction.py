@@ -9,8 +9,8 @@ import pytest
 from agents.test_subagents import Stage, help_from, role, roles_of
 from engine_stage import Doing, Recorder, agent_room, started, tools_over
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, KEPT_MESSAGES, WORKING_TOKENS, compaction_note
+from explorer.agents.decisions import WORDS
 from explorer.agents.loop import AgentContext, run_agent
-from explorer.agents.notes import WORDS
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import bytes_of
 from explorer.llm.models import ModelRef
@@ -34,8 +34,7 @@ from explorer.schema.events import (
 from explorer.schema.messages import Message, Request, Results, StopKind, Turn, Usage, UserText
 from explorer.schema.reasons import NoteReason
 from explorer.schema.settings import Limits, Services, Settings
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.workspace.workspace import Workspace, describe
 from thoroughness import some
 

@@ -12,7 +12,8 @@ from engine_stage import Doing, Recorder, contents, external, noon
 from explorer.agents.budget import Budget
 from explorer.agents.call_agent import subagent_result
 from explorer.agents.roles import Role
-from explorer.agents.subagents import Model, Team, TeamContext
+from explorer.agents.run_rules import Model, TeamContext
+from explorer.agents.subagents import Team
 from explorer.agents.tool_calls import Append, StoreFor
 from explorer.journal.agent_state import AgentState
 from explorer.journal.control import ControlKind, Inbox
@@ -36,8 +37,7 @@ from explorer.schema.events import (
 from explorer.schema.messages import JsonObject, LLMClient, Request, Results, StopKind, TaskData, Turn, UserText
 from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
 from explorer.schema.settings import Limits
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
 from explorer.workspace.source_store import SourceStore
@@ -572,7 +572,7 @@ async def test_orders_from_outside_are_taken_once(tmp_path: Path) -> None:
     assert stage.inbox.waiting() == []
     assert sum(isinstance(record.event, Steered) for record in records_of(tmp_path)) == 1
     stage.inbox.leave(ControlKind.STOP, "stopped by you", lambda: next(ticks))
-    assert not await stage.team(Recorder().record).has_unanswered_message()
+    assert not await stage.team(Recorder().record).rules.has_unanswered_message()
     assert stage.budget.winding_down == "stopped by you"
 
 
@@ -598,7 +598,7 @@ async def test_late_words_are_only_what_the_user_said(tmp_path: Path, *, steered
     if steered:
         await recorder.record(Steered(agent="orchestrator", text="And June?"))
     rounds = 0
-    while await team.has_unanswered_message():
+    while await team.rules.has_unanswered_message():
         rounds += 1
         assert rounds < 5
         await team.run_again(NoteReason.LATE_WORDS)

@@ -8,21 +8,13 @@ from loguru import logger
 from pydantic import Field, field_validator
 
 from engine_stage import Doing, Recorder, call_room, contents, external, started, tools_over
-from explorer.agents.tool_calls import (
-    CHANGED_MEANWHILE,
-    HEAD_CHARS,
-    MAX_ERROR_CHARS,
-    MAX_RESULT_CHARS,
-    MAX_TURN_CHARS,
-    TAIL_CHARS,
-    execute_calls,
-)
+from explorer.agents.call_results import END_CHARS, MAX_RESULT_CHARS, MAX_TURN_CHARS, START_CHARS
+from explorer.agents.tool_calls import CHANGED_MEANWHILE, MAX_ERROR_CHARS, execute_calls
 from explorer.llm.scripted import says
 from explorer.schema.errors import ModelError, ModelFault, StorageError, ToolError
 from explorer.schema.events import AnyEvent, FileChange, ToolFinished, ToolStarted, TurnTaken
 from explorer.schema.messages import JsonObject, Results, ToolCall, Turn
-from explorer.schema.tool import INTERRUPTED, Arguments, Effect, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import INTERRUPTED, Arguments, Effect, Tool, ToolContext, ToolResult
 from explorer.workspace.workspace import Workspace, sha256
 
 Call = tuple[str, JsonObject]
@@ -226,9 +218,9 @@ async def test_a_long_result_is_kept_in_a_file(workspace: Workspace) -> None:
     recorder = await run(workspace, [Doing("long", long), *tools_over(workspace)], ("long", {}))
     (content,) = recorder.results()
     path = ".explorer/outputs/searcher-1.t1.1.txt"
-    assert content.startswith(text[:HEAD_CHARS] + "\n\n[")
-    assert content.endswith("]\n\n" + text[-TAIL_CHARS:])
-    cut = len(text) - HEAD_CHARS - TAIL_CHARS
+    assert content.startswith(text[:START_CHARS] + "\n\n[")
+    assert content.endswith("]\n\n" + text[-END_CHARS:])
+    cut = len(text) - START_CHARS - END_CHARS
     assert f"[{cut} of {len(text)} characters are left out here; all of it is in {path}: read_file(" in content
     assert workspace.read_text(path) == text
     assert len(content) < MAX_RESULT_CHARS

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from command import explorer
 from explorer.cli.secrecy import RedactingStream, keep_secret
 from explorer.schema.settings import Secrets, Settings
-from explorer.text.redaction import MARK, Redactor
+from explorer.text.sanitize import REDACTED, Redactor
 
 KEY = "sk-test-canary-0123456789"
 
@@ -26,7 +26,7 @@ def test_a_key_in_pieces_is_not_shown(size: int) -> None:
     for start in range(0, len(text), size):
         stream.write(text[start : start + size])
     stream.flush()
-    assert below.getvalue() == f"failed with {MARK}, as sk-tes may\n"
+    assert below.getvalue() == f"failed with {REDACTED}, as sk-tes may\n"
 
 
 def test_the_environment_forgets_its_keys() -> None:
@@ -68,4 +68,4 @@ def test_no_output_of_a_command_shows_a_key(tmp_path: Path) -> None:
     done = explorer("show", "--workspace", KEY, cwd=tmp_path, settings={"OPENAI_API_KEY": KEY})
     assert done.returncode == 5
     assert KEY not in done.stdout + done.stderr
-    assert MARK in done.stderr
+    assert REDACTED in done.stderr

@@ -31,8 +31,7 @@ from explorer.run.run import RunHooks, RunResult, resume, start
 from explorer.schema.events import AgentContinued, AnyEvent, JournalRecord, Status
 from explorer.schema.messages import Request, Turn
 from explorer.schema.settings import Settings
-from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
 
 RUN_ID = "20260810-120000-how-was-may-0001"
 NOON = datetime(2026, 8, 10, 12, 0, tzinfo=UTC)

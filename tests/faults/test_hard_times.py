@@ -20,9 +20,8 @@ from explorer.llm.retry import FailedAttempt, RateGate, RetryingClient, Timing
 from explorer.run.run import resume, start
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import Compacted, Status, ToolFinished
-from explorer.schema.function_tool import tool
 from explorer.schema.messages import Request, Turn
-from explorer.schema.tool import ToolResult
+from explorer.schema.tool import ToolResult, tool
 from faults.fault_table import CUT, HOSTILE
 from faults.stage import (
     KEY,

@@ -10,8 +10,7 @@ from explorer.journal.listing import read_records
 from explorer.run.run import RunResult, start
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import AgentFinished, AgentStarted, NoteAdded, Status, ToolFinished, TurnTaken
-from explorer.schema.function_tool import tool
-from explorer.schema.tool import ToolResult
+from explorer.schema.tool import ToolResult, tool
 from faults.stage import QUESTION, WIRES, check_left_behind, hooks, pairs, part_of, steady
 from faults.stage import settings as settings_for
 from model_servers import Asked, Reply

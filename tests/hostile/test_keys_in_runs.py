@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from command import explorer
-from explorer.text.redaction import MARK, Redactor
+from explorer.text.sanitize import REDACTED, Redactor
 from hostile.world import everything
 from model_servers import AnthropicServer, Asked, OpenAIServer, Reply
 from team_script import only_run, role_of
@@ -78,7 +78,7 @@ def test_a_model_that_repeats_the_key(server: type[AnthropicServer | OpenAIServe
         assert any(KEY in str(headers) for headers in model.headers), "the key was used"
     assert done.returncode == 0, done.stderr
     assert not Redactor([KEY]).is_in((done.stdout + done.stderr).encode())
-    assert MARK in done.stdout
+    assert REDACTED in done.stdout
     assert list(found_in(tmp_path / "workspace")) == []
     for command in ("show", "report", "runs"):
         later = explorer(command, *(["latest"] if command != "runs" else []), cwd=tmp_path, settings={name: KEY})
@@ -98,7 +98,7 @@ def test_a_server_that_repeats_the_key_in_an_error(status: int, exit_code: int, 
     assert not Redactor([KEY]).is_in((done.stdout + done.stderr).encode())
     assert list(found_in(tmp_path / "workspace")) == []
     shown = (only_run(tmp_path / "workspace") / ".explorer" / "journal.jsonl").read_text()
-    assert (MARK in shown) == (status == 400), "of a refused key nothing is repeated at all"
+    assert (REDACTED in shown) == (status == 400), "of a refused key nothing is repeated at all"
 
 
 FILES = [
@@ -121,7 +121,7 @@ def test_a_key_in_files_that_agents_write(tmp_path: Path) -> None:
         done = explorer("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings)
     assert done.returncode == 0, done.stderr
     assert list(found_in(tmp_path / "workspace")) == []
-    assert MARK in (only_run(tmp_path / "workspace") / "findings.md").read_text()
+    assert REDACTED in (only_run(tmp_path / "workspace") / "findings.md").read_text()
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from explorer.cli.commands.doctor_run import check_run
 from explorer.run.run import RunHooks, RunResult, resume
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import RunFinished, SandboxChosen, Status
-from explorer.schema.function_tool import tool
 from explorer.schema.messages import Request, Turn
+from explorer.schema.tool import tool
 from explorer.sources.http.url_allowlist import LINKS_PER_SITE
 from hostile.carriers import DISGUISES, INVISIBLE, SLEEPER, Aims, Goal, carriers, goals
 from hostile.obedient import Call, ObedientClient

@@ -22,7 +22,7 @@ from explorer.run.run import RunHooks, RunResult, start
 from explorer.schema.events import AgentStarted, AnyEvent, RunStarted, ToolFinished, ToolStarted
 from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Limits, Secrets, Services, Settings
-from explorer.text.redaction import Redactor
+from explorer.text.sanitize import Redactor
 from hostile.carriers import Aims, Carrier
 from hostile.obedient import Call, ObedientClient, Plan
 from sources.loopback import NOW, Answer, Route, Site, as_json, serving

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from explorer.agents.notes import WORDS
+from explorer.agents.decisions import WORDS
 from explorer.agents.roles import built_in_roles
 from explorer.schema.reasons import NoteReason
 from explorer.schema.settings import Limits, Secrets, Services, Settings

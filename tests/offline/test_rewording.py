@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from explorer.agents.notes import WORDS
+from explorer.agents.decisions import WORDS
 from explorer.cli.screens.output import exit_code
 from explorer.cli.screens.run_view import RunView
 from explorer.journal.codec import encode_all

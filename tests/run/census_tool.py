@@ -7,8 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from explorer.schema.errors import NoSuchThingError
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult
 
 
 class PopulationArguments(Arguments):

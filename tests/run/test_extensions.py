@@ -270,7 +270,7 @@ async def test_a_tool_of_a_package_gets_the_connections_of_the_run(site: Path, t
 
 
 TOOL_FILE = '''
-from explorer.schema.function_tool import tool
+from explorer.schema.tool import tool
 
 @tool
 async def count_words(text: str) -> str:

@@ -16,8 +16,7 @@ from explorer.schema.errors import StorageError
 from explorer.schema.events import Lookup, SourceRecorded, ToolFinished
 from explorer.schema.messages import Turn
 from explorer.schema.settings import Settings
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult
 from run.census_tool import PopulationArguments, PopulationTool
 
 TABLE = "city,year,inhabitants\nLisbon,2021,545796\nPorto,2021,231800\n"

@@ -13,8 +13,7 @@ from explorer.run.run import RunHooks, RunResult, start
 from explorer.schema.events import ToolFinished
 from explorer.schema.messages import Turn
 from explorer.schema.settings import Settings
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 
 LIST = ("get_hn_stories", {"story_type": "top", "limit": 30})
 TOOLS = "call_agent, get_hn_stories, read_file, write_file, odd, finish_exploration"

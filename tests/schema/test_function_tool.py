@@ -14,10 +14,8 @@ from explorer.agents.tool_calls import Toolbox, execute_calls
 from explorer.llm.scripted import says
 from explorer.schema.errors import ToolError
 from explorer.schema.events import TurnTaken
-from explorer.schema.function_tool import tool
 from explorer.schema.messages import JsonObject, ToolCall
-from explorer.schema.tool import Effect, Tool, ToolResult
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import Effect, SourceDraft, Tool, ToolContext, ToolResult, tool
 from explorer.workspace.workspace import Workspace
 from sources.loopback import Ledger
 from tool_call import NO_RUN, call_tool

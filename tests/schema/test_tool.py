@@ -13,8 +13,7 @@ from explorer.llm.scripted import says
 from explorer.schema.errors import ToolError
 from explorer.schema.events import TurnTaken
 from explorer.schema.messages import JsonObject, ToolCall
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.tools.finish import FinishTool
 from explorer.workspace.workspace import Workspace
 

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from explorer.schema import errors, function_tool, tool, tool_context
-from explorer.schema.tool import Effect, Tool
-from explorer.schema.tool_context import ToolContext
+from explorer.schema import errors, tool
+from explorer.schema.tool import Effect, Tool, ToolContext
 from sources.loopback import Ledger
 from tool_call import call_tool
 
@@ -39,7 +38,7 @@ class Table:
 def made_by(word: str) -> Mapping[str, Any]:
     """What the page's one block with a word in it defines, run with nothing but the names that the page tells of."""
     (block,) = [block for block in BLOCKS if word in block]
-    modules = (errors, tool, tool_context, function_tool)
+    modules = (errors, tool)
     names = {name: value for module in modules for name, value in vars(module).items() if not name.startswith("_")}
     namespace = {**names, "Field": Field, "Annotated": Annotated, "Table": Table, "__name__": __name__}
     exec(block, namespace)  # noqa: S102 - the page is ours

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine_stage import noon
 from explorer.journal.journal import Journal, read
 from explorer.schema.events import Steered, TurnFailed
-from explorer.text.redaction import MARK, Redactor
+from explorer.text.sanitize import REDACTED, Redactor
 from thoroughness import examples
 
 KEY = 'sk-ant-"api03/Zm9v+canary=='
@@ -42,7 +42,7 @@ def test_every_form_is_found(form: str) -> None:
     redactor = Redactor([KEY])
     assert redactor.is_in(text.encode())
     cleaned = redactor.clean(text)
-    assert MARK in cleaned
+    assert REDACTED in cleaned
     assert KEY not in cleaned
     assert cleaned.startswith("before ")
     assert cleaned.endswith("behind")
@@ -88,7 +88,7 @@ async def test_no_key_reaches_the_journal(tmp_path: Path) -> None:
     finally:
         journal.close()
     assert isinstance(record.event, TurnFailed)
-    assert record.event.message == f"Incorrect API key provided: {MARK}"
+    assert record.event.message == f"Incorrect API key provided: {REDACTED}"
     everything = _all_of(tmp_path) + "".join(seen)
     assert not Redactor([KEY]).is_in(everything.encode())
     assert [type(record.event).__name__ for record in read(tmp_path / "journal.jsonl")] == ["TurnFailed", "Steered"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.text.sentences import sentence_ends, sentences
+from explorer.text.words import sentence_ends, sentences
 
 SOURCES = Path(__file__).parents[2] / "src/explorer"
 OWN_SPLITTER = re.compile(
@@ -63,4 +63,4 @@ def test_there_is_one_splitter() -> None:
     own = {
         path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.py") if OWN_SPLITTER.search(path.read_text())
     }
-    assert own == {"text/sentences.py"}
+    assert own == {"text/words.py"}

@@ -8,8 +8,7 @@ import pytest
 from engine_stage import source
 from explorer.reports.compare import snapshot_on_disk
 from explorer.schema.errors import ToolError
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.workspace import Workspace
 from made_runs import make_run, page

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from engine_stage import NOON, noon, source
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import AnyEvent, Source, SourceRecorded
-from explorer.schema.tool_context import SourceDraft
+from explorer.schema.tool import SourceDraft
 from explorer.text.sanitize import fence, visible
 from explorer.text.urls import canonical_url
 from explorer.workspace.source_store import SourceStore, is_intact, stored_text

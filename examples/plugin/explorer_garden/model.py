@@ -10,8 +10,7 @@ from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.llm.vendors import ModelAccess, Vendor
 from explorer.schema.messages import LLMClient, Turn
 from explorer.schema.model_options import Price
-from explorer.schema.setting import ExtensionSettings, Group, Setting
-from explorer.schema.value_formats import KEY
+from explorer.schema.setting import KEY, ExtensionSettings, Group, Setting
 
 REPORT = """\
 # The garden

@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from explorer.schema.setting import ExtensionSettings, Group, Setting
-from explorer.schema.value_formats import TEXT
+from explorer.schema.setting import TEXT, ExtensionSettings, Group, Setting
 from explorer.sources.search.port import SearchAccess, SearchEngine, WebAnswer, WebHit, WebQuery, WebSearch
 
 

@@ -1,7 +1,6 @@
 """A tool that brings evidence: what it stores can be cited, and `explorer verify` looks it up."""
 
-from explorer.schema.function_tool import tool
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import SourceDraft, ToolContext, tool
 
 BEDS = {1: "beans, in flower", 2: "chard, ready to cut"}
 

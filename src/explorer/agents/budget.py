@@ -1,15 +1,12 @@
-"""What a run may use up: a tree of accounts, where room is reserved before a request and settled after it.
+"""The budget of a run: a tree of accounts, where an amount is reserved before a request and settled after it.
 
-Reserving is what keeps many helpers asking at once from overshooting: a request whose worst case does not fit is
-not sent before others have given back what they did not need. The exploration gets its limits less what only the
-report may spend.
+Reservations keep many helpers that ask at once within the limits: a request whose worst case does not fit is not sent
+before others have given back what they did not need. Where the wished length of a reply does not fit, a shorter one
+is reserved, as long as it is useful.
 
-How long a reply may be where the limits have no room for the wished length: shorter, as long as it is of use.
-
-What of a run's limits is held back for its report: what writing one can cost with the models in use.
-
-A fixed share is too little where the limit is small or the writer's model is expensive: a twentieth of $0.50 does not
-pay for one request of the strongest models.
+The exploration may not use what is held back for the report: what writing one can cost with the models in use. A fixed
+share is too little where the limit is small or the writer's model is expensive: a twentieth of $0.50 does not pay for
+one request of the strongest models.
 """
 
 import asyncio
@@ -23,17 +20,21 @@ from explorer.schema.limits import Limits
 from explorer.schema.reasons import EndCause, EndReason, limit_reached
 
 MIN_OUTPUT_TOKENS = 1_024
-"""A reply with less room than this is not worth asking for."""
+"""The shortest limit of a reply that is worth a request."""
 SHORT_REPLY_MARKS = (1_500, 3_000, 6_000)
-"""Below these, who writes a report has to know how short its replies are: one that is cut is paid for and lost."""
+"""Limits of a reply below which a writer gets a note on the limit: a reply that is cut is paid for and lost."""
 LEAST_EXPLORING_TOKENS = SHORT_REPLY_MARKS[0]
-"""With less for a reply of the orchestrator, exploring is over: what is held back for the report has more room."""
+"""Exploring is over when a reply of the orchestrator would get less: the report's share allows more."""
 LEAST_WRITING_TOKENS = SHORT_REPLY_MARKS[-1]
-"""The same for who writes the report."""
+"""Exploring is over when a reply of a writer would get less."""
 
 
 def reply_lengths(wished: int) -> Iterator[int]:
-    """Yield the lengths to try, longest first: the wished one, then by quarters and thirds down to the shortest."""
+    """Yield the lengths to try, longest first: the wished one, then by quarters and thirds down to the shortest.
+
+    Args:
+        wished: Tokens.
+    """
     length = wished
     while length > MIN_OUTPUT_TOKENS:
         yield length
@@ -44,18 +45,18 @@ def reply_lengths(wished: int) -> Iterator[int]:
 
 
 LEAST_SHARE = 0.05
-"""Of money and tokens: a long exploration has a long report."""
+"""The least share of money and tokens that is held back: a long exploration has a long report."""
 MOST_SHARE = 0.5
-"""Of money and tokens: without an exploration there is nothing to report."""
+"""The largest share of money and tokens that is held back: without an exploration there is nothing to report."""
 WRITING_TOKENS = (60_000, 8_000)
-"""In and out of all requests of a writer that reads the findings, writes the report, and corrects it once."""
+"""Input and output of all requests of a writer that reads the findings, writes the report, and corrects it once."""
 LEADING_TOKENS = (30_000, 1_500)
-"""In and out of the orchestrator's requests that have the report written, look at it, and finish."""
+"""Input and output of the orchestrator's requests that have the report written, look at it, and finish."""
 
 
 @dataclass(frozen=True)
 class ReportReserve:
-    """What a report can take of money and tokens; 0 where that is not limited."""
+    """The money and tokens that a report can use; 0 where they are not limited."""
 
     tokens: int = 0
     cost_usd: float = 0.0
@@ -64,10 +65,10 @@ class ReportReserve:
 def report_reserve(
     writers: Sequence[Callable[[int, int], float]], leads: Callable[[int, int], float], *, counts_tokens: bool
 ) -> ReportReserve:
-    """Return what a report can take.
+    """Return what a report can use.
 
     Args:
-        writers: USD of a request by its tokens, for each role that may write the report; the dearest counts.
+        writers: USD of a request by its tokens, for each role that may write the report; the most expensive counts.
         leads: The same for the orchestrator, which writes itself where no other role does.
         counts_tokens: Whether tokens are limited.
     """
@@ -77,23 +78,23 @@ def report_reserve(
 
 
 def held_back(limit: float, needed: float) -> float:
-    """How much of a limit the exploration may not use."""
+    """Return how much of a limit the exploration may not use."""
     return min(limit * MOST_SHARE, max(limit * LEAST_SHARE, needed))
 
 
 def enough(needed: float) -> float:
-    """The smallest limit of which all that a report needs is held back."""
+    """Return the smallest limit of which all that a report needs is held back."""
     return needed / MOST_SHARE
 
 
 EXPLORATION_SHARE = 0.95
-"""Of the steps; the rest is held back for the report."""
+"""The exploration's share of the steps; the rest is held back for the report."""
 EXPLORATION_TIME_SHARE = 0.85
-"""Of the time; writing a report takes a few turns."""
+"""The exploration's share of the time; writing a report takes a few turns."""
 REPORT_STEPS = 8
-"""A writer reads, writes and looks once more, and the orchestrator reads and finishes."""
+"""Steps for a report: a writer reads, writes and looks once more, and the orchestrator reads and finishes."""
 REPORT_CALLS = 12
-"""A report's writer reads a few files, writes, and the orchestrator looks and finishes."""
+"""Calls for a report: a writer reads a few files and writes, and the orchestrator looks and finishes."""
 
 LIMITS = {
     "calls": EndCause.CALL_LIMIT,
@@ -101,7 +102,7 @@ LIMITS = {
     "tokens": EndCause.TOKEN_LIMIT,
     "cost": EndCause.COST_LIMIT,
 }
-"""By the name that an account has for it."""
+"""The cause of an end for each limit, by the name that an account has for the limit."""
 
 WorstCost = Callable[[int, int], float]
 """USD of a request with so many input and output tokens at most; 0.0 when no price is known."""
@@ -109,18 +110,18 @@ WorstCost = Callable[[int, int], float]
 
 @dataclass(frozen=True)
 class Amount:
-    """Of each limited thing."""
+    """An amount of everything that an account limits."""
 
     steps: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
 
     def __add__(self, other: "Amount") -> "Amount":
-        """Sum."""
+        """Return the sum."""
         return Amount(self.steps + other.steps, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
 
     def __sub__(self, other: "Amount") -> "Amount":
-        """Difference."""
+        """Return the difference."""
         return Amount(self.steps - other.steps, self.tokens - other.tokens, self.cost_usd - other.cost_usd)
 
 
@@ -129,18 +130,18 @@ _NOTHING = Amount()
 
 @dataclass(frozen=True)
 class Reservation:
-    """Room reserved for one request."""
+    """The amount that is reserved for one request."""
 
     amount: Amount
     max_output_tokens: int
-    """How long the reply may be, so that even the worst case fits."""
+    """The limit of the reply with which even the worst case fits."""
     has_waited: bool = False
-    """Whether others' requests were waited for, so that much may have changed meanwhile."""
+    """Whether it had to wait for others' requests, so that the run may have changed meanwhile."""
 
 
 @dataclass
 class Queue:
-    """Who waits for room: in order, and the first looks again whenever a reservation is given back."""
+    """The requests that wait for a reservation, in order; the first tries again when another is given back."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     given_back: asyncio.Event = field(default_factory=asyncio.Event)
@@ -148,7 +149,7 @@ class Queue:
 
 @dataclass
 class Account:
-    """A node of the tree. `used` is settled, `held` is reserved; their sum never passes a limit."""
+    """A node of the tree. The sum of `used` (settled) and `reserved` never exceeds a limit."""
 
     name: str
     parent: "Account | None" = None
@@ -158,18 +159,18 @@ class Account:
     used: Amount = field(default_factory=Amount)
     reserved: Amount = field(default_factory=Amount)
     queue: Queue = field(default_factory=Queue)
-    """One for the whole tree."""
+    """The queue of the whole tree."""
 
     def __post_init__(self) -> None:
-        """Wait in one queue with the whole tree."""
+        """Share the queue of the parent."""
         if self.parent is not None:
             self.queue = self.parent.queue
 
     async def reserve(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> Reservation | str:
-        """Do as `reservation` does, but wait while only others' reservations are in the way.
+        """Reserve as `try_reserve` does, but wait while only others' reservations are in the way.
 
-        A reservation is the worst case; most of it comes back. So many requests at once under a small limit go
-        one after another, rather than being refused or cut short while most of the limit is still unspent.
+        A reservation is the worst case; most of it comes back. So many requests at once under a small limit are sent
+        one after another, rather than refused or cut short while most of the limit is still unspent.
         """
         has_waited = self.queue.turn.locked()
         async with self.queue.turn:
@@ -185,7 +186,7 @@ class Account:
         )
 
     def _is_only_reserved(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> bool:
-        """Whether the longest reply that fits beside what is used does not fit beside what is reserved, too."""
+        """Return whether the longest reply that fits with what is used does not fit with what is reserved, too."""
         for output_tokens in reply_lengths(max_output_tokens):
             need = Amount(1, input_tokens + output_tokens, worst_cost(input_tokens, output_tokens))
             exceeded = self.exceeded_limit(need)
@@ -194,15 +195,15 @@ class Account:
         return False
 
     def try_reserve(self, input_tokens: int, max_output_tokens: int, worst_cost: WorstCost) -> Reservation | str:
-        """Reserve room for one request, shortening the reply if that makes it fit.
+        """Reserve the worst case of one request, with a shorter reply if only that fits.
 
         Args:
             input_tokens: An upper bound.
-            max_output_tokens: What is wished for.
+            max_output_tokens: The wished limit of the reply.
             worst_cost: USD for given tokens.
 
         Returns:
-            The reservation, or the name of the limit that has no room: `steps`, `tokens` or `cost`.
+            The reservation, or the name of the limit that does not allow it: `steps`, `tokens` or `cost`.
         """
         exceeded = ""
         for output_tokens in reply_lengths(max_output_tokens):
@@ -216,7 +217,7 @@ class Account:
         return exceeded
 
     def commit(self, reservation: Reservation, used: Amount) -> None:
-        """Give a reservation back and book what was really used."""
+        """Give a reservation back, and book what was used."""
         account: Account | None = self
         while account is not None:
             account.reserved -= reservation.amount
@@ -225,14 +226,14 @@ class Account:
         self.queue.given_back.set()
 
     def record_usage(self, used: Amount) -> None:
-        """Book what an earlier life of the run used."""
+        """Book what an earlier session of the run used."""
         self.commit(Reservation(Amount(), 0), used)
 
     def exceeded_limit(self, need: Amount, *, is_settled: bool = False) -> str:
-        """The first limit, here or above, that `need` does not fit under; empty when it fits.
+        """Return the name of the first limit, here or above, that `need` exceeds; empty when it fits.
 
         Args:
-            need: What is wanted.
+            need: The amount to add.
             is_settled: Whether to leave reservations out, but for steps, which never come back.
         """
         used, held = self.used, self.reserved
@@ -249,7 +250,7 @@ class Account:
         return self.parent.exceeded_limit(need, is_settled=is_settled) if self.parent is not None else ""
 
     def share_used(self) -> float:
-        """The largest used share of any limit here, 0.0 without limits."""
+        """Return the largest used share of any limit of this account, 0.0 without limits."""
         pairs = (
             (self.used.steps, self.max_steps),
             (self.used.tokens, self.max_tokens),
@@ -266,13 +267,13 @@ class Account:
 
 @dataclass
 class CallCount:
-    """Tool calls, counted before they are made; the last few are held back for the report."""
+    """Counts tool calls before they are made; the last few are held back for the report."""
 
     limit: int | None
     made: int = 0
 
     def take(self, *, for_report: bool) -> bool:
-        """Count a call, unless the limit has no room for it."""
+        """Count a call, and return True, unless the limit does not allow it."""
         if self.limit is not None:
             held_back = 0 if for_report else min(REPORT_CALLS, self.limit // 4)
             if self.made >= self.limit - held_back:
@@ -282,7 +283,7 @@ class CallCount:
 
 
 class Budget:
-    """One run's accounts, its clock, and whether it is winding down."""
+    """The accounts of a run, its clock, and whether it is winding down."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float], reserve: ReportReserve | None = None) -> None:
         self.limits = limits
@@ -297,44 +298,44 @@ class Budget:
 
     @property
     def seconds_used(self) -> float:
-        """Of this life of the run."""
+        """The seconds of this session of the run."""
         return self._clock() - self._started
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the hard end; None without a limit."""
+        """The seconds to the hard end; None without a limit."""
         limit = self.limits.max_time_s
         return None if limit is None else max(0.0, limit - self.seconds_used)
 
     @property
     def exploration_seconds_left(self) -> float | None:
-        """Until only the report is worked on; 0 from then on, None without a limit."""
+        """The seconds until only the report is worked on; 0 from then on, None without a limit."""
         if self.winding_down:
             return 0.0
         limit = self.limits.max_time_s
         return None if limit is None else max(0.001, limit * EXPLORATION_TIME_SHARE - self.seconds_used)
 
     def share_used(self) -> float:
-        """The largest used share of what the exploration may use, time included."""
+        """Return the largest used share of what the exploration may use, time included."""
         limit = self.limits.max_time_s
         time_share = self.seconds_used / limit if limit else 0.0
         call_share = self.calls.made / self.calls.limit if self.calls.limit else 0.0
         return max(time_share, call_share, self.exploration.share_used())
 
     def wind_down(self, reason: EndReason) -> None:
-        """From now on only the report is worked on. The first reason stays."""
+        """Allow only work on the report from now on. The first reason stays."""
         if not self._early_end:
             logger.warning("only the report is worked on from here: {}", reason.words)
         self._early_end = self._early_end or reason
 
     def reach(self, limit: str) -> EndReason:
-        """Wind down because a limit is reached, by the name that an account has for it; return the reason."""
+        """Wind down because the limit of that name is reached; return the reason."""
         reason = limit_reached(LIMITS[limit])
         self.wind_down(reason)
         return reason
 
     def stop(self, reason: str) -> None:
-        """Wind down by the user's order: requests and calls that are waited for are cut off, too."""
+        """Wind down because the user stops the run, and cut off requests and calls at work."""
         self.wind_down(EndReason(reason))
         self.stopping.ask()
 
@@ -346,7 +347,7 @@ class Budget:
 
     @property
     def early_end(self) -> EndReason:
-        """Why only the report is worked on; false while the exploration goes on."""
+        """Why only the report is worked on; false during the exploration."""
         limit = self.limits.max_time_s
         if not self._early_end and limit and self.seconds_used > limit * EXPLORATION_TIME_SHARE:
             self._early_end = limit_reached(EndCause.TIME_LIMIT)
@@ -354,12 +355,12 @@ class Budget:
 
     @property
     def winding_down(self) -> str:
-        """The same, in words; empty while the exploration goes on."""
+        """Why only the report is worked on, as text; empty during the exploration."""
         return self.early_end.words
 
 
 def _less_the_report(limits: Limits, reserve: ReportReserve) -> tuple[int | None, int | None, float | None]:
-    """The limits of the exploration: at least two steps are held back for the report, eight where there are enough."""
+    """Return the exploration's limits of steps, tokens and USD: the run's less what is held back for the report."""
     steps = None
     if limits.max_steps is not None:
         share = round(limits.max_steps * (1 - EXPLORATION_SHARE))

@@ -1,4 +1,4 @@
-"""`call_agent`: a helper as a tool. What runs the helper is handed in; here is what is asked and what comes back."""
+"""The tool `call_agent`: its arguments and its result. The function that runs a helper is passed in."""
 
 import json
 import re
@@ -11,8 +11,7 @@ from pydantic import Field
 from explorer.agents.roles import CALL_AGENT
 from explorer.journal.agent_state import AgentState
 from explorer.schema.events import AgentFinished, Status, WrittenFile
-from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
 from explorer.workspace.tree import HEAD_BYTES, kind_of
 from explorer.workspace.workspace import Workspace
 
@@ -21,7 +20,7 @@ MAX_REASON_BYTES = 300
 MAX_QUESTIONS_BYTES = 500
 MAX_RETRY_BYTES = 500
 MAX_INDEX_BYTES = 2_400
-"""Of the index of files in a helper's result, which stays under 6 kB however much was found, in any script."""
+"""Limit of the index of files, so that a helper's result is under 6 kB however much was found, in any script."""
 FIRST_LINE_CHARS = 160
 OPEN_QUESTIONS = re.compile(
     r"^[^\w\n]*(?:not known|open questions|unknown|未知|未解决的问题)\W*[:：]\s*(.+)",
@@ -30,7 +29,7 @@ OPEN_QUESTIONS = re.compile(
 
 
 def index_line(workspace: Workspace, path: str) -> str:
-    """One file as a helper or an orchestrator sees it in an index."""
+    """Return a file's line in an index: path, length and first line."""
     content = workspace.read_bytes(path)
     kind = kind_of(content[:HEAD_BYTES])
     if kind:
@@ -42,19 +41,20 @@ def index_line(workspace: Workspace, path: str) -> str:
 
 @dataclass(frozen=True)
 class Retry:
-    """How the work of a helper whose model failed can be done all the same."""
+    """How the work of a helper whose model failed can still be done."""
 
     model: str
-    """The one that failed."""
+    """The model that failed."""
     others: Mapping[str, str]
     """Helpers with another model, each with its model."""
     words: str
+    """The same for the orchestrator to read."""
 
 
 def subagent_result(
     state: AgentState, finished: AgentFinished, *, full: bool = False, retry: Retry | None = None
 ) -> ToolResult:
-    """A helper's result: a short summary, and an index made from what the journal says was written."""
+    """Return a helper's result: a short summary, and an index of the files that the journal says it wrote."""
     summary = finished.summary if full else _cut(finished.summary, MAX_SUMMARY_BYTES)
     early = finished.status is not Status.COMPLETE
     reason = f"Ended early: {_cut(finished.reason, MAX_REASON_BYTES)}. " if early else ""
@@ -87,7 +87,7 @@ def subagent_result(
 
 
 def _cut(text: str, max_bytes: int) -> str:
-    """As much of a text as takes so many bytes inside JSON."""
+    """Cut a text to so many bytes inside JSON."""
     whole = text
     while len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")) > max_bytes:
         text = text[: len(text) * 9 // 10]
@@ -95,7 +95,7 @@ def _cut(text: str, max_bytes: int) -> str:
 
 
 def _index(files: list[WrittenFile]) -> list[dict[str, str | int]]:
-    """As many files as fit; the rest is a count and the way to see them."""
+    """Return the index of the files that fit, with a last entry that counts the others."""
     index: list[dict[str, str | int]] = []
     size = 0
     for written in files:
@@ -114,7 +114,7 @@ def _index(files: list[WrittenFile]) -> list[dict[str, str | int]]:
 
 
 class CallAgentArguments(Arguments):
-    """Of `call_agent`."""
+    """Arguments of `call_agent`."""
 
     agent_type: str
     task_description: str = Field(min_length=1, description="All it needs to know")
@@ -126,7 +126,7 @@ class CallAgentArguments(Arguments):
 
 
 class CallAgentTool(Tool[CallAgentArguments]):
-    """A helper as a tool."""
+    """The tool that gives a task to a helper."""
 
     name = CALL_AGENT
     description = ""
@@ -143,5 +143,5 @@ class CallAgentTool(Tool[CallAgentArguments]):
         )
 
     async def execute(self, arguments: CallAgentArguments, context: ToolContext) -> ToolResult:
-        """Run the helper to its end."""
+        """Run the helper to its end, and return its result."""
         return await self._help_with(arguments, context.call)

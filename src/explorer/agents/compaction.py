@@ -1,63 +1,63 @@
-"""What of a history goes on being sent: when old results are cleared, and when a conversation is summarised.
+"""Compaction: when old results are cleared, when a conversation is summarised, and what is added to the summary.
 
-Both are records laid over a history that stays as it was recorded. In between, a history is only added to: what a
-provider keeps in its cache is a conversation's beginning. So room is made rarely and in large batches.
-
-What an agent has to be told again once its old exchanges are left out: helpers, plan, jobs.
+Both are records next to a history that stays as it was recorded. In between, a history is only added to, because a
+provider caches the beginning of a conversation. So space is made rarely and in large batches.
 """
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
-from explorer.agents.decisions import Compaction, Decision, Ending, Summary
-from explorer.agents.notes import note
+from explorer.agents.decisions import Compaction, Decision, Ending, Summary, note
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import BYTES_PER_TOKEN, clearable_chars
 from explorer.journal.run_state import RunState
 from explorer.schema.errors import ToolError
-from explorer.schema.events import ORCHESTRATOR, Clearing, Status, WrittenFile
+from explorer.schema.events import ORCHESTRATOR, Clearing, Status
 from explorer.schema.messages import Message, Results, Turn, UserText
 from explorer.schema.reasons import NoteReason
 
 DEFAULT_WINDOW_TOKENS = 128_000
-"""Of models whose window nobody knows. One that is smaller is found out when it refuses."""
+"""The window of models whose window is not known. A smaller one is found when the provider refuses a request."""
 WINDOW_SHARE = 0.7
-"""Of a window that is used; a reply has to fit too, and counts before a request are estimates."""
+"""The share of a window that is used; a reply has to fit too, and counts before a request are estimates."""
 REFUSED_SHARE = 0.9
-"""Of what was refused: less was taken before."""
+"""The share that is used of a window that a provider refused."""
 WORKING_TOKENS = 48_000
-"""A conversation is kept under this even where the window is larger, for every turn sends all of it again."""
+"""The limit of a conversation even where the window is larger, for every turn sends all of it again."""
 CARRIED_CHARS = 400_000
-"""Sending old results again has by then cost about what making the rest of the conversation anew costs, where a cache
-reads at a tenth of the price: time to clear them, in a conversation of any size."""
+"""Old results that were sent again so often are cleared in a conversation of any size.
+
+Sending them has cost about as much as writing the rest of the conversation to the cache again, where reading from the
+cache has a tenth of the price.
+"""
 LEAST_FREED = 1 / 4
-"""Of the tokens a conversation may have: less is not worth a new beginning."""
+"""The least share of a conversation's limit that clearing has to free: less is not worth a new cache entry."""
 LEAST_FREED_OF_ALL = 1 / 4
-"""Of a conversation that is cleared although it would still fit."""
+"""The least share of a conversation that clearing has to free where the conversation would still fit."""
 LEAST_SUMMED_TOKENS = 2_000
-"""A summary and what the engine adds to it are about as long."""
+"""The least size of what a summary replaces: a summary and what the engine adds to it are about as long."""
 KEPT_MESSAGES = 4
 KEPT_BYTES = 40_000
 SHORT_BYTES = 6_000
-"""The latest exchanges stay as they are: the last one, the last two unless they are long, and more while short."""
+"""Sizes of the latest exchanges, which stay: the last one, the last two unless they are long, more while short."""
 LAST_STEPS = 2
-"""An agent that has no more turns than these has no use for a summary."""
+"""The number of remaining turns for which a summary is no longer made."""
 MIN_STEPS_BETWEEN = 3
-"""Clearing again sooner, after the provider refused, would mean going round in circles."""
+"""The least number of turns between two clearings after the provider refused: sooner would be an endless loop."""
 MAX_COMPACTIONS = 2
-"""How often in a row room is made for an agent that finds nothing new."""
+"""How often in a row space is made for an agent that finds nothing new."""
 MAX_LISTED_FILES = 60
 
 LEFT_OUT = "The exchanges before this were left out to save space."
 
 
 def plan_compaction(state: AgentState, prefix_bytes: int, window_tokens: int | None) -> Decision | None:
-    """What is to be done about a conversation's length before its model is asked again; None: nothing.
+    """Return what is done about a conversation's length before its next request; None: nothing.
 
     Args:
-        state: Whose it is.
-        prefix_bytes: Of system text and tools.
-        window_tokens: Of the agent's model; None for a model that needs everything it was told.
+        state: The agent.
+        prefix_bytes: Size of system text and tools.
+        window_tokens: Window of the agent's model; None for a model that needs the whole conversation.
     """
     if window_tokens is None or state.summing_at is not None:
         return None
@@ -71,7 +71,7 @@ def plan_compaction(state: AgentState, prefix_bytes: int, window_tokens: int | N
 
 
 def _thrift(state: AgentState, tokens: int, limit: int) -> Decision | None:
-    """Clear old results that fit, but have been sent again often enough."""
+    """Clear old results that fit, but were sent again so often that clearing saves money."""
     least = LEAST_FREED_OF_ALL * tokens
     context_size = state.context_size
     # The second is a quick look that spares going through the history each turn.
@@ -82,14 +82,14 @@ def _thrift(state: AgentState, tokens: int, limit: int) -> Decision | None:
 
 
 def limit_of(state: AgentState, window_tokens: int) -> int:
-    """How many tokens a conversation may have."""
+    """Return how many tokens a conversation may have."""
     limit = min(WORKING_TOKENS, int(window_tokens * WINDOW_SHARE))
     refused = state.context_size.window_tokens
     return limit if refused is None else min(limit, int(refused * REFUSED_SHARE))
 
 
 def _relieve(state: AgentState, tokens: int, limit: int) -> Decision | None:
-    """Clear when that is enough, else summarise, else go on: the provider may take it all the same."""
+    """Clear when that is enough, else summarise, else do nothing: the provider may still take the request."""
     before = kept_from(state.messages, limit)
     least = int(limit * LEAST_FREED)
     is_cleared = _freed(state, before) >= least
@@ -104,9 +104,9 @@ def _relieve(state: AgentState, tokens: int, limit: int) -> Decision | None:
 def after_refusal(
     state: AgentState, prefix_bytes: int = 0, window_tokens: int | None = None, compaction_note: str = ""
 ) -> Decision:
-    """Make what room there is in a conversation that the provider does not take; one that is refused again ends.
+    """Shorten a conversation that the provider refused as too long; end the agent when it is refused again.
 
-    Nothing is asked of the model then: it would be refused, too.
+    The model is not asked for a summary: that request would be refused, too.
     """
     if state.summing_at is not None:
         return summary(state, window_tokens, compaction_note)
@@ -121,12 +121,12 @@ def after_refusal(
 
 
 def summary(state: AgentState, window_tokens: int | None, compaction_note: str) -> Summary:
-    """What stands in the place of old exchanges: what the model wrote down, and what is on record.
+    """Return what replaces old exchanges: the model's summary, and what is on record.
 
     Args:
         state: An agent that was asked to write down what it needs.
-        window_tokens: Of its model.
-        compaction_note: What the run knows that the agent has to know: its helpers and jobs.
+        window_tokens: Window of its model.
+        compaction_note: What the agent has to know of the run: its helpers and jobs.
     """
     asked_at = len(state.messages) if state.summing_at is None else state.summing_at
     written = next((one for one in state.messages[asked_at:] if isinstance(one, Turn)), None)
@@ -138,8 +138,9 @@ def summary(state: AgentState, window_tokens: int | None, compaction_note: str) 
 
 
 def _on_record(state: AgentState) -> str:
-    """What the journal knows an agent did."""
-    lines = [_file_line(one) for one in list(state.files.values())[-MAX_LISTED_FILES:]]
+    """Return what the journal says of an agent's work: its files, and how many sources it met."""
+    latest = list(state.files.values())[-MAX_LISTED_FILES:]
+    lines = [f"- {one.path} ({one.lines} lines, {one.bytes} bytes): {one.title}" for one in latest]
     if len(state.files) > len(lines):
         lines.insert(0, f"- {len(state.files) - len(lines)} earlier ones")
     files = "\n".join(["Files you wrote, which you can read again:", *lines]) if lines else ""
@@ -147,12 +148,8 @@ def _on_record(state: AgentState) -> str:
     return "\n\n".join(part for part in (files, met) if part)
 
 
-def _file_line(file: WrittenFile) -> str:
-    return f"- {file.path} ({file.lines} lines, {file.bytes} bytes): {file.title}"
-
-
 def kept_from(messages: Sequence[Message], limit_tokens: int) -> int:
-    """Where the latest exchanges begin, which stay as they are: with a turn or words, never with results."""
+    """Return the index of the first message that stays: a turn or a text, never results."""
     from_here, size = len(messages), 0
     while from_here > 0:
         size += _shown_bytes(messages[from_here - 1])
@@ -165,7 +162,7 @@ def kept_from(messages: Sequence[Message], limit_tokens: int) -> int:
 
 
 def _is_kept(later: int, size: int, limit_tokens: int) -> bool:
-    """Whether a message stays that has so many after it, and takes so many bytes together with them.
+    """Return whether a message stays that has so many messages after it, and takes so many bytes together with them.
 
     In a small window both sizes are a quarter of what a conversation may have.
     """
@@ -180,18 +177,18 @@ def _shown_bytes(message: Message) -> int:
 
 
 def _freed(state: AgentState, before: int) -> int:
-    """About how many tokens clearing the results before a message frees."""
+    """Estimate how many tokens clearing the results before a message frees."""
     old = state.messages[:before]
     return sum(clearable_chars(message) for message in old if isinstance(message, Results)) // BYTES_PER_TOKEN
 
 
 def _summed(state: AgentState, before: int) -> int:
-    """About how many tokens there are before a message."""
+    """Estimate how many tokens the messages before a message have."""
     return sum(state.context_size.bytes_of(state.messages)[1:before]) // BYTES_PER_TOKEN
 
 
 def last_words(state: AgentState) -> str:
-    """What the agent last said since its latest task."""
+    """Return the agent's last text since its latest task."""
     texts = (
         message.text.strip() for message in reversed(state.messages[state.began_at :]) if isinstance(message, Turn)
     )
@@ -201,19 +198,19 @@ def last_words(state: AgentState) -> str:
 MAX_HELPERS = 120
 MAX_PLAN_CHARS = 4_000
 PLANS = ("plan", "todo", "notes")
-"""What a file is called that an agent keeps its plan in."""
+"""Beginnings of the names of files with an agent's plan."""
 
 
 def compaction_note(
     state: AgentState, run_state: RunState, read: Callable[[str], str], jobs: Callable[[str], Sequence[str]]
 ) -> str:
-    """What is on record for one agent, beside its own files.
+    """Return what is on record for one agent, except its own files.
 
     Args:
-        state: Whose it is.
+        state: The agent.
         run_state: The whole run.
-        read: A file of the run, by path.
-        jobs: By agent, a line on each of its background jobs.
+        read: Returns the content of a file of the run.
+        jobs: Returns a line on each background job of an agent.
     """
     parts = [_plan(state, read)]
     if state.agent == ORCHESTRATOR:
@@ -225,7 +222,7 @@ def compaction_note(
 
 
 def _plan(state: AgentState, read: Callable[[str], str]) -> str:
-    """The file an agent keeps its plan in, as it stands."""
+    """Return the current content of the file with an agent's plan; empty without one."""
     paths = [path for path in state.files if PurePosixPath(path).stem.lower().startswith(PLANS)]
     if not paths:
         return ""
@@ -238,7 +235,7 @@ def _plan(state: AgentState, read: Callable[[str], str]) -> str:
 
 
 def _helpers(run_state: RunState) -> str:
-    """The helpers there are, the latest in full."""
+    """Return the list of helpers; the latest are named, the earlier ones counted."""
     helpers = [state for state in run_state.agents.values() if state.agent != ORCHESTRATOR]
     if not helpers:
         return ""

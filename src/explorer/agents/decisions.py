@@ -1,4 +1,8 @@
-"""What is to be done with an agent instead of asking its model: each decision is one event in the journal."""
+"""Decisions: what is done with an agent instead of asking its model, and the text of each note of the engine.
+
+Models read a note's text. Programs, such as the offline client, read its reason and its data, so a text can be changed
+without a look at anything else.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,15 +23,15 @@ from explorer.schema.reasons import EndCause, NoteReason
 
 @dataclass(frozen=True)
 class Note:
-    """Words to add to a conversation; `agents/notes.py` makes them."""
+    """A text that the engine adds to a conversation; `note` makes it."""
 
     reason: NoteReason
     text: str
     data: JsonObject = field(default_factory=dict[str, Any])
-    """The facts its words are made of."""
+    """The facts that its text is made of."""
 
     def event(self, agent: str) -> AnyEvent:
-        """As it goes into the journal."""
+        """Return the journal's record of it."""
         return NoteAdded(agent=agent, text=self.text, reason=self.reason, data=self.data)
 
 
@@ -37,13 +41,13 @@ class Ending:
 
     status: Status
     reason: str
-    """For people."""
+    """The cause in words, for people."""
     summary: str
     cause: EndCause = EndCause.OTHER
-    """For programs."""
+    """The cause as a code, for programs."""
 
     def event(self, agent: str) -> AgentFinished:
-        """As it goes into the journal."""
+        """Return the journal's record of it."""
         return AgentFinished(
             agent=agent, status=self.status, reason=self.reason, summary=self.summary, cause=self.cause
         )
@@ -51,39 +55,103 @@ class Ending:
 
 @dataclass(frozen=True)
 class Compaction:
-    """Old results are to be cleared, up to a message."""
+    """Clear the results before a message."""
 
     before: int
     why: Clearing
     tokens: int
-    """About how many the conversation has now."""
+    """About how many tokens the conversation has now."""
 
     def event(self, agent: str) -> AnyEvent:
-        """As it goes into the journal."""
+        """Return the journal's record of it."""
         return Compacted(agent=agent, before=self.before, why=self.why, tokens=self.tokens)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Old exchanges are to be left out, up to a message, with words in their place."""
+    """Replace the exchanges before a message by a text."""
 
     before: int
     text: str
 
     def event(self, agent: str) -> AnyEvent:
-        """As it goes into the journal."""
+        """Return the journal's record of it."""
         return Summarised(agent=agent, before=self.before, text=self.text)
 
 
 @dataclass(frozen=True)
 class ReasoningDrop:
-    """Reasoning of earlier turns is to be left out of requests, up to a message."""
+    """Leave the reasoning before a message out of requests."""
 
     before: int
 
     def event(self, agent: str) -> AnyEvent:
-        """As it goes into the journal."""
+        """Return the journal's record of it."""
         return ReasoningDropped(agent=agent, before=self.before)
 
 
 Decision = Note | Ending | Compaction | Summary | ReasoningDrop
+
+
+ACTIONS = (
+    "Act now, by calling a tool: look things up or have it done (call_agent), have report.md written (a writer, or "
+    "write_file for a few lines), and when it answers the question, call finish_exploration."
+)
+SHORT_REPLIES = (
+    "Little is left of this run's limits: a reply of yours may have {tokens:,} tokens now, reasoning and calls "
+    "included, and one that is longer is lost. Write report.md with what matters most, well within that."
+)
+BUDGET = "About {percent} % of what this run may use before its report is used up. Plan for the end."
+WORDS: dict[NoteReason, str] = {
+    NoteReason.EMPTY_REPLY: "Your reply was empty. Continue the task, or say what you found.",
+    NoteReason.CUT_REPLY: "Your reply was cut at its length limit. Continue in smaller pieces; put long text in files.",
+    NoteReason.USUAL_LENGTH: "Your reply was cut at its length limit, which stays. Continue in smaller pieces.",
+    NoteReason.DECLINED: "You declined. Do the part of the task that you can do, or say why there is none.",
+    NoteReason.ROOM_MADE: "Older results were cleared to save space. Continue; write down what you need to keep.",
+    NoteReason.SQUEEZED: (
+        "This conversation had to be shortened again although nothing new came of it. Write down what you have in a "
+        "file, then end."
+    ),
+    NoteReason.SUMMARISE: (
+        "This conversation is getting long and will be shortened. Write down now, as text and without calling a tool, "
+        "all that you need to continue: what you found, with the source ids; what you decided and why; what you tried "
+        "without success; what is still open. Your task, your latest exchanges and the list of your files will stay."
+    ),
+    NoteReason.ACT: f"Nobody reads your text: {{words}}. {ACTIONS}",
+    NoteReason.CORRECT: "{words}\nThen call finish_exploration.",
+    NoteReason.WRAP_UP: "You have {left} turns left. Write down what you have now, then end with your summary.",
+    NoteReason.ERRORS: ("Your last {turns} turns brought only errors. Do something else, or end with what you have."),
+    NoteReason.REPEATING: "You made the same call with the same result several times. Do something else.",
+    NoteReason.NOTHING_NEW: "Nothing new came of your last {turns} turns. Write down what you have, then end.",
+    NoteReason.BUDGET_70: BUDGET,
+    NoteReason.BUDGET_85: BUDGET,
+    NoteReason.WINDING_DOWN: (
+        "Stop exploring now ({words}). Only writing is left: have report.md written from what is there, then finish. "
+        "Say in it what was not looked at."
+    ),
+    NoteReason.WRITE_NOW: "Exploring is over ({words}): write report.md now, from what there is.",
+    NoteReason.SHORT_REPLIES_6000: SHORT_REPLIES,
+    NoteReason.SHORT_REPLIES_3000: SHORT_REPLIES,
+    NoteReason.SHORT_REPLIES_1500: SHORT_REPLIES,
+    NoteReason.JOB_ENDED: 'Your background job {job} {words}. Its output: get_shell_output(bash_id="{job}").',
+    NoteReason.CONTINUE: "Continue where you stopped. Finish what is worth finishing, then the report.",
+    NoteReason.TRY_AGAIN: (
+        "No lookup reached a source before. Try them again now: what did not answer then may answer. Then revise the "
+        "report, and finish."
+    ),
+    NoteReason.LATE_WORDS: (
+        "The message above came while you were finishing. Take them into account, then finish again."
+    ),
+}
+"""Templates with `{words}` for a text that is quoted, and the names of facts."""
+
+
+def note(reason: NoteReason, words: str = "", **facts: int | str) -> Note:
+    """Return a note with its text.
+
+    Args:
+        reason: Why it is added; the key of `WORDS`.
+        words: Text that the note quotes, such as the faults of a report; it is not part of the data.
+        facts: Figures in the text, which are recorded as the note's data.
+    """
+    return Note(reason, WORDS[reason].format(words=words, **facts), dict(facts))

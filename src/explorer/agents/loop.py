@@ -1,7 +1,7 @@
 """The loop: ask, record, do, record, until nothing is asked or something says stop.
 
-It knows no vendor, no tool and no terminal, and keeps nothing to itself: what is to be done next is read off the
-agent's state, which is a fold of events on disk. So starting and resuming are the same.
+It knows no vendor, no tool and no terminal, and has no state of its own: the next step follows from the agent's state,
+which is computed from the events on disk. So starting and resuming are the same.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,12 +20,12 @@ from explorer.schema.events import AgentFinished, TurnTaken
 from explorer.schema.messages import LLMClient, Request, StopKind, ToolSchema, Turn
 
 RUNNABLE_STOPS = frozenset({StopKind.TOOL_USE, StopKind.END, StopKind.PAUSE})
-"""A turn that stopped otherwise may have been cut in the middle of a call."""
+"""Stops after which a turn's calls are run; any other stop may have cut a call in the middle."""
 
 
 @dataclass(frozen=True)
 class PromptPrefix:
-    """What a role's model sees before any history; frozen for the whole run."""
+    """The part of a role's requests before any history; the same for the whole run."""
 
     model: str
     system: str
@@ -33,46 +33,46 @@ class PromptPrefix:
     run: str = ""
     """The run's id: requests with one run and role go to the same place of the provider's cache."""
     effort: str = ""
-    """How much the model is to reason; empty: as the vendor has it."""
+    """How much the model is to reason; empty: the vendor's default."""
 
     @cached_property
     def bytes(self) -> int:
-        """About how many bytes stand before any history."""
+        """The approximate size of the prefix in bytes."""
         return len(self.system.encode()) + sum(len(tool.model_dump_json().encode()) for tool in self.tools)
 
 
 @dataclass(frozen=True)
 class AgentContext:
-    """All that an agent works with."""
+    """The parts of a run that one agent uses."""
 
     prefix: PromptPrefix
     client: LLMClient
     calls: CallServices
     account: Callable[[], Account]
-    """What pays for the next request."""
+    """Return the account that pays for the next request."""
     on_exhausted: Callable[[AgentState, str], Ending | None]
-    """By the limit that has no room left: the agent's end, or None when another account pays from now on."""
+    """Called with the name of the used-up limit. Return the agent's end; None when another account pays from now on."""
     worst_cost: WorstCost
     max_output_tokens: int
     clock: Callable[[], float]
     before_request: Callable[[AgentState], Awaitable[Decision | None]]
-    """What the run has to say before a request: budget notes, words from outside, an end."""
+    """Return what the run does before a request: a note on the budget, an end; None: the request is sent."""
     window_tokens: int | None = DEFAULT_WINDOW_TOKENS
-    """Of the model; None for one that needs everything it was told."""
+    """The model's context window; None: conversations are never shortened."""
     shortened: Callable[[AgentState, Reservation], Decision | None] = lambda _state, _hold: None
-    """What the run has to say once it is known how long the next reply may be."""
+    """Return what the run does when the next reply has to be shorter than usual."""
     compaction_note: Callable[[AgentState], str] = lambda _state: ""
-    """What the run knows that an agent has to know when its old exchanges are left out."""
+    """Return what an agent has to know of the run when its old exchanges are left out."""
     review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
-    """What the run makes of what its latest turn means for the agent."""
+    """Return the run's decision in place of the one that the agent's latest turn led to."""
 
 
 async def run_agent(state: AgentState, context: AgentContext) -> AgentFinished:
-    """Take an agent from wherever its events left it to its end.
+    """Run an agent from where its events left it to its end.
 
     Raises:
-        ModelError: The provider brings no turn; the agent is as it was, and can be resumed.
-        StorageError: The disk refused.
+        ModelError: The provider brings no turn; the agent can be resumed.
+        StorageError: The disk is full or not writable.
     """
     while state.finished is None:
         if state.open_turn is not None:
@@ -87,9 +87,9 @@ async def run_agent(state: AgentState, context: AgentContext) -> AgentFinished:
 
 
 async def _before_asking(state: AgentState, context: AgentContext) -> Decision | None:
-    """What is to be done instead of asking; None: ask."""
+    """Return what is done instead of asking the model; None: ask."""
     if state.summing_at is not None:
-        # Between the words that ask for a summary and the summary nothing else is said.
+        # Nothing comes between the request for a summary and the summary.
         return (
             None if state.last_turn is None else summary(state, context.window_tokens, context.compaction_note(state))
         )
@@ -98,7 +98,7 @@ async def _before_asking(state: AgentState, context: AgentContext) -> Decision |
 
 
 async def _ask(state: AgentState, context: AgentContext) -> None:
-    """One request within the account's room, and its turn on disk."""
+    """Send one request that the account can pay for, and record its turn."""
     account, input_tokens = context.account(), estimate_tokens(state, context.prefix)
     reservation = await account.reserve(
         input_tokens, reply_tokens(state, context.max_output_tokens), context.worst_cost
@@ -115,9 +115,12 @@ async def _ask(state: AgentState, context: AgentContext) -> None:
         decision = await _before_sending(state, context, reservation)
         event = await _turn(state, context, reservation, payment) if decision is None else decision.event(state.agent)
     except OverBudgetError:
-        return  # Room for a further attempt is waited for where room is always waited for.
+        return  # the next `reserve` waits until a further attempt can be paid
     except ModelError as error:
-        decision = _after_fault(state, context, error)
+        if error.fault is ModelFault.CONTEXT_EXCEEDED:
+            decision = after_refusal(state, context.prefix.bytes, context.window_tokens, context.compaction_note(state))
+        else:
+            decision = after_fault(state, error)
         if decision is None:
             raise
         event = decision.event(state.agent)
@@ -127,7 +130,7 @@ async def _ask(state: AgentState, context: AgentContext) -> None:
 
 
 async def _before_sending(state: AgentState, context: AgentContext, reservation: Reservation) -> Decision | None:
-    """What is to be done instead of sending what room is reserved for; None: send it."""
+    """Return what is done instead of sending a request that is reserved; None: send it."""
     if state.summing_at is not None:
         return None
     return (await context.before_request(state) if reservation.has_waited else None) or context.shortened(
@@ -135,18 +138,12 @@ async def _before_sending(state: AgentState, context: AgentContext, reservation:
     )
 
 
-def _after_fault(state: AgentState, context: AgentContext, error: ModelError) -> Decision | None:
-    if error.fault is ModelFault.CONTEXT_EXCEEDED:
-        return after_refusal(state, context.prefix.bytes, context.window_tokens, context.compaction_note(state))
-    return after_fault(state, error)
-
-
 async def _turn(state: AgentState, context: AgentContext, reservation: Reservation, payment: Payment) -> TurnTaken:
     started = context.clock()
     turn = await context.client.generate(_request(state, context.prefix, reservation, payment))
     payment.take(turn)
     if state.summing_at is not None:
-        # It was asked for words. What it calls beside them is not run, and the turn is not sent again.
+        # It was asked for a text. Calls that it makes with the text are not run, and the turn is not sent again.
         turn = turn.model_copy(update={"calls": ()})
     return TurnTaken(agent=state.agent, turn=_runnable(turn), seconds=round(context.clock() - started, 3))
 
@@ -167,7 +164,7 @@ def _request(state: AgentState, prefix: PromptPrefix, reservation: Reservation, 
 
 
 def _runnable(turn: Turn) -> Turn:
-    """Of a turn that was not brought to its end nothing is run: its calls become calls that say so, whole or not."""
+    """Replace the calls of a turn that was cut off by calls that only report the cut: none of them is run."""
     if turn.stop in RUNNABLE_STOPS or not turn.calls:
         return turn
     problem = "the reply was not brought to its end, so none of its calls was run"
@@ -178,7 +175,7 @@ def _runnable(turn: Turn) -> Turn:
 
 
 def estimate_tokens(state: AgentState, prefix: PromptPrefix) -> int:
-    """At most how many input tokens the next request has: the last one's count, and what came since."""
+    """Return an upper bound of the next request's input tokens: the last request's count, and what came since."""
     known, fresh_bytes = state.context_size.counted(state.messages)
     size = fresh_bytes if known else fresh_bytes + prefix.bytes
     return known + size // BYTES_PER_TOKEN

@@ -1,8 +1,8 @@
-"""What pays for a request: a reservation for each time it is sent, settled by what came of it.
+"""Payments: each attempt at a request has a reservation, which is settled by what the attempt used.
 
-A provider bills a request whether or not its reply arrives. So an attempt that broke off costs its reservation, and of
-a reply whose count of tokens cannot be, what cannot be believed costs what was reserved for it: reasoning is billed
-and need not be sent, so the reply's own length says little.
+A provider bills a request whether or not its reply arrives. So an attempt that broke off costs its whole reservation.
+A reply whose count of tokens is not plausible costs what was reserved in place of the count: reasoning is billed and
+need not be sent, so the reply's own length is no measure.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,44 +14,44 @@ from explorer.schema.events import AnyEvent, RequestSent
 from explorer.schema.messages import LLMClient, Request, Turn, Usage
 
 BYTES_PER_TOKEN = 2
-"""Fewer than any tokenizer needs for prose in any script: an upper bound for tokens."""
+"""Fewer than any tokenizer has for prose in any script, so that it gives an upper bound of tokens."""
 MOST_BYTES_PER_TOKEN = 128
-"""No tokenizer puts so many bytes of prose into a token."""
+"""More than any tokenizer has for prose, so that it gives a lower bound of tokens."""
 MOST_CHARS_PER_TOKEN = 8
-"""Of written text; runs of blanks count as one character, because a token may hold many of them."""
+"""More than any tokenizer has for text in which runs of blanks count as one character."""
 MOST_TOKENS = 10_000_000
-"""No request has more."""
+"""An upper bound for any request."""
 
 
 class OverBudgetError(Exception):
-    """An attempt broke off and has used up its reservation; the limits have no room for another just now."""
+    """Raised when an attempt has used up its reservation and the limits do not allow another one now."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """By what an agent's requests are paid."""
+    """The account that pays an agent's requests, and what their price depends on."""
 
     account: Account
     worst_cost: WorstCost
     record: Callable[[AnyEvent], Awaitable[None]]
     window_tokens: int | None = None
-    """Of the model; None when it is not known."""
+    """The model's context window; None when it is not known."""
     request_bytes: int = 0
-    """About how many bytes the whole request has, whatever was counted of it before."""
+    """The approximate size of the whole request, earlier messages included."""
 
 
 @dataclass(frozen=True)
 class PaidClient:
-    """A client that lets each request pay for each time it is sent. It stands between the retries and an adapter."""
+    """A client between the retries and an adapter; each attempt at a request is paid for."""
 
     inner: LLMClient
 
     async def generate(self, request: Request) -> Turn:
-        """Ask once.
+        """Send a request once.
 
         Raises:
             ModelError: No turn came.
-            OverBudgetError: The request cannot be paid a further time just now.
+            OverBudgetError: A further attempt cannot be paid now.
         """
         if request.attempt is None:
             return await self.inner.generate(request)
@@ -59,7 +59,7 @@ class PaidClient:
 
 
 class Payment:
-    """Pays for one request, however often it is sent. Whoever makes one has to `close` it."""
+    """Pays for one request, however often it is sent. The caller has to `close` it."""
 
     def __init__(self, terms: Terms, reservation: Reservation, input_tokens: int) -> None:
         self._terms = terms
@@ -68,14 +68,14 @@ class Payment:
         self._output_tokens = reservation.max_output_tokens
         self._is_sent = False
         self.lost = Amount()
-        """What attempts that broke off were booked with."""
+        """The sum of what attempts that broke off cost."""
 
     async def attempt(self, client: LLMClient, request: Request) -> Turn:
-        """Send the request once, and book what came of it.
+        """Send the request once, and book what it used.
 
         Raises:
             ModelError: No turn came.
-            OverBudgetError: It was sent before, and there is no room to send it again.
+            OverBudgetError: It was sent before, and the limits do not allow another attempt now.
         """
         reservation = self._hold = self._hold or self._held_again()
         sent = RequestSent(
@@ -101,12 +101,12 @@ class Payment:
         return turn
 
     def take(self, turn: Turn) -> None:
-        """Book a turn; nothing, when its attempt has booked it."""
+        """Book a turn, unless its attempt has booked it."""
         if self._hold is not None:
             self._settle(self._hold, Amount(1, turn.usage.total_tokens, turn.cost_usd or 0.0))
 
     def close(self) -> None:
-        """Give back what is still reserved, unless it is for a request that was sent and cannot be taken back."""
+        """Give back what is still reserved; the reservation of a request that was sent is booked as used."""
         if self._hold is not None and self._is_sent:
             self._lose(self._hold)
         elif self._hold is not None:
@@ -129,7 +129,7 @@ class Payment:
 
 
 def counted(turn: Turn, sent: RequestSent, terms: Terms) -> Turn:
-    """A turn whose usage can be believed: as it is, or with what was reserved in place of what cannot be."""
+    """Return a turn with plausible usage: a count that is not plausible is replaced by what was reserved."""
     usage = turn.usage
     most = min(MOST_TOKENS, max(terms.window_tokens or MOST_TOKENS, sent.input_tokens + sent.output_tokens))
     has_input = 0 < usage.input_tokens <= most and usage.input_tokens >= terms.request_bytes // MOST_BYTES_PER_TOKEN
@@ -149,7 +149,7 @@ def counted(turn: Turn, sent: RequestSent, terms: Terms) -> Turn:
 
 
 def _is_too_few(output_tokens: int, turn: Turn) -> bool:
-    """Whether so few tokens cannot hold what the turn says."""
+    """Return whether a turn has more text than so many tokens can express."""
     texts = [turn.text, *(value for call in turn.calls for value in (call.arguments or {}).values())]
     parts = [text for text in texts if isinstance(text, str)]
     most = output_tokens * MOST_CHARS_PER_TOKEN

@@ -1,11 +1,10 @@
-"""When an agent gets a note, is refused something, or ends; and what a model that brings no turn means for the run."""
+"""Policies: when an agent gets a note, is refused a call, or ends; and what a model's failure means for the run."""
 
 from collections.abc import Callable, Iterable, Mapping
 
 from explorer.agents.budget import SHORT_REPLY_MARKS, Budget
 from explorer.agents.compaction import after_refusal, last_words
-from explorer.agents.decisions import Decision, Ending, Note, ReasoningDrop
-from explorer.agents.notes import note
+from explorer.agents.decisions import Decision, Ending, Note, ReasoningDrop, note
 from explorer.journal.agent_state import AgentState, call_key
 from explorer.schema.errors import ModelError, ModelFault, RefusedCallError
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Status
@@ -17,21 +16,21 @@ MAX_PAUSES = 5
 MAX_CUT_REPLIES = 2
 WRAP_UP_STEPS = 2
 NOTE_SHARES = ((0.70, NoteReason.BUDGET_70), (0.85, NoteReason.BUDGET_85))
-"""Shares of the exploration's limits, rising, with the note that each of them gives."""
+"""Shares of the exploration's limits, rising, each with the note that it triggers."""
 NOTE_REPEATS = 3
 REFUSE_REPEATS = 5
 REPEATED = f"refused: this very call brought the same result {REFUSE_REPEATS} times. Do something else or finish."
 MAX_ERROR_TURNS = 3
 MAX_ASKED_TO_ACT = 2
 MAX_QUOTED_CHARS = 160
-"""Of a result or of a model's words in a reason."""
+"""Limit of a quoted result or reply in a reason."""
 NOTE_IDLE_TURNS = 12
-"""Turns of a helper without a new source or a written file."""
+"""Turns in a row of a helper without a new source or a written file."""
 MAX_IDLE_TURNS = 20
 
 
 def after_turn(state: AgentState) -> Decision | None:
-    """What a reply without open calls means: an end, a nudge, or nothing (ask again)."""
+    """Return what follows from a reply without open calls: an end, a note, or None (ask again)."""
     if state.ends:
         return _finished(state)
     turn = state.last_turn or _stopped_for_good(state)
@@ -39,7 +38,7 @@ def after_turn(state: AgentState) -> Decision | None:
 
 
 def _stopped_for_good(state: AgentState) -> Turn | None:
-    """The turn before the latest results when it was the last one although it asked for tools; none of them was run."""
+    """Return the turn before the latest results when it ended the agent; its tool calls were not run."""
     match state.messages[-2:]:
         case [Turn(stop=StopKind.REFUSAL | StopKind.CONTEXT_EXCEEDED | StopKind.UNKNOWN) as turn, Results()]:
             return turn
@@ -82,7 +81,7 @@ def _window_full(state: AgentState, _turn: Turn) -> Decision | None:
 
 
 def after_fault(state: AgentState, error: ModelError) -> Decision | None:
-    """What a request that brought no turn means for its agent; None: it is not the agent's matter, the run stops."""
+    """Return what follows for an agent from a request that failed; None: the run stops."""
     if error.fault is ModelFault.REJECTED and _is_stretched(state):
         return note(NoteReason.USUAL_LENGTH)
     if error.fault is ModelFault.STALE_REASONING and any(
@@ -95,17 +94,17 @@ def after_fault(state: AgentState, error: ModelError) -> Decision | None:
 
 
 def reply_tokens(state: AgentState, usual: int) -> int:
-    """How long the next reply may be: twice the usual right after the first cut one, where the model takes that."""
+    """Return the limit of the next reply: twice `usual` right after the first cut one, if the model takes it."""
     return 2 * usual if _is_stretched(state) else usual
 
 
 def write_now_note(state: AgentState, reason: str) -> Note | None:
-    """For who writes the report while there is exploring: that from now on there is nothing else; said once."""
+    """Return the note to a writer that exploring is over and the report is due; None when it has it."""
     return None if NoteReason.WRITE_NOW in state.notes else note(NoteReason.WRITE_NOW, reason)
 
 
 def short_reply_note(state: AgentState, max_output_tokens: int) -> Note | None:
-    """For who writes the report: that its replies are short now, once for each mark the length has fallen below."""
+    """Return the note to a writer that its replies must be short; one note for each of `SHORT_REPLY_MARKS`."""
     mark = next((one for one in SHORT_REPLY_MARKS if max_output_tokens < one), None)
     reason = None if mark is None else NoteReason(f"short_replies_{mark}")
     return None if reason is None or reason in state.notes else note(reason, tokens=max_output_tokens)
@@ -133,11 +132,11 @@ _STOPS = {
     StopKind.CONTEXT_EXCEEDED: _window_full,
     StopKind.UNKNOWN: _unknown,
 }
-"""Total over StopKind."""
+"""One policy for each member of `StopKind`."""
 
 
 def _finished(state: AgentState) -> Ending:
-    """The end by a tool that ends its agent: with the summary it was given, or the agent's last words."""
+    """Return the end by a tool that ends its agent, with the summary in its arguments, or the agent's last text."""
     turn = next((message for message in reversed(state.messages) if isinstance(message, Turn)), None)
     if turn is None:
         return Ending(Status.COMPLETE, "finished", "", EndCause.FINISHED)
@@ -152,13 +151,13 @@ def _finished(state: AgentState) -> Ending:
 def reviewed(
     state: AgentState, decision: Decision | None, missing: Callable[[], str], problem: Callable[[], str]
 ) -> Decision | None:
-    """What becomes of an orchestrator's end in words: with no report it is asked to act, with a faulty one to correct.
+    """Replace an orchestrator's end by a note when there is no report (act) or it has faults (correct).
 
     Args:
-        state: An agent; a helper may end in words.
-        decision: What is to be done, so far.
-        missing: Says why there is no report; empty when there is one.
-        problem: Says why a report that is there cannot be handed over; empty when it can.
+        state: The agent; a helper may end with a text.
+        decision: The decision so far.
+        missing: Returns why there is no report; empty when there is one.
+        problem: Returns why an existing report is not good enough; empty when it is.
     """
     if state.agent != ORCHESTRATOR or not isinstance(decision, Ending) or decision.cause is not EndCause.ANSWERED:
         return decision
@@ -180,7 +179,7 @@ def _asked_to_act(state: AgentState, ending: Ending, why: str) -> Decision:
 
 
 def before_asking(state: AgentState) -> Decision | None:
-    """Notes and ends that hold for every agent: its own turns, errors in a row, repetition, idleness."""
+    """Return the note or end that an agent's own turns lead to: step limit, errors in a row, repetition, idleness."""
     if state.steps_left == 0:
         return Ending(Status.PARTIAL, f"step limit of its role ({state.step_limit})", last_words(state))
     if state.steps_left <= WRAP_UP_STEPS < state.step_limit and NoteReason.WRAP_UP not in state.notes:
@@ -196,7 +195,7 @@ def before_asking(state: AgentState) -> Decision | None:
 
 
 def _without_finding(state: AgentState) -> Decision | None:
-    """For a helper that goes on without writing anything down or meeting a new source."""
+    """Return the note or end of a helper that found no new source and wrote no file for many turns."""
     idle = state.steps - state.found_at
     if idle >= MAX_IDLE_TURNS:
         return Ending(Status.PARTIAL, f"nothing new in {idle} turns", last_words(state))
@@ -206,7 +205,7 @@ def _without_finding(state: AgentState) -> Decision | None:
 
 
 def budget_note(state: AgentState, budget: Budget) -> Note | None:
-    """For the orchestrator: how much is used up, and that only writing is left."""
+    """Return the note to the orchestrator on how much is used up, or that only writing is left; None: no news."""
     if NoteReason.WINDING_DOWN in state.notes:
         return None
     if budget.winding_down:
@@ -219,7 +218,7 @@ def budget_note(state: AgentState, budget: Budget) -> Note | None:
 
 
 def errors_in_a_row(state: AgentState) -> int:
-    """How many of the last turns with calls brought nothing but errors, since the agent's latest task."""
+    """Count the latest turns in a row whose calls all failed, since the agent's latest task."""
     count = 0
     for message in reversed(state.messages[state.began_at :]):
         if isinstance(message, Results):
@@ -230,7 +229,7 @@ def errors_in_a_row(state: AgentState) -> int:
 
 
 def _first_error(state: AgentState) -> str:
-    """Name the cause of errors in a row by the first one: its tool, and the first line of why."""
+    """Return the cause of errors in a row: the tool of the first one, and its first line."""
     first = None
     for message in reversed(state.messages[state.began_at :]):
         if isinstance(message, Results):
@@ -246,12 +245,12 @@ def _first_error(state: AgentState) -> str:
 
 
 def early_ending(reason: EndReason, summary: str = "") -> Ending:
-    """Return the end of an agent that does not get to its own."""
+    """Return the end of an agent that the run ends."""
     return Ending(Status.PARTIAL, reason.words, summary, reason.cause)
 
 
 def cut_short(state: AgentState, reason: EndReason) -> AgentFinished:
-    """Return the end of a helper that is cut off, with what it last said."""
+    """Return the end of a helper that is cut off, with its last text."""
     return early_ending(reason, last_words(state)).event(state.agent)
 
 
@@ -263,17 +262,17 @@ def refuse_repetition(state: AgentState, call: ToolCall) -> RefusedCallError | N
 
 
 FORBIDDEN = 403
-"""A key may be good for one model and not for another; 401 is about the key itself."""
+"""HTTP status of a key that may be valid for other models; 401 is about the key itself."""
 OF_THE_MODEL = frozenset({ModelFault.CREDENTIALS, ModelFault.UNKNOWN_MODEL, ModelFault.UNSUPPORTED})
 
 
 def concerns_run(error: ModelError, model: str, lead: str) -> bool:
-    """Say whether a helper's model error would meet the orchestrator next, so that the run cannot continue.
+    """Return whether a helper's model error would also occur in the orchestrator, so that the run cannot continue.
 
     Args:
-        error: What the helper's model brought.
-        model: The helper's, with its provider's prefix.
-        lead: The orchestrator's.
+        error: The error of the helper's model.
+        model: The helper's model, with its provider's prefix.
+        lead: The orchestrator's model, with its provider's prefix.
     """
     if model == lead:
         return error.is_outage or error.fault in OF_THE_MODEL
@@ -294,7 +293,7 @@ def other_helpers(model: str, models: Mapping[str, str], helpers: Iterable[str])
 
 
 def ways_to_retry(agent: str, model: str, others: Mapping[str, str]) -> str:
-    """Say to the orchestrator how the work of a helper whose model failed can be done all the same."""
+    """Return the text for the orchestrator on how the work of a helper whose model failed can still be done."""
     again = f'call_agent with agent_id "{agent}" continues it, once {model} answers again'
     named = ", ".join(f"{role} ({other})" for role, other in others.items())
     return f"{again}; helpers with another model: {named}" if named else f"{again}; no helper has another model"

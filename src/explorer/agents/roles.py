@@ -17,7 +17,7 @@ MAX_ROLE_FILE_BYTES = 256 * 1024
 
 
 class RoleLimits(BaseModel):
-    """What one agent of a role may use up."""
+    """The limits of one agent of a role."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -26,7 +26,7 @@ class RoleLimits(BaseModel):
 
 
 class Role(BaseModel):
-    """What an agent is."""
+    """An agent's prompt, tools, model and limits."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -37,10 +37,10 @@ class Role(BaseModel):
     model: str = Tier.BALANCED
     """A tier (`strong`, `balanced`, `fast`) or a model's name."""
     effort: Effort | Literal[""] = ""
-    """How much its model is to reason; empty: as the vendor has it."""
+    """How much its model is to reason; empty: the vendor's default."""
     limits: RoleLimits = RoleLimits()
     leads: bool = False
-    """Whether its one agent answers the question, and calls the others."""
+    """Whether it is the role of the orchestrator, the one agent that answers the question and calls the others."""
     writes_report: bool = False
     """Whether its agents write the report: what is held back of the limits is for them."""
     prompt: str
@@ -48,19 +48,19 @@ class Role(BaseModel):
 
     @property
     def digest(self) -> str:
-        """sha256 of the prompt."""
+        """The SHA-256 of the prompt, in hexadecimal."""
         return hashlib.sha256(self.prompt.encode()).hexdigest()
 
 
 def built_in_roles() -> Path:
-    """The folder of the roles that come with explorer: in the wheel, or in the checkout."""
+    """Return the folder of the built-in roles, in the wheel or in the checkout."""
     here = Path(__file__).resolve().parents[1]
     installed = here / "_prompts"
     return installed if installed.is_dir() else here.parents[1] / "prompts"
 
 
 TAKEN_OVER = ("leads", "writes_report")
-"""What a role has from the one of the same name that it replaces, where its file does not say."""
+"""Fields that a role inherits from the one of the same name that it replaces, where its file does not set them."""
 
 
 class PromptLoader:
@@ -92,7 +92,7 @@ class PromptLoader:
 
 
 def _joined(earlier: Mapping[str, Role], read: Sequence[Role]) -> dict[str, Role]:
-    """The roles of earlier folders and of one more.
+    """Return the roles of earlier folders and of one more.
 
     Raises:
         ConfigError: Two of its roles lead.
@@ -151,10 +151,10 @@ def _split(path: Path) -> tuple[str, str]:
 
 
 def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
-    """Every tool a role names exists, and only the role that leads calls helpers.
+    """Check that every tool in a role file exists, and that only the orchestrator's role has `call_agent`.
 
     Raises:
-        ConfigError: Names the role's file and the tool.
+        ConfigError: A role is wrong; the message gives its file and the tool.
     """
     for role in roles.values():
         for name in role.tools:
@@ -191,10 +191,10 @@ def with_offered(roles: Mapping[str, Role], tools: Collection[str]) -> dict[str,
 
 
 def report_writers(roles: Mapping[str, Role]) -> frozenset[str]:
-    """The names of the helpers that write the report."""
+    """Return the names of the roles that write the report."""
     return frozenset(role.name for role in helpers_in(roles) if role.writes_report)
 
 
 def helper_lines(roles: Mapping[str, Role]) -> str:
-    """The helpers, as the orchestrator reads them in `call_agent`'s description."""
+    """Return the list of helpers in the description of `call_agent`."""
     return "\n".join(f"- {role.name}: {' '.join(role.description.split())}" for role in helpers_in(roles))

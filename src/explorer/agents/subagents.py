@@ -1,139 +1,42 @@
-"""Roles become agents; and a helper becomes a tool, `call_agent`, made here, above the loop."""
+"""Makes agents of roles, and a tool of the helpers: `call_agent`, which starts an agent from within another's loop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
-from explorer.agents.budget import (
-    LEAST_EXPLORING_TOKENS,
-    LEAST_WRITING_TOKENS,
-    Account,
-    Amount,
-    Budget,
-    Reservation,
-    WorstCost,
-)
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry, index_line, subagent_result
-from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, compaction_note, last_words
+from explorer.agents.compaction import compaction_note, last_words
+from explorer.agents.decisions import note
 from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
-from explorer.agents.notes import note
-from explorer.agents.policies import (
-    Decision,
-    Ending,
-    Note,
-    budget_note,
-    concerns_run,
-    cut_short,
-    early_ending,
-    failed_end,
-    other_helpers,
-    refuse_repetition,
-    short_reply_note,
-    ways_to_retry,
-    write_now_note,
-)
-from explorer.agents.roles import (
-    CALL_AGENT,
-    Role,
-    check_roles,
-    helper_lines,
-    helpers_in,
-    leading_role,
-    report_writers,
-)
-from explorer.agents.tool_calls import Append, CallServices, StoreFor, Toolbox
-from explorer.agents.user_stop import CALL_GRACE_S, StoppableClient, StoppedError
+from explorer.agents.policies import concerns_run, cut_short, failed_end, other_helpers, ways_to_retry
+from explorer.agents.roles import CALL_AGENT, Role, check_roles, helper_lines, helpers_in, leading_role, report_writers
+from explorer.agents.run_rules import RunRules, TeamContext
+from explorer.agents.tool_calls import CallServices, Toolbox
+from explorer.agents.user_stop import StoppableClient, StoppedError
 from explorer.journal.agent_state import AgentState
-from explorer.journal.control import ControlKind, ControlMessage, Inbox
-from explorer.journal.run_state import RunState
 from explorer.schema.errors import ConfigError, ModelError, ToolError
-from explorer.schema.events import (
-    ORCHESTRATOR,
-    AgentContinued,
-    AgentFinished,
-    AgentStarted,
-    RoleLoaded,
-    Steered,
-    StopAsked,
-)
-from explorer.schema.messages import LLMClient, ToolCall
+from explorer.schema.events import ORCHESTRATOR, AgentContinued, AgentFinished, AgentStarted, RoleLoaded
 from explorer.schema.reasons import NoteReason
-from explorer.schema.tool import Effect, Tool, ToolResult
+from explorer.schema.tool import ToolResult
 from explorer.workspace.access import refuse_engine_folder, refuse_report_folder
-from explorer.workspace.workspace import Workspace
-
-CUT_OFF_BY_STOP = frozenset({Effect.PURE, Effect.EXTERNAL})
-"""Effects of calls that the user's stop cuts off; commands are ended by the shell, which keeps what they wrote."""
-
-
-@dataclass(frozen=True)
-class Model:
-    """The model a role works with."""
-
-    label: str
-    """With the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
-    name: str
-    client: LLMClient
-    worst_cost: WorstCost
-    window_tokens: int | None = DEFAULT_WINDOW_TOKENS
-    """None: its conversations are never shortened."""
-    effort: str = ""
-    """How much it is to reason; empty: as the vendor has it."""
-
-
-@dataclass(frozen=True)
-class TeamContext:
-    """All that a team is made of."""
-
-    roles: Mapping[str, Role]
-    tools: Mapping[str, Tool]
-    """Every tool there is, but `call_agent`, which the team makes itself."""
-    absent: Mapping[str, str]
-    """Tools a role may name that this run does not have, each with the reason."""
-    model_of: Callable[[str], Model]
-    """By role."""
-    workspace: Workspace
-    run_state: RunState
-    record: Append
-    budget: Budget
-    inbox: Inbox
-    notifications: Callable[[AgentState], Note | None]
-    """What an agent is to be told of its background jobs."""
-    clock: Callable[[], float]
-    max_output_tokens: int
-    store: StoreFor
-    """Puts what tools found into the run's store of sources."""
-    now: Callable[[], datetime]
-    """The clock of the tools."""
-    progress: Callable[[str], None] = lambda _words: None
-    """Shows the user a line on how far a call is."""
-    jobs: Callable[[str], Sequence[str]] = lambda _agent: ()
-    """By agent, a line on each of its background jobs."""
-    review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
-    """What becomes of an orchestrator's end."""
 
 
 class Team:
     """The agents of one run."""
 
-    def __init__(self, parts: TeamContext) -> None:
-        self._context = parts
-        self._places = asyncio.Semaphore(parts.budget.limits.max_parallel_agents)
+    def __init__(self, context: TeamContext) -> None:
+        self._context = context
+        self.rules = RunRules(context)
+        self._places = asyncio.Semaphore(context.budget.limits.max_parallel_agents)
         self._busy: set[str] = set()
         self._numbers: dict[str, int] = {}
-        """By role, the latest number given: hundreds of helpers do not each count from one."""
-        self._lead = leading_role(parts.roles)
-        """The role of the orchestrator."""
-        self._writers = report_writers(parts.roles)
-        """The roles that write the report."""
+        """Each role's latest number, so that hundreds of helpers are not each counted from one."""
+        self._lead = leading_role(context.roles)
+        self._writers = report_writers(context.roles)
         self._loading = asyncio.Lock()
-        self._ordering = asyncio.Lock()
-        self._tools = {**parts.tools, CALL_AGENT: CallAgentTool(self.run_subagent, helper_lines(parts.roles))}
-        check_roles(parts.roles, {*self._tools, *parts.absent})
+        self._tools = {**context.tools, CALL_AGENT: CallAgentTool(self.run_subagent, helper_lines(context.roles))}
+        check_roles(context.roles, {*self._tools, *context.absent})
 
     async def run_orchestrator(self, task: str, inputs: dict[str, str] | None = None) -> AgentFinished:
-        """Start the orchestrator with a task, or take it from where its events left it."""
+        """Start the orchestrator with a task, or resume it from where its events left it."""
         run_state = self._context.run_state
         if ORCHESTRATOR not in run_state.agents:
             lead, steps = self._lead.name, self._lead.limits.max_steps
@@ -143,15 +46,15 @@ class Team:
         return await self._run(run_state.agents[ORCHESTRATOR])
 
     async def run_again(self, said: NoteReason) -> AgentFinished:
-        """Continue the finished orchestrator with words of the engine, and let it work."""
+        """Continue the finished orchestrator with a note of the engine, and let it work."""
         await self.record_follow_up(said)
         return await self._run(self._context.run_state.agents[ORCHESTRATOR])
 
     async def record_follow_up(self, said: str) -> None:
-        """Put on disk how the finished orchestrator is continued; `run_orchestrator` lets it work.
+        """Record how the finished orchestrator is continued; `run_orchestrator` lets it work.
 
         Args:
-            said: Words of the user, from which the run's limits count again; or a `NoteReason` of the engine.
+            said: A message of the user, after which the run's limits count again; or a `NoteReason` of the engine.
         """
         reason, words = (said, note(said).text) if isinstance(said, NoteReason) else ("", said)
         steps = self._lead.limits.max_steps
@@ -171,7 +74,7 @@ class Team:
         return subagent_result(state, finished, full=asked.return_full_output, retry=self._retry(state, finished))
 
     async def _run_subagent(self, state: AgentState) -> AgentFinished:
-        """Run a helper to its end; a failure of its model that the orchestrator does not share is its end."""
+        """Run a helper to its end; it also ends when its model fails and the orchestrator's does not."""
         try:
             return await self._run(state)
         except ModelError as error:
@@ -206,7 +109,7 @@ class Team:
             return state
         role = self._role(asked.agent_type)
         agent = self._new_id(role.name)
-        # Claimed before anything is waited for: helpers started together count each other.
+        # Claimed before the first await: helpers that are started together count each other.
         self._busy.add(agent)
         await self._load(role.name)
         await parts.record(
@@ -272,7 +175,7 @@ class Team:
         return "\n\n".join(parts)
 
     async def _load(self, role: str) -> None:
-        """Freeze a role's head: prompt, tools and model stay for the whole run, whatever happens to the files."""
+        """Record a role's prompt, tools and model, which stay for the whole run whatever happens to the files."""
         async with self._loading:
             if role not in self._context.run_state.prefixes:
                 await self._record_prefix(role)
@@ -314,132 +217,34 @@ class Team:
                 self._context.record,
                 self._context.workspace,
                 self._context.store,
-                self._within,
-                self._authorize,
+                self.rules.within,
+                self.rules.authorize,
                 self._context.now,
                 self._context.progress,
             ),
-            account=lambda: self._account(state.role),
-            on_exhausted=self._on_exhausted,
+            account=lambda: self.rules.account(state.role),
+            on_exhausted=self.rules.on_exhausted,
             worst_cost=model.worst_cost,
             max_output_tokens=self._context.max_output_tokens,
             clock=self._context.clock,
-            before_request=self._before_request,
-            shortened=self._shortened,
+            before_request=self.rules.before_request,
+            shortened=self.rules.shortened,
             window_tokens=model.window_tokens,
-            compaction_note=self._compaction_note,
+            compaction_note=lambda state: compaction_note(
+                state, self._context.run_state, self._context.workspace.read_text, self._context.jobs
+            ),
             review=self._context.review,
         )
         return await self._until_stopped(state, context)
 
     async def _until_stopped(self, state: AgentState, context: AgentContext) -> AgentFinished:
-        """Run an agent; cut off by the user's stop, a helper ends with what it has, and the orchestrator writes up."""
+        """Run an agent; after the user's stop a helper ends at once, and the orchestrator has the report made."""
         while True:
             try:
                 return await run_agent(state, context)
             except StoppedError:
                 if state.agent != ORCHESTRATOR:
                     await self._context.record(cut_short(state, self._context.budget.early_end))
-
-    async def _within(self, tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
-        """Await what a tool does; a lookup that is at work when the user stops the run is cut off after a moment."""
-        if tool.effect not in CUT_OFF_BY_STOP:
-            return await doing
-        try:
-            async with self._context.budget.stopping.cut_off(CALL_GRACE_S):
-                return await doing
-        except StoppedError as error:
-            raise ToolError(error.message) from error
-
-    def check_for_stop(self) -> None:
-        """Stop as soon as another process says so: no turn of an agent may come for minutes."""
-        budget = self._context.budget
-        if not budget.stopping.is_asked:
-            order = next((one for one in self._context.inbox.waiting() if one.kind is ControlKind.STOP), None)
-            if order is not None:
-                budget.stop(order.text)
-
-    def _compaction_note(self, state: AgentState) -> str:
-        return compaction_note(state, self._context.run_state, self._context.workspace.read_text, self._context.jobs)
-
-    def _account(self, role: str) -> Account:
-        budget = self._context.budget
-        return budget.root if budget.winding_down and self._may_use_reserve(role) else budget.exploration
-
-    def _may_use_reserve(self, role: str) -> bool:
-        """Whether a role may use what is held back for the report."""
-        return role == self._lead.name or role in self._writers
-
-    def _shortened(self, state: AgentState, hold: Reservation) -> Note | None:
-        """What a reply that has to be shorter means: exploring is over, or the writer has to know its length."""
-        budget, is_writer = self._context.budget, state.role in self._writers
-        length, wished = hold.max_output_tokens, self._context.max_output_tokens
-        if length >= wished or not self._may_use_reserve(state.role):
-            return None
-        if not budget.winding_down and length < (LEAST_WRITING_TOKENS if is_writer else LEAST_EXPLORING_TOKENS):
-            more = Amount(0, wished, self._context.model_of(state.role).worst_cost(0, wished))
-            budget.reach(budget.exploration.exceeded_limit(more) or "cost")
-            return write_now_note(state, budget.winding_down) if is_writer else budget_note(state, budget)
-        return short_reply_note(state, length) if is_writer else None
-
-    def _on_exhausted(self, state: AgentState, limit: str) -> Ending | None:
-        was_winding_down = bool(self._context.budget.winding_down)
-        reached = self._context.budget.reach(limit)
-        is_last = was_winding_down or not self._may_use_reserve(state.role)
-        return early_ending(reached) if is_last else None
-
-    async def _before_request(self, state: AgentState) -> Decision | None:
-        await self._take_control_messages()
-        budget = self._context.budget
-        if state.agent == ORCHESTRATOR:
-            return budget_note(state, budget)
-        if budget.winding_down and state.role not in self._writers:
-            return early_ending(budget.early_end)
-        return self._context.notifications(state)
-
-    async def has_unanswered_message(self) -> bool:
-        """Whether the user said something to the orchestrator that it has not answered, though it could."""
-        await self._take_control_messages()
-        return self._context.run_state.agents[ORCHESTRATOR].is_steered and not self._context.budget.winding_down
-
-    async def _take_control_messages(self) -> None:
-        """Apply what another process left for this run: any agent's turn will do, the words go to the orchestrator."""
-        if not self._context.inbox.waiting():
-            return
-        async with self._ordering:
-            for order in self._context.inbox.waiting():
-                await self._apply(order)
-                self._context.inbox.done(order)
-
-    async def _apply(self, order: ControlMessage) -> None:
-        is_new = order.id not in self._context.run_state.orders
-        if order.kind is ControlKind.STOP:
-            if is_new:
-                await self._context.record(StopAsked(order=order.id, reason=order.text))
-            self._context.budget.stop(order.text)
-        elif is_new:
-            await self._context.record(Steered(agent=ORCHESTRATOR, text=order.text, order=order.id))
-
-    def _authorize(self, agent: str, call: ToolCall) -> ToolError | None:
-        state = self._context.run_state.agents[agent]
-        reason = self._context.budget.winding_down
-        if reason and state.agent == ORCHESTRATOR and not self._is_for_report(call):
-            return ToolError(f"refused: the run is winding down ({reason}); only the report may be worked on")
-        return refuse_repetition(state, call) or self._count(state, call)
-
-    def _count(self, state: AgentState, call: ToolCall) -> ToolError | None:
-        """Count a call before it is made; return why it is refused where the limit does not allow it."""
-        budget = self._context.budget
-        if budget.calls.take(for_report=self._may_use_reserve(state.role) and self._is_for_report(call)):
-            return None
-        budget.reach("calls")
-        return ToolError(f"refused: this run may make {budget.calls.limit} tool calls, and has; end with what you have")
-
-    def _is_for_report(self, call: ToolCall) -> bool:
-        """Whether a call is left to the orchestrator once exploring is over; of helpers, only the writers."""
-        if call.name == CALL_AGENT:
-            return (call.arguments or {}).get("agent_type") in self._writers
-        return call.name in self._tools and self._tools[call.name].is_for_report
 
 
 def _steps(asked: CallAgentArguments, limit: int) -> int:

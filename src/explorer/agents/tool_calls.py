@@ -1,59 +1,48 @@
-"""One call, from a model's words to a recorded result: checked, run, cut to size, and on disk.
+"""Tool calls, from a model's request to a recorded result: checked, run, cut to size, and on disk.
 
-Here is the only broad `except` of the engine: a crash in a tool becomes its result and never cancels its siblings.
+This module has the only broad `except` of the engine: a crash in a tool becomes its result and never cancels its
+siblings.
 """
 
 import asyncio
 import difflib
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import cast
 
 from loguru import logger
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from explorer.agents.call_outputs import CallOutputs
+from explorer.agents.call_results import (
+    MAX_RESULT_CHARS,
+    CallOutputs,
+    first_page,
+    recorded,
+    share_of_turn,
+    spilled,
+    well_formed,
+)
 from explorer.journal.agent_state import AgentState, OpenCall
 from explorer.schema.errors import ExplorerError, ModelError, StorageError, ToolError, first_of
-from explorer.schema.events import AnyEvent, FileChange, Source, ToolFinished, ToolStarted, WrittenFile
+from explorer.schema.events import AnyEvent, FileChange, Source, ToolFinished, ToolStarted
 from explorer.schema.messages import JsonObject, ToolCall
-from explorer.schema.tool import Arguments, Effect, Tool, ToolResult, lookup_of
-from explorer.schema.tool_context import SourceDraft, ToolContext, no_store
-from explorer.text.sanitize import fenced_lines, single_line
+from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult, lookup_of, no_store
+from explorer.text.sanitize import single_line
 from explorer.workspace.workspace import Workspace
 
-MAX_RESULT_CHARS = 40_000
-"""A longer result is kept in a file, and the model gets its head and tail."""
-MAX_TURN_CHARS = 100_000
-"""Of all results of one turn, each with an equal share: two hundred calls at once must not fill a window."""
-MIN_RESULT_CHARS = 400
-MAX_SPILL_CHARS = 2_000_000
-"""Of one file: in any script no more bytes than a file of a run may have."""
-HEAD_CHARS = 12_000
-TAIL_CHARS = 4_000
-MAX_NOTE_CHARS = 200
-"""Of the words between head and tail."""
 MAX_ERROR_CHARS = 6_500
 MAX_ACTIVITY_CHARS = 80
-"""Of what a call does, in words for people."""
+"""Limit of the text for people on what a call does."""
 MAX_PROGRESS_CHARS = 120
-"""Of a tool's words on how far a call is."""
+"""Limit of a tool's text on how far a call is."""
 CUT_OFF = "{name} was cut off before it had a result"
 CHANGED_MEANWHILE = "This call was interrupted, and {path} has changed since: read it before you write again."
 
 Append = Callable[[AnyEvent], Awaitable[None]]
-"""Put an event on disk and fold it in."""
+"""Put an event on disk and apply it to the state."""
 Authorize = Callable[[str, ToolCall], ToolError | None]
-"""By agent and call: why it is refused just now; None when it is not."""
-_FILES: TypeAdapter[tuple[WrittenFile, ...]] = TypeAdapter(tuple[WrittenFile, ...])
-_NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
-OWN_FIELDS = frozenset({"files", "removed", "sources"})
-"""Of a result's metadata: fields of `tool_finished` itself."""
-MAX_DATA_BYTES = 256 * 1024
-"""Of the other metadata, as JSON."""
+"""Return why a call of an agent is refused now; None when it is not."""
 
 
 class Toolbox:
@@ -63,14 +52,14 @@ class Toolbox:
         self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
 
     def names(self) -> list[str]:
-        """All names, in the order the model is told them."""
+        """Return all names, in the order in which the model sees them."""
         return list(self._tools)
 
     def find(self, name: str) -> Tool:
-        """The tool of that name.
+        """Return the tool of that name.
 
         Raises:
-            ToolError: There is none; the message names the closest.
+            ToolError: No tool has the name; the message gives the closest one.
         """
         if name in self._tools:
             return self._tools[name]
@@ -83,7 +72,7 @@ class Toolbox:
         """Return the tool and its validated arguments.
 
         Raises:
-            ToolError: Unknown tool, broken JSON or wrong arguments; says exactly what would be right.
+            ToolError: Unknown tool, broken JSON or wrong arguments; the message says exactly what would be right.
         """
         tool = self.find(call.name)
         if call.arguments is None:
@@ -111,39 +100,34 @@ StoreFor = Callable[[Tool, Sequence[SourceDraft]], Awaitable[list[Source]]]
 """Store the drafts of a tool's call and return their sources, in order."""
 
 
-async def _no_store_for(_tool: Tool, drafts: Sequence[SourceDraft]) -> list[Source]:
-    return await no_store(drafts)
-
-
 @dataclass(frozen=True)
 class CallServices:
-    """What running calls needs of the run."""
+    """The parts of a run that its tool calls use."""
 
     toolbox: Toolbox
     record: Append
     workspace: Workspace
-    """The run's folder: long results are kept there, and a call cut off in a change looks there what was done."""
-    store: StoreFor = _no_store_for
+    """The run's folder: it keeps long results, and shows what an interrupted call had changed."""
+    store: StoreFor = lambda _tool, drafts: no_store(drafts)
     within: Callable[[Tool, Awaitable[ToolResult]], Awaitable[ToolResult]] = lambda _tool, doing: doing
-    """Awaits what a tool does; may cut it off."""
+    """Await the work of a tool, or cut it off."""
     authorize: Authorize = lambda _agent, _call: None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     progress: Callable[[str], None] = lambda _words: None
-    """Shows the user a line on how far a call is."""
+    """Show the user a line on how far a call is."""
     max_result_chars: int = MAX_RESULT_CHARS
-    """Of one result in the conversation."""
+    """Limit of one result in the conversation."""
 
 
 async def execute_calls(state: AgentState, services: CallServices) -> None:
     """Give every call of the open turn its one result: parallel ones together, serial ones as barriers.
 
     Raises:
-        ExplorerError: Something no result can say (the disk, the provider); finished siblings are on disk.
+        ExplorerError: The disk or the provider failed, which no result can express; finished siblings are on disk.
     """
     batch: list[OpenCall] = []
     calls = state.calls()
-    share = _share(len(calls), services.max_result_chars)
-    services = services if share == services.max_result_chars else replace(services, max_result_chars=share)
+    services = replace(services, max_result_chars=share_of_turn(len(calls), services.max_result_chars))
     for call in calls:
         if call.finished is not None:
             continue
@@ -154,11 +138,6 @@ async def execute_calls(state: AgentState, services: CallServices) -> None:
         await _run_together(state, [call], services)
         batch = []
     await _run_together(state, batch, services)
-
-
-def _share(calls: int, most: int) -> int:
-    """How long each result of a turn may be; by the number of calls alone, so that a resumed turn has the same."""
-    return min(most, max(MIN_RESULT_CHARS, MAX_TURN_CHARS // max(1, calls)))
 
 
 def _is_parallel(call: OpenCall, toolbox: Toolbox) -> bool:
@@ -175,7 +154,7 @@ async def _run_together(state: AgentState, calls: list[OpenCall], services: Call
     except BaseExceptionGroup as errors:
         raise first_of(errors, ExplorerError) or errors from None
     for call, task in zip(calls, tasks, strict=True):
-        # Nobody cancelled us: a library below did it by mistake. Without a result the call would be made for ever.
+        # The run did not cancel it: a library did so by mistake. Without a result the call would be made for ever.
         if task.cancelled():
             result = ToolResult(success=False, error=CUT_OFF.format(name=call.call.name))
             await services.record(await _finished(state.agent, call, result, services))
@@ -229,7 +208,7 @@ def _context_of(state: AgentState, call: OpenCall, outputs: CallOutputs, service
 async def _execute(
     call: OpenCall, asked: tuple[Tool, Arguments], context: ToolContext, services: CallServices
 ) -> ToolResult:
-    """Take the call up where it was left, or say on disk what it is about to do, and do it."""
+    """Resume a call that an earlier session began; else record what it is about to do, and do it."""
     tool, arguments = asked
     result = await _resume_call(tool, call.started, context, services)
     if result is not None:
@@ -252,7 +231,7 @@ async def _execute(
 async def _resume_call(
     tool: Tool, started: ToolStarted | None, context: ToolContext, services: CallServices
 ) -> ToolResult | None:
-    """What is known of a call that an earlier session of the run began; None when it is to be run."""
+    """Return the result of a call that an earlier session of the run began; None when it is to be run."""
     if started is None or tool.effect in {Effect.PURE, Effect.REPEATABLE, Effect.CHILD}:
         return None
     if tool.effect is Effect.CHECKED and started.change is not None:
@@ -269,11 +248,11 @@ async def _compare(tool: Tool, change: FileChange, now: str) -> ToolResult | Non
 
 
 async def _guarded(tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
-    """What a tool brings, in its time; whatever else happens in it becomes words for the model."""
+    """Return what a tool returns within its time limit; any other outcome becomes an error for the model."""
     limit = asyncio.timeout(tool.timeout_s)
     try:
         async with limit:
-            return _well_formed(await doing)
+            return well_formed(await doing)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -281,7 +260,7 @@ async def _guarded(tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
         return ToolResult(success=False, error=CUT_OFF.format(name=tool.name))
     except (ToolError, ModelError, StorageError):
         raise
-    except Exception as error:  # noqa: BLE001 - the one place: a crash in a tool is told, logged, and stays its own
+    except Exception as error:  # noqa: BLE001 - the one place: a crash in a tool is logged and becomes its result
         if limit.expired():
             return ToolResult(success=False, error=f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped")
         logger.exception("{} crashed", tool.name)
@@ -289,89 +268,26 @@ async def _guarded(tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
         return ToolResult(success=False, error=f"{tool.name} failed: {type(error).__name__}: {words}")
 
 
-def _well_formed(result: ToolResult) -> ToolResult:
-    """Check what a tool of someone else's hands back, while a fault in it is still the tool's own."""
-    checked = ToolResult.model_validate(result)
-    _FILES.validate_python(checked.metadata.get("files", ()))
-    _NAMES.validate_python(checked.metadata.get("removed", ()))
-    _NAMES.validate_python(checked.metadata.get("sources", ()))
-    _data_of(checked)
-    return checked
-
-
-def _data_of(result: ToolResult) -> JsonObject:
-    """Return a copy of the metadata that has no field of its own in the journal.
-
-    Raises:
-        ValueError: It is no JSON, or too long.
-    """
-    written = json.dumps({name: value for name, value in result.metadata.items() if name not in OWN_FIELDS})
-    if len(written) > MAX_DATA_BYTES:
-        raise ValueError(f"the result's metadata takes {len(written)} bytes; the limit is {MAX_DATA_BYTES}")
-    return cast("JsonObject", json.loads(written))
-
-
 async def _finished(agent: str, call: OpenCall, result: ToolResult, services: CallServices) -> ToolFinished:
-    content = result.text if result.success else result.text[: min(MAX_ERROR_CHARS, services.max_result_chars)]
-    data = _data_of(result)
-    if len(content) > services.max_result_chars:
-        content, left_out = await _shorten(content, call, services)
-        data |= {"left_out": left_out}
+    """Return the record of a call's result, cut to size."""
+    most = services.max_result_chars
+    content = result.text if result.success else result.text[: min(MAX_ERROR_CHARS, most)]
+    brought = recorded(result)
+    left_out: JsonObject = {}
+    if len(content) > most:
+        pages_itself = services.toolbox.find(call.call.name).pages_itself
+        content, cut = (
+            first_page(content, most) if pages_itself else await spilled(content, call.key, services.workspace, most)
+        )
+        left_out = {"left_out": cut}
     return ToolFinished(
         agent=agent,
         call=call.key,
         name=call.call.name,
         success=result.success,
         content=content,
-        files=_FILES.validate_python(result.metadata.get("files", ())),
-        removed=_NAMES.validate_python(result.metadata.get("removed", ())),
-        sources=_NAMES.validate_python(result.metadata.get("sources", ())),
-        data=data,
+        files=brought.files,
+        removed=brought.removed,
+        sources=brought.sources,
+        data=brought.data | left_out,
     )
-
-
-async def _shorten(content: str, call: OpenCall, services: CallServices) -> tuple[str, JsonObject]:
-    """Cut a long result to what a conversation takes; the rest is in files, unless the tool can read on itself.
-
-    Returns:
-        What the model reads; and what is left out of it, for programs: `characters`, the `files` that hold all of it,
-        and how many of the `fenced_lines` are whole.
-    """
-    if services.toolbox.find(call.call.name).pages_itself:
-        shown = _page(content, services.max_result_chars)
-        return shown, {"characters": len(content) - len(shown)}
-    paths = await _spilled(content, call.key, services)
-    left = services.max_result_chars - MAX_NOTE_CHARS
-    if len(content) > MAX_RESULT_CHARS:
-        # So long a result is rather looked up in its file than read up to the limit.
-        left = min(left, HEAD_CHARS + TAIL_CHARS)
-    head, tail = left * 3 // 4, left // 4
-    words = (
-        f"{content[:head]}\n\n[{len(content) - head - tail} of {len(content)} characters are left out here; "
-        f'all of it is in {", ".join(paths)}: read_file(filepath="{paths[0]}", start_line=...)]\n\n'
-        f"{content[-tail:]}"
-    )
-    whole_lines = max(0, len(fenced_lines(content[:head])) - 1)
-    return words, {"characters": len(content) - head - tail, "files": paths, "fenced_lines": whole_lines}
-
-
-async def _spilled(content: str, key: str, services: CallServices) -> list[str]:
-    """The files that now hold all of a result."""
-    starts = range(0, len(content), MAX_SPILL_CHARS)
-    keys = [key if start == 0 else f"{key}-{number}" for number, start in enumerate(starts, 1)]
-    parts = [content[start : start + MAX_SPILL_CHARS] for start in starts]
-    return [await _spill(key, part, services.workspace) for key, part in zip(keys, parts, strict=True)]
-
-
-async def _spill(key: str, text: str, workspace: Workspace) -> str:
-    """Keep a part of a long result in a file; return its path."""
-    path = f".explorer/outputs/{key}.txt"
-    await asyncio.to_thread(workspace.write_own, path, text)
-    return path
-
-
-def _page(content: str, most: int) -> str:
-    """The beginning of a page, to a whole line: kept in a file it would be a copy of what was read."""
-    shown = content[: most - MAX_NOTE_CHARS]
-    shown = shown[: shown.rfind("\n") + 1] or shown
-    return f"{shown}[cut here, at {len(shown)} of {len(content)} characters: read on from here, in smaller parts]"

@@ -1,4 +1,4 @@
-"""The user's order to stop: what a run waits for is cut off, and its report has little time left."""
+"""The user's order to stop: requests and calls are cut off, and the report gets a short time."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -8,28 +8,28 @@ from explorer.schema.errors import ExplorerError
 from explorer.schema.messages import LLMClient, Request, Turn
 
 REPORT_S = 30.0
-"""From the order to the report: when no model has written one by then, the engine writes its own."""
+"""Seconds from the order to the report: when no model has written one by then, the engine writes its own."""
 CALL_GRACE_S = 2.0
-"""From the order to the end of commands and lookups that are at work."""
+"""Seconds from the order to the end of commands and lookups that are at work."""
 LOOK_EVERY_S = 0.5
 
 
 class StoppedError(ExplorerError):
-    """Something was cut off because the user stops the run."""
+    """Raised in what is cut off because the user stops the run."""
 
     def __init__(self) -> None:
         super().__init__("it was cut off, because the run is being stopped")
 
 
 class StopEvent:
-    """Whether the user has asked the run to stop. It belongs to the loop's thread."""
+    """The user's order to stop the run. Use it only in the event loop's thread."""
 
     def __init__(self) -> None:
         self._callbacks: set[Callable[[], None]] = set()
         self.is_asked = False
 
     def ask(self) -> None:
-        """Stop: whatever is inside `cut_off` is cut off, and every callback of `when_asked` is called, once."""
+        """Give the order: code inside `cut_off` is cut off, and each callback of `when_asked` is called once."""
         if self.is_asked:
             return
         self.is_asked = True
@@ -42,7 +42,7 @@ class StopEvent:
 
     @contextmanager
     def when_asked(self, callback: Callable[[], None]) -> Generator[None]:
-        """While inside, call `callback` when the order comes; not for one that came before."""
+        """Call `callback` when the order comes within the context; not for an earlier order."""
         self._callbacks.add(callback)
         try:
             yield
@@ -51,13 +51,13 @@ class StopEvent:
 
     @asynccontextmanager
     async def cut_off(self, after_s: float = 0.0) -> AsyncGenerator[None]:
-        """Cut off what is inside when the order comes while it runs; wait for cancellation when it is withdrawn then.
+        """Cut off the code in the context when the order comes while it runs; wait for cancellation if it is withdrawn.
 
         Args:
-            after_s: Seconds that it has to end by itself.
+            after_s: Seconds that the code has to end by itself.
 
         Raises:
-            StoppedError: It was cut off.
+            StoppedError: The code was cut off.
         """
         loop = asyncio.get_running_loop()
         limit = asyncio.timeout(None)
@@ -75,11 +75,11 @@ class StopEvent:
 
 
 class StoppableClient:
-    """A client whose request is cut off when the user stops the run; its turn is then not on record.
+    """A client whose request is cut off when the user stops the run; its turn is then not recorded.
 
     Args:
-        client: Asks the model.
-        stop: The order.
+        client: The client that sends the requests.
+        stop: The order to stop.
         may_ask: Whether requests that come after the order are still sent.
     """
 
@@ -89,10 +89,10 @@ class StoppableClient:
         self._may_ask = may_ask
 
     async def generate(self, request: Request) -> Turn:
-        """Ask, until the order to stop comes.
+        """Send a request; cut it off when the order to stop comes.
 
         Raises:
-            ModelError: As the client.
+            ModelError: The client brought no turn.
             StoppedError: The order came.
         """
         if self._stop.is_asked and not self._may_ask:
@@ -103,7 +103,7 @@ class StoppableClient:
 
 @contextmanager
 def repeating(look: Callable[[], None], every_s: float = LOOK_EVERY_S) -> Generator[None]:
-    """While inside, call `look` now and then, on the loop's thread, whatever the run waits for."""
+    """Call `look` every so many seconds within the context, in the event loop's thread, whatever the run waits for."""
     loop = asyncio.get_running_loop()
     handle: asyncio.TimerHandle
 

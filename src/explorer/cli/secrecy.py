@@ -11,7 +11,7 @@ from typing import TextIO
 from explorer.cli.settings.table import all_settings
 from explorer.schema.network import VARIABLES as NETWORK_VARIABLES
 from explorer.schema.settings import Settings
-from explorer.text.redaction import Redactor
+from explorer.text.sanitize import Redactor
 
 SET_DUMPABLE = 4
 

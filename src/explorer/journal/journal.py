@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 from explorer.journal.codec import GENESIS, encode, scan
 from explorer.schema.errors import RunLockedError, StorageError
 from explorer.schema.events import JOURNAL_VERSION, AnyEvent, JournalRecord, Repaired
-from explorer.text.redaction import Redactor
+from explorer.text.sanitize import Redactor
 from explorer.workspace.access import restore_access
 
 _EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.text.sentences import sentences
-from explorer.text.words import CJK, words_of
+from explorer.text.words import CJK, sentences, words_of
 
 LATIN_WORD = re.compile(rf"[^\W_{CJK}]+(?:['\u2019-][^\W_{CJK}]+)*")
 CJK_RUN = re.compile(f"[{CJK}]+")

@@ -11,7 +11,7 @@ from explorer.schema.events import ORCHESTRATOR, AgentFinished, Lookup, Status
 from explorer.schema.messages import JsonObject
 from explorer.schema.reasons import EndCause, EndReason, NoteReason
 from explorer.text.sanitize import single_line
-from explorer.text.sentences import sentences
+from explorer.text.words import sentences
 
 MAX_SAID_CHARS = 120
 MAX_CAUSE_CHARS = 200

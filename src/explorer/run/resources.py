@@ -14,7 +14,7 @@ from explorer.agents.budget import ReportReserve, WorstCost, report_reserve
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
 from explorer.agents.payments import PaidClient
 from explorer.agents.roles import PromptLoader, Role, leading_role, report_writers, with_offered
-from explorer.agents.subagents import Model
+from explorer.agents.run_rules import Model
 from explorer.llm.clients import Clients, RetrySettings
 from explorer.llm.effort import check_effort
 from explorer.llm.hosts import is_official

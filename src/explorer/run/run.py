@@ -37,7 +37,7 @@ from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.schema.version import __version__
 from explorer.text.frontmatter import without_frontmatter
-from explorer.text.redaction import Redactor
+from explorer.text.sanitize import Redactor
 from explorer.workspace.workspace import Workspace
 
 MAX_QUESTION_CHARS = 200_000

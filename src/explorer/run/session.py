@@ -13,7 +13,8 @@ from explorer.agents.budget import Amount, Budget
 from explorer.agents.decisions import Decision
 from explorer.agents.policies import reviewed
 from explorer.agents.roles import Role, leading_role, report_writers, with_tools
-from explorer.agents.subagents import Team, TeamContext
+from explorer.agents.run_rules import TeamContext
+from explorer.agents.subagents import Team
 from explorer.agents.tool_calls import Append, StoreFor
 from explorer.agents.user_stop import REPORT_S, repeating
 from explorer.documents.corpus.reading import input_drafts
@@ -53,8 +54,7 @@ from explorer.schema.events import (
 )
 from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
 from explorer.schema.settings import Settings
-from explorer.schema.tool import Tool
-from explorer.schema.tool_context import SourceDraft
+from explorer.schema.tool import SourceDraft, Tool
 from explorer.sources.date_ranges import zone_named
 from explorer.sources.http.url_allowlist import UrlAllowlist
 from explorer.tools.answer import AnswerTool
@@ -128,9 +128,9 @@ class RunSession:
                 open_shell(resources, workspace, self.run_state, self.record, budget.stopping) as shell,
             ):
                 team = self._team(resources, budget, workspace, source_store, shell)
-                with repeating(team.check_for_stop):
+                with repeating(team.rules.check_for_stop):
                     ended = await self._orchestrate(team, resources, source_store, message)
-                    while await team.has_unanswered_message():
+                    while await team.rules.has_unanswered_message():
                         ended = await team.run_again(NoteReason.LATE_WORDS)
         except TimeoutError:
             if not limit.expired():

@@ -7,8 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.agents.decisions import Note
-from explorer.agents.notes import note
+from explorer.agents.decisions import Note, note
 from explorer.agents.user_stop import CALL_GRACE_S, StopEvent
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState

@@ -18,7 +18,7 @@ from explorer.reports.compare import (
 )
 from explorer.schema.errors import NotFoundError, StorageError, ToolError
 from explorer.schema.events import Source
-from explorer.schema.tool_context import SourceDraft, Store
+from explorer.schema.tool import SourceDraft, Store
 from explorer.workspace.workspace import Workspace
 
 SINCE_SOURCES = "inputs/since-sources.md"

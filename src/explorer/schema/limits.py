@@ -4,14 +4,16 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from explorer.schema.setting import Flag, Group, Setting
-from explorer.schema.value_formats import (
+from explorer.schema.setting import (
     MONEY_OR_NONE,
     TIME_OR_NONE,
     TOKENS_OR_NONE,
     WHOLE,
     WHOLE_OR_NONE,
     WHOLE_OR_ZERO,
+    Flag,
+    Group,
+    Setting,
 )
 
 MORE = "default-limits-of-money-and-tokens"

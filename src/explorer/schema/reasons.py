@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class NoteReason(StrEnum):
-    """Why the engine says something to an agent. Journals hold these values; `agents/notes.py` has the words."""
+    """Why the engine says something to an agent. Journals hold these values; `agents/decisions.py` has the words."""
 
     EMPTY_REPLY = "empty_reply"
     CUT_REPLY = "cut_reply"

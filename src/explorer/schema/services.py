@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from explorer.schema.setting import Group, Setting
-from explorer.schema.value_formats import HEADERS, HOSTS, KEY, TEXT, URL, URL_OR_NONE
+from explorer.schema.setting import HEADERS, HOSTS, KEY, TEXT, URL, URL_OR_NONE, Group, Setting
 
 
 class Services(BaseModel):

@@ -14,8 +14,7 @@ from explorer.schema.limits import DEPENDENT_LIMITS, Limits
 from explorer.schema.model_options import Effort, Price
 from explorer.schema.network import Network
 from explorer.schema.services import Secrets, Services
-from explorer.schema.setting import ExtensionSettings, Flag, Group, PerRole, Setting, extension_place
-from explorer.schema.value_formats import (
+from explorer.schema.setting import (
     ABSOLUTE_PATH,
     CONTACT,
     EFFORTS,
@@ -25,6 +24,12 @@ from explorer.schema.value_formats import (
     REPLY_TOKENS,
     TEXT,
     TIMEZONE,
+    ExtensionSettings,
+    Flag,
+    Group,
+    PerRole,
+    Setting,
+    extension_place,
     one_of,
 )
 

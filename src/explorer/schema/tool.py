@@ -1,18 +1,110 @@
-"""A tool: what a model may call. Nothing here knows the engine."""
+"""The tool interface: what a model may call, what each call is given, and `@tool`, which makes tools of functions."""
 
+import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cached_property, lru_cache
-from typing import Any, Generic, Self
+from functools import cached_property, lru_cache, update_wrapper
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypedDict, Unpack, get_type_hints, overload
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, create_model, field_validator
 from typing_extensions import TypeVar
 
 from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
-from explorer.schema.events import NO_EFFECT, FileChange, Lookup
-from explorer.schema.messages import JsonObject, ToolSchema, repair_text
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.events import NO_EFFECT, FileChange, Lookup, Source, WrittenFile
+from explorer.schema.messages import Frozen, JsonObject, ToolSchema, repair_text
+
+
+class SourceDraft(Frozen):
+    """A piece of evidence as a tool found it, before it has an id."""
+
+    url: str
+    """Where it can be looked up: an address, or a name with a scheme of its own, such as `census:2026/lisbon`."""
+    title: str
+    kind: str
+    """`page`, `story`, `comments`, `search_hit`, `file`, ..."""
+    via: str
+    """What gave it: `hackernews`, `tavily`, `tavily-keyless`, `direct`, `reader`, `file`, ..."""
+    text: str
+    """What quotes and figures are looked up in."""
+    author: str = ""
+    published: str = ""
+    """ISO date or date-time; empty when it is not known."""
+    language: str = ""
+    """A code such as `en`; empty when it is not known."""
+    retrieved: AwareDatetime | None = None
+    """When it was fetched, where that was not just now."""
+    flags: tuple[str, ...] = ()
+
+
+Store = Callable[[Sequence[SourceDraft]], Awaitable[list[Source]]]
+"""Store drafts and return their sources, in order; the same text at the same URL keeps its id."""
+
+
+class RunFiles(Protocol):
+    """The files of a run, for tools. A path is relative to the run's folder; none leads out of it."""
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file is there."""
+        ...
+
+    def read_text(self, path: str) -> str:
+        """Return a text file's content.
+
+        Raises:
+            ToolError: It is not there, or no text; the message is for the model.
+        """
+        ...
+
+    def write_text(self, path: str, text: str) -> WrittenFile:
+        """Create or replace a text file; the index of the agent's files then has it.
+
+        Raises:
+            ToolError: It may not be written there, or the folder is full; the message is for the model.
+        """
+        ...
+
+
+async def no_store(drafts: Sequence[SourceDraft]) -> list[Source]:
+    """Refuse to store: the call is not part of a run.
+
+    Raises:
+        ToolError: Always.
+    """
+    raise ToolError(f"there is no run to store {len(drafts)} sources in")
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """What a tool may use during one call.
+
+    The defaults are for a tool that is called outside of a run, such as in a test of it.
+    """
+
+    workspace: RunFiles
+    """The run's files. What is written through it is recorded with the call."""
+    call: str = ""
+    """The call's key, such as `searcher-2.t3.1`: unique in the run, and the same when a resumed run calls again."""
+    agent: str = ""
+    """Who calls, such as `searcher-2`."""
+    role: str = ""
+    """What that agent is, such as `searcher`."""
+    store: Store = no_store
+    """Puts evidence into the run's store of sources and returns it with its ids (`S12`), in the drafts' order.
+
+    When it returns, text and record are on disk. The ids are recorded with the call, and the model is told which
+    of the sources repeat others. The tool shows the ids: a report may cite `[S12]` from then on.
+    """
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    """The run's clock."""
+    progress: Callable[[str], None] = lambda _words: None
+    """Takes a few words on how far a long call is, for the user; no model sees them."""
+    change: FileChange | None = None
+    """For `checked` tools: the change that is on record for this call, as `foresee` returned it."""
+
 
 INTERRUPTED = (
     "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you continue."
@@ -221,3 +313,100 @@ def _chosen(schema: JsonObject) -> JsonObject:
         return schema
     rest = {key: value for key, value in schema.items() if key != "anyOf"}
     return {**forms[0], **rest} if len(forms) == 1 else {"anyOf": forms, **rest}
+
+
+P = ParamSpec("P")
+Answer = ToolResult | str
+"""What a decorated function returns; text is the content of a success."""
+BY_NAME = frozenset({inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY})
+
+
+class ToolOptions(TypedDict, total=False):
+    """The properties of a tool that `@tool` takes; `Tool` says what each means."""
+
+    name: str
+    """Instead of the function's."""
+    description: str
+    """Instead of the docstring."""
+    effect: Effect
+    timeout_s: float | None
+    is_parallel: bool
+    ends_agent: bool
+    is_lookup: bool
+    is_for_report: bool
+    pages_itself: bool
+    activity: str
+
+
+class FunctionTool(Tool[Arguments], Generic[P]):
+    """A tool made of an async function. Called, it is that function."""
+
+    def __init__(self, function: Callable[P, Awaitable[Answer]], **options: Unpack[ToolOptions]) -> None:
+        """Take the arguments from the signature; a parameter of type `ToolContext` gets the call's context.
+
+        Raises:
+            TypeError: The function is not async, or a parameter cannot be an argument; says which.
+        """
+        update_wrapper(self, function)
+        label = getattr(function, "__name__", "tool")
+        if not inspect.iscoroutinefunction(function):
+            raise TypeError(f"{label} is not a tool: write it as `async def`")
+        self.name = label
+        self.description = inspect.cleandoc(function.__doc__ or label)
+        for option, value in options.items():
+            setattr(self, option, value)
+        self._function: Callable[..., Awaitable[Answer]] = function
+        self.arguments, self._context_names = _arguments_of(function, self.name)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Awaitable[Answer]:
+        """Call the function itself, unchecked, as a test of it does."""
+        return self._function(*args, **kwargs)
+
+    async def execute(self, arguments: Arguments, context: ToolContext) -> ToolResult:
+        """Call the function with the checked arguments."""
+        answer = await self._function(**vars(arguments), **dict.fromkeys(self._context_names, context))
+        return answer if isinstance(answer, ToolResult) else ToolResult(success=True, content=answer)
+
+
+def _arguments_of(function: Callable[..., object], label: str) -> tuple[type[Arguments], list[str]]:
+    """The model of a function's arguments, and the parameters that take the context."""
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    contexts: list[str] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind not in BY_NAME or name not in hints:
+            why = "needs a type" if parameter.kind in BY_NAME else "cannot be passed by name"
+            raise TypeError(f"{label} is not a tool: its parameter {name!r} {why}")
+        if hints[name] is ToolContext:
+            contexts.append(name)
+        else:
+            default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+            fields[name] = (hints[name], default)
+    return create_model(f"{label}_arguments", __base__=Arguments, **fields), contexts
+
+
+@overload
+def tool(function: Callable[P, Awaitable[Answer]], /) -> FunctionTool[P]: ...
+
+
+@overload
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[P, Awaitable[Answer]]], FunctionTool[P]]: ...
+
+
+def tool(
+    function: Callable[P, Awaitable[Answer]] | None = None, /, **options: Unpack[ToolOptions]
+) -> FunctionTool[P] | Callable[[Callable[P, Awaitable[Answer]]], FunctionTool[P]]:
+    """Make a `Tool` of an async function.
+
+    The docstring is the description that a model reads. Parameters are the arguments; describe one with
+    `Annotated[str, Field(description="...")]`. A parameter of type `ToolContext` is no argument:
+    it gets the context of the call. The function returns a `ToolResult`, or text, which is a success.
+
+    Raises:
+        TypeError: The function is not async, or a parameter cannot be an argument.
+    """
+
+    def make(function: Callable[P, Awaitable[Answer]]) -> FunctionTool[P]:
+        return FunctionTool(function, **options)
+
+    return make if function is None else make(function)

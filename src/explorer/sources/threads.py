@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from explorer.schema.messages import JsonObject
-from explorer.schema.tool import shown
-from explorer.schema.tool_context import SourceDraft, Store
+from explorer.schema.tool import SourceDraft, Store, shown
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import fence, single_line
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from explorer.text.sentences import sentences
-from explorer.text.words import CJK, CJK_LETTER
+from explorer.text.words import CJK, CJK_LETTER, sentences
 
 LETTER = rf"[^\W_{CJK}]"
 WORD = re.compile(rf"[{CJK}]|{LETTER}+(?:[.,:/'\u2019-]{LETTER}+)*|[$€£¥%]")

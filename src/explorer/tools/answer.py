@@ -6,8 +6,7 @@ from pydantic import BaseModel
 
 from explorer.schema.events import AnyEvent, ToolFinished
 from explorer.schema.messages import JsonObject
-from explorer.schema.tool import Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Tool, ToolContext, ToolResult
 
 GIVE_ANSWER = "give_answer"
 ANSWER = "answer"

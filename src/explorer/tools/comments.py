@@ -7,8 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError, ToolError
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.sources.connections import SourceConnections
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.services import ServiceDownError

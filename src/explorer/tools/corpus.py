@@ -13,8 +13,7 @@ from explorer.documents.corpus.index import Corpus, CorpusHit, modified_date
 from explorer.documents.corpus.passages import page_at
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.messages import JsonObject
-from explorer.schema.tool import Arguments, Tool, ToolResult, shown
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import SourceConnections
 from explorer.text.sanitize import fence, single_line
 

@@ -13,8 +13,7 @@ from pydantic import Field
 
 from explorer.schema.errors import ToolError
 from explorer.schema.events import FileChange, WrittenFile
-from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
 from explorer.text.sanitize import visible
 from explorer.workspace.tree import LineRange, describe
 from explorer.workspace.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace

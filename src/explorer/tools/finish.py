@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pydantic import Field
 
 from explorer.schema.errors import ToolError
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 
 
 class FinishArguments(Arguments):

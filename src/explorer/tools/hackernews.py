@@ -9,8 +9,7 @@ from typing import Literal, Self, TypeVar
 from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError, ToolError
-from explorer.schema.tool import Arguments, Tool, ToolResult, shown
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import SourceConnections
 from explorer.sources.date_ranges import Window, days_in, window
 from explorer.sources.hackernews.hackernews import HackerNews

@@ -11,8 +11,7 @@ from explorer.reports.library import Library, NewReport, StoredReport
 from explorer.reports.library_page import Contribution
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
-from explorer.schema.tool import Arguments, Effect, Tool, ToolResult
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult
 from explorer.text.sanitize import fence, single_line, visible
 
 PAGE_CHARS = 20_000

@@ -20,8 +20,7 @@ from explorer.reports.earlier import (
 from explorer.reports.library import Library
 from explorer.reports.render import SAMPLE_FLAG
 from explorer.schema.errors import ToolError
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult
 from explorer.text.sanitize import fence, single_line
 
 LIBRARY = "library"

@@ -4,8 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.sources.connections import SourceConnections
 from explorer.sources.reddit.reddit import Reddit, Routed
 from explorer.sources.reddit.routes import PostsQuery, RedditPosts, subreddit_named

@@ -13,8 +13,7 @@ from explorer.sandbox.resource_monitor import files_of
 from explorer.sandbox.shell import STOPPED, TIMED_OUT, Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.events import WrittenFile
-from explorer.schema.tool import INTERRUPTED, Arguments, Effect, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import INTERRUPTED, Arguments, Effect, Tool, ToolContext, ToolResult
 from explorer.text.sanitize import fence
 from explorer.workspace.access import INPUTS, QUESTION
 from explorer.workspace.safe_open import opened_below

@@ -8,11 +8,10 @@ from pydantic import Field
 
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import ToolContext
+from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.text.citations import cited_ids
 from explorer.text.sanitize import fence, single_line, visible
-from explorer.text.sentences import sentences
+from explorer.text.words import sentences
 from explorer.workspace.source_store import (
     advice,
     is_intact,

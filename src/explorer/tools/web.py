@@ -9,8 +9,7 @@ from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.messages import JsonObject
-from explorer.schema.tool import Arguments, Tool, ToolResult
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult
 from explorer.sources.connections import CheckAddress, SourceConnections, as_asked
 from explorer.sources.page import STALE, WebPage, is_stale
 from explorer.sources.pages import PageReader

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
-from explorer.schema.tool import Arguments, Tool, ToolResult, shown
-from explorer.schema.tool_context import SourceDraft, ToolContext
+from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import SourceConnections
 from explorer.sources.date_ranges import since_time
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch

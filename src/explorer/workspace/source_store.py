@@ -20,7 +20,7 @@ import yaml
 
 from explorer.schema.errors import StorageError, ToolError, first_of
 from explorer.schema.events import AnyEvent, Source, SourceRecorded
-from explorer.schema.tool_context import SourceDraft
+from explorer.schema.tool import SourceDraft
 from explorer.text.differences import compare, normal, words
 from explorer.text.frontmatter import split_frontmatter
 from explorer.text.sanitize import fence, single_line, visible

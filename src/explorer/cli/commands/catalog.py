@@ -25,7 +25,7 @@ from explorer.sandbox.shell import Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool, ToolResult
-from explorer.text.sentences import sentences
+from explorer.text.words import sentences
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
 from explorer.tools.library import LibraryAccess, library_tools

@@ -8,7 +8,7 @@ from explorer.cli.settings.configuration import Value
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.schema.model_options import EVERY_ROLE
-from explorer.schema.value_formats import NO_LIMIT
+from explorer.schema.setting import NO_LIMIT
 
 
 def show(*, options: CommonOptions = COMMON) -> int:

@@ -21,7 +21,7 @@ from explorer.journal.control import ControlKind, ControlMessage, Inbox
 from explorer.journal.listing import JournalTail, find_run, holder, is_running
 from explorer.schema.errors import ConfigError, ExplorerError
 from explorer.schema.events import JournalRecord, Steered, StopAsked
-from explorer.schema.value_formats import time_or_none
+from explorer.schema.setting import time_or_none
 
 STOP_REASON = "stopped by the user"
 LOOK_EVERY_S = 0.05

@@ -5,9 +5,8 @@ from dataclasses import replace
 from functools import cache
 
 from explorer.run.extensions import installed_extensions
-from explorer.schema.setting import Group, PerRole, Setting, declared_settings
+from explorer.schema.setting import Group, PerRole, Setting, declared_settings, one_of
 from explorer.schema.settings import Settings
-from explorer.schema.value_formats import one_of
 
 ROLE = re.compile(r"[a-z][a-z0-9_-]*")
 ROLE_MODELS = next(item for item in Settings.model_fields["role_models"].metadata if isinstance(item, PerRole))

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from explorer.text.sentences import sentence_ends
-from explorer.text.words import CJK, CJK_LETTER, is_stop_word
+from explorer.text.words import CJK, CJK_LETTER, is_stop_word, sentence_ends
 
 PIECE = re.compile(f"[{CJK}]+|[^\\W_{CJK}]+")
 QUOTED = re.compile(r"\"([^\"]{1,300})\"|“([^”]{1,300})”|「([^」]{1,300})」|『([^』]{1,300})』")

@@ -16,7 +16,7 @@ from explorer.documents.parsing.document import TRUNCATED, Document
 from explorer.documents.parsing.kinds import FEED, HTML, JSON, PDF, TEXT, kind_of
 from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ConfigError, ToolError
-from explorer.schema.tool_context import SourceDraft
+from explorer.schema.tool import SourceDraft
 from explorer.text.frontmatter import read_frontmatter, with_frontmatter
 from explorer.text.sanitize import single_line, visible
 

@@ -11,8 +11,7 @@ from explorer.reports.verify.claims import without_notice
 from explorer.reports.verify.plain import plain, words
 from explorer.text.citations import CITATION
 from explorer.text.frontmatter import without_frontmatter
-from explorer.text.sentences import sentence_ends
-from explorer.text.words import is_mostly_cjk
+from explorer.text.words import is_mostly_cjk, sentence_ends
 
 MAX_QUOTE_CHARS = 3_000
 LEAST_WORDS = 3

@@ -4,7 +4,7 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from explorer.schema.messages import JsonObject
-from explorer.schema.tool_context import SourceDraft
+from explorer.schema.tool import SourceDraft
 from explorer.sources.hackernews.items import SearchHit, Story
 from explorer.sources.threads import number
 from explorer.sources.timestamps import moment

@@ -1,6 +1,6 @@
 """A thread of Hacker News as text."""
 
-from explorer.schema.tool_context import SourceDraft
+from explorer.schema.tool import SourceDraft
 from explorer.sources.hackernews.items import ITEM_URL, Story
 from explorer.sources.hackernews.threads import Thread
 from explorer.sources.threads import LeadLine, ThreadText, hanging, shown_of, thread_body, ways_on

@@ -3,7 +3,7 @@
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from explorer.schema.tool_context import SourceDraft
+from explorer.schema.tool import SourceDraft
 from explorer.sources.hackernews.list_text import velocity
 from explorer.sources.reddit.items import Post
 from explorer.sources.reddit.reddit import Routed

@@ -6,8 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from explorer.schema.messages import JsonObject
-from explorer.schema.setting import ExtensionSettings, Group, Setting
-from explorer.schema.value_formats import KEY, URL
+from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
 from explorer.sources.search.filters import answered, iso_date
 from explorer.sources.search.port import (

@@ -8,8 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from explorer.schema.setting import ExtensionSettings, Group, Setting
-from explorer.schema.value_formats import URL
+from explorer.schema.setting import URL, ExtensionSettings, Group, Setting
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
 from explorer.sources.search.filters import answered, iso_date, window, with_sites
 from explorer.sources.search.port import (

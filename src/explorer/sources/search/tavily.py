@@ -7,8 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from explorer.schema.messages import JsonObject
-from explorer.schema.setting import ExtensionSettings, Group, Setting
-from explorer.schema.value_formats import KEY, URL
+from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting
 from explorer.sources.http.api_client import (
     TOO_MANY,
     ApiClient,
