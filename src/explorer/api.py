@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from explorer.cli.settings.load import settings_of_process
 from explorer.journal.listing import find_run, free_run_id, read_records
 from explorer.journal.run_state import RunState
-from explorer.run.finish import report_path
+from explorer.run.finish import report_text
 from explorer.run.fork import fork as fork_folder
 from explorer.run.run import RunHooks, RunResult, start
 from explorer.run.run import resume as resume_folder
@@ -138,8 +138,7 @@ class Run:
     @property
     def report(self) -> str:
         """The text of report.md; empty when there is none."""
-        path = report_path(self.folder)
-        return path.read_text(encoding="utf-8") if path else ""
+        return report_text(self.folder)
 
     def output(self, form: type[Form]) -> Form:
         """Return the answer in the form that `output_type` asked for.

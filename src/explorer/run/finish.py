@@ -268,9 +268,16 @@ def created_at(run_id: str) -> str:
 
 
 def report_path(folder: Path) -> Path | None:
-    """Where a run's report is; None when there is none."""
-    path = folder / REPORT
-    return path if path.is_file() else None
+    """Return where a run's report is; None where there is none, or a link or a folder has its name."""
+    return folder / REPORT if Workspace(folder).exists(REPORT) else None
+
+
+def report_text(folder: Path) -> str:
+    """Return the text of a run's report, opened without following a link; empty where no plain file has its name."""
+    try:
+        return Workspace(folder).read_text(REPORT)
+    except ToolError:
+        return ""
 
 
 def missing_report(workspace: Workspace) -> str:

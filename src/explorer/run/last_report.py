@@ -26,6 +26,7 @@ CANCELLED = "the run was cancelled"
 INTERRUPTED = "interrupted by the user"
 ENDED_WITHOUT = "its process ended before the run did"
 """Of a run whose process was killed: nothing else is known."""
+REPORT_GONE = "its report was removed or replaced after the run had ended"
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ async def record_moved(
 
 
 def report_of_unfinished(folder: Path) -> None:
-    """Leave the report of a run whose process was killed, unless it has one that the engine wrote.
+    """Write the report of a run whose process was killed, or whose report is gone, unless the engine wrote one.
 
     A run that a process works on is left alone, and so is one whose journal cannot be read.
     """
@@ -131,4 +132,4 @@ def report_of_unfinished(folder: Path) -> None:
     written = run_state.files.get(REPORT)
     is_draft = written is not None and workspace.digest(REPORT) == written.sha256
     if is_draft or report_path(folder) is None:
-        leave_report(run_state, workspace, ENDED_WITHOUT)
+        leave_report(run_state, workspace, ENDED_WITHOUT if run_state.finished is None else REPORT_GONE)

@@ -1,5 +1,6 @@
 """The commands that look at runs without running anything: `runs`, `show`, `report`."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,6 @@ from explorer.cli.screens.outages import outage_words
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table
 from explorer.cli.screens.run_facts import (
-    REPORT,
     TimelineEvent,
     named,
     origins_page,
@@ -29,8 +29,10 @@ from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
 from explorer.observe.costs import Spending, spending_of
 from explorer.observe.provenance import origins
+from explorer.run.finish import report_path, report_text
 from explorer.run.last_report import report_of_unfinished
 from explorer.schema.errors import NotFoundError
+from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import Workspace
 
 TIMELINE_LINES = 20
@@ -98,11 +100,11 @@ def show(
 def report(run: RunName = LATEST, /, *, options: CommonOptions = COMMON) -> int:
     """Print a run's report: rendered on a terminal, plain markdown in a pipe."""
     folder = find_run(configured(options).settings.workspace, run)
-    path = folder / REPORT
     report_of_unfinished(folder)
-    if not path.is_file():
-        raise NotFoundError(f"run {folder.name} has no report", hint=f"finish it: explorer resume {folder.name}")
-    markdown = path.read_text(encoding="utf-8", errors="replace")
+    path, markdown = report_path(folder), report_text(folder)
+    if not markdown:
+        why = f": {REPORT} is not a plain text file" if os.path.lexists(folder / REPORT) else ""
+        raise NotFoundError(f"run {folder.name} has no report{why}", hint=f"finish it: explorer resume {folder.name}")
     if options.output_format == "text":
         print_report(markdown)
     else:
@@ -150,7 +152,7 @@ def _page(view: RunView, folder: Path, events: list[TimelineEvent], spending: Sp
 
 def _head(view: RunView, folder: Path, spending: Spending) -> str:
     status = f"{view.status} ({one_line(view.reason)})" if view.reason else view.status
-    path, money_spent = folder / REPORT, spent(view.cost_usd, view.estimated)
+    money_spent = spent(view.cost_usd, view.estimated)
     rows = [
         ("run", folder.name),
         ("status", status),
@@ -162,7 +164,7 @@ def _head(view: RunView, folder: Path, spending: Spending) -> str:
         *[("outage", outage_words(outage)) for outage in view.outages.values()],
         ("orders", ", ".join(f"{order.kind} at record {order.seq}" for order in view.orders) or "none"),
         ("sources", str(len(view.sources))),
-        ("report", str(path) if path.is_file() else "none yet"),
+        ("report", str(report_path(folder) or "none yet")),
     ]
     return head(rows, _columns())
 

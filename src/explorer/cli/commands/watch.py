@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from explorer.cli.failures import print_error
 from explorer.cli.screens.output import INTERRUPTED, CommandResult, emit_outcome
-from explorer.cli.screens.run_facts import REPORT, print_report
+from explorer.cli.screens.run_facts import print_report
 from explorer.cli.screens.run_summary import seen_outcome
 from explorer.cli.screens.run_view import RUNNING, RunView
 from explorer.cli.screens.sanitize import one_line
@@ -23,6 +23,7 @@ from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.journal import Observe
 from explorer.journal.listing import LATEST, UNFINISHED, JournalTail, find_run, is_running, read_records
 from explorer.reports.verify.claims import Verdict
+from explorer.run.finish import report_text
 from explorer.schema.errors import ConfigError, ExplorerError
 from explorer.schema.events import JournalRecord
 from explorer.text.frontmatter import read_frontmatter
@@ -145,7 +146,7 @@ def _print_result(view: RunView, folder: Path, options: CommonOptions) -> int:
     if view.status == RUNNING:
         view.status = UNFINISHED
     outcome = seen_outcome(view, folder.resolve())
-    text = _report_text(folder)
+    text = report_text(folder)
     outcome = replace(outcome, report_text=text, **_counts(text))
     if options.output_format == "text":
         print_report(view.answer or text)
@@ -164,13 +165,6 @@ def _say_ending(outcome: CommandResult, options: CommonOptions) -> None:
     elif not options.quiet:
         reason = f" ({one_line(outcome.reason)})" if outcome.reason else ""
         say(f"\n{outcome.status}{reason}: {outcome.report or outcome.folder}")
-
-
-def _report_text(folder: Path) -> str:
-    try:
-        return (folder / REPORT).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 class _Counted(BaseModel):

@@ -15,6 +15,7 @@ from explorer.cli.screens.sanitize import one_line, plain
 from explorer.journal.run_state import RunState
 from explorer.observe.costs import spending_of
 from explorer.observe.provenance import FileOrigin, Write, origins
+from explorer.run.finish import report_path
 from explorer.run.structured_results import further_links, helper_results
 from explorer.schema.events import ENGINE, JournalRecord, RunFinished
 from explorer.text.frontmatter import split_frontmatter
@@ -47,9 +48,6 @@ def _write(write: Write) -> str:
 def _ids(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_IDS} more" if len(names) > MAX_IDS else ""
     return (", ".join(names[:MAX_IDS]) or "nothing") + more
-
-
-REPORT = "report.md"
 
 
 def print_report(markdown: str) -> None:
@@ -104,7 +102,7 @@ def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> 
     """Everything, for programs."""
     spending, run_state = spending_of(records), RunState.of(record.event for record in records)
     seconds = {agent.id: agent.seconds for agent in spending.agents}
-    path = folder / REPORT
+    path = report_path(folder)
     return {
         "run_id": folder.name,
         "folder": str(folder.resolve()),
@@ -134,7 +132,7 @@ def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> 
         "files": [file.model_dump(mode="json") for file in view.files.values()],
         "origins": [origin.model_dump(mode="json") for origin in origins(records, Workspace(folder))],
         "sources": [source.model_dump(mode="json") for source in view.sources.values()],
-        "report": str(path) if path.is_file() else None,
+        "report": str(path) if path else None,
         "records": len(records),
         "endings": [record.at.isoformat() for record in records if isinstance(record.event, RunFinished)],
     }

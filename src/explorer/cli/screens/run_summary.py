@@ -8,7 +8,7 @@ from pathlib import Path
 from explorer.cli.failures import print_error
 from explorer.cli.screens.number_format import cached, cited, counted, duration, spent, tokens
 from explorer.cli.screens.output import CommandResult, described, emit_outcome, exit_code, token_counts
-from explorer.cli.screens.run_facts import REPORT, print_report
+from explorer.cli.screens.run_facts import print_report
 from explorer.cli.screens.run_view import RunView, session_facts
 from explorer.cli.screens.sanitize import one_line
 from explorer.cli.screens.screen import say
@@ -16,6 +16,7 @@ from explorer.cli.session import SessionEnd
 from explorer.cli.settings.options import RunOptions
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
+from explorer.run.finish import report_path
 from explorer.run.run import RunResult
 from explorer.run.unfinished_report import resume_command
 from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError, StorageError
@@ -52,10 +53,10 @@ class SummaryPrinter:
         return outcome.exit_code
 
     def _print_stopped(self, run_id: str) -> None:
-        report = (self.workspace / run_id / REPORT).resolve()
+        report = report_path((self.workspace / run_id).resolve())
         rows = [
             "stopped; everything so far is saved",
-            *([f"  report    {report}"] if report.is_file() else []),
+            *([f"  report    {report}"] if report else []),
             f"  → continue: {self._resume_command(run_id)}",
         ]
         say("\n".join(rows))
@@ -140,13 +141,13 @@ class SummaryPrinter:
 
 def seen_outcome(view: RunView, folder: Path | None) -> CommandResult:
     """What the records of a run tell of its end; its report is looked for in its folder."""
-    report = folder / REPORT if folder else None
+    report = report_path(folder) if folder else None
     return CommandResult(
         status=view.status,
         exit_code=exit_code(view.status, view.cause),
         run_id=view.run_id,
         folder=str(folder or ""),
-        report=str(report) if report and report.is_file() else None,
+        report=str(report) if report else None,
         answer=view.answer,
         reason=view.reason,
         cause=view.cause.value,
