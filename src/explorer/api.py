@@ -4,10 +4,9 @@ It adds nothing to the engine: a `Run` hands a question to `explorer.run` and it
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -20,9 +19,8 @@ from explorer.run.finish import report_text
 from explorer.run.fork import fork as fork_folder
 from explorer.run.run import RunHooks, RunResult, start
 from explorer.run.run import resume as resume_folder
-from explorer.run.single_agent import AgentSession
 from explorer.schema.errors import ConfigError
-from explorer.schema.events import JournalRecord, Source
+from explorer.schema.events import JournalRecord, SingleAgent, Source
 from explorer.schema.messages import LLMClient
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
@@ -33,7 +31,7 @@ INSTRUCTIONS = (
     "Where a source has an id such as S1, cite it behind what you take from it: [S1]."
 )
 Form = TypeVar("Form", bound=BaseModel)
-Drive = Callable[[RunHooks], Awaitable[RunResult]]
+Drive = Callable[[RunHooks], Coroutine[Any, Any, RunResult]]
 
 
 class ExploreOptions(TypedDict, total=False):
@@ -61,7 +59,7 @@ class Run:
         result = await run
 
     Nothing happens before it is awaited or iterated. Cancelled or killed, it can be resumed: what was recorded is on
-    disk.
+    disk. Several tasks may await or iterate it at the same time: the work is done once, and cancelled with the last.
     """
 
     def __init__(self, drive: Drive | None, hooks: RunHooks, folder: Path) -> None:
@@ -71,6 +69,13 @@ class Run:
         self.folder = folder
         """The run's, with `report.md` and the files of its agents; it is there once the run was started."""
         self._result: RunResult | None = None
+        self._work: asyncio.Future[RunResult] | None = None
+        """The work, while somebody waits for it."""
+        self._waiters = 0
+        self._seen = range(0)
+        """Numbers of the records that the work under way has recorded."""
+        self._readers: list[asyncio.Queue[JournalRecord | None]] = []
+        """One for each loop over the events."""
 
     def __await__(self) -> Generator[Any, None, RunResult]:
         """Work to the end.
@@ -80,7 +85,7 @@ class Run:
             ModelError: The provider is down or refuses; the run can be resumed.
             StorageError: The disk refused; what was acknowledged is safe.
         """
-        return self._finish(self._hooks).__await__()
+        return self._finish().__await__()
 
     async def events(self) -> AsyncGenerator[JournalRecord]:
         """Work, and yield each record once it is on disk; of a run that was only opened, those there are.
@@ -95,21 +100,27 @@ class Run:
                 yield record
             return
         records: asyncio.Queue[JournalRecord | None] = asyncio.Queue()
-
-        def observe(record: JournalRecord) -> None:
-            if self._hooks.observe is not None:
-                self._hooks.observe(record)
-            records.put_nowait(record)
-
-        working = asyncio.ensure_future(self._finish(replace(self._hooks, observe=observe)))
+        self._readers.append(records)
+        missed = [record for record in self.records if record.seq in self._seen] if self._seen else []
+        working = asyncio.ensure_future(self._finish())
         working.add_done_callback(lambda _task: records.put_nowait(None))
         try:
+            for record in missed:
+                yield record
             while (record := await records.get()) is not None:
                 yield record
         finally:
+            self._readers.remove(records)
             working.cancel()
             await asyncio.wait([working])
         working.result()
+
+    def _observe(self, record: JournalRecord) -> None:
+        self._seen = range(self._seen.start or record.seq, record.seq + 1)
+        if self._hooks.observe is not None:
+            self._hooks.observe(record)
+        for records in self._readers:
+            records.put_nowait(record)
 
     def stop(self, reason: str = "stopped by the program") -> None:
         """Let the run write its report from what there is, within half a minute."""
@@ -154,11 +165,28 @@ class Run:
     def _repr_markdown_(self) -> str:
         return without_frontmatter(self.report)
 
-    async def _finish(self, hooks: RunHooks) -> RunResult:
-        if self._result is None:
-            if self._drive is None:
-                raise ConfigError(f"run {self.id} was only opened", hint="to go on with it: await resume(run)")
-            self._result = await self._drive(hooks)
+    async def _finish(self) -> RunResult:
+        """Wait for the work, which the first to wait begins; the last one to be cancelled cancels it."""
+        if self._result is not None:
+            return self._result
+        if self._drive is None:
+            raise ConfigError(f"run {self.id} was only opened", hint="to continue it: await resume(run)")
+        if self._work is None:
+            self._work = asyncio.ensure_future(self._drive(replace(self._hooks, observe=self._observe)))
+        work = self._work
+        self._waiters += 1
+        try:
+            # Unlike awaiting the work itself, this leaves it alone when the waiter is cancelled.
+            await asyncio.wait([work])
+        finally:
+            self._waiters -= 1
+            if self._waiters == 0:
+                work.cancel()
+                await asyncio.wait([work])
+                self._work, self._seen = None, range(0)
+                # Looked at, so that an error that came after the cancellation is not reported as lost.
+                _ = work.cancelled() or work.exception()
+        self._result = work.result()
         return self._result
 
 
@@ -274,8 +302,8 @@ class Agent:
         if self.model:
             settings = settings.model_copy(update={"model": self.model})
         names = tuple(dict.fromkeys([*(tool.name for tool in self.tools), *self.run_tools]))
-        session = partial(AgentSession, instructions=self.instructions, tool_names=names)
-        hooks = RunHooks(tools=self.tools, client=self.client, answer_form=self.output_type, session=session)
+        agent = SingleAgent(instructions=self.instructions, tools=names)
+        hooks = RunHooks(tools=self.tools, client=self.client, answer_form=self.output_type, single_agent=agent)
         return explore(task, settings=settings, hooks=hooks)
 
     def run_sync(self, task: str) -> RunResult:

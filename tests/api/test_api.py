@@ -1,5 +1,6 @@
 """What `from explorer import ...` offers, used as its users do: by a real run with a scripted model."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -12,8 +13,11 @@ import explorer
 from explorer import (
     Agent,
     ConfigError,
+    JournalRecord,
+    Request,
     Run,
     RunHooks,
+    RunResult,
     Settings,
     SourceDraft,
     Status,
@@ -97,6 +101,71 @@ async def test_events_come_while_the_run_works(settings: Settings) -> None:
     assert [record async for record in open_run(run.folder).events()] == seen
 
 
+async def test_a_run_awaited_twice_works_once(settings: Settings) -> None:
+    """Two tasks that wait at the same time get one result; one that gives up leaves the work to the other."""
+    client = ScriptedClient(scripts(says("", FINISH)))
+    run = explore("How many?", settings=settings, tools=[census], client=client)
+
+    async def result() -> RunResult:
+        return await run
+
+    async with asyncio.TaskGroup() as group:
+        first, second, impatient = (group.create_task(result()) for _ in range(3))
+        seen = [record async for record in run.events() if impatient.cancel() or True]
+    assert first.result() is second.result() is run._result
+    assert impatient.cancelled()
+    assert tuple(seen) == run.records
+    assert [record.event.type for record in seen].count("run_started") == 1
+    assert len(client.requests) == 5
+
+
+async def test_events_read_late_begin_at_the_first(settings: Settings) -> None:
+    """Who iterates over a run that another task awaits already misses no record."""
+    run = explore("How many?", settings=settings, tools=[census], client=ScriptedClient(scripts(says("", FINISH))))
+    begun = asyncio.Event()
+    late: list[JournalRecord] = []
+
+    async def read_late() -> None:
+        await begun.wait()
+        late.extend([record async for record in run.events()])
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(read_late())
+        async for record in run.events():
+            if record.event.type == "agent_started":
+                begun.set()
+    assert tuple(late) == run.records
+
+
+async def test_a_run_that_all_have_left_is_cancelled(settings: Settings) -> None:
+    """With its last waiter the work ends, report included, and the run can be awaited by its id again."""
+    reached = asyncio.Event()
+
+    class Stuck:
+        """A model that never answers."""
+
+        async def generate(self, request: Request) -> Turn:
+            """Say that it was asked."""
+            reached.set()
+            await asyncio.Event().wait()
+            return says(request.role)
+
+    run = explore("How many?", settings=settings, client=Stuck())
+
+    async def result() -> RunResult:
+        return await run
+
+    tasks = [asyncio.ensure_future(result()) for _ in range(2)]
+    await reached.wait()
+    tasks[0].cancel()
+    await asyncio.wait([tasks[0]])
+    assert run._work is not None
+    tasks[1].cancel()
+    await asyncio.wait(tasks)
+    assert run._work is None
+    assert "the run was cancelled" in run.report
+
+
 async def test_leaving_the_events_early_cancels_a_run_that_can_be_resumed(settings: Settings) -> None:
     """What was recorded stays; the run is resumed by its id, with nothing asked twice."""
     client = ScriptedClient(scripts(says("", FINISH)))
@@ -138,6 +207,24 @@ async def test_an_agent_in_three_lines(settings: Settings) -> None:
     (request, _) = client.requests
     assert [schema.name for schema in request.tools] == ["census"]
     assert not (run.folder / "report.md").exists()
+
+
+async def test_an_agent_is_resumed_as_an_agent(settings: Settings) -> None:
+    """Its instructions and tools are on record: resumed, it is asked for no report, and leaves none when cut off."""
+    turns = {"orchestrator": [says("", ("census", {"city": "Lisbon"})), says("545,796 [S1].")]}
+    agent = Agent(tools=[census], client=ScriptedClient(turns), settings=settings, instructions="Count people.")
+    run = agent.run("How many people live in Lisbon?")
+    async with aclosing(run.events()) as events:
+        async for record in events:
+            if record.event.type == "tool_finished":
+                break
+    assert not (run.folder / "report.md").exists()
+    client = ScriptedClient(turns)
+    result = await resume(run.folder, settings=settings, tools=[census], client=client)
+    assert (result.status, result.words, result.report) == (Status.COMPLETE, "545,796 [S1].", None)
+    (request,) = client.requests
+    assert request.system == "Count people."
+    assert [schema.name for schema in request.tools] == ["census"]
 
 
 async def test_an_agent_answers_in_a_form(settings: Settings) -> None:

@@ -229,7 +229,6 @@ async def _awaited(work: Callable[[], Awaitable[T]]) -> T:
 async def _live(place: Place, scenario: Scenario, step: Step, crash: str, stand_in: str) -> int:
     watch = Watch(place, crash, Counter())
     session = Session(Quiet())
-    session.catch_up(place.records())
     try:
         if stand_in:
             hooks = _extras(RunHooks(), place, scenario, watch)

@@ -160,7 +160,10 @@ def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
         for name in role.tools:
             if name not in tools:
                 known = ", ".join(sorted(tools))
-                raise ConfigError(f"{role.path}: there is no tool {name!r}", hint=f"edit its tools; known are: {known}")
+                raise ConfigError(
+                    f"{role.path}: there is no tool {name!r}",
+                    hint=f"edit its tools, or give the file that has it: --tools FILE.py; known are: {known}",
+                )
         if CALL_AGENT in role.tools and not role.leads:
             raise ConfigError(
                 f"{role.path}: only the role that leads may call helpers", hint="remove call_agent from it"

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
@@ -55,6 +55,8 @@ class Session:
     screen: Screen
     tap: Observe | None = None
     """Is given every record, e.g. to print it."""
+    tap_past: Callable[[Sequence[JournalRecord]], None] = lambda _records: None
+    """Is given the records of earlier sessions of a resumed run."""
     on_record: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
     """What is open while the work is done, e.g. what sends spans of it."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -69,10 +71,11 @@ class Session:
     shown_at: float = 0.0
     """When progress was last told."""
 
-    def catch_up(self, records: Iterable[JournalRecord]) -> None:
-        """Know what happened in earlier lives of the run."""
+    def catch_up(self, records: Sequence[JournalRecord]) -> None:
+        """Take in what happened in earlier sessions of the run."""
         for record in records:
             self.view.apply(record)
+        self.tap_past(records)
 
     async def drive(self, work: Work) -> SessionEnd:
         """Do the work while showing it; a signal winds it down, a second one stops it."""
@@ -90,6 +93,7 @@ class Session:
             ticker = group.create_task(self.screen.keep_fresh())
             try:
                 hooks = RunHooks(
+                    catch_up=self.catch_up,
                     observe=self._observe,
                     stop=self.stop,
                     on_checkpoint=_crash_point(),

@@ -1,7 +1,6 @@
 """Spans of a run for the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names; nothing where none is named."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from urllib.parse import unquote, urlsplit
 
@@ -14,13 +13,12 @@ TRACES = "/v1/traces"
 REFUSED = "no spans are sent: OTEL_EXPORTER_OTLP_ENDPOINT is not a URL that starts with http:// or https://"
 
 
-def traced(session: Session, settings: Settings, past: Iterable[JournalRecord] = ()) -> Session:
-    """The same session, its records made into spans where a collector is configured.
+def traced(session: Session, settings: Settings) -> Session:
+    """Return the same session, its records made into spans where a collector is configured.
 
     Args:
         session: Not yet driven.
-        settings: Of now: where a run's earlier lives sent their spans does not matter.
-        past: What earlier lives did.
+        settings: Those of now: where earlier sessions of the run sent their spans does not matter.
     """
     url = traces_url(settings)
     if not url:
@@ -32,14 +30,13 @@ def traced(session: Session, settings: Settings, past: Iterable[JournalRecord] =
 
     headers = read_headers(settings.secrets.otlp_headers.get_secret_value())
     tracing, tap = Tracing(Collector(url, headers, settings.network), session.screen.say), session.tap
-    tracing.catch_up(past)
 
     def observe(record: JournalRecord) -> None:
         if tap is not None:
             tap(record)
         tracing.observe(record)
 
-    return replace(session, tap=observe, on_record=tracing.open)
+    return replace(session, tap=observe, tap_past=tracing.catch_up, on_record=tracing.open)
 
 
 def traces_url(settings: Settings) -> str:

@@ -4,7 +4,8 @@ Starting is resuming an empty journal: `start` makes the folder, and both go thr
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,22 +16,24 @@ from pydantic import BaseModel, Field
 from explorer.agents.budget import Budget
 from explorer.documents.corpus.reading import InputFile, parsed_texts, read_inputs
 from explorer.journal.journal import Journal, Observe
-from explorer.journal.listing import free_run_id, read_records
+from explorer.journal.listing import free_run_id, is_run
 from explorer.journal.run_state import RunState
 from explorer.llm.clients import RetrySettings
 from explorer.llm.models import AUTO, OFFLINE
-from explorer.observe.run_log import RunLog, log_closed, log_opened, log_written
+from explorer.observe.run_log import RunLog, log_closed, log_written
 from explorer.run.collector import rare_collections
+from explorer.run.extensions import installed_extensions
 from explorer.run.finish import Conclusion, report_path
 from explorer.run.last_report import ReportGuard
 from explorer.run.resources import RunResources, open_resources, reserve_for_report
 from explorer.run.session import INPUTS, RunSession
 from explorer.run.session_record import SessionReasons, session_configured
-from explorer.run.session_records import SessionRecords
+from explorer.run.session_records import RunJournal, SessionRecords
 from explorer.run.since import changes_path
+from explorer.run.single_agent import AgentSession
 from explorer.run.structured_results import FurtherLink, HelperResult, further_links, helper_results
-from explorer.schema.errors import ConfigError
-from explorer.schema.events import AnyEvent, JournalRecord, RunStarted, Status
+from explorer.schema.errors import ConfigError, NotFoundError
+from explorer.schema.events import JournalRecord, RunStarted, SingleAgent, Status
 from explorer.schema.messages import Estimate, Frozen, JsonObject, LLMClient, Usage, repair_text
 from explorer.schema.reasons import EndCause
 from explorer.schema.settings import Settings
@@ -142,8 +145,10 @@ class RunHooks:
     """By a setting's name (`limits.max_cost_usd`, `role_models.writer`), where it was set; for the session's record."""
     answer_form: type[BaseModel] | None = None
     """What is wanted besides the report: the orchestrator fills it in before it finishes."""
-    session: Callable[..., RunSession] = RunSession
-    """Makes the session that takes the run to its end, with the arguments of `RunSession`."""
+    single_agent: SingleAgent | None = None
+    """Does the whole of a new run, instead of the roles; a resumed run has the one that it was started with."""
+    catch_up: Callable[[Sequence[JournalRecord]], None] = lambda _records: None
+    """Called once, before `observe`, with the records that a resumed run has so far."""
     on_checkpoint: Callable[[str], None] | None = None
     """Called at each of the journal's points of no return, by name; tests end the process there."""
 
@@ -169,8 +174,17 @@ async def _start(question: str, settings: Settings, hooks: RunHooks) -> RunResul
         texts = await parsed_texts(inputs, resources.connectors.parser)
         folder = _make_folder(settings.workspace, run_id)
         _keep_inputs(folder, inputs, texts)
-        asked = RunStarted(run_id=run_id, question=question, engine=__version__, settings=settings.public())
-        return await _work(folder, resources, hooks, asked, SessionReasons(settings, hooks.origins))
+        with _opened(folder, settings, hooks) as journal:
+            await journal.record(
+                RunStarted(
+                    run_id=run_id,
+                    question=question,
+                    engine=__version__,
+                    settings=settings.public(),
+                    single_agent=hooks.single_agent,
+                )
+            )
+            return await _work(folder, journal, resources, hooks, Asked("", settings))
 
 
 async def resume(folder: Path, settings: Settings, message: str = "", hooks: RunHooks | None = None) -> RunResult:
@@ -184,17 +198,32 @@ async def resume(folder: Path, settings: Settings, message: str = "", hooks: Run
         RunLockedError: Another process works on it.
     """
     hooks = hooks or RunHooks()
-    with rare_collections():
-        # The state that is read here is not kept beside the one of the session.
-        resumed = _settings_to_resume(folder, settings, message)
+    if not is_run(folder):
+        raise NotFoundError(f"{folder} is not a run: it has no journal", hint="explorer runs")
+    with rare_collections(), _opened(folder, settings, hooks) as journal:
+        resumed = _settings_to_resume(folder, settings, message, journal.run_state)
         async with open_resources(
             resumed, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress
         ) as resources:
-            return await _work(folder, resources, hooks, message.strip(), SessionReasons(settings, hooks.origins))
+            return await _work(folder, journal, resources, hooks, Asked(message.strip(), settings))
 
 
-def _settings_to_resume(folder: Path, settings: Settings, message: str) -> Settings:
-    run_state = RunState.of(record.event for record in read_records(folder))
+@contextmanager
+def _opened(folder: Path, settings: Settings, hooks: RunHooks) -> Generator[RunJournal]:
+    """Open a run's journal for this process, and read it: once for all that need it."""
+    further = (*hooks.tools, *installed_extensions().installed_tools)
+    records = SessionRecords({tool.name for tool in further})
+    observers = [records.see, RunLog().observe, *([hooks.observe] if hooks.observe else [])]
+    redactor = Redactor(settings.secret_texts())
+    journal = Journal.open(folder / ".explorer", hooks.now, observers, hooks.on_checkpoint, redactor)
+    try:
+        yield RunJournal(journal, folder, records, hooks.catch_up)
+    finally:
+        journal.close()
+        log_closed(folder.name)
+
+
+def _settings_to_resume(folder: Path, settings: Settings, message: str, run_state: RunState) -> Settings:
     if run_state.started is None:
         raise ConfigError(f"run {folder.name} was never started", hint='ask again: explorer "your question"')
     if run_state.finished is not None and run_state.finished.status is Status.COMPLETE and not message.strip():
@@ -281,59 +310,43 @@ def _make_folder(workspace: Path, run_id: str) -> Path:
     return folder.resolve()
 
 
-async def _work(
-    folder: Path, resources: RunResources, hooks: RunHooks, asked: RunStarted | str, reasons: SessionReasons
-) -> RunResult:
+@dataclass(frozen=True)
+class Asked:
+    """What a session is asked to do."""
+
+    message: str
+    """The follow-up, or a message to a run that is not finished; empty: to take the run to its end."""
+    settings: Settings
+    """As they were given now, before anything of an earlier session was added."""
+
+
+async def _work(folder: Path, journal: RunJournal, resources: RunResources, hooks: RunHooks, asked: Asked) -> RunResult:
     """One session of a run: from opening the journal to its end, however it ends."""
     started = hooks.clock()
-    settings = resources.settings
-    records = SessionRecords(resources.other_tools)
-    observers = [records.see, RunLog().observe, *([hooks.observe] if hooks.observe else [])]
-    redactor = Redactor(settings.secret_texts())
+    settings, run_state, records = resources.settings, journal.run_state, journal.records
     workspace = Workspace(folder)
-    journal = Journal.open(folder / ".explorer", hooks.now, observers, hooks.on_checkpoint, redactor)
-    log_opened(folder.name, journal.records)
-    try:
-        run_state, applied = _state_of(journal.take_records(), records), journal.last_seq
-
-        async def record(event: AnyEvent) -> None:
-            nonlocal applied
-            kept = await journal.append(event)
-            applied += 1
-            run_state.apply(kept.event)
-
-        if isinstance(asked, RunStarted):
-            await record(asked)
-        await record(session_configured(resources, run_state, reasons))
-        budget = Budget(settings.limits, hooks.clock, reserve_for_report(settings, resources.roles, resources.choice))
-        hooks.stop.attach(budget)
-        session = hooks.session(
-            workspace, settings, hooks.now, hooks.clock, run_state, record, records, hooks.progress, hooks.answer_form
-        )
-
-        def current() -> RunState:
-            # Who is cancelled while its record is written does not see that it was: such a run may have ended.
-            journal.finish_writing()
-            return run_state if journal.last_seq == applied else RunState.of(one.event for one in read_records(folder))
-
-        with ReportGuard(current, workspace, settings.language, lambda: hooks.stop.cut):
-            conclusion = await session.work(resources, budget, "" if isinstance(asked, RunStarted) else asked)
-        log_written(report_path(folder), len(conclusion.verification.claims))
-    finally:
-        journal.close()
-        log_closed(folder.name)
+    await journal.record(session_configured(resources, run_state, SessionReasons(asked.settings, hooks.origins)))
+    budget = Budget(settings.limits, hooks.clock, reserve_for_report(settings, resources.roles, resources.choice))
+    hooks.stop.attach(budget)
+    is_single = run_state.started is not None and run_state.started.single_agent is not None
+    session = (AgentSession if is_single else RunSession)(
+        workspace,
+        settings,
+        hooks.now,
+        hooks.clock,
+        run_state,
+        journal.record,
+        records,
+        hooks.progress,
+        hooks.answer_form,
+    )
+    with ReportGuard(journal.state_on_disk, workspace, settings.language, lambda: hooks.stop.cut):
+        conclusion = await session.work(resources, budget, asked.message)
+    log_written(report_path(folder), len(conclusion.verification.claims))
     result = _result_of(folder, run_state, conclusion, round(hooks.clock() - started, 3))
     changes = changes_path(folder, run_state) if settings.since_run else None
     fields = records.answer if hooks.answer_form else None
     return result.model_copy(update={"changes": changes, "answer_fields": fields})
-
-
-def _state_of(earlier: Iterable[JournalRecord], records: SessionRecords) -> RunState:
-    run_state = RunState()
-    for record in earlier:
-        run_state.apply(record.event)
-        records.see(record)
-    return run_state
 
 
 def _result_of(folder: Path, run_state: RunState, conclusion: Conclusion, seconds: float) -> RunResult:

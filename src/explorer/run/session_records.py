@@ -1,10 +1,15 @@
-"""What a session reads again of its run's records. All of them are on disk; what they add up to is the run's state."""
+"""A run's journal in the hands of the session that works on it: the state it adds up to, and what is read again."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
+from explorer.journal.journal import Journal
+from explorer.journal.listing import read_records
+from explorer.journal.run_state import RunState
 from explorer.observe.provenance import FileOrigins
+from explorer.observe.run_log import log_opened
 from explorer.schema.events import (
     AgentContinued,
     AnyEvent,
@@ -66,3 +71,47 @@ class SessionRecords:
                 return event.name in self.other_tools
             case _:
                 return False
+
+
+class RunJournal:
+    """A run's open journal and the state that its records add up to; no record itself is kept.
+
+    Args:
+        journal: Just opened; what it holds is taken from it.
+        folder: The run's.
+        records: What is read again; sees the records that are there, and observes the journal for those to come.
+        catch_up: Is given the records that are there.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        folder: Path,
+        records: SessionRecords,
+        catch_up: Callable[[Sequence[JournalRecord]], None],
+    ) -> None:
+        self._journal = journal
+        self._folder = folder
+        self.records = records
+        past = journal.take_records()
+        log_opened(folder.name, past)
+        catch_up(past)
+        self.run_state = RunState()
+        for record in past:
+            self.run_state.apply(record.event)
+            records.see(record)
+        self._applied = journal.last_seq
+
+    async def record(self, event: AnyEvent) -> None:
+        """Put an event on disk, then apply it to the state."""
+        kept = await self._journal.append(event)
+        self._applied += 1
+        self.run_state.apply(kept.event)
+
+    def state_on_disk(self) -> RunState:
+        """Return the state by all that is on disk, for which this may wait."""
+        # Who is cancelled while its record is written does not see that it was: such a run may have ended.
+        self._journal.finish_writing()
+        if self._journal.last_seq == self._applied:
+            return self.run_state
+        return RunState.of(record.event for record in read_records(self._folder))

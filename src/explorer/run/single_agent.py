@@ -4,7 +4,6 @@ It works with all that the agents of a run work with: a journal, limits, the run
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from explorer.agents.budget import Budget
@@ -14,7 +13,7 @@ from explorer.run.finish import Conclusion
 from explorer.run.outcome import Outcome
 from explorer.run.resources import RunResources
 from explorer.run.session import InputSource, Review, RunSession
-from explorer.schema.events import AgentFinished, Status
+from explorer.schema.events import AgentFinished, SingleAgent, Status
 from explorer.schema.reasons import EndReason
 from explorer.schema.tool import Tool
 from explorer.tools.answer import AnswerTool
@@ -25,19 +24,19 @@ NO_ANSWER = "the agent ended without an answer in the form that was asked for"
 CUT_OFF = "the agent was cut off"
 
 
-@dataclass(frozen=True)
 class AgentSession(RunSession):
-    """A session of one agent."""
+    """A session of one agent: the one that the run's first record describes."""
 
-    _: KW_ONLY
-    instructions: str
-    """Its system prompt."""
-    tool_names: tuple[str, ...]
-    """What it may call."""
+    @property
+    def _agent(self) -> SingleAgent:
+        assert self.run_state.started is not None
+        assert self.run_state.started.single_agent is not None
+        return self.run_state.started.single_agent
 
     def roles(self, resources: RunResources) -> Mapping[str, Role]:
         """Return the one role there is; it has the name and the model of the one that leads a run."""
-        names = self.tool_names if self.answer_form is None else (*self.tool_names, AnswerTool.name)
+        agent = self._agent
+        names = agent.tools if self.answer_form is None else (*agent.tools, AnswerTool.name)
         lead = leading_role(resources.roles)
         role = Role(
             name=lead.name,
@@ -45,7 +44,7 @@ class AgentSession(RunSession):
             leads=True,
             tools=names,
             limits=RoleLimits(max_steps=MAX_STEPS),
-            prompt=self.instructions,
+            prompt=agent.instructions,
             path=Path("instructions"),
             effort=lead.effort,
         )

@@ -111,6 +111,15 @@ class Event(Frozen):
         return self.is_barrier
 
 
+class SingleAgent(Frozen):
+    """One agent that does a whole run: it has no helpers and writes no report."""
+
+    instructions: str
+    """Its system prompt."""
+    tools: tuple[str, ...]
+    """Names of the tools it may call."""
+
+
 class RunStarted(Event):
     """The first event of every journal."""
 
@@ -121,6 +130,8 @@ class RunStarted(Event):
     """Version of explorer that started the run."""
     settings: JsonObject
     """The resolved settings, without secrets."""
+    single_agent: SingleAgent | None = None
+    """The agent that does the whole run; None: the roles do it, and write a report."""
 
 
 class ModelInUse(Frozen):

@@ -27,11 +27,10 @@ from explorer.cli.settings.options import RUN, AskOptions, RunOptions
 from explorer.cli.tool_files import named_tools
 from explorer.cli.tracing import traced
 from explorer.journal.control import Inbox
-from explorer.journal.listing import LATEST, find_run, holder, read_records
+from explorer.journal.listing import LATEST, find_run, holder
 from explorer.run.run import RunHooks, RunResult, start
 from explorer.run.run import resume as resume_run
 from explorer.schema.errors import ConfigError, NotFoundError, RunLockedError
-from explorer.schema.events import JournalRecord
 from explorer.schema.settings import Settings
 
 LAST_RESORT_S = 5.0
@@ -137,7 +136,7 @@ def continue_run(folder: Path, message: str, configuration: Configuration, optio
         settings = settings.model_copy(update={"workspace": folder.parent})
         options = replace(options, workspace=str(folder.parent))
     tools = named_tools(options, settings)
-    session = _session(options, replace(configuration, settings=settings), read_records(folder))
+    session = _session(options, replace(configuration, settings=settings))
     _refuse_second(folder)
     Inbox(folder / ".explorer").drop_stops()
 
@@ -198,12 +197,10 @@ class LastResort:
             self._timer.cancel()
 
 
-def _session(options: RunOptions, configuration: Configuration, past: Sequence[JournalRecord] = ()) -> Session:
-    """What one run is driven with; `past` is what earlier sessions of it did."""
+def _session(options: RunOptions, configuration: Configuration) -> Session:
+    """Return what one run is driven with."""
     session = Session(screen_for(options), tap_for(options), origins=configuration.origins)
-    session = traced(session, configuration.settings, past)
-    session.catch_up(past)
-    return session
+    return traced(session, configuration.settings)
 
 
 def _files(names: Sequence[str]) -> tuple[Path, ...]:

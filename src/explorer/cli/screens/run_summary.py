@@ -63,10 +63,10 @@ class SummaryPrinter:
 
     def _result(self, result: RunResult, view: RunView) -> int:
         outcome = replace(_outcome(result), session=session_facts(view))
-        if self.options.output is not None and result.report_text:
+        if self.options.output is not None and (result.report_text or result.words):
             _copy(result, Path(self.options.output).expanduser())
         if self.options.output_format == "text":
-            print_report(result.answer or result.report_text)
+            print_report(result.answer or result.report_text or result.words)
         else:
             emit_outcome(outcome, self.options.output_format)
         if outcome.status in FAILURES:
@@ -193,7 +193,7 @@ def _copy(result: RunResult, target: Path) -> None:
     """Write the copy of the report whole or not at all."""
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        beside.write_text(result.answer or result.report_text, encoding="utf-8")
+        beside.write_text(result.answer or result.report_text or result.words, encoding="utf-8")
         beside.replace(target)
     except OSError as error:
         message = f"the report could not be copied to {target}: {error.strerror}"
