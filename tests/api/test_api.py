@@ -211,7 +211,9 @@ async def test_an_agent_in_three_lines(settings: Settings) -> None:
 
 async def test_an_agent_is_resumed_as_an_agent(settings: Settings) -> None:
     """Its instructions and tools are on record: resumed, it is asked for no report, and leaves none when cut off."""
-    turns = {"orchestrator": [says("", ("census", {"city": "Lisbon"})), says("545,796 [S1].")]}
+    turns: dict[str, Sequence[Turn] | Script] = {
+        "orchestrator": [says("", ("census", {"city": "Lisbon"})), says("545,796 [S1].")]
+    }
     agent = Agent(tools=[census], client=ScriptedClient(turns), settings=settings, instructions="Count people.")
     run = agent.run("How many people live in Lisbon?")
     async with aclosing(run.events()) as events:
