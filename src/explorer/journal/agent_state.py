@@ -1,4 +1,4 @@
-"""An agent's state: a fold over its events, and the question it answers: what is to be done next."""
+"""The state of an agent, computed from its events: it decides what is done next."""
 
 import json
 from collections import Counter
@@ -26,10 +26,10 @@ from explorer.schema.messages import CallResult, Message, Results, TaskData, Too
 from explorer.schema.reasons import NoteReason
 
 NEW_TEXT_CHARS = 2_000
-"""A result of this length that an agent has not had before is something new: the next part of a long file, say."""
+"""The least length of a result that counts as new when the agent had it for the first time."""
 
 MAX_REASONING_REFUSALS = 2
-"""After so many no reasoning of the conversation is sent back any more."""
+"""The number of refusals after which no reasoning of the conversation is sent back."""
 
 
 @dataclass(frozen=True)
@@ -40,71 +40,76 @@ class OpenCall:
     """The engine's key: `<agent>.t<turn>.<index>`."""
     call: ToolCall
     started: ToolStarted | None
-    """Its `tool_started`, when that is on disk."""
+    """Its `tool_started`; None when that is not on disk."""
     finished: ToolFinished | None
 
 
 @dataclass
 class AgentState:
-    """One agent, folded from its events. Only `apply` changes it."""
+    """The state of one agent, computed from its events. Only `apply` changes it."""
 
     agent: str
     role: str = ""
     task: str = ""
     parent: str = ""
     parent_call: str = ""
-    """The call that waits for this agent: of its start, or of its latest continuation."""
+    """The call that waits for this agent: the one that started it, or continued it last."""
     messages: list[Message] = field(default_factory=list[Message])
     """The history up to the last complete exchange."""
     began_at: int = 0
-    """Where in the history its latest task begins."""
+    """The index of its latest task in the history."""
     steps: int = 0
-    """Turns taken, over the whole life."""
+    """The number of turns taken, in all sessions."""
     step_limit: int = 0
-    """Turns it may take, over the whole life."""
+    """The number of turns it may take, in all sessions."""
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
     unpriced_turns: int = 0
-    """Turns of models whose price is not known."""
+    """The number of turns of models whose price is not known."""
     finished: AgentFinished | None = None
     context_size: ContextSize = field(default_factory=ContextSize)
-    """How large the conversation is."""
+    """The size of the conversation."""
     summing_at: int | None = None
-    """Where in the history it is asked to write down what it needs, until that is done."""
+    """The index in the history of the request for a summary; None when none is open."""
     repeated: dict[str, int] = field(default_factory=dict[str, int])
     """Number of identical results of each call, since the task or since old results were cleared."""
     most_repeated: int = 0
-    """The most of them."""
+    """The largest value of `repeated`."""
     open_turn: Turn | None = None
     """The last turn while its calls are not all answered."""
     notes: dict[str, int] = field(default_factory=dict[str, int])
-    """How often each kind of note was given."""
+    """How often each note was added, by reason."""
     ended_jobs: set[str] = field(default_factory=set[str])
     """Ids of the agent's background jobs whose end was reported to it."""
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
-    """Files this agent wrote, by path, with their state after the last write."""
+    """Files that this agent wrote, by path, with their state after the last write."""
     found_at: int = 0
-    """After how many turns it last wrote a file, met a source, or read a long text for the first time."""
+    """The number of turns when it last wrote a file, met a source, or read a long text for the first time."""
     sources: set[str] = field(default_factory=set[str])
     """Ids of the sources it met."""
     reasoning_refusals: int = 0
     """How often the provider refused reasoning of earlier turns."""
     is_steered: bool = False
-    """The user said something that no turn has answered yet."""
+    """Whether a message of the user has no answer yet."""
     asked: set[str] = field(default_factory=set[str])
-    """Tasks, and the user's words."""
+    """Tasks, and messages of the user."""
     ends: bool = False
-    """A tool said that the work is done."""
+    """Whether a tool ended the agent's work."""
     _brought: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
-    """How often each call brought each result, that by its hash."""
+    """How often each call brought each result, by the hash of the result."""
     _read: set[int] = field(default_factory=set[int])
-    """Hashes of the long results of its latest task."""
+    """Hashes of the long results since its latest task."""
     _started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
     _done: dict[str, ToolFinished] = field(default_factory=dict[str, ToolFinished])
     _held: list[UserText] = field(default_factory=list[UserText])
 
     def apply(self, event: AnyEvent, task: TaskData | None = None) -> None:
-        """Fold one event of this agent in; `task` is what it asks, where it starts or continues the agent."""
+        """Apply one event of this agent.
+
+        Args:
+            event: The event.
+            task: The task for programs, if the event starts or continues the agent.
+        """
         match event.type:
             case "agent_started" | "agent_continued":
                 self._begin(event, task)
@@ -159,7 +164,7 @@ class AgentState:
         self.usage += turn.usage
         self.cost_usd += turn.cost_usd or 0.0
         self.unpriced_turns += turn.cost_usd is None
-        # Something on the way to the provider changes what is sent: reasoning would be refused again and again.
+        # Something between here and the provider changes what is sent: reasoning would be refused again and again.
         is_lost = self.reasoning_refusals >= MAX_REASONING_REFUSALS
         self.messages.append(without_bond(turn) if is_lost else turn)
         self.context_size.take_turn(turn, len(self.messages))
@@ -184,7 +189,7 @@ class AgentState:
             self._close(self.open_turn)
 
     def _is_new_text(self, event: ToolFinished) -> bool:
-        """Say whether a call brought a long text for the first time; hits that are known sources are none."""
+        """Return whether a call brought a long text for the first time; results with sources are not counted."""
         if not event.success or event.sources or len(event.content) < NEW_TEXT_CHARS:
             return False
         key = hash(event.content)
@@ -193,7 +198,7 @@ class AgentState:
         return is_new
 
     def _close(self, turn: Turn) -> None:
-        """All calls of the turn have their results."""
+        """Add the results to the history: all calls of the turn have one."""
         calls = self.calls()
         results = Results(results=tuple(_result(call) for call in calls))
         self.messages.append(results)
@@ -245,7 +250,7 @@ class AgentState:
         old, new = self.messages[: event.before], self.messages[event.before :]
         if self.summing_at is not None:
             asked_at = self.summing_at - event.before
-            # What was said while the model wrote is still to be heard.
+            # Messages that came while the model wrote the summary are kept.
             new = new[:asked_at] + [one for one in new[asked_at + 1 :] if isinstance(one, UserText)]
         words = [one for one in old[1:] if isinstance(one, UserText) and one.text in self.asked]
         if self.began_at >= event.before:
@@ -258,7 +263,7 @@ class AgentState:
         self.context_size.record_compaction(self.steps, self.found_at)
 
     def calls(self) -> list[OpenCall]:
-        """The calls of the last turn that has any unanswered, in order; empty when none is open."""
+        """Return the calls of the open turn, in order; empty when none is open."""
         if self.open_turn is None:
             return []
         keys = [f"{self.agent}.t{self.steps}.{index}" for index in range(1, len(self.open_turn.calls) + 1)]
@@ -268,20 +273,20 @@ class AgentState:
         ]
 
     def call_at(self, key: str) -> ToolCall | None:
-        """The call of the open turn that has the engine's key; None when no such call is open."""
+        """Return the call of the open turn with the engine's key; None when no such call is open."""
         calls = self.open_turn.calls if self.open_turn is not None else ()
         index = key.rpartition(".")[2]
         return calls[int(index) - 1] if index.isdigit() and 1 <= int(index) <= len(calls) else None
 
     @property
     def last_turn(self) -> Turn | None:
-        """The latest turn when nothing was said after it."""
+        """The latest turn; None when a message came after it."""
         last = self.messages[-1] if self.messages else None
         return last if isinstance(last, Turn) else None
 
     @property
     def steps_left(self) -> int:
-        """Turns it may still take."""
+        """The number of turns it may still take."""
         return max(0, self.step_limit - self.steps)
 
 
@@ -299,12 +304,12 @@ def _result(call: OpenCall) -> CallResult:
 
 
 def without_bond(turn: Turn) -> Turn:
-    """A turn whose reasoning is not sent back."""
+    """Return a turn whose reasoning is not sent back."""
     return turn.model_copy(update={"bound_to": ""}) if turn.bound_to else turn
 
 
 def call_key(call: ToolCall) -> str:
-    """The same for calls that ask for the same."""
+    """Return a key that calls with the same name and arguments share."""
     try:
         arguments = orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS).decode()
     except TypeError:

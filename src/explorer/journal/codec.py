@@ -1,4 +1,4 @@
-"""The journal's lines: how a record becomes bytes and back, and what of a file can be trusted.
+"""The journal's lines: records to bytes and back, and which part of a file can be trusted.
 
 A line is `{"v":1,"seq":17,"at":"...","agent":"...","type":"...", ..., "sure":16,"prev":"<crc32>","crc":"<crc32>"}`:
 `prev` is the `crc` of the line before, `crc` covers the line up to itself. So neither a flipped bit nor a
@@ -23,51 +23,51 @@ from explorer.schema.reasons import LIMIT_WORDS, EndCause, NoteReason
 from explorer.text.sanitize import single_line
 
 GENESIS = "00000000"
-"""`prev` of the first line."""
+"""The `prev` of the first line."""
 CRC_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
 LINE_END = re.compile(rb'\n|(?<="\}).(?=\{"v":)', re.DOTALL)
-"""Between two lines of a damaged file: the newline, or whatever byte took its place."""
+"""The border of two lines in a damaged file: the newline, or whatever byte replaced it."""
 ENVELOPE = ("v", "seq", "at", "sure", "prev", "crc")
 SURE = re.compile(rb',"sure":(\d+),"prev":"[0-9a-f]{8}","crc":"[0-9a-f]{8}"\}$')
 NEVER_WRITTEN = re.compile(rb"\0{16}")
-"""What a power cut leaves of a page that never reached the disk; no line has a NUL."""
+"""The content of a page that never reached the disk because of a power cut; no line has a NUL."""
 
 OLD_CAUSES = {words: cause for cause, words in LIMIT_WORDS.items()} | {
     "answered": EndCause.ANSWERED,
     "finished": EndCause.FINISHED,
     "found nothing": EndCause.FOUND_NOTHING,
 }
-"""Code of an end, by the first words of its reason in journals of explorer 0.1."""
+"""The code of each end, by the beginning of its reason in journals of explorer 0.1."""
 OLD_JOB_NOTE = re.compile(r"(bash_\d+)_ended")
 """The reason of a note about a background job, in journals of explorer 0.1."""
 
 Upcaster = Callable[[JsonObject], JsonObject]
 
 UPCASTERS: dict[int, Upcaster] = {}
-"""Pure function from a record's fields in a version to those in the next, by version."""
+"""A pure function from a record's fields in each version to those in the next."""
 
 _EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What reading a journal file found."""
+    """The valid records of a journal file, and what follows them."""
 
     records: tuple[JournalRecord, ...]
     last_crc: str
     good_bytes: int
-    """Length of the valid head; what follows is a torn tail."""
+    """The length of the valid beginning in bytes; the rest is a torn tail."""
     torn: bytes
-    """What follows the valid head: a torn tail, empty in a clean journal."""
+    """The bytes after the valid beginning: a torn tail, empty in a clean journal."""
     damage: JournalDamagedError | None = None
-    """Why what follows is no mere torn tail; None when it is, or is empty."""
+    """Why the rest is more than a torn tail; None when it is not."""
 
 
 def encode(record: JournalRecord, prev: str, sure: int | None = None) -> tuple[bytes, str]:
-    """A record's line, with its newline, and its crc.
+    """Return a record's line, with its newline, and its crc.
 
     Args:
-        record: What to write.
+        record: The record to write.
         prev: The crc of the line before.
         sure: The last record known to be on disk; the one before, if not given.
     """
@@ -85,7 +85,7 @@ def encode(record: JournalRecord, prev: str, sure: int | None = None) -> tuple[b
 
 
 def _fields_of(event: AnyEvent) -> bytes:
-    """Return an event's fields as they are in its line, without the braces; made in one pass, whatever it holds."""
+    """Return an event's fields as they are in its line, without the braces."""
     try:
         return to_json(event, context=ONCE)[1:-1]
     except ValueError:
@@ -95,7 +95,7 @@ def _fields_of(event: AnyEvent) -> bytes:
 
 
 def encode_all(records: Iterable[JournalRecord]) -> bytes:
-    """A whole journal of given records."""
+    """Return a whole journal with these records."""
     lines: list[bytes] = []
     crc = GENESIS
     for record in records:
@@ -117,12 +117,12 @@ def scan(content: bytes) -> Scan:
 
 
 def examine(content: bytes, last_crc: str = GENESIS, count: int = 0) -> Scan:
-    """Read as far as the bytes can be trusted, and say what is wrong after that instead of refusing all of it.
+    """Read as far as the bytes can be trusted, and return what is wrong after that instead of raising.
 
     Args:
         content: A journal, or the part of it after a valid beginning.
-        last_crc: Of that head's last record.
-        count: Its records.
+        last_crc: The crc of the beginning's last record.
+        count: The number of records in the beginning.
     """
     records: list[JournalRecord] = []
     position, damage = 0, None
@@ -145,7 +145,7 @@ def examine(content: bytes, last_crc: str = GENESIS, count: int = 0) -> Scan:
 
 
 def _crc_of(line: bytes) -> str | None:
-    """The line's crc when it is the right one."""
+    """Return the line's crc; None when it is missing or wrong."""
     found = CRC_TAIL.search(line)
     if found is None or f"{zlib.crc32(line[: found.start()]):08x}".encode() != found[1]:
         return None
@@ -153,7 +153,7 @@ def _crc_of(line: bytes) -> str | None:
 
 
 def _decode(line: bytes, prev: str, seq: int) -> JournalRecord | None:
-    """The record of a line, or None when the line is not what was written after `prev`."""
+    """Return the record of a line; None when the line is not the one that was written after `prev`."""
     if _crc_of(line) is None:
         return None
     fields = _fields(line, seq)
@@ -180,7 +180,7 @@ def _decode(line: bytes, prev: str, seq: int) -> JournalRecord | None:
 
 
 def _with_codes(fields: JsonObject) -> JsonObject:
-    """Add the codes that explorer 0.1 did not write: there, words that never changed stood for them."""
+    """Add the codes that explorer 0.1 did not write: its texts for them never changed."""
     if fields.get("type") in {"agent_finished", "run_finished"} and "cause" not in fields:
         return fields | {"cause": OLD_CAUSES.get(str(fields.get("reason")).partition(";")[0], EndCause.OTHER)}
     if fields.get("type") == "note" and (job := OLD_JOB_NOTE.fullmatch(str(fields.get("reason")))):
@@ -189,7 +189,7 @@ def _with_codes(fields: JsonObject) -> JsonObject:
 
 
 def _fields(line: bytes, seq: int) -> JsonObject:
-    """A line's fields with a sound envelope: a checksum is no proof of who wrote the line."""
+    """Return a line's fields, with the envelope checked: a checksum does not prove who wrote the line."""
     try:
         fields: object = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -206,10 +206,10 @@ def _not_understood(seq: int, error: Exception) -> JournalDamagedError:
 
 
 def _refuse_if_valid_records_follow(tail: bytes, seq: int) -> None:
-    """A torn tail may be cut off; a hole before intact records, or an intact one in the wrong place, may not.
+    """Raise when intact records follow, or one is in the wrong place: only a torn tail may be cut off.
 
-    The exception is what a power cut leaves of records that were written together and never acknowledged: pages
-    that never reached the disk, before later ones that did. Those later lines were sealed before the hole was sure.
+    The exception are records that were written together and never acknowledged before a power cut: pages that never
+    reached the disk, before later ones that did. Those later lines were sealed before the hole was acknowledged.
     """
     lines = LINE_END.split(tail)
     # A line alone that lacks nothing but its newline is torn.
@@ -225,6 +225,6 @@ def _refuse_if_valid_records_follow(tail: bytes, seq: int) -> None:
 
 
 def _sure_of(line: bytes) -> int:
-    """The last record that was on disk when a line was sealed."""
+    """Return the number of the last record that was on disk when a line was sealed."""
     found = SURE.search(line)
     return int(found[1]) if found is not None else 0

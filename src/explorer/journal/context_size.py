@@ -1,4 +1,4 @@
-"""How much of a conversation a message takes, and what is left of results that are cleared."""
+"""The size of a conversation, and what remains of results that are cleared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,61 +8,61 @@ from explorer.schema.messages import CallResult, Message, Results, Turn, UserTex
 CLEARED_CHARS = 300
 """Results up to this length are never cleared: their replacement is hardly shorter."""
 HEADING_CHARS = 160
-"""A longer first line is no heading, and is not kept."""
+"""Limit of a first line that is kept: a longer one is not a heading."""
 FIRST_FIELD_CHARS = 40
-"""Of a JSON object: its first field says whose it is."""
+"""The length that is kept of a JSON object: its first field says what it is about."""
 WRAPPING_BYTES = 60
-"""Names, ids and brackets around one text on its way."""
+"""The bytes of names, ids and brackets around one text in a request."""
 COMPACTION_TURNS = 8
-"""Room made again within so many turns, with nothing found between, counts as no progress."""
+"""A second compaction within so many turns, with nothing found in between, counts as no progress."""
 BYTES_PER_TOKEN = 4
-"""About right for prose and JSON in any script; a bound it is not."""
+"""An estimate for prose and JSON in any script; it is not a bound."""
 LEAST_PLAUSIBLE = 1 / 4
-"""Of what the bytes say: a server that counts fewer tokens does not count."""
+"""The least plausible share of the estimate by bytes: a server that reports fewer tokens does not count."""
 
 
 @dataclass
 class ContextSize:
-    """What an agent's state knows of its conversation's size."""
+    """The size of an agent's conversation."""
 
     carried_chars: int = 0
-    """Size of long results, over all turns since old ones were last cleared: each turn sends all of them again."""
+    """The size of long results, summed over all turns since old ones were last cleared: each turn sends all again."""
     long_chars: int = 0
-    """Size of the results that clearing would shorten, the latest included."""
+    """The size of the results that clearing would shorten, the latest included."""
     window_tokens: int | None = None
-    """About how many the provider refused as too many; None as long as it refused none."""
+    """The estimated tokens of the smallest request that the provider refused as too long; None without one."""
     made_at: int | None = None
-    """Number of turns taken when the last forced compaction happened."""
+    """The number of turns taken when the last forced compaction happened."""
     compactions: int = 0
-    """Number of forced compactions in a row with nothing found between them."""
+    """The number of forced compactions in a row with nothing found between them."""
     _counted_tokens: int = 0
     _counted_messages: int = 0
     _bytes: list[int] = field(default_factory=list[int])
     _total_bytes: int = 0
 
     def bytes_of(self, messages: Sequence[Message]) -> list[int]:
-        """About how many bytes each message takes; each is measured once."""
+        """Return the approximate size of each message in bytes; each is measured once."""
         fresh = [bytes_of(message) for message in messages[len(self._bytes) :]]
         self._total_bytes += sum(fresh)
         self._bytes += fresh
         return self._bytes
 
     def counted(self, messages: Sequence[Message]) -> tuple[int, int]:
-        """Tokens as the provider counted the last request and its reply, and the bytes of what it has not counted."""
+        """Return the provider's count of tokens up to the last reply (0: none), and the bytes that came since."""
         sizes = self.bytes_of(messages)
         return self._counted_tokens, sum(sizes[self._counted_messages :]) if self._counted_tokens else self._total_bytes
 
     def total_bytes(self, messages: Sequence[Message]) -> int:
-        """About how many bytes all messages take."""
+        """Return the approximate size of all messages in bytes."""
         self.bytes_of(messages)
         return self._total_bytes
 
     def tokens(self, messages: Sequence[Message], head_bytes: int) -> int:
-        """About how many tokens the next request has.
+        """Estimate the tokens of the next request.
 
         Args:
             messages: The history as it is now.
-            head_bytes: Bytes of the request before it.
+            head_bytes: Bytes of the request before the history.
         """
         known, fresh = self.counted(messages)
         by_bytes = (head_bytes + self._total_bytes) // BYTES_PER_TOKEN
@@ -73,24 +73,24 @@ class ContextSize:
         return self.made_at is not None and steps - self.made_at <= COMPACTION_TURNS and found_at <= self.made_at
 
     def take_turn(self, turn: Turn, messages: int) -> None:
-        """A request was sent and answered; the answer is the last of so many messages."""
+        """Add a turn, which is the last of so many messages."""
         self.carried_chars += self.long_chars
         is_counted = turn.usage.input_tokens and not turn.is_estimated and not turn.cut_from_tokens
         self._counted_tokens = turn.usage.total_tokens if is_counted else 0
         self._counted_messages = messages
 
     def take_results(self, results: Results) -> None:
-        """The history has more results."""
+        """Add results to the history."""
         self.long_chars += clearable_chars(results)
 
     def change(self, messages: Sequence[Message]) -> None:
-        """The history is another one: what was counted and measured no longer holds."""
+        """Measure a history that was changed: earlier counts and sizes are no longer valid."""
         self._counted_tokens = self._counted_messages = self._total_bytes = self.carried_chars = 0
         self._bytes.clear()
         self.long_chars = sum(clearable_chars(message) for message in messages if isinstance(message, Results))
 
     def record_compaction(self, steps: int, found_at: int) -> None:
-        """Room had to be made; clearing and summarising one after the other are one time."""
+        """Count a forced compaction; clearing and summarising one after the other are one."""
         if self.made_at is not None and steps - self.made_at <= 1:
             return
         self.compactions = self.compactions + 1 if self.is_compacted_again(steps, found_at) else 1
@@ -98,7 +98,7 @@ class ContextSize:
 
 
 def bytes_of(message: Message) -> int:
-    """About how many bytes a message takes on its way to a model."""
+    """Return the approximate size of a message in a request, in bytes."""
     if isinstance(message, UserText):
         return WRAPPING_BYTES + _bytes(message.text)
     if isinstance(message, Results):
@@ -111,17 +111,17 @@ def _bytes(text: str) -> int:
 
 
 def clearable_chars(results: Results) -> int:
-    """How many characters clearing these results would free."""
+    """Return how many characters clearing these results would free."""
     return sum(len(one.content) - len(_line_for(one)) for one in results.results if is_clearable(one))
 
 
 def is_clearable(result: CallResult) -> bool:
-    """Whether a result is long, and no error: from an error the model learns what not to try again."""
+    """Return whether a result is long and not an error: an error shows the model what not to try again."""
     return len(result.content) > CLEARED_CHARS and not result.is_error
 
 
 def cleared(results: Results) -> Results:
-    """Results as a short line each; errors and short ones stay as they are."""
+    """Return results with a short line in place of each long one; errors and short ones stay as they are."""
     return Results(
         results=tuple(
             one.model_copy(update={"content": _line_for(one)}) if is_clearable(one) else one for one in results.results

@@ -1,7 +1,7 @@
-"""Words from outside to a running run: another process leaves an order in a folder, the run takes it at its next turn.
+"""Orders to a running run: another process leaves a file in a folder, and the run takes it at its next turn.
 
-An order is a file, written whole or not at all. It is removed once it is in the journal under its id, so that it
-is applied exactly once, also when the run is killed in between.
+An order is written whole or not at all. It is removed once it is in the journal under its id, so that it is applied
+exactly once, even if the run is killed in between.
 """
 
 import json
@@ -21,36 +21,36 @@ MAX_MESSAGE_BYTES = 64 * 1024
 
 
 class ControlKind(StrEnum):
-    """What is wanted of a running run."""
+    """The kind of an order to a running run."""
 
     STEER = "steer"
-    """Say something to the orchestrator."""
+    """Send a message to the orchestrator."""
     STOP = "stop"
-    """Write up and stop."""
+    """Write the report and stop."""
 
 
 @dataclass(frozen=True)
 class ControlMessage:
-    """One order."""
+    """One order to a run."""
 
     id: str
-    """Sortable by time; unique."""
+    """A unique id that sorts by time."""
     kind: ControlKind
     text: str
 
 
 class Inbox:
-    """The orders for one run."""
+    """The folder of orders for one run."""
 
     def __init__(self, engine_folder: Path) -> None:
-        """Take the run's `.explorer` folder."""
+        """Use the run's `.explorer` folder."""
         self._folder = engine_folder / FOLDER
 
     def leave(self, kind: ControlKind, text: str, time_ns: Callable[[], int]) -> ControlMessage:
-        """Queue an order, durably.
+        """Leave an order, durably.
 
         Raises:
-            ConfigError: The words are too many.
+            ConfigError: The text is too long.
             StorageError: The folder cannot be written.
         """
         order = ControlMessage(f"{time_ns():020d}-{secrets.token_hex(3)}", kind, text)
@@ -73,7 +73,7 @@ class Inbox:
         return order
 
     def waiting(self) -> list[ControlMessage]:
-        """The orders not yet taken, oldest first; what is no order is passed over."""
+        """Return the orders not yet taken, oldest first; other files are skipped."""
         try:
             names = sorted(one for one in os.listdir(self._folder) if one.endswith(".json"))  # noqa: PTH208 - at each turn
         except FileNotFoundError:
@@ -92,11 +92,11 @@ class Inbox:
             return None
 
     def done(self, order: ControlMessage) -> None:
-        """Remove an order that is in the journal, or that nobody will take any more."""
+        """Remove an order that is in the journal, or that came too late."""
         (self._folder / f"{order.id}.json").unlink(missing_ok=True)
 
     def drop_stops(self) -> None:
-        """Remove orders to stop that came too late for the life they were meant for: the next one shall not obey."""
+        """Remove orders to stop that came too late for their session, so that the next session does not stop."""
         for order in self.waiting():
             if order.kind is ControlKind.STOP:
                 self.done(order)

@@ -1,6 +1,6 @@
 """Ends the process at a named point of the journal: for tests of what survives. Users' builds do not contain it.
 
-`EXPLORER_CRASH=<point>:<n>[:<ending>]` names a point of `journal.CRASH_POINTS`, which time it is reached, and how
+`EXPLORER_CRASH=<point>:<n>[:<ending>]` names a point of `journal.CHECKPOINTS`, which time it is reached, and how
 to end there: `KILL` (the default), `INT` (Ctrl-C pressed twice) or `TERM`.
 """
 
@@ -19,7 +19,7 @@ FORM = re.compile(r"(?P<point>\w+):(?P<n>[1-9]\d*)(?::(?P<ending>KILL|INT|TERM))
 
 
 def crash_at(text: str) -> OnCheckpoint:
-    """What to hand to a journal, so that the process ends as `text` says.
+    """Return a callback for a journal that ends the process as `text` says.
 
     Raises:
         ConfigError: `text` is not `<point>:<n>[:KILL|INT|TERM]`.
@@ -43,14 +43,6 @@ def crash_at(text: str) -> OnCheckpoint:
     return on_checkpoint
 
 
-def _kill() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _terminate() -> None:
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
 def _interrupt_twice() -> None:
     # Two signals sent to a process may become one, or leave time between them for the run to be wound down. These
     # two reach the same handlers and never merge. In two statements another thread could still run between them; one
@@ -58,4 +50,8 @@ def _interrupt_twice() -> None:
     list(map(_thread.interrupt_main, (signal.SIGINT, signal.SIGINT)))
 
 
-_ENDINGS: dict[str, Callable[[], None]] = {"KILL": _kill, "INT": _interrupt_twice, "TERM": _terminate}
+_ENDINGS: dict[str, Callable[[], None]] = {
+    "KILL": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "INT": _interrupt_twice,
+    "TERM": lambda: os.kill(os.getpid(), signal.SIGTERM),
+}

@@ -1,10 +1,10 @@
 """The journal: one append-only file of records in one total order, the only truth about a run.
 
 `append` returns when the record is on disk (write + fdatasync). Appends that come while a sync is running wait
-for the next one together: one sync for all of them. An event that is no barrier (see `Event.is_barrier`) is waited
-for by nobody: it reaches the disk before whatever is appended after it, in the same sync. Between the two are events
-that are only waited for until they are in the file (`Event.is_written_at_once`): the end of the process loses none of
-them, and a loss of power may.
+for the next one together: one sync for all of them. No caller waits for an event that is not a barrier (see
+`Event.is_barrier`): it reaches the disk before whatever is appended after it, in the same sync. For a third kind of
+events (`Event.is_written_at_once`) callers wait until they are in the file: they survive the end of the process, but
+not always a loss of power.
 """
 
 import asyncio
@@ -31,12 +31,16 @@ _EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 Observe = Callable[[JournalRecord], None]
 OnCheckpoint = Callable[[str], None]
 LINGER_S = 0.1
-"""After so many seconds a record that nobody waits for is written, if nothing came that would have taken it along."""
+"""Seconds after which a record that no caller waits for is written, if no later record was."""
 CHECKPOINTS = ("before_append", "before_write", "mid_write", "before_sync", "after_sync", "after_append")
 
 
 def read(path: Path) -> tuple[JournalRecord, ...]:
-    """All records of a journal, without lock or repair: for looking at a run, a running one too."""
+    """Return all records of a journal, without lock or repair; the run may be running.
+
+    Raises:
+        StorageError: The file cannot be read, or is damaged.
+    """
     try:
         return scan(path.read_bytes()).records
     except OSError as error:
@@ -45,15 +49,15 @@ def read(path: Path) -> tuple[JournalRecord, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is written at once, and reaches the disk with one sync."""
+    """Records that are written together, and reach the disk with one sync."""
 
     entries: list[tuple[JournalRecord, bytes]]
     writers: list[asyncio.Future[None]]
-    """Futures of those who wait until the record is in the file."""
+    """Futures of callers that wait until the record is in the file."""
     waiters: list[asyncio.Future[None]]
-    """Futures of those who wait until the record is on disk."""
+    """Futures of callers that wait until the record is on disk."""
     is_synced: bool
-    """Whether it has to reach the disk; a later batch takes the others along."""
+    """Whether it is synced; if not, it reaches the disk with a later batch."""
     loop: asyncio.AbstractEventLoop
 
 
@@ -73,27 +77,27 @@ class Journal:
         self._now = now
         self._observers = tuple(observers)
         self._on_checkpoint = on_checkpoint
-        # A moment of patience: someone may be looking whether the run is running.
+        # A short wait: another process may be testing whether the run is running.
         self._lock = FileLock(folder / "lock", timeout=0.3)
-        # One thread: batches reach the file in the order of handing over, whatever is cancelled meanwhile. An own one,
-        # because an executor's way there and back costs as much again as the sync itself.
+        # One thread: batches reach the file in the order of handing over, whatever is cancelled meanwhile. It is the
+        # journal's own, because a call through an executor costs as much again as the sync itself.
         self._batches: SimpleQueue[Batch | None] = SimpleQueue()
         self._thread = Thread(target=self._write_batches, name="journal", daemon=True)
         self._waiting: list[tuple[JournalRecord, bytes]] = []
         self._is_writing = False
         self._waiters: list[asyncio.Future[None]] = []
-        """One future for each who waits until the records in `_waiting` are on disk."""
+        """One future for each caller that waits until the records in `_waiting` are on disk."""
         self._writers: list[asyncio.Future[None]] = []
-        """One future for each who waits until the records in `_waiting` are in the file."""
+        """One future for each caller that waits until the records in `_waiting` are in the file."""
         self._has_lingered = False
-        """Whether what is in `_waiting` is to be written though nobody waits for it."""
+        """Whether the records in `_waiting` are to be written although no caller waits for them."""
         self._lingering: asyncio.TimerHandle | None = None
         self._failure: StorageError | None = None
         self._seq = self._durable = 0
         self._crc = GENESIS
         self._file: BinaryIO | None = None
         self.records: tuple[JournalRecord, ...] = ()
-        """What was there at opening, a repair included; until it is taken."""
+        """The records at opening, a repair included, until `take_records`."""
 
     @classmethod
     def open(
@@ -104,14 +108,14 @@ class Journal:
         on_checkpoint: OnCheckpoint | None = None,
         redactor: Redactor | None = None,
     ) -> "Journal":
-        """Take the lock, scan, cut off a torn tail.
+        """Take the lock, read the file, and cut off a torn tail.
 
         Args:
             folder: The run's `.explorer` folder.
             now: The clock for records' times (aware).
             observers: Called with each record once it is durable, in order.
             on_checkpoint: Called with the name of each checkpoint as it is reached; tests end the process there.
-            redactor: Knows the keys that must not be written.
+            redactor: Replaces the keys that must not be written.
 
         Raises:
             RunLockedError: Another process works on the run.
@@ -163,18 +167,18 @@ class Journal:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
     def take_records(self) -> tuple[JournalRecord, ...]:
-        """Return what was there at opening, and keep it no longer."""
+        """Return the records at opening, and drop them."""
         taken, self.records = self.records, ()
         return taken
 
     async def append(self, event: AnyEvent) -> JournalRecord:
-        """Put an event on disk and return its record, in which a mark replaces every key.
+        """Put an event on disk, and return its record, in which `REDACTED` replaces every key.
 
-        An event that is no barrier is only taken in: it is written with the next one, or a moment later by itself.
-        One that is to be written at once is in the file then, and reaches the disk with the next one.
+        An event that is not a barrier is only queued: it is written with the next one, or alone after `LINGER_S`.
+        One that is written at once is in the file on return, and reaches the disk with the next one.
 
         Raises:
-            StorageError: The disk refused; this and all later appends fail, what was acknowledged is intact.
+            StorageError: The disk is full or failing; this and all later appends fail, acknowledged records are safe.
         """
         if self._failure is not None:
             raise self._failure
@@ -185,7 +189,7 @@ class Journal:
             loop = asyncio.get_running_loop()
             self._lingering = self._lingering or loop.call_later(LINGER_S, self._linger_no_more)
             return entry[0]
-        # A future of its own: a cancelled agent leaves a whole record behind, and takes no one else along.
+        # A future of its own: a cancelled agent leaves a whole record, and cancels no other append.
         waiter = asyncio.get_running_loop().create_future()
         (self._waiters if event.is_barrier else self._writers).append(waiter)
         self._hand_over()
@@ -211,7 +215,7 @@ class Journal:
         return record, line
 
     def _hand_over(self) -> None:
-        """Give everything that waits to the thread as one batch, if that is wanted and it is not writing one."""
+        """Give all queued records to the thread as one batch, unless none has to be written or it is writing one."""
         is_synced = bool(self._waiters) or self._has_lingered
         if self._is_writing or not (is_synced or self._writers):
             return
@@ -222,7 +226,7 @@ class Journal:
         self._is_writing = True
 
     def _write_batches(self) -> None:
-        """What the thread does, until it is handed None."""
+        """Write batches in the thread, until it gets None."""
         while (batch := self._batches.get()) is not None:
             error: OSError | None = OSError(0, "the writing thread ended")
             try:
@@ -235,7 +239,7 @@ class Journal:
             except OSError as failed:
                 error = failed
             finally:
-                # Also when something else went wrong, which ends the thread: nobody may wait for it then.
+                # Also after another error, which ends the thread: no caller may wait for it then.
                 batch.loop.call_soon_threadsafe(self._written, batch, error)
 
     def _written(self, batch: Batch, error: OSError | None) -> None:
@@ -247,14 +251,14 @@ class Journal:
             self._durable = batch.entries[-1][0].seq
         _release(batch.writers)
         _release(batch.waiters)
-        # After those who waited have gone on: what they append now shares the next batch.
+        # After the waiting callers have continued: what they append now shares the next batch.
         batch.loop.call_soon(self._hand_over)
         for record, _ in batch.entries:
             for observe in self._observers:
                 observe(record)
 
     def _fail(self, error: OSError, batch: Batch) -> None:
-        """Let this batch fail, the one that waits behind it, and all later appends."""
+        """Fail this batch, the next one, and all later appends."""
         self._failure = StorageError(
             f"the journal cannot be written ({error.strerror}); everything acknowledged so far is safe",
             hint="free space or fix the disk, then: explorer resume " + self._folder.parent.name,
@@ -285,11 +289,11 @@ class Journal:
 
     @property
     def last_seq(self) -> int:
-        """Number of the last record that was taken in, whether or not anybody could wait until it was written."""
+        """The number of the last record that was queued, written or not."""
         return self._seq
 
     def finish_writing(self) -> None:
-        """Wait until what was handed over is on disk; nothing can be appended afterwards, and the lock is kept."""
+        """Wait until the thread has written its batches; nothing can be appended afterwards, and the lock is kept."""
         if self._lingering is not None:
             self._lingering.cancel()
         for waiter in (*self._writers, *self._waiters):
@@ -300,7 +304,7 @@ class Journal:
             self._thread.join()
 
     def close(self) -> None:
-        """Finish what was handed over and give the lock back."""
+        """Finish writing, and release the lock."""
         self.finish_writing()
         if self._file is not None:
             self._file.close()

@@ -1,4 +1,4 @@
-"""Looking at runs: find them, list them, read their records. Never writes, never takes a lock."""
+"""Finds runs, lists them, and reads their records. It never writes, and never takes a run's lock."""
 
 import os
 import re
@@ -21,14 +21,14 @@ RUNNING = "running"
 UNFINISHED = "unfinished"
 DAMAGED = "damaged"
 OPEN_FILES = Path("/proc/self/fd")
-"""Folder in which the system lists the open files of a process."""
+"""The folder in which the system lists the open files of a process."""
 SLUG_CHARS = 32
 SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
-"""What makes a name a path."""
+"""The characters that make a name a path."""
 
 
 class RunOverview(Frozen):
-    """One line about a run."""
+    """A run's line in a list."""
 
     run_id: str
     folder: Path
@@ -37,7 +37,7 @@ class RunOverview(Frozen):
     """`running`, `unfinished`, `complete`, `partial`, `failed` or `damaged`."""
     started: datetime | None
     last: datetime | None
-    """When the latest record was made."""
+    """The time of the latest record."""
     cost_usd: float | None
     tokens: int
     agents: int
@@ -45,7 +45,7 @@ class RunOverview(Frozen):
 
 
 def new_run_id(question: str, now: datetime) -> str:
-    """A sortable, readable id: time (UTC), words of the question, four random hex digits."""
+    """Return a sortable, readable id: time (UTC), words of the question, four random hex digits."""
     words = re.findall(r"[a-z0-9]+", question.lower())
     telling = [word for word in words if word not in {"what", "is", "s", "the", "a", "an", "of", "on", "in", "are"}]
     slug = "-".join(telling)[:SLUG_CHARS].strip("-") or "run"
@@ -53,27 +53,27 @@ def new_run_id(question: str, now: datetime) -> str:
 
 
 def free_run_id(workspace: Path, question: str, now: datetime) -> str:
-    """A new id that no run of the workspace has: four digits meet their like now and then when many start at once."""
+    """Return a new id that no run of the workspace has: when many runs start at once, four digits may collide."""
     while (workspace / (run_id := new_run_id(question, now))).exists():
         pass
     return run_id
 
 
 def journal_path(folder: Path) -> Path:
-    """Where a run's journal is."""
+    """Return the path of a run's journal."""
     return folder / ".explorer" / "journal.jsonl"
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run, also one that a command has closed to its owner."""
+    """Return whether a folder is a run, even if a command has removed its owner's permissions."""
     return reaches(folder, journal_path(folder))
 
 
 def read_records(folder: Path) -> tuple[JournalRecord, ...]:
-    """All records of a run.
+    """Return all records of a run.
 
     Raises:
-        NotFoundError: The folder holds no run.
+        NotFoundError: The folder is not a run.
         StorageError: The journal cannot be read, or is damaged.
     """
     path = journal_path(folder)
@@ -83,7 +83,7 @@ def read_records(folder: Path) -> tuple[JournalRecord, ...]:
 
 
 def is_running(folder: Path) -> bool:
-    """Whether a process holds the run's lock."""
+    """Return whether a process has the run's lock."""
     lock = FileLock(folder / ".explorer" / "lock", blocking=False)
     try:
         lock.acquire()
@@ -96,9 +96,9 @@ def is_running(folder: Path) -> bool:
 
 
 def holder(folder: Path) -> int | None:
-    """The process that works on a run; None when none does, or when it cannot be found, as on another machine.
+    """Return the process that works on a run; None when it is not running, or not on this machine.
 
-    A number in a file proves nothing after a crash, so the process must have the run's lock open.
+    A number in a file does not prove anything after a crash, so the process must have the run's lock open.
     """
     try:
         process = int((folder / ".explorer" / "holder").read_text())
@@ -119,7 +119,7 @@ def _has_open(process: int, path: Path) -> bool:
 
 
 def _open_files(process: int) -> list[Path]:
-    """Its open files; those that are closed while we look are not among them."""
+    """Return the open files of a process; files that are closed meanwhile are not included."""
     links = Path(f"/proc/{process}/fd").iterdir()
     return [link for link in links if link.exists()]
 
@@ -133,7 +133,7 @@ class JournalTail:
         self._crc = GENESIS
 
     def read(self) -> tuple[JournalRecord, ...]:
-        """The records that came since the last reading.
+        """Return the records that came since the last call.
 
         Raises:
             StorageError: The journal cannot be read, or is damaged.
@@ -153,15 +153,16 @@ class JournalTail:
 
 
 def list_runs(workspace: Path) -> list[RunOverview]:
-    """All runs of a workspace, oldest first."""
-    if not workspace.is_dir():
-        return []
-    folders = sorted(folder for folder in workspace.iterdir() if is_run(folder))
-    return [overview(folder) for folder in folders]
+    """Return all runs of a workspace, oldest first."""
+    return [overview(folder) for folder in _folders(workspace)]
+
+
+def _folders(workspace: Path) -> list[Path]:
+    return sorted(folder for folder in workspace.iterdir() if is_run(folder)) if workspace.is_dir() else []
 
 
 def overview(folder: Path) -> RunOverview:
-    """What there is to say about a run in one line."""
+    """Return a run's line in a list."""
     try:
         records = read_records(folder)
     except (JournalDamagedError, StorageError):
@@ -191,17 +192,15 @@ def _status(run_state: RunState, folder: Path) -> str:
 
 
 def find_run(workspace: Path, name: str) -> Path:
-    """The folder of a run, by id, unique prefix, `latest`, or any path to or into it, as commands print them.
+    """Return the folder of a run, by id, unique prefix, `latest`, or any path to or into it, as commands print them.
 
     Raises:
-        NotFoundError: No run fits.
-        ConfigError: More than one does.
+        NotFoundError: No run matches.
+        ConfigError: More than one run matches.
     """
     if any(separator in name for separator in SEPARATORS):
         return _at_path(workspace, name)
-    names = sorted(folder.name for folder in workspace.iterdir() if is_run(folder)) if (
-        workspace.is_dir()
-    ) else []  # fmt: skip
+    names = [folder.name for folder in _folders(workspace)]
     if not names:
         raise NotFoundError(f"there are no runs in {workspace}", hint='start one: explorer "your question"')
     if name == LATEST:
@@ -217,7 +216,7 @@ def find_run(workspace: Path, name: str) -> Path:
 
 
 def _at_path(workspace: Path, name: str) -> Path:
-    """The run that a path leads to or into; its last part may also be the beginning of an id, or `latest`."""
+    """Return the run that a path leads to or into; its last part may also be the beginning of an id, or `latest`."""
     path = Path(name).expanduser()
     for place in (path.resolve(), (workspace / path).resolve()):
         # The outermost one: agents can write a folder that looks like a run into the folder of theirs.

@@ -1,4 +1,4 @@
-"""The state of a whole run, a fold over its records: what is known, who did it, and what was used up."""
+"""The state of a run, computed from its records: agents, sources, files, usage and cost."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -32,15 +32,15 @@ JUDGE = "judge"
 
 @dataclass
 class Unanswered:
-    """Which requests are under way, and what those without a turn are booked with. Only `apply` changes it."""
+    """Requests without a turn: those under way, and what the others are booked with. Only `apply` changes it."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float = 0.0
     under_way: dict[str, list[RequestSent]] = field(default_factory=dict[str, list[RequestSent]])
-    """By agent; an agent's next request shows that nothing came of the one before."""
+    """The open requests of each agent; an agent's next request shows that the one before failed."""
 
     def apply(self, event: AnyEvent) -> tuple[RequestSent, ...]:
-        """Fold one event in, whoever's it is; the requests that it shows to have brought nothing."""
+        """Apply one event of any agent; return the requests that it shows to have failed."""
         match event.type:
             case "request_sent":
                 return self._send(event)
@@ -61,7 +61,7 @@ class Unanswered:
         return self._book(before)
 
     def _all(self) -> list[RequestSent]:
-        """All that are under way, which from now on are not."""
+        """Return all open requests, and close them."""
         sent = [one for requests in self.under_way.values() for one in requests]
         self.under_way.clear()
         return sent
@@ -75,22 +75,22 @@ class Unanswered:
 
     @property
     def usage_at_most(self) -> Usage:
-        """With what is under way."""
+        """The booked usage, with the worst case of open requests."""
         return sum((reserved(one) for requests in self.under_way.values() for one in requests), self.usage)
 
     @property
     def cost_at_most(self) -> float:
-        """With what is under way."""
+        """The booked cost in USD, with the worst case of open requests."""
         return self.cost_usd + sum(one.cost_usd for requests in self.under_way.values() for one in requests)
 
     @property
     def estimate(self) -> Estimate:
-        """All of it, as the estimate that it is."""
+        """The sum of both, which is an estimate."""
         return Estimate(tokens=self.usage_at_most.total_tokens, cost_usd=self.cost_at_most)
 
 
 def reserved(sent: RequestSent) -> Usage:
-    """The most tokens that a request can use."""
+    """Return the most tokens that a request can use."""
     return Usage(input_tokens=sent.input_tokens, output_tokens=sent.output_tokens)
 
 
@@ -107,12 +107,12 @@ OF_THE_RUN = frozenset(
         "run_forked",
     }
 )
-"""Types of events that are no agent's."""
+"""Types of events that belong to no agent."""
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What was used up by some point."""
+    """The usage up to some point of the run."""
 
     steps: int
     tokens: int
@@ -122,11 +122,11 @@ class Spent:
 
 @dataclass(frozen=True)
 class LookupRecord:
-    """One lookup of a run: what was asked, and what came of it when it was last made."""
+    """One lookup of a run, with its latest outcome."""
 
     tool: str
     asked: JsonObject
-    """Its arguments."""
+    """The arguments of the call."""
     outcome: Lookup
     answer: str
     """The first line of what the model read."""
@@ -134,67 +134,67 @@ class LookupRecord:
 
 @dataclass
 class RunState:
-    """A whole run, folded from its records."""
+    """The state of a run, computed from its records."""
 
     agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
     prefixes: dict[str, RoleLoaded] = field(default_factory=dict[str, RoleLoaded])
-    """By role: what its model is shown before any history."""
+    """The prompt, tools and model of each role."""
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
-    """All files agents wrote, by path, with their state after the last write."""
+    """All files that agents wrote, by path, with their state after the last write."""
     lookups: dict[str, LookupRecord] = field(default_factory=dict[str, LookupRecord])
-    """By what was asked: one that failed and was made again counts as what it brought then."""
+    """The lookups by tool and arguments; one that was made again has its latest outcome."""
     revised: set[str] = field(default_factory=set[str])
     """Paths of the files that agents wrote since the question, or the latest follow-up."""
     report_end: RunFinished | None = None
-    """The latest end of the run that was about its report, not about an answer in words."""
+    """The latest end of the run with a report, not with an answer to a follow-up."""
     is_follow_up: bool = False
-    """The user asked something further after a report."""
+    """Whether the user asked a follow-up after a report."""
     started: RunStarted | None = None
     finished: RunFinished | None = None
-    """The latest end, while nothing was asked after it."""
+    """The latest end; None when something was asked after it."""
     calls: int = 0
-    """Tool calls begun by all agents together."""
+    """The number of calls that all agents together began."""
     paid_before: Spent = field(default_factory=lambda: Spent(0, 0, 0.0))
-    """What was used up before the latest question or follow-up; limits count from there."""
+    """The usage before the latest question or follow-up; limits count from there."""
     unanswered: Unanswered = field(default_factory=Unanswered)
     """Requests that were sent and brought no turn."""
     estimated_turns: Estimate = field(default_factory=Estimate)
-    """Estimated usage of the turns whose provider reported no believable usage."""
+    """The usage of turns whose provider reported no plausible usage."""
     judged: list[CitationsJudged] = field(default_factory=list["CitationsJudged"])
-    """Each time a model was asked about the citations."""
+    """The records of a model's answers about the citations."""
     sandbox: str | None = None
-    """What held the commands of the latest life; empty when there was no shell, None before the first."""
+    """The sandbox of the latest session; empty without a shell, None before the first session."""
     moved: list[str] = field(default_factory=list[str])
-    """New paths of files that were in the report's place."""
+    """New paths of what was at the report's path."""
     session: SessionConfigured | None = None
-    """What the latest session works with; None in journals of versions that did not record it."""
+    """The configuration of the latest session; None in journals of versions that did not record it."""
     answered_by: set[str] = field(default_factory=set[str])
     """The models that took turns, with their providers' prefixes."""
     structured_results: JsonObject = field(default_factory=dict[str, Any])
-    """What the orchestrator handed over at its latest end, besides the report."""
+    """The data that the orchestrator returned at its latest end, next to the report."""
     orders: set[str] = field(default_factory=set[str])
-    """Ids of the orders from outside that were applied."""
+    """Ids of the orders of other processes that were applied."""
     _asked_by: dict[str, str] = field(default_factory=dict[str, str])
-    """Agent that works for a `call_agent` call, by call id."""
+    """The agent that works for each `call_agent` call, by call id."""
 
     @property
     def models(self) -> set[str]:
-        """The models that have answered, by their names."""
+        """The names of the models that have answered."""
         histories = (agent.messages for agent in self.agents.values())
         answered = {turn.model for history in histories for turn in history if isinstance(turn, Turn)}
         return answered | {agent.open_turn.model for agent in self.agents.values() if agent.open_turn is not None}
 
     @classmethod
     def of(cls, events: Iterable[AnyEvent]) -> "RunState":
-        """Fold events in order."""
+        """Return the state after these events."""
         run_state = cls()
         for event in events:
             run_state.apply(event)
         return run_state
 
     def apply(self, event: AnyEvent) -> None:
-        """Fold one event in, whoever's it is."""
+        """Apply one event of any agent."""
         self.unanswered.apply(event)
         # By their names: asking a model's class whether an event is of it costs many times a comparison.
         if event.type in OF_THE_RUN:
@@ -253,7 +253,7 @@ class RunState:
             self.agents[event.agent].apply(event, self._task_of(event))
 
     def _task_of(self, event: AnyEvent) -> TaskData | None:
-        """What an event asks of an agent, from what is on record of who asked."""
+        """Return the task that an event gives an agent, from the record of the question or call; None without one."""
         match event:
             case AgentStarted(parent_call="") if self.started is not None:
                 files = tuple(event.inputs.items())
@@ -297,41 +297,41 @@ class RunState:
             self.answered_by.add(self.model_of(state.role))
 
     def model_of(self, role: str) -> str:
-        """The model of a loaded role in the latest session."""
+        """Return the model of a loaded role in the latest session."""
         in_use = self.session.models.get(role) if self.session is not None else None
         return in_use.model if in_use is not None else self.prefixes[role].model
 
     @property
     def run_id(self) -> str:
-        """Id of the run; empty before its first record."""
+        """The id of the run; empty before its first record."""
         return self.started.run_id if self.started is not None else ""
 
     @property
     def asked(self) -> str:
-        """The user's own words: the question, follow-ups and what was added in between."""
+        """The texts of the user: the question, follow-ups and messages in between."""
         lead = self.agents.get(ORCHESTRATOR)
         question = self.started.question if self.started is not None else ""
         return "\n".join([question, *sorted(lead.asked if lead is not None else ())])
 
     def child_of(self, parent_call: str) -> AgentState | None:
-        """The agent that a `call_agent` call started or continued."""
+        """Return the agent that a `call_agent` call started or continued."""
         return self.agents.get(self._asked_by.get(parent_call, ""))
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all agents together, of the judge, and of requests that brought no turn."""
+        """The tokens of all agents, of the judge, and of requests that brought no turn."""
         used = [*(state.usage for state in self.agents.values()), *(one.usage for one in self.judged)]
         return sum(used, self.unanswered.usage_at_most)
 
     @property
     def estimated(self) -> Estimate:
-        """What of `usage` and of the cost is estimated."""
+        """The estimated part of `usage` and of the cost."""
         judged = (one.estimated for one in self.judged if one.estimated is not None)
         return sum(judged, self.estimated_turns + self.unanswered.estimate)
 
     @property
     def cost_usd(self) -> float | None:
-        """Cost of all turns together; None when any turn's price is not known."""
+        """The cost of all turns in USD; None when a turn's price is not known."""
         if any(state.unpriced_turns for state in self.agents.values()):
             return None
         if any(one.cost_usd is None for one in self.judged):
@@ -340,18 +340,18 @@ class RunState:
 
     @property
     def known_cost_usd(self) -> float:
-        """Cost of all turns whose price is known, and of requests that brought no turn."""
+        """The cost in USD of all turns whose price is known, and of requests that brought no turn."""
         judged = sum(one.cost_usd or 0.0 for one in self.judged)
         return sum(state.cost_usd for state in self.agents.values()) + judged + self.unanswered.cost_at_most
 
     @property
     def steps(self) -> int:
-        """Turns of all agents together."""
+        """The number of turns of all agents together."""
         return sum(state.steps for state in self.agents.values())
 
 
 def _task_in(arguments: JsonObject) -> TaskData:
-    """Return what a `call_agent` call asks, by its arguments."""
+    """Return the task in the arguments of a `call_agent` call."""
     given = arguments.get("context_files")
     paths = cast("list[object]", given) if isinstance(given, list) else []
     return TaskData(

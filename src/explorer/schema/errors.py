@@ -1,18 +1,18 @@
-"""What can go wrong, sorted by who can mend it.
+"""Errors, sorted by who can fix them.
 
     ExplorerError                 every error of ours; `exit_code` is what the command line ends with
-    ├── ConfigError        (2)    the user mends it: a setting, a flag, a role file
+    ├── ConfigError        (2)    the user fixes it: a setting, a flag, a role file
     │   └── CredentialsError (4)  a key is missing or was refused
     ├── NotFoundError      (5)    no such run, role, file or report
     ├── StorageError       (1)    the disk is full, read-only or damaged; nothing acknowledged is lost
     │   ├── RunLockedError (2)    another process works on this run
-    │   └── JournalDamagedError   valid records stand after a damaged one: refused, never guessed
+    │   └── JournalDamagedError   valid records come after a damaged one: refused, never guessed
     ├── ModelError         (6)    the provider or the network; `is_retryable` says whether asking again can help
-    └── ToolError                 text written for the model, which mends it by calling differently
-        ├── RefusedCallError      the call itself is wrong or not allowed: nothing outside was asked
+    └── ToolError                 text written for the model, which fixes it by calling differently
+        ├── RefusedCallError      the call itself is wrong or not allowed: no service was asked
         └── NoSuchThingError      the service answered: it has no such thing
 
-A bug is none of these: it flies, with its traceback.
+A bug is none of these: it is raised to the top, with its traceback.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ NO_DATA: Mapping[str, object] = MappingProxyType({})
 
 
 class ExplorerError(Exception):
-    """An error with a line for people and, where there is one, the command that mends it."""
+    """An error with a line for people and, if there is one, the command that fixes it."""
 
     exit_code = 1
 
@@ -56,7 +56,7 @@ class NotFoundError(ExplorerError):
 
 
 class StorageError(ExplorerError):
-    """The disk refused: full, read-only, or failing. What was acknowledged before is intact."""
+    """The disk is full, read-only, or failing. What was acknowledged before is intact."""
 
 
 class RunLockedError(StorageError):
@@ -93,9 +93,9 @@ class ModelFault(StrEnum):
     UNSUPPORTED = "unsupported"
     """The server or the model does not offer what the settings ask for: another API, another effort."""
     OVERSIZED = "oversized"
-    """More came than any reply holds; asking again would cost the same again."""
+    """More came than any reply has; asking again would cost the same again."""
     STALE_REASONING = "stale_reasoning"
-    """It refuses reasoning of an earlier turn: what stands before it is not what it was made behind."""
+    """The provider refuses reasoning of an earlier turn: the messages before it are not the ones it was made after."""
     REJECTED = "rejected"
     """Any other 4xx: the same request will fail again."""
 
@@ -131,13 +131,13 @@ class ModelError(ExplorerError):
         """Whether there seems to be no model server at the address (something else answered, nothing listens, or
         the host is unknown): asking again helps only where a model server has answered before."""
         self.is_outage = fault in RETRYABLE_FAULTS
-        """Whether the provider answers nobody now, and waiting any longer is not allowed."""
+        """Whether the provider does not answer now, and waiting any longer is not allowed."""
         self.status = 0
         """The HTTP status of the refusal; 0 when there was none."""
         self.code = ""
         """The server's own code for the refusal; empty when it gave none."""
         self.is_unsent = False
-        """Whether the request did not reach a server at all: no connection came about."""
+        """Whether the request did not reach a server: there was no connection."""
         self.retry_after_s = retry_after_s
         """Seconds the provider asked to wait; None when it said nothing."""
         if fault is ModelFault.CREDENTIALS:
@@ -163,11 +163,11 @@ class ToolError(ExplorerError):
     def __init__(self, message: str, *, hint: str = "", data: Mapping[str, object] = NO_DATA) -> None:
         super().__init__(message, hint=hint)
         self.data = data
-        """The same for programs, as JSON: `code` is an `ErrorCode`."""
+        """The reason for programs, as JSON: `code` is an `ErrorCode`."""
 
 
 class RefusedCallError(ToolError):
-    """A call that is wrong or not allowed; it was refused before anything outside was asked."""
+    """A call that is wrong or not allowed; it was refused before any service was asked."""
 
 
 class NoSuchThingError(ToolError):

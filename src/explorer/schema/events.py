@@ -1,4 +1,4 @@
-"""What can happen in a run, and how things end: frozen, versioned records. A run's state is a fold over these only."""
+"""What can happen in a run, and how things end: frozen, versioned records, the only base of a run's state."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -10,10 +10,10 @@ from explorer.schema.reasons import EndCause
 
 
 class WrittenFile(Frozen):
-    """One file an agent wrote, as it stood right after the write."""
+    """One file an agent wrote, as it was right after the write."""
 
     path: str
-    """Relative to the run's folder."""
+    """The path relative to the run's folder."""
     title: str
     """Its first heading or first words."""
     lines: int
@@ -35,13 +35,13 @@ class Source(Frozen):
     """What gave it: `hackernews`, `tavily-keyless`, `direct`, `reader`, `file`, ..."""
     author: str = ""
     published: str = ""
-    """ISO date or date-time, as far as the source tells it; empty when it does not."""
+    """ISO date or date-time; empty when the source does not give it."""
     retrieved: AwareDatetime
     sha256: str
-    """Of the stored text."""
+    """The digest of the stored text, in hexadecimal."""
     chars: int
     language: str = ""
-    """Of the text, a code like `en`, as far as it is known."""
+    """A code of the text's language, such as `en`; empty when it is not known."""
     flags: tuple[str, ...] = ()
     """`truncated`, `paywall`, `challenge`, `script_shell`, `stale`, `sample`, ..."""
 
@@ -51,17 +51,17 @@ class FileChange(Frozen):
 
     path: str
     before: str
-    """sha256 of the file's bytes; empty when it does not exist."""
+    """The SHA-256 of the file's bytes; empty when it does not exist."""
     after: str
 
 
 class Status(StrEnum):
-    """How an agent or a run ended. The last two are of runs alone."""
+    """How an agent or a run ended. Only runs end with the last two."""
 
     COMPLETE = "complete"
     """An agent did its task; a run has an answer that rests on sources."""
     PARTIAL = "partial"
-    """Stopped early, with something in hand; or the answer does not rest on sources throughout."""
+    """It stopped early with some result, or parts of the answer do not rest on sources."""
     FAILED = "failed"
     NOTHING_FOUND = "nothing_found"
     """The services answered, and nothing relevant was found."""
@@ -70,7 +70,7 @@ class Status(StrEnum):
 
 
 class Lookup(StrEnum):
-    """What a call brought that asked an outside service or the user's folder for evidence."""
+    """The outcome of a call that asked an external service or the user's folder for evidence."""
 
     NONE = ""
     """The call is no lookup, or was refused before anything was asked."""
@@ -83,7 +83,7 @@ class Lookup(StrEnum):
 
 
 JOURNAL_VERSION = 1
-"""Raised when a record's meaning changes; older versions are read through pure upcasters in `journal.py`."""
+"""The version of records, raised when their meaning changes; `journal/codec.py` reads older ones with upcasters."""
 
 NO_EFFECT = "pure"
 """The `effect` of calls that change nothing."""
@@ -96,18 +96,18 @@ ORCHESTRATOR = "orchestrator"
 
 
 class Event(Frozen):
-    """What all events share."""
+    """Base of all events."""
 
     agent: str = ENGINE
 
     @property
     def is_barrier(self) -> bool:
-        """Whether nobody goes on until it is on disk."""
+        """Whether the run waits until it is on disk."""
         return True
 
     @property
     def is_written_at_once(self) -> bool:
-        """Whether nobody goes on until it is in the file, where the end of this process cannot take it back."""
+        """Whether the run waits until it is in the file, where it survives the end of this process."""
         return self.is_barrier
 
 
@@ -135,22 +135,22 @@ class RunStarted(Event):
 
 
 class ModelInUse(Frozen):
-    """A role's model in a session, and why it is this one."""
+    """A role's model in a session, and why it was chosen."""
 
     model: str
-    """With the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
+    """Its name with the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
     why: str
     effort: str = ""
-    """How much it is to reason; empty: as the vendor has it."""
+    """How much it is to reason; empty: the vendor's default."""
     before: str = ""
-    """The role's model in the session before, where that was another."""
+    """The role's model in the session before, if it was another one."""
 
 
 class LimitInUse(Frozen):
     """A limit in a session, and where it comes from."""
 
     value: int | float | None
-    """None: no limit."""
+    """The limit; None: no limit."""
     origin: str
 
 
@@ -159,11 +159,11 @@ class SessionConfigured(Event):
 
     type: Literal["session_configured"] = "session_configured"
     pid: int = Field(default=0, exclude_if=lambda pid: not pid)
-    """Of the process that works on the run from here on; 0 in journals that did not record it."""
+    """The id of the process that works on the run from here on; 0 in journals that did not record it."""
     host: str = Field(default="", exclude_if=lambda host: not host)
     """The machine's name."""
     models: dict[str, ModelInUse]
-    """By role, that of the judge included where there is one."""
+    """The model of each role, and of the judge if the run has one."""
     search: tuple[str, ...]
     """Engines of the web search in the order of asking; empty: none."""
     search_why: str
@@ -171,32 +171,32 @@ class SessionConfigured(Event):
     """The host of the service that pages are read through; empty: they are read directly."""
     reader_why: str = Field(default="", exclude_if=lambda why: not why)
     shell: str
-    """What holds the commands of agents; empty: there is no shell."""
+    """What confines the commands of agents; empty: agents have no shell."""
     shell_why: str
     limits: dict[str, LimitInUse]
-    """By their names in the settings."""
+    """The limits by their names in the settings."""
     report_cost_usd: float = Field(default=0.0, exclude_if=lambda usd: not usd)
     """What writing the report can cost with these models; 0 where money is not limited."""
     report_tokens: int = Field(default=0, exclude_if=lambda tokens: not tokens)
-    """The same in tokens, where they are limited."""
+    """The tokens that writing the report can use; 0 where they are not limited."""
 
 
 class RoleLoaded(Event):
-    """A role's head, frozen for the run: what its agents' models see before any history."""
+    """A role's prompt, tools and model, frozen for the run: what its agents' models see before any history."""
 
     type: Literal["role_loaded"] = "role_loaded"
     role: str
     model: str
-    """With the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
+    """Its name with the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
     system: str
     tools: tuple[ToolSchema, ...]
     max_steps: int
     effort: str = Field(default="", exclude_if=lambda effort: not effort)
-    """How much the model is to reason; empty: as the vendor has it."""
+    """How much the model is to reason; empty: the vendor's default."""
 
 
 class AgentStarted(Event):
-    """A new conversation; on disk before the agent's first request."""
+    """An agent's conversation begins; on disk before its first request."""
 
     type: Literal["agent_started"] = "agent_started"
     role: str
@@ -204,14 +204,14 @@ class AgentStarted(Event):
     parent_call: str = ""
     """The engine's key of the `call_agent` call that started it; empty for the orchestrator."""
     task: str
-    """The first words of its history, complete."""
+    """The complete first message of its history."""
     max_steps: int
     inputs: dict[str, str] = Field(default={}, exclude_if=lambda inputs: not inputs)
-    """Of the orchestrator: the user's files by their paths in the run's folder, each with its source id."""
+    """The user's files, for the orchestrator: paths in the run's folder, each with its source id."""
 
 
 class AgentContinued(Event):
-    """A finished agent gets a further task and goes on with its memory."""
+    """A finished agent gets a further task and keeps its conversation."""
 
     type: Literal["agent_continued"] = "agent_continued"
     parent_call: str = ""
@@ -222,22 +222,22 @@ class AgentContinued(Event):
     renews_limits: bool = False
     """The user asked something further: the run's limits count from here."""
     reason: str = Field(default="", exclude_if=lambda reason: not reason)
-    """The `NoteReason` of words of the engine; empty for those of an agent or of the user."""
+    """The `NoteReason` of a task of the engine; empty for one of an agent or the user."""
 
 
 class NoteAdded(Event):
-    """Words the engine adds to a conversation."""
+    """The engine adds a note to a conversation."""
 
     type: Literal["note"] = "note"
     text: str
     reason: str = ""
     """A `NoteReason`; journals of other versions may hold others."""
     data: JsonObject = Field(default={}, exclude_if=lambda data: not data)
-    """The facts its words are made of."""
+    """The facts that its text is made of."""
 
 
 class Steered(Event):
-    """Words the user adds to a running conversation."""
+    """The user adds a message to a running conversation."""
 
     type: Literal["steered"] = "steered"
     text: str
@@ -252,20 +252,20 @@ class RequestSent(Event):
     model: str
     """The model's name, without the provider's prefix."""
     input_tokens: int
-    """At most."""
+    """An upper bound."""
     output_tokens: int
-    """How long the reply may be."""
+    """The limit of the reply."""
     cost_usd: float = Field(default=0.0, exclude_if=lambda cost: not cost)
-    """At most; 0 where no price is known."""
+    """An upper bound; 0 where no price is known."""
 
     @property
     def is_barrier(self) -> bool:
-        """No: a request costs the same whether or not the disk has it, and a sync for each would cost time."""
+        """False: a request costs the same whether or not its record is on disk, and a sync for each would cost time."""
         return False
 
     @property
     def is_written_at_once(self) -> bool:
-        """Yes: a killed process cannot say any more what it had sent."""
+        """True: after its process is killed, only the record shows what was sent."""
         return True
 
 
@@ -275,11 +275,11 @@ class TurnTaken(Event):
     type: Literal["turn"] = "turn"
     turn: Turn
     seconds: float
-    """From request to last byte, for people."""
+    """The seconds from request to last byte, for people."""
 
 
 class TurnFailed(Event):
-    """An attempt at a turn that brought nothing."""
+    """An attempt at a turn failed."""
 
     type: Literal["turn_failed"] = "turn_failed"
     fault: str
@@ -288,13 +288,13 @@ class TurnFailed(Event):
     waits_s: float | None
     """Seconds until the next attempt; None when there is none."""
     waiting_since: AwareDatetime | None = Field(default=None, exclude_if=lambda since: since is None)
-    """When the outage began that this attempt met; None: no outage."""
+    """When the current outage began; None: no outage."""
     is_billed: bool = Field(default=False, exclude_if=lambda is_billed: not is_billed)
-    """The provider may bill it: it counts as its `request_sent` says."""
+    """Whether the provider may bill it: it then costs what its `request_sent` says."""
 
 
 class ToolStarted(Event):
-    """On disk before the call's effect; a call without one does not wait for it."""
+    """A call begins; on disk before the call's effect, unless it has none."""
 
     type: Literal["tool_started"] = "tool_started"
     call: str
@@ -325,11 +325,11 @@ class ToolFinished(Event):
     """Paths of files that the call removed or moved away."""
     sources: tuple[str, ...] = ()
     ends_agent: bool = False
-    """The agent's work is done with this result."""
+    """Whether the agent's work is done with this result."""
     data: JsonObject = Field(default={}, exclude_if=lambda data: not data)
-    """What else the tool handed back, for programs: its result's `metadata` without files and sources."""
+    """The `metadata` of the tool's result without files and sources, for programs."""
     lookup: Lookup = Lookup.NONE
-    """What it brought as a lookup; records from before this field say nothing of it."""
+    """The outcome of a lookup; empty in records from before this field, too."""
 
 
 class SourceRecorded(Event):
@@ -340,26 +340,26 @@ class SourceRecorded(Event):
 
 
 class SandboxChosen(Event):
-    """What holds the commands of agents in this life of the run."""
+    """What confines the commands of agents in this session of the run."""
 
     type: Literal["sandbox_chosen"] = "sandbox_chosen"
     tier: str
-    """Empty: nothing does, and there is no shell."""
+    """The kind of sandbox; empty: agents have no shell."""
     why: str
 
 
 class PathMoved(Event):
-    """Something that stood in the report's way was moved: a folder, a link, a device, a binary file."""
+    """Something at the report's path was moved: a folder, a link, a device, a binary file."""
 
     type: Literal["path_moved"] = "path_moved"
     path: str
-    """Where it stood."""
+    """Its path before."""
     to: str
-    """Where it is now."""
+    """Its path now."""
 
 
 class CitationsJudged(Event):
-    """A model was asked, besides the check, whether sources carry the cited sentences."""
+    """A model was asked, in addition to the check, whether sources support the cited sentences."""
 
     type: Literal["citations_judged"] = "citations_judged"
     model: str
@@ -372,11 +372,11 @@ class CitationsJudged(Event):
     usage: Usage
     cost_usd: float | None
     estimated: Estimate | None = Field(default=None, exclude_if=lambda estimated: estimated is None)
-    """What of usage and cost was estimated; None: nothing."""
+    """The estimated part of usage and cost; None: nothing."""
 
 
 class StopAsked(Event):
-    """Someone outside asked the run to write up and stop."""
+    """Another process ordered the run to write the report and stop."""
 
     type: Literal["stop_asked"] = "stop_asked"
     order: str
@@ -389,20 +389,20 @@ class Clearing(StrEnum):
     REFUSED = "refused"
     """The provider said that the conversation no longer fits the model's window."""
     FULL = "full"
-    """It came near the window's end."""
+    """The conversation came near the window's end."""
     CARRIED = "carried"
-    """They had been sent again so often that keeping them cost more than making room."""
+    """The results had been sent again so often that keeping them cost more than clearing them."""
 
 
 class Compacted(Event):
-    """Old tool results of a conversation were cleared, to make room."""
+    """Old tool results of a conversation were cleared to save space."""
 
     type: Literal["compacted"] = "compacted"
     before: int
-    """Results in the first so many messages of the history are shown as a short line from now on."""
+    """The number of messages at the start of the history whose results are shown as a short line from now on."""
     why: Clearing = Clearing.REFUSED
     tokens: int = 0
-    """About how many the conversation had; 0 when that was not known."""
+    """The estimated tokens of the conversation before; 0 when they were not known."""
 
 
 class Summarised(Event):
@@ -410,9 +410,9 @@ class Summarised(Event):
 
     type: Literal["summarised"] = "summarised"
     before: int
-    """The first so many messages of the history are left out, but for the tasks and the user's words."""
+    """The number of messages at the start of the history that are left out, except tasks and messages of the user."""
     text: str
-    """What stands in their place: the model's words, and what is on record."""
+    """The text in their place: the model's summary, and what is on record."""
 
 
 class ReasoningDropped(Event):
@@ -420,7 +420,7 @@ class ReasoningDropped(Event):
 
     type: Literal["reasoning_dropped"] = "reasoning_dropped"
     before: int
-    """That of the turns among the first so many messages of the history."""
+    """The number of messages at the start of the history whose turns are sent without reasoning."""
 
 
 class AgentFinished(Event):
@@ -429,12 +429,12 @@ class AgentFinished(Event):
     type: Literal["agent_finished"] = "agent_finished"
     status: Status
     reason: str
-    """For people."""
+    """The cause in words, for people."""
     cause: EndCause = EndCause.OTHER
-    """For programs."""
+    """The cause as a code, for programs."""
     summary: str
     fault: str = Field(default="", exclude_if=lambda fault: not fault)
-    """What its model failed with; empty: it did not."""
+    """The `ModelFault` of its model; empty: the model did not fail."""
 
 
 class RunFinished(Event):
@@ -443,21 +443,21 @@ class RunFinished(Event):
     type: Literal["run_finished"] = "run_finished"
     status: Status
     reason: str
-    """For people."""
+    """The cause in words, for people."""
     cause: EndCause = EndCause.OTHER
-    """For programs."""
+    """The cause as a code, for programs."""
     answer: str = ""
-    """The words that answer a follow-up, with their references, where the report was not revised for it."""
+    """The answer to a follow-up, with references, where the report was not revised for it."""
 
 
 class RunForked(Event):
-    """What stands before was another run's; from here on it is this one's."""
+    """The records before belong to another run; from here on they belong to this one."""
 
     type: Literal["run_forked"] = "run_forked"
     run_id: str
     of: str
     shared: int
-    """How many records are the other run's."""
+    """The number of records of the other run."""
 
 
 class Repaired(Event):
@@ -501,6 +501,6 @@ class JournalRecord(Frozen):
 
     v: int
     seq: int
-    """1, 2, 3, ... without gaps."""
+    """The record's number: 1, 2, 3, ... without gaps."""
     at: AwareDatetime
     event: AnyEvent

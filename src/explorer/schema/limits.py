@@ -1,4 +1,4 @@
-"""Limits: what a run may use up."""
+"""The limits of a run."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ MORE = "default-limits-of-money-and-tokens"
 
 
 class Limits(BaseModel):
-    """What a run may use up. None: no limit."""
+    """The limits of a run. None: no limit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,7 +60,7 @@ class Limits(BaseModel):
             anchor=MORE,
         ),
     ] = Field(default=None, ge=1)
-    """Not set: as with money."""
+    """Not set: the default of `run/resources.py`, which depends on the models; None is no limit."""
     max_tool_calls: Annotated[
         int | None,
         Setting(

@@ -9,12 +9,12 @@ from typing import Any, Protocol, cast
 from pydantic import BaseModel, ConfigDict, Field, FieldSerializationInfo, field_serializer, model_validator
 
 JsonObject = dict[str, Any]
-"""A JSON object as it came from, or goes to, the wire."""
+"""A JSON object of a request or a reply."""
 
 ONCE = "once"
-"""A context of serialising: what stands in a turn twice is written once."""
+"""A serialisation context in which arguments that are also in a turn's blocks are written only there."""
 WORTH_A_PLACE_CHARS = 200
-"""Shorter arguments are not worth saying where else they stand."""
+"""The least length of arguments that are written only in the blocks: a place is not worth it for shorter ones."""
 
 
 def repair_text(text: str) -> str:
@@ -29,20 +29,20 @@ def repair_text(text: str) -> str:
 
 
 class Frozen(BaseModel):
-    """A value of ours: immutable, and unknown fields are errors."""
+    """Base of our own values: immutable, and unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class StopKind(StrEnum):
-    """Why a model stopped; every vendor's words are mapped onto these by one total table in its adapter."""
+    """Why a model stopped; each adapter has one table from its vendor's words to these."""
 
     TOOL_USE = "tool_use"
-    """It asks for tools: run them."""
+    """The model calls tools: run them."""
     END = "end"
-    """It has said what it wanted to say."""
+    """The model has finished its reply."""
     MAX_TOKENS = "max_tokens"
-    """It was cut: nothing of this turn is run."""
+    """The reply was cut: none of its calls is run."""
     PAUSE = "pause"
     """The provider paused a long turn: send it back verbatim."""
     REFUSAL = "refusal"
@@ -50,7 +50,7 @@ class StopKind(StrEnum):
     CONTEXT_EXCEEDED = "context_exceeded"
     """The window is full."""
     UNKNOWN = "unknown"
-    """Words no table knows: stop, loudly."""
+    """The adapter's table does not have the vendor's word: the agent ends with an error."""
 
 
 class Usage(Frozen):
@@ -61,10 +61,10 @@ class Usage(Frozen):
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
-    """Part of `output_tokens`."""
+    """The part of `output_tokens` that is reasoning."""
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Sum field by field."""
+        """Return the sum, field by field."""
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
@@ -75,27 +75,27 @@ class Usage(Frozen):
 
     @property
     def total_tokens(self) -> int:
-        """Input and output together."""
+        """The sum of input and output."""
         return self.input_tokens + self.output_tokens
 
 
 class Estimate(Frozen):
-    """What was booked without the provider's word for it."""
+    """Tokens and cost that were booked without a figure of the provider."""
 
     tokens: int = 0
     cost_usd: float = 0.0
 
     def __add__(self, other: "Estimate") -> "Estimate":
-        """Sum field by field."""
+        """Return the sum, field by field."""
         return Estimate(tokens=self.tokens + other.tokens, cost_usd=self.cost_usd + other.cost_usd)
 
     def __bool__(self) -> bool:
-        """Whether anything was estimated."""
+        """Return whether anything was estimated."""
         return self.tokens > 0 or self.cost_usd > 0
 
 
 class ToolCall(Frozen):
-    """One call as the model asked for it."""
+    """One call as the model made it."""
 
     id: str
     """The provider's id, echoed in the result. Unique within its turn, not across turns."""
@@ -103,9 +103,9 @@ class ToolCall(Frozen):
     arguments: JsonObject | None = None
     """The parsed arguments; None when `problem` says why they could not be parsed."""
     problem: str = ""
-    """What is wrong with the arguments' JSON, in words for the model; empty when nothing is."""
+    """What is wrong with the arguments' JSON, for the model to read; empty when nothing is."""
     at: tuple[int | str, ...] = Field(default=(), exclude_if=lambda at: not at)
-    """Where in the turn's blocks the same arguments stand, as an object or as its JSON text; empty: not told."""
+    """The path of the same arguments in the turn's blocks, as an object or as JSON text; empty: not given."""
 
     @field_serializer("arguments")
     def _written_once(self, arguments: JsonObject | None, info: FieldSerializationInfo) -> JsonObject | None:
@@ -113,7 +113,7 @@ class ToolCall(Frozen):
 
 
 def place_of(arguments: JsonObject | None, *path: int | str) -> tuple[int | str, ...]:
-    """The place of a call's arguments in its turn's blocks, when they are long enough to be written only there."""
+    """Return the path of arguments in a turn's blocks if they are long enough to be written only there, else ()."""
     chars = sum(len(value) for value in (arguments or {}).values() if isinstance(value, str))
     return path if chars >= WORTH_A_PLACE_CHARS else ()
 
@@ -134,15 +134,17 @@ class Turn(Frozen):
     """The vendor's own word for the stop, and its explanation if it gave one."""
     usage: Usage = Usage()
     cost_usd: float | None = None
-    """None when no price is known for the model."""
+    """USD; None when no price is known for the model."""
     is_estimated: bool = Field(default=False, exclude_if=lambda is_estimated: not is_estimated)
-    """The provider reported no usage, or an impossible one: `usage` and `cost_usd` are upper bounds of ours."""
+    """Whether `usage` and `cost_usd` are our upper bounds: the provider reported no usage, or an impossible one."""
     cut_from_tokens: int = Field(default=0, exclude_if=lambda tokens: not tokens)
-    """About how many tokens were sent, where the server read only part of them and did not say so; else 0."""
+    """The estimated tokens sent, if the server read only part of them and did not say so; else 0."""
     bound_to: str = Field(default="", exclude_if=lambda digest: not digest)
-    """Digest of all that stood before this turn's reasoning when it was made (`llm/bound_reasoning.py`); empty: the
-    turn has no reasoning, or nobody knows what stood before it. A provider that binds reasoning to what stands before
-    it gets it back only behind the same."""
+    """Digest of all that came before this turn's reasoning when it was made (`llm/bound_reasoning.py`).
+
+    Empty: the turn has no reasoning, or it is not known what came before. A provider that binds reasoning to what
+    comes before it gets it back only after the same messages.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -170,7 +172,7 @@ def _with_arguments(call: ToolCall | JsonObject, blocks: Sequence[JsonObject]) -
 
 
 class CallResult(Frozen):
-    """What goes back to the model for one call."""
+    """The result of one call for the model."""
 
     id: str
     """The provider's call id."""
@@ -178,32 +180,32 @@ class CallResult(Frozen):
     content: str
     is_error: bool = False
     data: JsonObject = {}
-    """The same for programs: the `data` of its `tool_finished`. No model is shown it."""
+    """The `data` of its `tool_finished`, for programs; no model sees it."""
     sources: tuple[str, ...] = ()
-    """Ids of the sources it brought, likewise."""
+    """Ids of the sources it brought, for programs; no model sees them."""
 
 
 class TaskData(Frozen):
-    """A task for programs, next to the words that a model reads."""
+    """A task for programs, next to the text that a model reads."""
 
     words: str
-    """Of who gave it: the user's question, or what an agent asked of a helper."""
+    """The user's question, or the task that an agent gave to a helper, verbatim."""
     files: tuple[tuple[str, str], ...] = ()
-    """Paths that come with it, each with its source id; that of a file no source was made of is empty."""
+    """Paths of its files, each with its source id, which is empty for a file that is not a source."""
     folder: str = ""
-    """Where its files belong, without a slash at the end; empty: anywhere."""
+    """The folder for the files to write, without a slash at the end; empty: any."""
     settings: JsonObject = {}
-    """Of the run, as they were recorded at its start; for the task that a run starts with."""
+    """The run's settings as recorded at its start; only in the task that a run starts with."""
 
 
 class UserText(Frozen):
-    """Words to the model that are not a tool's result: the task, a note of the engine, a steer of the user."""
+    """A text for the model that is not a tool's result: a task, a note of the engine, a message of the user."""
 
     text: str
     reason: str = ""
-    """The `NoteReason` of words of the engine; empty for a task and for the user's words."""
+    """The `NoteReason` of a note of the engine; empty for a task and for a message of the user."""
     task: TaskData | None = None
-    """What is asked, where these words are a task."""
+    """The task for programs, if the text is a task."""
 
 
 class Results(Frozen):
@@ -217,7 +219,7 @@ Message = UserText | Turn | Results
 
 
 class ToolSchema(Frozen):
-    """What a model is told about a tool."""
+    """The description of a tool that a model sees."""
 
     name: str
     description: str
@@ -227,16 +229,16 @@ class ToolSchema(Frozen):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """All that a model is asked with. The head (system, tools) stays byte-equal for the whole run.
+    """A request to a model. Its prefix (system, tools) stays byte-equal for the whole run.
 
     No pydantic model: it is made of checked parts at each turn, and checking a whole history again costs more the
     longer it is.
     """
 
     agent: str
-    """Who asks, e.g. `searcher-2`."""
+    """The asking agent, e.g. `searcher-2`."""
     role: str
-    """What the asking agent is, e.g. `searcher`."""
+    """The role of the asking agent, e.g. `searcher`."""
     model: str
     """The model's name, without the provider's prefix."""
     system: str
@@ -246,16 +248,16 @@ class Request:
     run: str = ""
     """The run's id, as a key for the provider's cache; empty: no key."""
     effort: str = ""
-    """How much the model is to reason, in the vendor's word; empty: as the vendor has it."""
+    """How much the model is to reason, in the vendor's word; empty: the vendor's default."""
     attempt: "Attempt | None" = field(default=None, repr=False, compare=False)
-    """Pays for each time that it is sent; None: nobody counts."""
+    """Pays for each time that it is sent; None: it is not counted."""
 
 
 class LLMClient(Protocol):
     """The port to a model: one method."""
 
     async def generate(self, request: Request) -> Turn:
-        """Ask once and return the complete turn.
+        """Send a request once, and return the complete turn.
 
         Raises:
             ModelError: No turn came; nothing of the attempt may be used.
@@ -264,4 +266,4 @@ class LLMClient(Protocol):
 
 
 Attempt = Callable[[LLMClient, Request], Awaitable[Turn]]
-"""Sends a request once through a client, with what has to be done before and after."""
+"""Send a request once through a client, with what has to be done before and after."""

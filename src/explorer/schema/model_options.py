@@ -6,13 +6,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-"""How much a model is to reason, in the vendors' words; each model knows some of them."""
+"""How much a model is to reason, in the vendors' words; each model accepts some of them."""
 EVERY_ROLE = "*"
-"""In `effort`: all roles that are not named."""
+"""The key in `effort` for all roles that are not named."""
 
 
 class Tier(StrEnum):
-    """How strong a model a role asks for; each provider has a default per tier."""
+    """The strength of model that a role asks for; each provider has a default per tier."""
 
     STRONG = "strong"
     BALANCED = "balanced"

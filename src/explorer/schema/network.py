@@ -1,6 +1,6 @@
 """The user's own network: proxies, hosts that need none, and certificate authorities.
 
-The command line reads it from the environment, once; below, it is handed in with the settings. It is never read from a
+The command line reads it from the environment, once; other packages get it with the settings. It is never read from a
 file of a run, never recorded, and no process that is started inherits it.
 """
 
@@ -20,7 +20,7 @@ NO_PROXY = ("no_proxy", "NO_PROXY")
 CA_FILE = "SSL_CERT_FILE"
 CA_DIR = "SSL_CERT_DIR"
 VARIABLES = (*HTTP_PROXY, *HTTPS_PROXY, *ALL_PROXY, *NO_PROXY, CA_FILE, CA_DIR)
-"""All that is read; the lower-case form of a name goes before the other, as in curl."""
+"""All variables that are read; the lower-case form of a name goes before the other, as in curl."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 ENTRY = re.compile(r"^(?P<host>\[[0-9a-f:.]+\]|[^:\[\]]+)(:(?P<port>\d{1,5}))?$")
@@ -32,11 +32,11 @@ class Proxy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: SecretStr
-    """As it was written, with `http://` where no scheme was; it may hold a user name and a password."""
+    """The URL in the variable, with `http://` if it has no scheme; it may contain a user name and a password."""
     variable: str
 
     def __str__(self) -> str:
-        """Name it for people: without user name and password."""
+        """Return its name for people, without user name and password."""
         return f"the proxy {self.address} ({self.variable})"
 
     @property
@@ -77,20 +77,20 @@ class Network(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     http_proxy: Proxy | None = None
-    """For `http://` addresses."""
+    """The proxy for `http://` addresses."""
     https_proxy: Proxy | None = None
-    """For `https://` addresses."""
+    """The proxy for `https://` addresses."""
     no_proxy: tuple[str, ...] = ()
     """Hosts, domains, addresses and networks that are connected to directly; `*`: all."""
     ca_file: str = ""
-    """Certificates of authorities in place of the system's, in one PEM file."""
+    """A PEM file with the certificate authorities that replace the system's."""
     ca_dir: str = ""
-    """The same as a folder, with the names that OpenSSL wants."""
+    """A folder of certificate authorities, with the names that OpenSSL expects."""
 
     def proxy_for(self, url: str) -> Proxy | None:
         """Return the proxy that connections to a URL go through; None when they are direct.
 
-        This machine never goes through one: no proxy would find it.
+        Connections to this machine never go through one: no proxy would find it.
 
         Raises:
             ConfigError: The proxy cannot be used.

@@ -1,11 +1,11 @@
-"""Codes that say why: a note was given, an agent or a run ended, a call failed. Programs read these, never words."""
+"""Reason codes: why a note was added, an agent or a run ended, a call failed. Programs read these, never the text."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class NoteReason(StrEnum):
-    """Why the engine says something to an agent. Journals hold these values; `agents/decisions.py` has the words."""
+    """Why the engine adds a note to a conversation. Journals have these values; `agents/decisions.py` has the texts."""
 
     EMPTY_REPLY = "empty_reply"
     CUT_REPLY = "cut_reply"
@@ -18,9 +18,9 @@ class NoteReason(StrEnum):
     SUMMARISE = "summarise"
     """The agent is asked to write down what it needs; its next turn is the answer."""
     ACT = "act"
-    """The orchestrator replied in words, and there is no report."""
+    """The orchestrator replied with text, and there is no report."""
     CORRECT = "correct"
-    """The orchestrator replied in words, and the report has faults."""
+    """The orchestrator replied with text, and the report has faults."""
     WRAP_UP = "wrap_up"
     ERRORS = "errors"
     REPEATING = "repeating"
@@ -30,7 +30,7 @@ class NoteReason(StrEnum):
     WINDING_DOWN = "winding_down"
     """Only the report may be worked on."""
     WRITE_NOW = "write_now"
-    """The same, for who writes the report."""
+    """Only the report may be worked on, for a writer."""
     SHORT_REPLIES_6000 = "short_replies_6000"
     SHORT_REPLIES_3000 = "short_replies_3000"
     SHORT_REPLIES_1500 = "short_replies_1500"
@@ -38,22 +38,22 @@ class NoteReason(StrEnum):
     CONTINUE = "continue"
     """A run that ended early is continued."""
     TRY_AGAIN = "try_again"
-    """A run is continued that no lookup brought a source."""
+    """A run in which no lookup brought a source is continued."""
     LATE_WORDS = "late_words"
-    """The user said something while the orchestrator was finishing."""
+    """The user sent a message while the orchestrator was finishing."""
 
 
 class EndCause(StrEnum):
     """Why an agent or a run ended, for programs; the `reason` next to it is for people."""
 
     OTHER = "other"
-    """Nothing that a program decides by."""
+    """No program depends on the cause."""
     ANSWERED = "answered"
-    """An agent ended in words."""
+    """An agent ended with a text."""
     FINISHED = "finished"
     """An agent ended by the tool that ends it."""
     FOUND_NOTHING = "found_nothing"
-    """The same, and it says that the services answered and had nothing relevant."""
+    """An agent ended by its tool, and reported that the services answered and had nothing relevant."""
     STEP_LIMIT = "step_limit"
     COST_LIMIT = "cost_limit"
     TOKEN_LIMIT = "token_limit"  # noqa: S105 - a limit of tokens, no secret
@@ -68,18 +68,18 @@ LIMIT_WORDS = {
     EndCause.CALL_LIMIT: "tool call limit",
     EndCause.TIME_LIMIT: "time limit",
 }
-"""Each limit of a run, for people."""
+"""The name of each limit of a run, for people."""
 
 
 @dataclass(frozen=True)
 class EndReason:
-    """Why something ends early, in words and as a code; false when nothing does."""
+    """Why something ends early, as text and as a code; false when nothing does."""
 
     words: str = ""
     cause: EndCause = EndCause.OTHER
 
     def __bool__(self) -> bool:
-        """Whether there is a reason."""
+        """Return whether there is a reason."""
         return bool(self.words)
 
 
@@ -89,11 +89,11 @@ def limit_reached(cause: EndCause) -> EndReason:
 
 
 class ErrorCode(StrEnum):
-    """Why a call brought an error, where a program decides by it: `code` in the data of its `tool_finished`."""
+    """Why a call failed, where a program depends on it: `code` in the data of its `tool_finished`."""
 
     REPEATED = "repeated"
     """The same call brought the same result too often."""
     CORRECT_REPORT = "correct_report"
-    """The report's citations are to be corrected; said once."""
+    """The report's citations have to be corrected; returned once."""
     UNKNOWN_SOURCES = "unknown_sources"
     """The report cites ids that no source has: `sources`."""

@@ -1,4 +1,4 @@
-"""Where outside services are, and the keys for them."""
+"""The addresses of external services, and the keys for them."""
 
 import re
 from typing import Annotated
@@ -9,9 +9,9 @@ from explorer.schema.setting import HEADERS, HOSTS, KEY, TEXT, URL, URL_OR_NONE,
 
 
 class Services(BaseModel):
-    """Base URLs of every outside service, so that proxies, mirrors and tests can stand in.
+    """Base URLs of every external service, so that proxies, mirrors and tests can replace them.
 
-    What extensions declare is kept here, too: `EXTENSION_FIELD`, as text.
+    Settings that extensions declare are here, too: `EXTENSION_FIELD`, as text.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -72,7 +72,7 @@ class Services(BaseModel):
         str,
         Setting(
             "OTEL_EXPORTER_OTLP_ENDPOINT",
-            # Other programs may have it set for another protocol: a run reports that when it starts, and goes on.
+            # Other programs may have it set for another protocol: a run reports that when it starts, and continues.
             TEXT,
             "OpenTelemetry collector that a run's spans are sent to, like `http://127.0.0.1:4318`",
             Group.TRACES,
@@ -80,14 +80,14 @@ class Services(BaseModel):
             anchor="traces",
         ),
     ] = ""
-    """Without the path for spans."""
+    """The collector's URL without the path for spans."""
     otlp_traces_endpoint: Annotated[
         str,
         Setting(
             "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", TEXT, "The same for spans alone, with its whole path", Group.TRACES
         ),
     ] = ""
-    """It goes before the other."""
+    """The collector's URL with the path for spans; it goes before `otlp_endpoint`."""
 
 
 class Secrets(BaseModel):
@@ -138,7 +138,7 @@ class Secrets(BaseModel):
     ] = SecretStr("")
 
     def all(self) -> list[str]:
-        """Every key that is set."""
+        """Return every key that is set."""
         values = [getattr(self, name).get_secret_value() for name in type(self).model_fields]
         values += [key.get_secret_value() for key in (self.model_extra or {}).values()]
         # A header's name and scheme are no secret, and would be taken out of every text.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -19,6 +19,7 @@ NO_LIMIT = "none"
 CONTACT_PATTERN = re.compile(r"[A-Za-z0-9][\w.+@:/?=&%~#;, -]{3,150}|/u/[\w-]{3,20}", re.ASCII)
 
 Parse = Callable[[str], object]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -26,51 +27,44 @@ class ValueFormat:
     """How a value is read from the text that a person wrote."""
 
     parse: Parse
-    """Raises ValueError when the text is not `allowed`."""
+    """Return the value of a text; raise ValueError when the text is not `allowed`."""
     allowed: str
-    """What an error says is allowed."""
+    """The allowed texts, for error messages."""
 
 
 def text(raw: str) -> str:
-    """Any words on one line."""
+    """Read a text on one line."""
     if not raw.isprintable():
         raise ValueError(raw)
     return raw.strip()
 
 
 def folder(raw: str) -> Path:
-    """A path, with `~` expanded."""
+    """Read a path, with `~` expanded."""
     if "\0" in raw:
         raise ValueError(raw)
     return Path(raw).expanduser()
 
 
 def absolute_folder(raw: str) -> Path:
-    """The same from the root: a run that is resumed elsewhere means the same folder."""
+    """Read a path as an absolute one: a run that is resumed in another folder uses the same path."""
     return folder(raw).absolute()
 
 
 def whole(raw: str) -> int:
-    """A whole number; `_` may separate its digits."""
+    """Read a whole number; `_` may separate its digits."""
     if re.fullmatch(r"[0-9][0-9_]*", raw) is None:
         raise ValueError(raw)
     return int(raw)
 
 
-def whole_or_none(raw: str) -> int | None:
-    """A whole number, or no limit."""
-    return None if raw.lower() == NO_LIMIT else whole(raw)
+def or_none(parse: Callable[[str], Value], none: Value | None = None) -> Callable[[str], Value | None]:
+    """Return a parser that reads the text `none` as the value `none`, and any other one as `parse` does."""
+    return lambda raw: none if raw.lower() == NO_LIMIT else parse(raw)
 
 
-def money_or_none(raw: str) -> float | None:
-    """US dollars, or no limit."""
-    return None if raw.lower() == NO_LIMIT else _amount(raw)
-
-
-def time_or_none(raw: str) -> float | None:
-    """Seconds of `90`, `90s`, `10m` or `2h`, or no limit."""
-    if raw.lower() == NO_LIMIT:
-        return None
+def seconds(raw: str) -> float:
+    """Read the seconds of `90`, `90s`, `10m` or `2h`."""
     match = TIME.fullmatch(raw.lower())
     if match is None:
         raise ValueError(raw)
@@ -78,7 +72,7 @@ def time_or_none(raw: str) -> float | None:
 
 
 def price(raw: str) -> dict[str, float]:
-    """`3/15`: US dollars per million tokens, in and out."""
+    """Read `3/15`: US dollars per million tokens, input and output."""
     inward, slash, outward = raw.partition("/")
     if not slash:
         raise ValueError(raw)
@@ -86,7 +80,7 @@ def price(raw: str) -> dict[str, float]:
 
 
 def efforts(raw: str) -> dict[str, str]:
-    """`high`, `writer=high` or `low,writer=high`: how much models are to reason, for all roles or for one."""
+    """Read `high`, `writer=high` or `low,writer=high`: how much models are to reason, for all roles or for one."""
     found: dict[str, str] = {}
     for part in raw.split(","):
         role, equals, word = part.strip().rpartition("=")
@@ -97,7 +91,7 @@ def efforts(raw: str) -> dict[str, str]:
 
 
 def hosts(raw: str) -> tuple[str, ...]:
-    """Host names, separated by commas."""
+    """Read host names, separated by commas."""
     names = tuple(name.strip().lower() for name in raw.split(",") if name.strip())
     if any(re.fullmatch(r"[\w.:\[\]-]+", name) is None for name in names):
         raise ValueError(raw)
@@ -105,40 +99,36 @@ def hosts(raw: str) -> tuple[str, ...]:
 
 
 def url(raw: str) -> str:
-    """A base URL, without a slash at its end."""
+    """Read a base URL; a slash at its end is dropped."""
     parts = urlsplit(raw)
     if parts.scheme not in {"http", "https"} or not parts.hostname or not raw.isprintable() or " " in raw:
         raise ValueError(raw)
     return raw.rstrip("/")
 
 
-def url_or_none(raw: str) -> str:
-    """A base URL, or none of them."""
-    return NO_LIMIT if raw.lower() == NO_LIMIT else url(raw)
-
-
 def contact(raw: str) -> str:
-    """What may stand within the parentheses of a User-Agent."""
+    """Read what may be inside the parentheses of a User-Agent."""
     if not CONTACT_PATTERN.fullmatch(raw) or not ("@" in raw or "." in raw or "u/" in raw):
         raise ValueError(raw)
     return raw
 
 
 def secret(raw: str) -> str:
-    """A key: printable, in one piece. Anything else would break, or smuggle, a header."""
+    """Read a key: printable, in one piece. Anything else would break, or smuggle, a header."""
     if not raw.isascii() or not raw.isprintable() or " " in raw:
         raise ValueError
     return raw
 
 
 def headers(raw: str) -> str:
-    """Headers as the OpenTelemetry specification has them; what is wrong in them is left out when they are sent."""
+    """Read headers in the form of the OpenTelemetry specification; wrong ones are left out when they are sent."""
     if not raw.isascii() or not raw.isprintable():
         raise ValueError
     return raw
 
 
 def _amount(raw: str) -> float:
+    """Read an amount of US dollars."""
     number = raw.strip().removeprefix("$")
     if re.fullmatch(r"\d+(\.\d+)?|\.\d+", number) is None:
         raise ValueError(raw)
@@ -146,7 +136,7 @@ def _amount(raw: str) -> float:
 
 
 def timezone(raw: str) -> str:
-    """A name of the IANA time zone database."""
+    """Read a name of the IANA time zone database."""
     try:
         return ZoneInfo(raw).key
     except (ZoneInfoNotFoundError, OSError) as error:
@@ -154,7 +144,7 @@ def timezone(raw: str) -> str:
 
 
 def one_of(*words: str) -> ValueFormat:
-    """One of a few words."""
+    """Return the format of a value that is one of a few words."""
 
     def read(raw: str) -> str:
         if raw.lower() not in words:
@@ -173,11 +163,11 @@ PATH = ValueFormat(folder, "a path")
 ABSOLUTE_PATH = ValueFormat(absolute_folder, "a path")
 WHOLE = ValueFormat(whole, COUNT)
 WHOLE_OR_ZERO = ValueFormat(whole, "a whole number, 0 or more")
-WHOLE_OR_NONE = ValueFormat(whole_or_none, f"{COUNT}, or `{NO_LIMIT}`")
-TOKENS_OR_NONE = ValueFormat(whole_or_none, f"{COUNT}, or `{NO_LIMIT}`, or `auto`")
+WHOLE_OR_NONE = ValueFormat(or_none(whole), f"{COUNT}, or `{NO_LIMIT}`")
+TOKENS_OR_NONE = ValueFormat(or_none(whole), f"{COUNT}, or `{NO_LIMIT}`, or `auto`")
 REPLY_TOKENS = ValueFormat(whole, "a whole number, 1024 or more")
-MONEY_OR_NONE = ValueFormat(money_or_none, f"US dollars above 0, like 0.50, or `{NO_LIMIT}`, or `auto`")
-TIME_OR_NONE = ValueFormat(time_or_none, DURATION)
+MONEY_OR_NONE = ValueFormat(or_none(_amount), f"US dollars above 0, like 0.50, or `{NO_LIMIT}`, or `auto`")
+TIME_OR_NONE = ValueFormat(or_none(seconds), DURATION)
 PRICE = ValueFormat(price, "two amounts in US dollars, like 3/15")
 EFFORTS = ValueFormat(
     efforts, f"one of {', '.join(get_args(Effort))}, for all roles or as ROLE=VALUE, separated by commas"
@@ -187,7 +177,7 @@ CONTACT = ValueFormat(contact, "an e-mail address, a web address, or /u/name of 
 HOSTS = ValueFormat(hosts, "host names separated by commas, like 127.0.0.1,intranet.example")
 PUBLIC_HOSTS = ValueFormat(hosts, "host names separated by commas, like packages.example.org")
 URL = ValueFormat(url, URL_FORM)
-URL_OR_NONE = ValueFormat(url_or_none, f"{URL_FORM}, or `{NO_LIMIT}`")
+URL_OR_NONE = ValueFormat(or_none(url, NO_LIMIT), f"{URL_FORM}, or `{NO_LIMIT}`")
 KEY = ValueFormat(
     secret, "a key in one piece of ASCII characters: no spaces, no line breaks, no accents; copy it once more"
 )
@@ -195,7 +185,7 @@ HEADERS = ValueFormat(headers, "name=value, separated by commas")
 
 
 class Group(StrEnum):
-    """Under which heading a setting is listed."""
+    """The heading under which a setting is listed."""
 
     MODELS = "Models and roles"
     LIMITS = "Limits"
@@ -211,15 +201,15 @@ class Flag:
     name: str
     metavar: str = ""
     note: str = ""
-    """What holds for the flag only: that it may be repeated."""
+    """A remark on the flag only, such as that it may be repeated."""
     value: str = ""
-    """The value that a flag without a value of its own stands for; such a flag has its own help."""
+    """The value that a flag without an argument sets; such a flag has its own help."""
     help: str = ""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where one setting can be written, how it is read, and what it is: `Annotated[TYPE, Setting(...)]`."""
+    """A setting on its field, `Annotated[TYPE, Setting(...)]`: where it can be set, how it is read, what it means."""
 
     variable: str
     format: ValueFormat
@@ -228,30 +218,30 @@ class Setting:
     group: Group
     flags: tuple[Flag, ...] = ()
     key: str = ""
-    """In a configuration file, with dots; empty: the dotted name of the field."""
+    """The key in a configuration file, with dots; empty: the dotted name of the field."""
     details: str = ""
-    """Further words for the documents."""
+    """More on it for the documentation."""
     default: str = ""
-    """The default in words, where the value does not say it."""
+    """The default for people, where the value is not clear."""
     anchor: str = ""
     """The section of docs/configuration.md with more."""
     name: str = ""
-    """Its place in `Settings`, with dots; known from the field."""
+    """Its place in `Settings`, with dots; taken from the field."""
     initial: object = None
-    """Its default value; known from the field."""
+    """Its default value; taken from the field."""
     is_secret: bool = False
-    """Whether its value is never shown; known from the field's type. It has no key in a file, either."""
+    """Whether its value is never shown; taken from the field's type. A secret has no key in a file, either."""
 
     @property
     def plain_help(self) -> str:
-        """The help without marks of code."""
+        """The help without backticks."""
         return self.help.replace("`", "")
 
     def parse(self, raw: str) -> object:
-        """Read a text.
+        """Return the value of a text.
 
         Raises:
-            ValueError: It is not what `format.allowed` says.
+            ValueError: The text is not what `format.allowed` says.
         """
         return self.format.parse(raw)
 
@@ -261,9 +251,9 @@ class PerRole:
     """A setting that has a value for each role: a variable per role, and a table in a file."""
 
     prefix: str
-    """Of the variables; a role's name in capitals follows."""
+    """The beginning of the variables; a role's name in capitals follows."""
     table: str
-    """In a configuration file."""
+    """The name of the table in a configuration file."""
     help: str
     group: Group
 
@@ -291,13 +281,13 @@ def _declared(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
 
 
 class ExtensionSettings(BaseModel):
-    """Base of what an extension lets the user set: fields of texts and keys, each annotated with `Setting`."""
+    """Base of the settings that an extension declares: fields of texts and keys, each annotated with `Setting`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class NoSettings(ExtensionSettings):
-    """Nothing to set."""
+    """The settings of an extension without any."""
 
 
 def extension_settings(extension: str, model: type[ExtensionSettings]) -> tuple[Setting, ...]:
@@ -315,7 +305,7 @@ def extension_place(extension: str, field: str, *, is_secret: bool) -> str:
 
 
 def declared_setting(model: type[BaseModel], field: str) -> Setting:
-    """Return what a field declares.
+    """Return the setting that a field declares.
 
     Raises:
         KeyError: The model has no such setting.

@@ -36,10 +36,10 @@ from explorer.schema.setting import (
 JINA_READER_URL = "https://r.jina.ai"
 """The reader that `JINA_API_KEY` is a key for."""
 NO_READER = "none"
-"""As the reader's address: pages are read directly, whatever keys there are."""
+"""The reader's address for reading pages directly, whatever keys are set."""
 
 SHELLS = ("auto", "off", "unsafe")
-"""What `shell` may be."""
+"""The allowed values of `shell`."""
 
 
 Extension = TypeVar("Extension", bound=ExtensionSettings)
@@ -72,8 +72,11 @@ class Settings(BaseModel):
             anchor="openais-two-apis",
         ),
     ] = "auto"
-    """A bare `claude-...` is Anthropic's, any other goes to the OpenAI-compatible server. `openai-responses:<name>`
-    and `openai-chat:<name>` select the API, too."""
+    """The model of all roles.
+
+    A bare `claude-...` is Anthropic's, any other goes to the OpenAI-compatible server. `openai-responses:<name>` and
+    `openai-chat:<name>` select the API, too.
+    """
     role_models: Annotated[
         dict[str, str],
         PerRole(
@@ -83,7 +86,7 @@ class Settings(BaseModel):
             Group.MODELS,
         ),
     ] = {}
-    """Model by role, over `model`."""
+    """The model of each role here; it goes before `model`."""
     effort: Annotated[
         dict[str, Effort],
         Setting(
@@ -97,7 +100,7 @@ class Settings(BaseModel):
             anchor="effort",
         ),
     ] = {}
-    """By role or for `EVERY_ROLE`; none: as the role's file or the vendor has it."""
+    """The effort of each role here, or of `EVERY_ROLE`; without one the role's file or the vendor decides."""
     anthropic_model: Annotated[
         str,
         Setting(
@@ -138,7 +141,7 @@ class Settings(BaseModel):
             flags=(Flag("--roles", "DIR"),),
         ),
     ] = None
-    """Role files there replace built-in ones by name."""
+    """A folder of role files, which replace built-in ones of the same name."""
     price: Annotated[
         Price | None,
         Setting(
@@ -202,11 +205,11 @@ class Settings(BaseModel):
     services: Services = Services()
     secrets: Secrets = Secrets()
     network: Network = Network()
-    """Proxies and certificate authorities; of now, never of the time a run was started."""
+    """Proxies and certificate authorities of this session, never those of the time a run was started."""
     is_sample: bool = False
     """Read the bundled, invented sample day instead of the network."""
     files: tuple[Path, ...] = ()
-    """Local files the question is about."""
+    """Local files that the question is about."""
     corpus: Annotated[
         Path | None,
         Setting(
@@ -222,7 +225,7 @@ class Settings(BaseModel):
     ] = Path("reports")
     """The library of reports, which outlives runs."""
     since_run: str = ""
-    """An earlier run this one is to be compared with: only what is new matters."""
+    """An earlier run to compare this one with: only what is new matters."""
     timezone: Annotated[
         str,
         Setting(
@@ -233,7 +236,7 @@ class Settings(BaseModel):
             default="this machine's",
         ),
     ] = ""
-    """Empty: UTC."""
+    """A name of the IANA time zone database; empty: UTC."""
     contact: Annotated[
         str,
         Setting(
@@ -258,17 +261,17 @@ class Settings(BaseModel):
 
     @property
     def reader_address(self) -> str:
-        """Where pages are read through; empty: they are read directly, as on the sample day."""
+        """The URL of the reader that pages are read through; empty: they are read directly, as on the sample day."""
         url = self.services.reader_url
         if self.is_sample or url == NO_READER:
             return ""
         return url or (JINA_READER_URL if self.secrets.jina_key.get_secret_value() else "")
 
     def extension(self, name: str, model: type[Extension]) -> Extension:
-        """Return what is set of what an extension declares.
+        """Return the values of the settings that an extension declares.
 
         Raises:
-            ConfigError: A value is not one that the extension takes.
+            ConfigError: The extension does not accept a value.
         """
         found: dict[str, object] = {}
         for field, info in model.model_fields.items():
@@ -285,7 +288,7 @@ class Settings(BaseModel):
             ) from None
 
     def public(self) -> dict[str, object]:
-        """Everything but the secrets and the user's network, as JSON types.
+        """Return everything but the secrets and the user's network, as JSON types.
 
         Limits left to their defaults are absent, not without limit.
         """
@@ -293,5 +296,5 @@ class Settings(BaseModel):
         return self.model_dump(mode="json", exclude={"secrets": True, "network": True, "limits": set(unset)})
 
     def secret_texts(self) -> list[str]:
-        """Every key and password that is set."""
+        """Return every key and password that is set."""
         return [*self.secrets.all(), *self.network.secrets()]

@@ -22,21 +22,21 @@ class SourceDraft(Frozen):
     """A piece of evidence as a tool found it, before it has an id."""
 
     url: str
-    """Where it can be looked up: an address, or a name with a scheme of its own, such as `census:2026/lisbon`."""
+    """The address of the evidence, or a name with a scheme of its own, such as `census:2026/lisbon`."""
     title: str
     kind: str
     """`page`, `story`, `comments`, `search_hit`, `file`, ..."""
     via: str
-    """What gave it: `hackernews`, `tavily`, `tavily-keyless`, `direct`, `reader`, `file`, ..."""
+    """The service it is from: `hackernews`, `tavily`, `tavily-keyless`, `direct`, `reader`, `file`, ..."""
     text: str
-    """What quotes and figures are looked up in."""
+    """The text in which quotes and figures are looked up."""
     author: str = ""
     published: str = ""
     """ISO date or date-time; empty when it is not known."""
     language: str = ""
     """A code such as `en`; empty when it is not known."""
     retrieved: AwareDatetime | None = None
-    """When it was fetched, where that was not just now."""
+    """When it was fetched, if that was not just now."""
     flags: tuple[str, ...] = ()
 
 
@@ -48,14 +48,14 @@ class RunFiles(Protocol):
     """The files of a run, for tools. A path is relative to the run's folder; none leads out of it."""
 
     def exists(self, path: str) -> bool:
-        """Return whether a file is there."""
+        """Return whether a file exists."""
         ...
 
     def read_text(self, path: str) -> str:
         """Return a text file's content.
 
         Raises:
-            ToolError: It is not there, or no text; the message is for the model.
+            ToolError: It does not exist, or is not text; the message is for the model.
         """
         ...
 
@@ -79,31 +79,31 @@ async def no_store(drafts: Sequence[SourceDraft]) -> list[Source]:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What a tool may use during one call.
+    """The parts of a run that a tool may use during one call.
 
-    The defaults are for a tool that is called outside of a run, such as in a test of it.
+    The defaults are for a tool that is called outside of a run, such as in a test.
     """
 
     workspace: RunFiles
-    """The run's files. What is written through it is recorded with the call."""
+    """The run's files. Files written through it are recorded with the call."""
     call: str = ""
     """The call's key, such as `searcher-2.t3.1`: unique in the run, and the same when a resumed run calls again."""
     agent: str = ""
-    """Who calls, such as `searcher-2`."""
+    """The calling agent, such as `searcher-2`."""
     role: str = ""
-    """What that agent is, such as `searcher`."""
+    """The role of the calling agent, such as `searcher`."""
     store: Store = no_store
-    """Puts evidence into the run's store of sources and returns it with its ids (`S12`), in the drafts' order.
+    """Put evidence into the run's store of sources, and return it with its ids (`S12`), in the drafts' order.
 
-    When it returns, text and record are on disk. The ids are recorded with the call, and the model is told which
-    of the sources repeat others. The tool shows the ids: a report may cite `[S12]` from then on.
+    When it returns, text and record are on disk. The ids are recorded with the call, and a remark in the result says
+    which of the sources repeat others. The tool shows the ids: a report may cite `[S12]` from then on.
     """
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     """The run's clock."""
     progress: Callable[[str], None] = lambda _words: None
-    """Takes a few words on how far a long call is, for the user; no model sees them."""
+    """Show the user how far a long call is; no model sees it."""
     change: FileChange | None = None
-    """For `checked` tools: the change that is on record for this call, as `foresee` returned it."""
+    """The recorded change of this call, as `foresee` returned it; for `checked` tools."""
 
 
 INTERRUPTED = (
@@ -111,43 +111,44 @@ INTERRUPTED = (
 )
 
 HIDDEN_FROM_MODELS = frozenset({"title", "minimum", "exclusiveMinimum", "minLength", "maxLength", "pattern", "format"})
-"""Words of a schema that no model is told: a fault against them is answered with what would be right."""
+"""Keywords of a schema that no model sees: a call that violates them is answered with what would be right."""
 NAMED = frozenset({"properties", "$defs"})
-"""Words of a schema that hold schemas by name."""
+"""Keywords of a schema whose value is an object of schemas."""
 LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 NESTED = frozenset({"items", "additionalProperties"})
 
 
 class Effect(StrEnum):
-    """What a call does to the world, which decides what a resumed run does with a call cut in the middle."""
+    """The side effect of a call, which decides what a resumed run does with an interrupted one."""
 
     PURE = NO_EFFECT
-    """Nothing: run it again."""
+    """No effect: it is run again."""
     CHECKED = "checked"
-    """Changes one file: compare the file with what was foreseen, then know."""
+    """One file is changed: the file is compared with what was foreseen."""
     REPEATABLE = "repeatable"
-    """Changes something outside the run, and finds its `context.call` there: run it again, nothing is done twice."""
+    """Something outside the run is changed that has the `context.call`: it is run again, and does nothing twice."""
     CHILD = "child"
-    """Starts a helper: go on with that helper."""
+    """A helper is started: that helper is resumed."""
     JOB = "job"
-    """Runs a command: never twice."""
+    """A command is run: never twice."""
     EXTERNAL = "external"
-    """Unknown: never twice."""
+    """The effect is not known: it is never run twice."""
 
 
 class ToolResult(BaseModel):
-    """What a tool gives back."""
+    """The result of a tool."""
 
     success: bool
     content: str = ""
-    """What the model reads on success."""
+    """The text for the model on success."""
     error: str | None = None
-    """What the model reads on failure."""
+    """The text for the model on failure."""
     metadata: dict[str, Any] = {}
-    """For programs, never shown to a model.
+    """Data for programs, never shown to a model.
 
     The engine reads `files` (WrittenFile), `removed` (paths) and `sources` (ids), each for what did not go through
-    the call's `ToolContext`. All else has to be JSON and is recorded as the `data` of the call's `tool_finished`.
+    the call's `ToolContext`. All other data have to be JSON; they become
+    the `data` of the call's `tool_finished`.
     """
 
     @field_validator("content", "error", mode="before")
@@ -157,14 +158,14 @@ class ToolResult(BaseModel):
 
     @property
     def text(self) -> str:
-        """What the model reads."""
+        """The text for the model."""
         if self.success:
             return self.content
         return self.error or "The tool failed without saying why."
 
 
 class Arguments(BaseModel):
-    """Base of every tool's arguments: unknown ones are refused, so that a wrong name is told, not dropped."""
+    """Base of every tool's arguments: unknown ones are refused, so that a wrong name is reported, not dropped."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -173,7 +174,7 @@ Args = TypeVar("Args", bound=Arguments, default=Any)
 
 
 class Tool(ABC, Generic[Args]):
-    """What a model may call.
+    """A tool that a model may call.
 
     Subclasses set the class variables and write `execute`. The description and the fields' descriptions are
     what the model reads.
@@ -185,72 +186,77 @@ class Tool(ABC, Generic[Args]):
     """The model of the arguments. A call that does not fit it is answered with what would be right."""
     effect: Effect = Effect.PURE
     timeout_s: float | None = 120.0
-    """Seconds a call may take; None for tools that bound themselves."""
+    """Seconds that a call may take; None for tools that limit themselves."""
     is_parallel: bool = True
-    """Whether calls of one turn may run beside each other; a serial call is a barrier."""
+    """Whether calls of one turn may run at the same time; a serial call is a barrier."""
     ends_agent: bool = False
     """Whether a successful call is the last thing its agent does."""
     is_lookup: bool = False
-    """Whether it asks an outside service or the user's folder for evidence: what such calls bring decides how a run
-    without sources ends."""
+    """Whether it asks an external service or the user's folder for evidence.
+
+    The results of such calls decide how a run without sources ends.
+    """
     is_search: bool = False
-    """Whether it searches with words of the model's, which its results may repeat: an address in those words does not
-    count as found because a result shows it. A tool of an embedding program always counts as one that does."""
+    """Whether it searches with a query of the model, which its results may repeat.
+
+    An address in the query does not count as found because a result shows it. A tool of an embedding program always
+    counts as a search.
+    """
     is_for_report: bool = False
-    """Whether the report is made with it: then it may still be called when exploring is over."""
+    """Whether the report is made with it: such a tool may still be called when exploring is over."""
     pages_itself: bool = False
-    """Whether it reads what is stored, part by part: a result too long for a conversation is cut, not stored again."""
+    """Whether it reads stored text part by part: a result too long for a conversation is cut, not stored again."""
     activity: str = ""
-    """What a call does, for people, with arguments in braces: `reading {filepath}`; empty: the tool's name says it."""
+    """A call's action for people, with arguments in braces: `reading {filepath}`; empty: the tool's name is enough."""
 
     @classmethod
     def connect(cls, connections: Any) -> Self:  # noqa: ARG003, ANN401 - `SourceConnections`
-        """Make the tool for a run; one that asks sources takes what it needs of the run's connections."""
+        """Make the tool for a run; a tool that asks sources uses the run's connections."""
         return cls()
 
     @abstractmethod
     async def execute(self, arguments: Args, context: ToolContext) -> ToolResult:
-        """Do it.
+        """Execute a call.
 
         Args:
-            arguments: What the model asked for, checked.
-            context: What the run offers to this call.
+            arguments: The validated arguments.
+            context: The parts of the run that the call may use.
 
         Raises:
-            ToolError: It cannot be done as asked; the message is for the model.
+            ToolError: The call cannot be executed as asked; the message is for the model.
         """
 
     def describe(self, arguments: Args) -> str:
-        """Return what a call does, in a few words for people; empty where the tool's name says it."""
+        """Return a call's action for people; empty where the tool's name is enough."""
         return self.activity.format_map(vars(arguments))
 
     async def recall(self, change: FileChange) -> ToolResult:
-        """For `checked` tools: the result of an `execute` that a crash cut off after its change was made."""
+        """Return the result of an `execute` that a crash interrupted after its change; for `checked` tools."""
         return ToolResult(success=True, content=f"Wrote {change.path}.")
 
     async def interrupted(self, context: ToolContext) -> ToolResult:  # noqa: ARG002 - for tools that look what was done
-        """For tools whose calls are never repeated: the result of an `execute` that a crash cut off."""
+        """Return the result of an `execute` that a crash interrupted; for tools whose calls are never repeated."""
         return ToolResult(success=False, error=INTERRUPTED)
 
     async def foresee(self, arguments: Args) -> FileChange | None:  # noqa: ARG002 - for tools that change a file
-        """For `checked` tools: the change `execute` is about to make, without making it."""
+        """Return the change that `execute` is about to make, without making it; for `checked` tools."""
         return None
 
     @cached_property
     def parameters(self) -> JsonObject:
-        """JSON Schema of the arguments as a model is told them: what is right, not all that is refused."""
+        """The JSON Schema of the arguments for models; they do not see every constraint."""
         return deepcopy(_field_for_model(self.arguments))
 
     def schema(self) -> ToolSchema:
-        """What a model is told."""
+        """Return the description of the tool that a model sees."""
         return ToolSchema(name=self.name, description=self.description, parameters=self.parameters)
 
     def to_anthropic(self) -> JsonObject:
-        """The form of Anthropic's Messages API."""
+        """Return the tool in the form of Anthropic's Messages API."""
         return {"name": self.name, "description": self.description, "input_schema": self.parameters}
 
     def to_openai(self) -> JsonObject:
-        """The form of OpenAI's Chat Completions API."""
+        """Return the tool in the form of OpenAI's Chat Completions API."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
 
@@ -261,12 +267,12 @@ def shown(count: int, one: str, several: str) -> JsonObject:
 
 
 def lookup_of(tool: Tool, result: ToolResult, error: ToolError | None) -> Lookup:
-    """What a call brought as a lookup.
+    """Return the outcome of a call as a lookup.
 
     Args:
         tool: The tool that was called.
-        result: What it gave back.
-        error: Why it could not be done as asked; None when it raised no `ToolError`.
+        result: Its result.
+        error: The `ToolError` that it raised; None without one.
     """
     if not tool.is_lookup or isinstance(error, RefusedCallError):
         return Lookup.NONE
@@ -279,7 +285,7 @@ def lookup_of(tool: Tool, result: ToolResult, error: ToolError | None) -> Lookup
 
 @lru_cache(maxsize=256)
 def _field_for_model(arguments: type[BaseModel]) -> JsonObject:
-    """The schema that a model is told of arguments; made once, because every role and every run asks for it again."""
+    """Return the schema of arguments for models; cached, because every role and every run needs it again."""
     schema = _for_model(arguments.model_json_schema())
     schema.pop("description", None)
     schema.setdefault("properties", {})
@@ -287,9 +293,9 @@ def _field_for_model(arguments: type[BaseModel]) -> JsonObject:
 
 
 def _for_model(schema: JsonObject) -> JsonObject:
-    """A schema without what no model needs: it is sent with every request, and the arguments are checked here.
+    """Return a schema without what no model needs: it is sent with every request, and the arguments are checked here.
 
-    What stands beside `default`, `enum` or `const` is a value and stays as it is, whatever its keys are called.
+    The value of `default`, `enum` or `const` stays as it is, whatever its keys are.
     """
     kept = {key: value for key, value in _chosen(schema).items() if key not in HIDDEN_FROM_MODELS}
     for key, value in kept.items():
@@ -307,7 +313,7 @@ def _for_model(schema: JsonObject) -> JsonObject:
 
 
 def _chosen(schema: JsonObject) -> JsonObject:
-    """A field whose null says what leaving it out says, without the null."""
+    """Return a field's schema without null, where null means the same as leaving the field out."""
     forms: list[JsonObject] = [form for form in schema.get("anyOf", ()) if form != {"type": "null"}]
     if not forms or schema.get("default", "") is not None:
         return schema
@@ -317,7 +323,7 @@ def _chosen(schema: JsonObject) -> JsonObject:
 
 P = ParamSpec("P")
 Answer = ToolResult | str
-"""What a decorated function returns; text is the content of a success."""
+"""The result of a decorated function; text is the content of a success."""
 BY_NAME = frozenset({inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY})
 
 
@@ -325,9 +331,9 @@ class ToolOptions(TypedDict, total=False):
     """The properties of a tool that `@tool` takes; `Tool` says what each means."""
 
     name: str
-    """Instead of the function's."""
+    """The name in place of the function's."""
     description: str
-    """Instead of the docstring."""
+    """The description in place of the docstring."""
     effect: Effect
     timeout_s: float | None
     is_parallel: bool
@@ -369,7 +375,7 @@ class FunctionTool(Tool[Arguments], Generic[P]):
 
 
 def _arguments_of(function: Callable[..., object], label: str) -> tuple[type[Arguments], list[str]]:
-    """The model of a function's arguments, and the parameters that take the context."""
+    """Return the model of a function's arguments, and the names of the parameters that take the context."""
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     contexts: list[str] = []

@@ -21,7 +21,7 @@ from explorer.journal.control import ControlKind, ControlMessage, Inbox
 from explorer.journal.listing import JournalTail, find_run, holder, is_running
 from explorer.schema.errors import ConfigError, ExplorerError
 from explorer.schema.events import JournalRecord, Steered, StopAsked
-from explorer.schema.setting import time_or_none
+from explorer.schema.setting import or_none, seconds
 
 STOP_REASON = "stopped by the user"
 LOOK_EVERY_S = 0.05
@@ -102,7 +102,7 @@ def stop(
 
 def _seconds(raw: str) -> float | None:
     try:
-        return time_or_none(raw)
+        return or_none(seconds)(raw)
     except ValueError as error:
         message = f"flag --wait: {raw[:80]!r} is not allowed"
         raise ConfigError(message, hint="allowed is a time like 0, 10, 10s or 2m") from error
