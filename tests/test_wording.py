@@ -60,7 +60,6 @@ ALLOWED = (
     Allowed("src/explorer/reports/verify/numerals.py", "times fold 倍", "a list of units"),
     Allowed("src/explorer/text/words.py", "such t tell than", "a list of stop words"),
     Allowed("src/explorer/api.py", "cite it behind what", "part of a prompt that changes with the public API"),
-    Allowed("src/explorer/api.py", "to go on with it: await", "part of a hint that changes with the public API"),
 )
 
 
