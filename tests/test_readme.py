@@ -31,7 +31,7 @@ RUN_ID = re.compile(r"\d{8}-\d{6}-[a-z0-9-]+?-[0-9a-f]{4}\b")
 CLOCK = re.compile(r"\d\d:\d\d:\d\d|\b\d+s\b")
 WIDTH = 118
 SHOWN = re.compile(
-    r"^model |^offline mode is|run \d{8}-.* started|orchestrator  task|searcher-\d  task"
+    r"^exploring: |^model |^offline mode is|run \d{8}-.* started|orchestrator  task|searcher-\d  task"
     r"|searcher-1  (get|write|complete)"
     r"|(analyzer|writer)-1  (task|write)"
     r"|orchestrator  (finish|complete)|run complete"

@@ -136,3 +136,50 @@ def test_what_is_not_needed_is_not_imported(tmp_path: Path, commands: list[list[
     )
     imported = set(json.loads(done.stdout.splitlines()[-1]))
     assert not imported & strangers
+
+
+ENGINE = {"explorer.run.run", "explorer.run.session", "explorer.offline.client", "explorer.journal.journal"}
+FIRST_LINE = """
+import json, os, sys
+from explorer.__main__ import main
+
+class FirstLine:
+    encoding, errors = "utf-8", "replace"
+    def isatty(self): return True
+    def fileno(self): return 2
+    def flush(self): pass
+    def write(self, text):
+        print(json.dumps([text, sorted(sys.modules)]), flush=True)
+        os._exit(0)
+
+sys.stderr = FirstLine()
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["How was\nMay?"], "exploring: How was May?"),
+        pytest.param(
+            ["ask", "x" * 99, "--output-format", "json"], "exploring: " + 67 * "x" + "…", marks=pytest.mark.slow
+        ),
+        pytest.param(["demo"], "exploring: What was notable on Hacker News on the sample", marks=pytest.mark.slow),
+    ],
+)
+def test_the_first_line_comes_before_the_engine_is_imported(tmp_path: Path, words: list[str], line: str) -> None:
+    """The line names the question; no SDK, no library of the network and no part of the engine is imported by then."""
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_LINE, *words],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ANTHROPIC_API_KEY": "sk-ant-none"},
+        stdin=subprocess.DEVNULL,
+    )
+    said, imported = json.loads(done.stdout)
+    assert said.startswith(line)
+    strangers = SDKS | ENGINE | {"httpx", "httpx2", "httpcore2", "yaml", "filelock", "regex", "rich.console"}
+    assert not strangers & set(imported)
+    assert not [name for name in imported if name.startswith(("explorer.tools.", "explorer.documents."))]

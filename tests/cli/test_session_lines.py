@@ -44,19 +44,20 @@ def sessions_of(folder: Path) -> list[SessionConfigured]:
 
 
 def test_the_first_lines_name_models_search_shell_and_limits(here: Explorer, tmp_path: Path) -> None:
-    """By role, with the reason, at 80 columns, before anything else; the journal and the JSON have all of it."""
+    """The question, then by role, with the reason, at 80 columns; the journal and the JSON have all of it."""
     (tmp_path / "notes.md").write_text(NOTES)
     with AnthropicServer(team) as server:
         variables = {"ANTHROPIC_BASE_URL": server.url, "EXPLORER_MAX_STEPS": "90"}
         done = here("--file", "notes.md", "--no-shell", "--output-format", "json", "How was May?", **variables)
     lines = done.stderr.splitlines()
-    assert lines[:2] == [
+    assert lines[:3] == [
+        "exploring: How was May?",
         "model claude-opus-5-5 (orchestrator, writer), claude-sonnet-5-5 (analyzer),",
         "  claude-haiku-5-5 (searcher): ANTHROPIC_BASE_URL is set",
     ]
-    assert lines[2].startswith("search tavily-keyless, shell none, max $5.00 (default), 90 steps")
-    assert max(len(line) for line in lines[:4]) <= 80
-    assert "started" in next(line for line in lines[3:] if not line.startswith("  "))
+    assert lines[3].startswith("search tavily-keyless, shell none, max $5.00 (default), 90 steps")
+    assert max(len(line) for line in lines[:5]) <= 80
+    assert "started" in next(line for line in lines[4:] if not line.startswith("  "))
     (recorded,) = sessions_of(only_run(tmp_path / "workspace"))
     assert recorded.limits["max_cost_usd"] == LimitInUse(value=5.0, origin="default")
     assert recorded.limits["max_steps"] == LimitInUse(value=90, origin="environment EXPLORER_MAX_STEPS")
@@ -152,7 +153,9 @@ def test_a_run_that_began_offline_goes_on_with_a_model(here: Explorer, tmp_path:
         done = here("resume", "latest", "--max-steps", "6", "Look again.", **variables)
         assert server.requests, done.stderr
     output = " ".join(done.stderr.split())
-    assert output.startswith("model openai:model-a for all roles: the first model of OPENAI_BASE_URL")
+    assert re.match(
+        r"resuming \S+: Look again\. model openai:model-a for all roles: the first model of OPENAI_BASE_URL", output
+    )
     assert "this run began offline, without a language model; it continues with the model above" in output
     before, now = sessions_of(only_run(tmp_path / "workspace"))
     assert before.models["orchestrator"].model == "offline"

@@ -24,7 +24,6 @@ from explorer.cli.screens.screen import Quiet
 from explorer.cli.session import Session
 from explorer.journal import journal
 from explorer.journal.crash_points import crash_at
-from explorer.journal.listing import journal_path
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import ScriptedClient
 from explorer.run.run import RunHooks, RunResult, resume, start
@@ -32,6 +31,7 @@ from explorer.schema.events import AgentContinued, AnyEvent, JournalRecord, Stat
 from explorer.schema.messages import Request, Turn
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
+from explorer.workspace.access import journal_path
 
 RUN_ID = "20260810-120000-how-was-may-0001"
 NOON = datetime(2026, 8, 10, 12, 0, tzinfo=UTC)

@@ -14,7 +14,7 @@ from lives import NOON, RUN_ID, Place, live, next_step
 from scenarios import SCENARIOS
 
 from explorer.journal.journal import Journal
-from explorer.journal.listing import journal_path
+from explorer.workspace.access import journal_path
 
 TRACES = ("requests", "acknowledged", "synced", "points", "posted")
 

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from explorer.journal.agent_state import MAX_REASONING_REFUSALS
 from explorer.journal.codec import encode_all
-from explorer.journal.listing import journal_path, read_records
+from explorer.journal.listing import read_records
 from explorer.llm.anthropic.messages import AnthropicClient
 from explorer.llm.bound_reasoning import BoundReasoning, KeptReasoning
 from explorer.llm.options import ClientOptions
@@ -18,6 +18,7 @@ from explorer.schema.errors import ModelError
 from explorer.schema.events import Status, TurnTaken
 from explorer.schema.messages import Message, Request, Turn, UserText
 from explorer.schema.settings import Settings
+from explorer.workspace.access import journal_path
 from llm.long_run import QUESTION, Reader, settings
 from model_servers import Asked, Reply, ThinkingServer
 from vendor_rules import rule

@@ -101,7 +101,7 @@ def test_a_real_small_model_is_survived(url: str, tmp_path: Path) -> None:
     limits = ("--max-steps", "12", "--max-time", "5m")
     done = explorer(*words, *limits, cwd=tmp_path, settings={"OPENAI_BASE_URL": url}, seconds=600)
     shown = json.loads(done.stdout)
-    assert done.stderr.startswith("model openai:local for all roles: the first model of OPENAI_BASE_URL\n")
+    assert "\nmodel openai:local for all roles: the first model of OPENAI_BASE_URL\n" in done.stderr
     assert "Traceback" not in done.stderr
     assert (done.returncode, shown["status"]) in {(0, "complete"), (3, "partial"), (1, "failed"), (124, "partial")}
     assert (shown["status"] == "complete") == (shown["reason"] == "")

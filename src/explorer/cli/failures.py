@@ -5,8 +5,8 @@ import traceback
 from types import TracebackType
 from typing import cast
 
+from explorer.cli.screens.output import say
 from explorer.cli.screens.sanitize import one_line, plain
-from explorer.cli.screens.screen import say
 from explorer.schema.errors import ExplorerError
 
 MESSAGE_CHARS = 1_000

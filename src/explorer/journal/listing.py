@@ -14,7 +14,7 @@ from explorer.journal.run_state import RunState
 from explorer.schema.errors import ConfigError, JournalDamagedError, NotFoundError, StorageError
 from explorer.schema.events import JournalRecord
 from explorer.schema.messages import Frozen
-from explorer.workspace.access import reaches
+from explorer.workspace.access import journal_path, reaches
 
 LATEST = "latest"
 RUNNING = "running"
@@ -57,11 +57,6 @@ def free_run_id(workspace: Path, question: str, now: datetime) -> str:
     while (workspace / (run_id := new_run_id(question, now))).exists():
         pass
     return run_id
-
-
-def journal_path(folder: Path) -> Path:
-    """Return the path of a run's journal."""
-    return folder / ".explorer" / "journal.jsonl"
 
 
 def is_run(folder: Path) -> bool:

@@ -20,12 +20,11 @@ from explorer.schema.events import RunStarted
 from explorer.text.frontmatter import split_frontmatter
 from explorer.text.ranking import bm25, rarity
 from explorer.text.words import CJK_LETTER, count_words, stem, terms_of, words_of
-from explorer.workspace.access import ENGINE_FOLDER, QUESTION
+from explorer.workspace.access import ENGINE_FOLDER, JOURNAL, QUESTION
 from explorer.workspace.safe_open import opened_below, walk
 from explorer.workspace.source_store import SOURCES
 from explorer.workspace.workspace import Workspace
 
-JOURNAL = f"{ENGINE_FOLDER}/journal.jsonl"
 NO_FINDINGS = ("inputs", ENGINE_FOLDER)
 """Folders of a run that hold what others wrote, and the engine's own."""
 TEXT_SUFFIXES = frozenset({".md", ".txt", ".csv", ".json", ".jsonl", ".html", ".yaml", ".yml", ""})

@@ -20,12 +20,12 @@ from typing import IO
 from pydantic import ValidationError
 
 from explorer.journal.codec import JournalRecord, encode_all, scan
-from explorer.journal.listing import is_running, journal_path
+from explorer.journal.listing import is_running
 from explorer.journal.run_state import RunState
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
-from explorer.workspace.access import ENGINE_FOLDER
+from explorer.workspace.access import ENGINE_FOLDER, journal_path
 from explorer.workspace.safe_open import opened_below, remove_tree, walk
 
 LEFT_OUT = ("lock", "holder", "inbox")

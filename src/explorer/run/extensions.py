@@ -13,7 +13,6 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from explorer.agents.roles import PromptLoader, built_in_roles, load_role
 from explorer.llm.vendors import Vendor
 from explorer.schema.errors import ConfigError
 from explorer.schema.setting import ExtensionSettings, NoSettings, Setting, declared_settings, extension_settings
@@ -175,8 +174,10 @@ def _own(entry: EntryPoint) -> Any:  # noqa: ANN401 - by the entry's group
 def installed_extensions() -> Extensions:
     """Load what installed packages register; once a process, since what is installed does not change."""
     packages: dict[str, list[EntryPoint]] = {}
+    # Asked for once: each question reads the list of every installed package.
+    found = entry_points()
     for point in Point:
-        for entry in entry_points(group=point):
+        for entry in found.select(group=point):
             packages.setdefault(_origin(entry), []).append(entry)
     loaded, failures = Extensions(), list[LoadFailure]()
     for origin, entries in sorted(packages.items()):
@@ -238,6 +239,8 @@ def _checked(point: Point, name: str, value: object) -> object:
 
 
 def _check_role(path: Path) -> None:
+    from explorer.agents.roles import load_role  # noqa: PLC0415 - few packages have roles, and reading them costs
+
     try:
         load_role(path)
     except ConfigError as error:
@@ -256,10 +259,10 @@ def as_tools(value: object) -> tuple[ToolPart, ...]:
 
 
 def _check_names(parts: Sequence[Extension], loaded: Extensions) -> None:
-    """See that no part takes the name or the variable of another, and that roles name tools that there are.
+    """See that no part takes the name or the variable of another, and that its roles can be used.
 
     Raises:
-        UnusablePartError: One does, or does not.
+        UnusablePartError: One does, or they cannot.
     """
     variables = {setting.variable for setting in (*declared_settings(Settings), *loaded.settings)}
     for part in parts:
@@ -269,10 +272,22 @@ def _check_names(parts: Sequence[Extension], loaded: Extensions) -> None:
             if setting.variable in variables:
                 raise UnusablePartError(f"the variable {setting.variable} belongs to another setting")
             variables.add(setting.variable)
-    folders = [part.value for part in parts if part.point == Point.ROLES]
-    own = PromptLoader([built_in_roles()]).roles() if folders else {}
+    if any(part.point == Point.ROLES for part in parts):
+        _check_roles(parts, loaded)
+
+
+def _check_roles(parts: Sequence[Extension], loaded: Extensions) -> None:
+    """See that no role replaces a built-in one, and that each names tools that there are.
+
+    Raises:
+        UnusablePartError: One does, or does not.
+    """
+    from explorer.agents.roles import PromptLoader, built_in_roles, load_role  # noqa: PLC0415 - as above
+
+    own = PromptLoader([built_in_roles()]).roles()
     tools = {name for role in own.values() for name in role.tools}
     tools |= {tool.name for part in (*loaded.outside, *parts) if part.point == Point.TOOLS for tool in part.value}
+    folders = [part.value for part in parts if part.point == Point.ROLES]
     for role in (load_role(path) for folder in folders for path in sorted(folder.glob("*.md"))):
         if role.name in own:
             raise UnusablePartError(f"it replaces the built-in role {role.name}, which only --roles may do")

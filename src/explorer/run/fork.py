@@ -11,13 +11,13 @@ from pathlib import Path
 
 from explorer.journal.codec import JournalRecord, encode_all, examine
 from explorer.journal.journal import Journal
-from explorer.journal.listing import journal_path, new_run_id, read_records
+from explorer.journal.listing import new_run_id, read_records
 from explorer.journal.run_state import RunState
 from explorer.sandbox.jobs import OUTPUTS
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunForked, ToolFinished, TurnTaken
 from explorer.schema.messages import JsonObject
-from explorer.workspace.access import DRAFT, REPORT
+from explorer.workspace.access import DRAFT, REPORT, journal_path
 from explorer.workspace.source_store import SOURCES
 from explorer.workspace.workspace import Workspace, sha256
 

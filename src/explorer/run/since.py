@@ -6,7 +6,6 @@ from pathlib import Path
 
 from loguru import logger
 
-from explorer.journal.listing import journal_path
 from explorer.journal.run_state import RunState
 from explorer.reports.compare import (
     SINCE_REPORT,
@@ -19,6 +18,7 @@ from explorer.reports.compare import (
 from explorer.schema.errors import NotFoundError, StorageError, ToolError
 from explorer.schema.events import Source
 from explorer.schema.tool import SourceDraft, Store
+from explorer.workspace.access import journal_path
 from explorer.workspace.workspace import Workspace
 
 SINCE_SOURCES = "inputs/since-sources.md"

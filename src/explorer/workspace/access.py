@@ -19,6 +19,7 @@ REPORT = "report.md"
 """May be written however full the folder is: every ending leaves a report."""
 DRAFT = f"{ENGINE_FOLDER}/draft.md"
 """The report as its writer left it, with `[S12]` citations."""
+JOURNAL = f"{ENGINE_FOLDER}/journal.jsonl"
 INPUTS = "inputs"
 """The user's files, which the engine put there."""
 MAX_PATH_CHARS = 400
@@ -27,6 +28,11 @@ MAX_NAME_BYTES = 200
 WINDOWS_DRIVE = re.compile(r"^[A-Za-z]:")
 UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co"})
 """Categories of characters that nobody sees, or everybody sees differently."""
+
+
+def journal_path(folder: Path) -> Path:
+    """Return where a run's journal is."""
+    return folder / JOURNAL
 
 
 def parts_of(path: str) -> list[str]:

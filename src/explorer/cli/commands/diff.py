@@ -5,9 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.screens.output import emit_json, emit_page
+from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.screens.sanitize import plain
-from explorer.cli.screens.screen import say
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import RUNNING, UNFINISHED, find_run, is_running

@@ -7,7 +7,7 @@ from explorer.cli.commands.probes import CheckResult
 from explorer.cli.screens.number_format import counted, size
 from explorer.journal.codec import Scan, examine
 from explorer.journal.control import Inbox
-from explorer.journal.listing import holder, is_running, journal_path
+from explorer.journal.listing import holder, is_running
 from explorer.journal.run_state import RunState
 from explorer.run.unfinished_report import resume_command
 from explorer.sandbox.jobs import noted_jobs
@@ -15,7 +15,7 @@ from explorer.schema.errors import JournalVersionError, StorageError, ToolError
 from explorer.schema.events import JOURNAL_VERSION, Source, Status
 from explorer.schema.tool import Effect
 from explorer.text.frontmatter import without_frontmatter
-from explorer.workspace.access import DRAFT, REPORT
+from explorer.workspace.access import DRAFT, REPORT, journal_path
 from explorer.workspace.source_store import is_intact, stored_text
 from explorer.workspace.workspace import Workspace
 

@@ -6,12 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.commands.ask import check_before_paying, continue_run
+from explorer.cli.launch import check_before_paying, continue_run
 from explorer.cli.logs import show_logs
 from explorer.cli.question import as_asked
 from explorer.cli.screens.number_format import counted
-from explorer.cli.screens.output import emit_json, emit_page
-from explorer.cli.screens.screen import say
+from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import RUN, RunOptions
 from explorer.journal.listing import find_run, read_records

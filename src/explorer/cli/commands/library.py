@@ -5,10 +5,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.screens.output import emit_json, emit_page
+from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.screens.run_facts import print_report
 from explorer.cli.screens.sanitize import one_line
-from explorer.cli.screens.screen import say
 from explorer.cli.screens.table import aligned
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, CommonOptions

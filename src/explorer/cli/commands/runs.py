@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from explorer.cli.screens.live import tree
 from explorer.cli.screens.number_format import cost, counted, duration, money, size, spent, tokens
 from explorer.cli.screens.outages import outage_words
-from explorer.cli.screens.output import emit_json, emit_page
+from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table
 from explorer.cli.screens.run_facts import (
     TimelineEvent,
@@ -21,7 +21,7 @@ from explorer.cli.screens.run_facts import (
 )
 from explorer.cli.screens.run_view import RUNNING, AgentView, RunView
 from explorer.cli.screens.sanitize import one_line, plain
-from explorer.cli.screens.screen import line_of, say
+from explorer.cli.screens.screen import line_of
 from explorer.cli.screens.session_lines import session_page
 from explorer.cli.screens.table import aligned, terminal_width
 from explorer.cli.settings.load import configured

@@ -13,8 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.question import as_asked
-from explorer.cli.screens.output import emit_json, emit_page
-from explorer.cli.screens.screen import say
+from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import CommonOptions
 from explorer.journal.control import ControlKind, ControlMessage, Inbox

@@ -10,9 +10,8 @@ from cyclopts import Parameter
 from explorer.cli.answer_check import check_answer
 from explorer.cli.commands.runs import RunName
 from explorer.cli.screens.number_format import counted, money, tokens
-from explorer.cli.screens.output import emit_json, emit_page
+from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.screens.sanitize import one_line
-from explorer.cli.screens.screen import say
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, MODELS, CommonOptions
 from explorer.journal.listing import LATEST, find_run, read_records

@@ -11,12 +11,12 @@ from cyclopts import Parameter
 from pydantic import BaseModel, ValidationError
 
 from explorer.cli.failures import print_error
-from explorer.cli.screens.output import INTERRUPTED, CommandResult, emit_outcome
+from explorer.cli.screens.output import INTERRUPTED, CommandResult, emit_outcome, say
 from explorer.cli.screens.run_facts import print_report
 from explorer.cli.screens.run_summary import seen_outcome
 from explorer.cli.screens.run_view import RUNNING, RunView
 from explorer.cli.screens.sanitize import one_line
-from explorer.cli.screens.screen import Screen, say
+from explorer.cli.screens.screen import Screen
 from explorer.cli.screens.screen_choice import screen_for, tap_for
 from explorer.cli.settings.load import configured
 from explorer.cli.settings.options import COMMON, CommonOptions

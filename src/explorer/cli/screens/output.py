@@ -1,9 +1,10 @@
-"""What stdout carries, and the one shape in which success and failure are told to programs."""
+"""What stdout and stderr carry, and the one shape in which programs read success and failure."""
 
 import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -101,6 +102,12 @@ def as_json(value: object) -> str:
     """One line of JSON; what cannot be encoded is written as an escape."""
     line = json.dumps(value, ensure_ascii=False, default=str)
     return line.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def say(text: str) -> None:
+    """Write a line to stderr. A reader that went away must not end a run."""
+    with suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def emit(text: str) -> None:

@@ -1,14 +1,14 @@
 """What people see of a run while it works: nothing, or one line per event. The live view is in `live.py`."""
 
-import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from explorer.cli.screens.activity import asked, outcome
 from explorer.cli.screens.cut_line import cut_line
 from explorer.cli.screens.number_format import counted
 from explorer.cli.screens.outages import outage_words
+from explorer.cli.screens.output import say
 from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.sanitize import one_line
 from explorer.cli.screens.session_lines import models_words, session_lines
@@ -54,12 +54,6 @@ class Screen(Protocol):
     async def keep_fresh(self) -> None:
         """Run beside the work until cancelled."""
         ...
-
-
-def say(text: str) -> None:
-    """Write a line to stderr. A reader that went away must not end a run."""
-    with suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
 
 
 class Quiet:

@@ -14,10 +14,10 @@ from explorer.cli.settings.configuration import (
 )
 from explorer.cli.settings.options import CommonOptions, RunOptions
 from explorer.cli.settings.table import CORE, ROLE
-from explorer.journal.listing import journal_path
 from explorer.run.extensions import installed_extensions
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Settings
+from explorer.workspace.access import journal_path
 
 
 def configured(options: CommonOptions) -> Configuration:

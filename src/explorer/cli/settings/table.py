@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from functools import cache
 
-from explorer.run.extensions import installed_extensions
 from explorer.schema.setting import Group, PerRole, Setting, declared_settings, one_of
 from explorer.schema.settings import Settings
 
@@ -21,6 +20,8 @@ CORE: tuple[Setting, ...] = declared_settings(Settings)
 @cache
 def all_settings() -> tuple[Setting, ...]:
     """Return every setting there is, group by group."""
+    from explorer.run.extensions import installed_extensions  # noqa: PLC0415 - flags must not pay for it
+
     extensions = installed_extensions()
     engines = [engine.name for engine in extensions.engines]
     core = (_of_engines(setting, engines) if setting.name == "search" else setting for setting in CORE)
