@@ -37,6 +37,7 @@ LAZY_COMMANDS = {
     "agents": "commands.catalog:agents",
     "models": "commands.catalog:models",
     "doctor": "commands.doctor:doctor",
+    "completion": "commands.completion:completion",
 }
 """By name: where the command is, below `explorer.cli`. None is imported before it is called; its help is its
 docstring, since the page that lists them all is written by hand."""

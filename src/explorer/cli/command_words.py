@@ -6,6 +6,7 @@ SUBCOMMANDS: Mapping[str, tuple[str, ...]] = {
     "config": ("show",),
     "runs": ("list", "rm", "gc", "export", "import"),
     "report": ("list", "show"),
+    "completion": ("bash", "zsh", "fish"),
 }
 """By command, the words that may stand behind it."""
 TAKES_RUN = frozenset(
@@ -97,8 +98,7 @@ COMMAND_LIKE: Mapping[str, str] = {
     "upgrade": "",
     "plugin": "",
     "plugins": "",
-    "completion": "",
-    "completions": "",
+    "completions": "completion",
     "roles": "agents",
     "role": "agents",
     "providers": "models",

@@ -24,6 +24,7 @@ COMMANDS = (
     "models",
     "config",
     "doctor",
+    "completion",
 )
 """Every command, in the order of the help page."""
 
@@ -64,6 +65,7 @@ Commands:
   models                   which model each role would use
   config show              every setting, its value, and where it comes from
   doctor [RUN]             check this machine, keys and services; or one run
+  completion SHELL         completions for bash, zsh or fish
   RUN is a run's id, the beginning of an id, `latest`, or a path.
 
 {FLAG_HELP}
