@@ -143,6 +143,9 @@ async def test_only_the_vendors_own_servers_are_warmed() -> None:
     """Anthropic and OpenAI have a cache that all requests of a key share; a server on someone's own machine may not."""
     own, other = Settings(), Settings(services=Services(openai_url="http://127.0.0.1:9/v1"))
     async with Clients(model_setup(own)) as clients, Clients(model_setup(other)) as local:
-        for provider in ("anthropic", "openai"):
-            assert isinstance(clients.client_for(ModelRef(provider, "m")), CacheWarmingClient)
+        own_refs = [ModelRef(provider, "m") for provider in ("anthropic", "openai")]
+        await clients.open(own_refs)
+        await local.open([ModelRef("openai", "m")])
+        for ref in own_refs:
+            assert isinstance(clients.client_for(ref), CacheWarmingClient)
         assert not isinstance(local.client_for(ModelRef("openai", "m")), CacheWarmingClient)

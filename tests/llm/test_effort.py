@@ -12,7 +12,8 @@ from openai.types.shared.reasoning_effort import ReasoningEffort
 from pydantic import SecretStr
 
 from explorer.journal.listing import read_records
-from explorer.llm.effort import EFFORTS
+from explorer.llm.anthropic.vendor import VENDOR as ANTHROPIC_VENDOR
+from explorer.llm.openai.vendor import VENDOR as OPENAI_VENDOR
 from explorer.llm.options import Timeouts
 from explorer.llm.retry import WaitLimits
 from explorer.run.resources import open_resources
@@ -35,8 +36,8 @@ ROLE = "---\nname: scout\ndescription: Looks around.\ntools: [read_file]\neffort
 def test_the_sdks_know_the_words() -> None:
     """The words of each vendor are those of its SDK: a new one breaks this test."""
     anthropic = get_type_hints(OutputConfigParam)["effort"]
-    assert set(EFFORTS["anthropic"]) == set(get_args(get_args(anthropic)[0]))
-    assert set(EFFORTS["openai"]) == set(get_args(get_args(ReasoningEffort)[0]))
+    assert set(ANTHROPIC_VENDOR.efforts) == set(get_args(get_args(anthropic)[0]))
+    assert set(OPENAI_VENDOR.efforts) == set(get_args(get_args(ReasoningEffort)[0]))
 
 
 @pytest.mark.parametrize("wire", BOTH)

@@ -7,18 +7,16 @@ from anthropic.types import Model
 from openai.types.shared.chat_model import ChatModel
 from pydantic import SecretStr
 
+from explorer.llm.anthropic.request import PROVIDER as ANTHROPIC
+from explorer.llm.anthropic.vendor import TIER_MODELS as ANTHROPIC_MODELS
 from explorer.llm.clients import Clients
-from explorer.llm.models import (
-    ANTHROPIC,
-    OFFLINE,
-    OPENAI,
-    OPENAI_CHAT,
-    OPENAI_RESPONSES,
-    TIER_DEFAULTS,
-    ModelRef,
-    choose,
-    parse_model,
-)
+from explorer.llm.hosts import OPENAI_CHAT, OPENAI_RESPONSES
+from explorer.llm.models import OFFLINE, ModelRef, choose
+from explorer.llm.models import parse_model as parse
+from explorer.llm.openai.vendor import NAME as OPENAI
+from explorer.llm.openai.vendor import TIER_MODELS as OPENAI_MODELS
+from explorer.run.extensions import installed_extensions
+from explorer.run.resources import with_servers
 from explorer.run.settings_parts import model_setup
 from explorer.schema.errors import ConfigError, CredentialsError, ModelError, ModelFault
 from explorer.schema.messages import Request, StopKind, Turn, UserText
@@ -30,6 +28,11 @@ TIERS: Mapping[str, Tier] = {"orchestrator": Tier.STRONG, "searcher": Tier.FAST}
 ANTHROPIC_KEY = Secrets(anthropic_key=SecretStr("a"))
 OPENAI_KEY = Secrets(openai_key=SecretStr("o"))
 BOTH_KEYS = Secrets(anthropic_key=SecretStr("a"), openai_key=SecretStr("o"))
+
+
+def parse_model(text: str) -> ModelRef:
+    """Read a model with the vendors that there are."""
+    return parse(text, installed_extensions().vendors.values())
 
 
 def nowhere() -> str:
@@ -68,9 +71,9 @@ def test_a_model_without_a_name(text: str) -> None:
 
 def test_the_sdks_know_the_default_models() -> None:
     """Every tier's default is a model that the vendor's SDK names."""
-    assert set(TIER_DEFAULTS[ANTHROPIC].values()) <= set(get_args(get_args(Model)[0]))
-    assert set(TIER_DEFAULTS[OPENAI].values()) <= set(get_args(ChatModel))
-    assert all(defaults.keys() == set(Tier) for defaults in TIER_DEFAULTS.values())
+    assert set(ANTHROPIC_MODELS.values()) <= set(get_args(get_args(Model)[0]))
+    assert set(OPENAI_MODELS.values()) <= set(get_args(ChatModel))
+    assert all(defaults.keys() == set(Tier) for defaults in (ANTHROPIC_MODELS, OPENAI_MODELS))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +112,7 @@ async def test_what_is_chosen(settings: Settings, models: tuple[str, str]) -> No
     """A role's own model goes before the named one, that before the tier's default of the first provider at hand."""
     choice = await choose(model_setup(settings), TIERS, local_urls=[nowhere()])
     assert tuple(str(choice.models[role]) for role in TIERS) == models
-    assert choice.openai_url == ""
+    assert choice.found == {}
     assert choice.why
 
 
@@ -137,8 +140,8 @@ async def test_a_local_server_is_found() -> None:
         server.models = ("nomic-embed-text", "llama", "qwen")
         choice = await choose(model_setup(Settings()), TIERS, local_urls=[nowhere(), server.url])
         named = await choose(model_setup(Settings(model="qwen")), TIERS, local_urls=[nowhere(), server.url])
-    assert (set(choice.models.values()), choice.openai_url) == ({ModelRef(OPENAI, "llama")}, server.url)
-    assert (set(named.models.values()), named.openai_url) == ({ModelRef(OPENAI, "qwen")}, server.url)
+    assert (set(choice.models.values()), choice.found) == ({ModelRef(OPENAI, "llama")}, {OPENAI: server.url})
+    assert (set(named.models.values()), named.found) == ({ModelRef(OPENAI, "qwen")}, {OPENAI: server.url})
 
 
 @pytest.mark.parametrize(
@@ -157,18 +160,28 @@ async def test_the_vendors_own_variable_names_the_model(
 ) -> None:
     """OPENAI_MODEL and ANTHROPIC_MODEL hold for all roles, wherever `--model` names none."""
     choice = await choose(
-        model_setup(Settings(secrets=secrets).model_copy(update=named)), TIERS, local_urls=[nowhere()]
+        model_setup(Settings.model_validate({"secrets": secrets, **named})), TIERS, local_urls=[nowhere()]
     )
     assert set(choice.models.values()) == {chosen}
 
 
+def test_the_vendors_models_are_read_as_version_0_1_wrote_them() -> None:
+    """A journal of 0.1 has `openai_model` among the settings; it is now where all that a vendor declares is."""
+    old = {"openai_model": "gpt-x", "anthropic_model": "", "services": {"openai_url": "http://127.0.0.1:9/v1"}}
+    settings = Settings.model_validate(old)
+    assert settings.services.model_extra == {"openai_model": "gpt-x", "openai_url": "http://127.0.0.1:9/v1"}
+    assert Settings.model_validate(settings.public()) == settings
+
+
 async def test_a_named_model_of_another_server_is_not_looked_up() -> None:
     """With OPENAI_BASE_URL and OPENAI_MODEL the server is not asked for its list; one on this machine is."""
-    settings = Settings(openai_model="qwen", services=Services(openai_url=nowhere()))
+    settings = Settings(services=Services(openai_model="qwen", openai_url=nowhere()))
     assert set((await choose(model_setup(settings), TIERS)).models.values()) == {ModelRef(OPENAI, "qwen")}
     with OpenAIServer([]) as server:
         server.models = ("llama", "qwen")
-        local = await choose(model_setup(Settings(openai_model="qwen")), TIERS, local_urls=[server.url])
+        local = await choose(
+            model_setup(Settings(services=Services(openai_model="qwen"))), TIERS, local_urls=[server.url]
+        )
     assert set(local.models.values()) == {ModelRef(OPENAI, "qwen")}
 
 
@@ -213,7 +226,7 @@ async def test_an_address_that_is_none(url: str) -> None:
         await choose(model_setup(Settings(services=Services(openai_url=url))), TIERS)
     async with Clients(model_setup(Settings(services=Services(anthropic_url=url)))) as clients:
         with pytest.raises(ConfigError):
-            clients.client_for(ModelRef(ANTHROPIC, "claude-x"))
+            await clients.open([ModelRef(ANTHROPIC, "claude-x")])
 
 
 @pytest.mark.parametrize("key", ["ключ", "sk-abc\ndef"])
@@ -223,7 +236,7 @@ async def test_a_key_that_no_header_can_hold(key: str) -> None:
     async with Clients(model_setup(Settings(secrets=secrets))) as clients:
         for provider in (ANTHROPIC, OPENAI):
             with pytest.raises(CredentialsError) as caught:
-                clients.client_for(ModelRef(provider, "m"))
+                await clients.open([ModelRef(provider, "m")])
             assert key not in f"{caught.value.message}{caught.value.hint}"
 
 
@@ -245,7 +258,9 @@ async def test_one_adapter_per_provider() -> None:
     models = [ModelRef(ANTHROPIC, "claude-x"), ModelRef(OPENAI, "m"), ModelRef(OFFLINE, OFFLINE)]
     with AnthropicServer([Reply(text="from A")]) as a, OpenAIServer([Reply(text="from O")]) as o:
         settings = Settings(services=Services(anthropic_url=a.url, openai_url=nowhere()))
-        async with Clients(model_setup(settings), openai_url=o.url, offline=Fixed()) as clients:
+        setup = model_setup(with_servers(settings, {OPENAI: o.url}))
+        async with Clients(setup, offline=Fixed()) as clients:
+            await clients.open([*models, ModelRef(ANTHROPIC, "claude-y")])
             turns = [await clients.client_for(model).generate(request_for(model)) for model in models]
             assert clients.client_for(models[0]) is clients.client_for(ModelRef(ANTHROPIC, "claude-y"))
             assert clients.gate_for(models[0]) is clients.gate_for(models[0])
@@ -254,8 +269,8 @@ async def test_one_adapter_per_provider() -> None:
 
 
 async def test_a_provider_without_an_adapter() -> None:
-    """Offline without its client, and providers nobody knows, are refused."""
+    """Offline without its client, and prefixes that no vendor has, are refused."""
     async with Clients(model_setup(Settings())) as clients:
         for model in (ModelRef(OFFLINE, OFFLINE), ModelRef("acme", "m")):
             with pytest.raises(ConfigError):
-                clients.client_for(model)
+                await clients.open([model])

@@ -344,16 +344,20 @@ async def test_which_api_a_server_is_asked_through(provider: str, url: str, is_a
     """OpenAI's own hosts are asked through Responses, other servers through Chat, unless a prefix says otherwise."""
     settings = Settings(services=Services(openai_url=url), secrets=Secrets(openai_key=SecretStr("k")))
     async with Clients(model_setup(settings)) as clients:
+        await clients.open([ModelRef(provider, "m")])
         client: Any = clients.client_for(ModelRef(provider, "m"))
         while hasattr(client, "_client"):
             client = client._client
-    assert type(client).__name__ == {"Responses": "ResponsesClient", "Chat": "OpenAIClient"}[is_asked_for]
+        adapter = client._make()
+        await adapter.aclose()
+    assert type(adapter).__name__ == {"Responses": "ResponsesClient", "Chat": "OpenAIClient"}[is_asked_for]
 
 
 async def refusal_of(provider: str, server: ModelServer, **fields: Any) -> ModelError:
     """What comes of asking a server that refuses."""
     settings = Settings(services=Services(openai_url=server.url))
     async with Clients(model_setup(settings)) as clients:
+        await clients.open([ModelRef(provider, "gpt-6-astra")])
         with pytest.raises(ModelError) as caught:
             await clients.client_for(ModelRef(provider, "gpt-6-astra")).generate(
                 request_for(GO, model="gpt-6-astra", **fields)

@@ -1,6 +1,6 @@
 import pytest
 
-from explorer.llm.prices import PRICED_PROVIDERS, cost_usd, max_cost_usd
+from explorer.llm.prices import cost_usd, max_cost_usd
 from explorer.schema.messages import Usage
 from explorer.schema.model_options import Price
 
@@ -57,7 +57,7 @@ def test_odd_counts_do_no_harm() -> None:
     assert cost_usd("claude-opus-4-5", "anthropic", usage, None) is not None
 
 
-@pytest.mark.parametrize("provider", sorted(PRICED_PROVIDERS))
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
 def test_every_listed_model_costs_what_the_list_itself_reckons(provider: str) -> None:
     """All models, with caches and without, on either side of the sizes from which some of them cost more."""
     from genai_prices import Usage as ListUsage  # noqa: PLC0415 - the list is slow to import

@@ -16,6 +16,7 @@ from explorer.llm.models import ModelRef
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import BUILT_IN, OWN, Point, installed_extensions
 from explorer.run.resources import known_cost, window_of
+from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -159,6 +160,72 @@ def test_a_vendor_of_a_package_has_prices_and_words_for_effort(garden: Path, tmp
     with_price = known_cost(ModelRef("garden", "almanac"), Settings(), 1_000_000, 1_000_000)
     assert with_price == pytest.approx(2.0)
     assert window_of(ModelRef("garden", "almanac"), Settings()) == 32_000
+
+
+AT_HAND = """
+from contextlib import asynccontextmanager
+from typing import Annotated
+from explorer.llm.scripted import ScriptedClient, says
+from explorer.llm.vendors import Server, Vendor
+from explorer.schema.model_options import Tier
+from explorer.schema.setting import ExtensionSettings, Group, Setting
+from explorer.schema.value_formats import TEXT
+
+class PartSettings(ExtensionSettings):
+    region: Annotated[str, Setting("PART_REGION", TEXT, "Region", Group.MODELS)] = ""
+
+@asynccontextmanager
+async def _open(settings, access):
+    yield ScriptedClient({"orchestrator": [says("Done.")] * 4})
+
+PART = Vendor(
+    "part", PartSettings, _open, needs="region", prefixes=("part-batch",), bare_names=("party-",),
+    server=lambda settings: Server(f"http://127.0.0.1:9/{settings.region}", models=dict.fromkeys(Tier, "party-1")),
+)
+"""
+
+
+def test_a_vendor_of_a_package_can_be_chosen_as_built_in_ones_are(site: Path, tmp_path: Path) -> None:
+    """By what it needs, by its further prefixes, and by names that it claims; `doctor` asks where its server is."""
+    package = tmp_path / "made" / "broken_plugin"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(AT_HAND)
+    install(site, package, {Point.MODELS: {"part": "broken_plugin:PART"}}, "broken-plugin")
+    forget()
+
+    def chosen(*words: str, **settings: str) -> JsonObject:
+        set_here = {"PART_REGION": "north", **settings}
+        return json.loads(
+            explorer_here("models", *words, "--output-format", "json", cwd=tmp_path, settings=set_here).stdout
+        )
+
+    assert (set(chosen()["models"].values()), chosen()["why"]) == ({"part:party-1"}, "PART_REGION is set")
+    assert chosen(ANTHROPIC_API_KEY="k")["why"] == "ANTHROPIC_API_KEY is set"
+    for asked, found in (("party-2", "part:party-2"), ("part-batch:x", "part-batch:x")):
+        assert set(chosen("--model", asked)["models"].values()) == {found}
+    looked = explorer_here("doctor", cwd=tmp_path, settings={"PART_REGION": "north"}).stdout
+    assert [line[:5] for line in looked.splitlines() if line[5:].startswith(("part key ", "part "))] == [
+        "ok   ",
+        "warn ",
+    ]
+
+
+def test_a_run_whose_vendor_is_gone_names_it(garden: Path, tmp_path: Path) -> None:
+    """Its models are not looked for at OpenAI, whatever keys there are; another model can take over."""
+    chosen = {"GARDEN_KEY": KEY, "EXPLORER_SEARCH": "almanac"}
+    assert explorer_here(*ASKED, cwd=tmp_path, settings=chosen).returncode == 0
+    shutil.rmtree(garden / "explorer_garden")
+    for facts in garden.glob("*.dist-info"):
+        shutil.rmtree(facts)
+    forget()
+    for keys in ({}, {"OPENAI_API_KEY": "sk-other"}):
+        gone = explorer_here("resume", "latest", "And bed 3?", cwd=tmp_path, settings=keys)
+        assert gone.returncode == 2
+        assert "the run asks garden:almanac, and no vendor of models called 'garden' is installed" in gone.stderr
+        assert "OPENAI" not in gone.stderr
+    words = ("resume", "latest", "And bed 3?", "--model", "claude-x")
+    taken_over = explorer_here(*words, cwd=tmp_path, settings={"EXPLORER_SEARCH": "auto"})
+    assert "anthropic:claude-x needs a key" in taken_over.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ import pytest
 from pydantic import SecretStr
 
 from explorer.journal.listing import read_records
-from explorer.llm.models import ANTHROPIC, OPENAI_RESPONSES, TIER_DEFAULTS
+from explorer.llm.anthropic import vendor as anthropic
+from explorer.llm.hosts import OPENAI_RESPONSES
+from explorer.llm.openai import vendor as openai
 from explorer.llm.prices import cost_usd
 from explorer.run.run import start
 from explorer.schema.events import AgentFinished, JournalRecord, NoteAdded, RequestSent
@@ -109,12 +111,12 @@ def _settings(folder: Path, server: ModelServer, max_usd: float) -> Settings:
     is_anthropic = isinstance(server, ThinkingServer)
     services = Services(anthropic_url=server.url) if is_anthropic else Services(openai_url=server.url)
     secrets = Secrets(anthropic_key=SecretStr("sk-a")) if is_anthropic else Secrets(openai_key=SecretStr("sk-o"))
-    provider, vendor = (ANTHROPIC, ANTHROPIC) if is_anthropic else (OPENAI_RESPONSES, "openai")
+    provider, vendor = ("anthropic", anthropic) if is_anthropic else (OPENAI_RESPONSES, openai)
     return Settings(
         workspace=folder / "workspace",
         services=services,
         secrets=secrets,
-        role_models={role: f"{provider}:{TIER_DEFAULTS[vendor][tier]}" for role, tier in TIERS.items()},
+        role_models={role: f"{provider}:{vendor.TIER_MODELS[tier]}" for role, tier in TIERS.items()},
         price=None if is_anthropic else DEAREST_OPENAI,
         limits=Limits(max_cost_usd=max_usd, max_parallel_agents=2),
         shell="off",

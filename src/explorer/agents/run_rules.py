@@ -38,7 +38,7 @@ class Model:
     """The model a role works with."""
 
     label: str
-    """Its name with the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
+    """Its name with the vendor's prefix: `VENDOR:NAME`."""
     name: str
     client: LLMClient
     worst_cost: WorstCost

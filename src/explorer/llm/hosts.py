@@ -2,10 +2,13 @@
 
 from urllib.parse import urlsplit
 
-OPENAI_TURNS = frozenset({"openai-chat", "openai-responses"})
+OPENAI_RESPONSES = "openai-responses"
+OPENAI_CHAT = "openai-chat"
+OPENAI_TURNS = frozenset({OPENAI_CHAT, OPENAI_RESPONSES})
 """The `provider` of turns that came from a server of OpenAI's kind, through either of its APIs."""
 
 OFFICIAL_HOST = "api.openai.com"
+OPENAI_URL = f"https://{OFFICIAL_HOST}/v1"
 
 
 def is_official(base_url: str) -> bool:

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import httpx2
 from pydantic import SecretStr
@@ -18,22 +16,9 @@ from explorer.network.client_options import client_ways
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.network import Network
 
-LOCAL_URLS = ("http://127.0.0.1:11434/v1", "http://127.0.0.1:1234/v1", "http://127.0.0.1:8080/v1")
-"""Where Ollama, LM Studio and llama.cpp listen unless told otherwise."""
-
 DIRECT = Network()
-"""Of servers on this machine."""
-PROBE_S = 0.5
-"""A server on this machine answers at once or is not there."""
+"""The network between programs of this machine."""
 LIST_S = 15.0
-"""A server that the user named gets more time."""
-
-
-class LocalServer(NamedTuple):
-    """A server that answered, with its models."""
-
-    url: str
-    models: tuple[str, ...]
 
 
 async def list_models(
@@ -67,16 +52,6 @@ async def list_models(
         hint = "load a model there, or name one: --model NAME"
         raise ModelError(ModelFault.UNKNOWN_MODEL, f"{endpoint} lists no models", hint=hint)
     return names
-
-
-async def find_local_server(urls: Sequence[str] = LOCAL_URLS) -> LocalServer | None:
-    """Return the first server on this machine that answers with models; None when there is none."""
-    for url in urls:
-        try:
-            return LocalServer(url, await list_models(url, timeout_s=PROBE_S))
-        except ModelError:
-            continue
-    return None
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -1,44 +1,23 @@
 """Which model each role asks: what the user named, else the best that is at hand."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
+from explorer.llm.vendors import ConfiguredVendor, Vendor, with_prefix
+from explorer.schema.errors import ConfigError, CredentialsError, ModelError
+from explorer.schema.model_options import Price, Tier
+from explorer.schema.network import Network
 
-from explorer.llm.hosts import is_official
-from explorer.llm.model_list import LOCAL_URLS, find_local_server, list_models
-from explorer.llm.options import ModelSetup, check_url
-from explorer.llm.vendors import ConfiguredVendor
-from explorer.schema.errors import ConfigError, CredentialsError
-from explorer.schema.model_options import Tier
-
-ANTHROPIC = "anthropic"
-OPENAI = "openai"
-OPENAI_RESPONSES = "openai-responses"
-OPENAI_CHAT = "openai-chat"
 OFFLINE = "offline"
 AUTO = "auto"
-
-TIER_DEFAULTS: Mapping[str, Mapping[Tier, str]] = {
-    ANTHROPIC: {
-        Tier.STRONG: "claude-opus-5-5",
-        Tier.BALANCED: "claude-sonnet-5-5",
-        Tier.FAST: "claude-haiku-5-5",
-    },
-    OPENAI: {
-        Tier.STRONG: "gpt-6.1-sol",
-        Tier.BALANCED: "gpt-6.1-terra",
-        Tier.FAST: "gpt-6-luna",
-    },
-}
-"""The model of each provider for each tier; a test checks that the SDKs know them."""
-
-OPENAI_APIS = frozenset({OPENAI, OPENAI_RESPONSES, OPENAI_CHAT})
-"""Ways to ask a server of OpenAI's kind: through the API that fits the server, or through the named one."""
-
-KEY_SETTINGS: Mapping[str, str] = {ANTHROPIC: "ANTHROPIC_API_KEY", OPENAI: "OPENAI_API_KEY"}
-MODEL_SETTINGS: Mapping[str, str] = {ANTHROPIC: "ANTHROPIC_MODEL", OPENAI: "OPENAI_MODEL"}
+PROBE_S = 0.5
+"""A server on this machine answers at once or is not there."""
+LIST_S = 15.0
+"""A server that the user named gets more time."""
+DIRECT = Network()
+"""The network between programs of this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +25,46 @@ class ModelRef:
     """A model of a provider."""
 
     provider: str
-    """`anthropic`, `openai` (and every compatible server), `openai-responses` or `openai-chat` where the API is chosen
-    by the user, or `offline`."""
+    """A vendor's prefix, which may select one of its APIs, or `offline`."""
     name: str
     """As the provider knows it."""
-
-    @property
-    def vendor(self) -> str:
-        """Whose kind of server is asked, whichever of its APIs: `anthropic`, `openai` or `offline`."""
-        return OPENAI if self.provider in OPENAI_APIS else self.provider
 
     def __str__(self) -> str:
         """Write it so that `parse_model` reads it back."""
         return OFFLINE if self.provider == OFFLINE else f"{self.provider}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSetup:
+    """Which models are asked for, and the vendors that have them."""
+
+    model: str = AUTO
+    """For all roles, as `parse_model` reads it; `auto`: the best that is at hand."""
+    role_models: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By role, over `model`."""
+    vendors: Mapping[str, ConfiguredVendor] = field(default_factory=dict[str, ConfiguredVendor])
+    """By name, in the order in which they are chosen."""
+    price: Price | None = None
+    """Used for models without a known price."""
+    network: Network = field(default_factory=Network)
+    """The proxies and authorities of the user's network."""
+    max_parallel_requests: int = 9
+    """To one model."""
+
+    @property
+    def known(self) -> list[Vendor[Any]]:
+        """The vendors, whatever is set."""
+        return [one.vendor for one in self.vendors.values()]
+
+    def vendor_of(self, provider: str) -> ConfiguredVendor | None:
+        """Return the vendor that a prefix belongs to; None: no vendor's."""
+        found = with_prefix(self.known, provider)
+        return self.vendors[found.name] if found else None
+
+    def contact_of(self, provider: str) -> str:
+        """Return what stands for the server that is asked, whichever of a vendor's prefixes is used."""
+        found = with_prefix(self.known, provider)
+        return found.name if found else provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +75,8 @@ class Choice:
     """By role."""
     why: str
     """What decided, in words for people."""
-    openai_url: str = ""
-    """The local server that was found; empty: the settings' own URL holds."""
+    found: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The address of a server that was found on this machine, by its vendor; empty: the settings' own hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,144 +85,168 @@ class _Default:
 
     model_of: Callable[[Tier], ModelRef]
     why: str
-    openai_url: str = ""
+    found: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def parse_model(text: str, vendors: Collection[str] = ()) -> ModelRef:
-    """Read `offline`, `anthropic:NAME`, `openai:NAME`, or a bare name (`claude-...` is Anthropic's).
+class LocalServer(NamedTuple):
+    """A server that answered, with its models."""
 
-    `openai-responses:NAME` and `openai-chat:NAME` say, too, which of OpenAI's two APIs the server is asked through.
+    vendor: ConfiguredVendor
+    url: str
+    models: Sequence[str]
 
-    Names may hold colons themselves (`gpt-oss:20b`), so only known prefixes are prefixes: those, and `vendors`.
+
+def parse_model(text: str, vendors: Collection[Vendor[Any]]) -> ModelRef:
+    """Read `offline`, `PREFIX:NAME` with the prefix of a vendor, or a bare name, which a vendor may claim.
+
+    Names may hold colons themselves (`gpt-oss:20b`), so only the vendors' prefixes are prefixes.
 
     Raises:
-        ConfigError: No name is left.
+        ConfigError: No name is left, or no vendor claims a bare one.
     """
     provider, colon, name = text.strip().partition(":")
     if provider == OFFLINE:
         return ModelRef(OFFLINE, OFFLINE)
-    if not colon or provider not in {ANTHROPIC, *OPENAI_APIS, *vendors}:
+    if not colon or with_prefix(vendors, provider) is None:
         name = text.strip()
-        provider = ANTHROPIC if name.startswith("claude-") else OPENAI
+        provider = _claimed_by(name, vendors)
     if not name.strip():
         raise ConfigError(f"the model {text!r} has no name", hint="for example --model anthropic:claude-opus-5-5")
     return ModelRef(provider, name.strip())
 
 
-async def choose(setup: ModelSetup, tiers: Mapping[str, Tier], local_urls: Sequence[str] = LOCAL_URLS) -> Choice:
+def _claimed_by(name: str, vendors: Collection[Vendor[Any]]) -> str:
+    """Return the vendor whose models have names with such a beginning."""
+    claims = [(len(start), one.name) for one in vendors for start in one.bare_names if name.startswith(start)]
+    if not claims:
+        raise ConfigError(f"the model {name!r} has no vendor", hint="write it with a prefix: --model VENDOR:NAME")
+    return max(claims, key=lambda claim: claim[0])[1]
+
+
+async def choose(setup: ModelSetup, tiers: Mapping[str, Tier], local_urls: Sequence[str] | None = None) -> Choice:
     """Choose a model for every role: the role's own, else the one named, else the tier's default.
 
     Args:
-        setup: Models, keys and URLs as the user set them.
+        setup: Models and vendors as the user set them.
         tiers: Every role with how strong a model it asks for.
-        local_urls: Where to look for a server on this machine when nothing else is set.
+        local_urls: Where to look for a server on this machine when nothing else is set; None: where such servers
+            listen by default.
 
     Raises:
         CredentialsError: A named model needs a key that is not there.
         ModelError: The server the user named cannot be asked for its models.
     """
-    named = {role: parse_model(text, setup.vendors) for role, text in setup.role_models.items() if _is_named(text)}
+    named = {role: parse_model(text, setup.known) for role, text in setup.role_models.items() if _is_named(text)}
     if tiers.keys() <= named.keys():
-        default = _Default(lambda _tier: ModelRef(OFFLINE, OFFLINE), "every role has a model of its own")
+        default = _always(ModelRef(OFFLINE, OFFLINE), "every role has a model of its own")
     elif _is_named(setup.model):
-        model = parse_model(setup.model, setup.vendors)
-        default = _Default(lambda _tier: model, f"{model} was asked for")
+        model = parse_model(setup.model, setup.known)
+        default = _always(model, f"{model} was asked for")
     else:
         default = await _automatic(setup, local_urls)
     models = {role: named.get(role) or default.model_of(tier) for role, tier in tiers.items()}
-    lacking = _without_access(setup, models.values(), default.openai_url)
-    url = await _local_url(lacking, local_urls, setup.vendors) if lacking else default.openai_url
-    return Choice(models, default.why, url)
+    lacking = _without_access(setup, models.values(), default.found)
+    found = await _local_for(lacking, setup, local_urls) if lacking else default.found
+    return Choice(models, default.why, found)
 
 
 def _is_named(text: str) -> bool:
     return text.strip() not in {"", AUTO}
 
 
-async def _automatic(setup: ModelSetup, local_urls: Sequence[str]) -> _Default:
-    """Take the first that is at hand: Anthropic's key, OpenAI's key or URL, a local server, offline."""
-    is_elsewhere = bool(setup.openai_url) and not is_official(setup.openai_url)
-    has_openai = is_elsewhere or _is_set(setup.openai_key)
-    names_openai = bool(setup.openai_model) and not setup.anthropic_model and has_openai
-    if (_is_set(setup.anthropic_key) or setup.anthropic_url) and not names_openai:
-        given = "ANTHROPIC_API_KEY" if _is_set(setup.anthropic_key) else "ANTHROPIC_BASE_URL"
-        return _named(ANTHROPIC, setup.anthropic_model, given) or _by_tier(ANTHROPIC, f"{given} is set")
-    if is_elsewhere:
-        check_url(setup.openai_url, "OPENAI_BASE_URL")
-        named = _named(OPENAI, setup.openai_model, "OPENAI_BASE_URL")
-        return named or _first_of(await list_models(setup.openai_url, setup.openai_key, network=setup.network))
-    if has_openai:
-        named = _named(OPENAI, setup.openai_model, "OPENAI_API_KEY")
-        return named or _by_tier(OPENAI, "OPENAI_API_KEY is set")
-    return await _local(setup, local_urls)
+async def _automatic(setup: ModelSetup, local_urls: Sequence[str] | None) -> _Default:
+    """Take the first vendor that is ready, before others one whose settings name a model; else what is local."""
+    ready = [one for one in setup.vendors.values() if one.is_automatic and one.is_ready]
+    if not ready:
+        return await _local(setup, local_urls)
+    chosen = next((one for one in ready if one.model), ready[0])
+    vendor, models = chosen.vendor, chosen.server.models
+    given = vendor.variable(vendor.needs if chosen.has_needed and models else vendor.url)
+    if chosen.model:
+        why = f"{given} is set, and {vendor.variable(vendor.model)} names the model"
+        return _always(ModelRef(vendor.name, chosen.model), why)
+    if models:
+        return _Default(lambda tier: ModelRef(vendor.name, models[tier]), f"{given} is set")
+    assert vendor.list_models is not None
+    names = await vendor.list_models(chosen.settings, setup.network, LIST_S)
+    return _always(ModelRef(vendor.name, names[0]), f"the first model of {given}")
 
 
-async def _local(setup: ModelSetup, local_urls: Sequence[str]) -> _Default:
-    """Take a server on this machine, with the model that OPENAI_MODEL names where it has that; else offline."""
-    server = await find_local_server(local_urls)
+async def _local(setup: ModelSetup, local_urls: Sequence[str] | None) -> _Default:
+    """Take a server on this machine, with the model that its vendor's settings name where it has that; else offline."""
+    server = await _find_local_server(setup.vendors.values(), local_urls)
     if server is None:
-        return _always(ModelRef(OFFLINE, OFFLINE), _nothing_found(local_urls))
-    name = setup.openai_model if setup.openai_model in server.models else server.models[0]
-    found = _always(ModelRef(OPENAI, name), f"a server answers at {server.url}")
-    return _Default(found.model_of, found.why, server.url)
+        return _always(ModelRef(OFFLINE, OFFLINE), _nothing_found(setup, local_urls))
+    vendor = server.vendor
+    name = vendor.model if vendor.model in server.models else server.models[0]
+    ref = ModelRef(vendor.vendor.name, name)
+    return _Default(lambda _tier: ref, f"a server answers at {server.url}", {vendor.vendor.name: server.url})
 
 
-def _first_of(names: Sequence[str]) -> _Default:
-    return _always(ModelRef(OPENAI, names[0]), "the first model of OPENAI_BASE_URL")
+async def _find_local_server(
+    vendors: Iterable[ConfiguredVendor], local_urls: Sequence[str] | None
+) -> LocalServer | None:
+    """Return the first server on this machine that answers with models; None when there is none."""
+    for one in vendors:
+        for url in _urls(one, local_urls):
+            if models := await models_at(one.vendor, url, PROBE_S):
+                return LocalServer(one, url, models)
+    return None
 
 
-def _named(provider: str, name: str, given: str) -> _Default | None:
-    """The model that the vendor's own variable names for all roles; None when it names none."""
-    if not name:
-        return None
-    return _always(ModelRef(provider, name), f"{given} is set, and {MODEL_SETTINGS[provider]} names the model")
+async def models_at(vendor: Vendor[Any], url: str, timeout_s: float) -> Sequence[str]:
+    """Return the models of a server on this machine, which gets no key; none where none answers in time."""
+    if vendor.list_models is None:
+        return ()
+    try:
+        return await vendor.list_models(vendor.settings.model_validate({vendor.url: url}), DIRECT, timeout_s)
+    except ModelError:
+        return ()
 
 
-def _nothing_found(local_urls: Sequence[str]) -> str:
-    """What was looked for in vain, by name."""
-    ports = ", ".join(str(urlsplit(url).port) for url in local_urls)
-    settings = ", ".join((*KEY_SETTINGS.values(), "ANTHROPIC_BASE_URL"))
-    return f"no {settings} or OPENAI_BASE_URL is set, and no local server answers at port {ports}"
+def _urls(one: ConfiguredVendor, local_urls: Sequence[str] | None) -> Sequence[str]:
+    own = tuple(one.vendor.local_servers.values())
+    return own if local_urls is None or not own else local_urls
 
 
-def _by_tier(provider: str, why: str) -> _Default:
-    return _Default(lambda tier: ModelRef(provider, TIER_DEFAULTS[provider][tier]), why)
+def _nothing_found(setup: ModelSetup, local_urls: Sequence[str] | None) -> str:
+    """Name what was looked for in vain."""
+    vendors = [one for one in setup.vendors.values() if one.is_automatic]
+    ports = ", ".join(str(urlsplit(url).port) for one in vendors for url in _urls(one, local_urls))
+    fields = ([(one.vendor, one.vendor.needs) for one in vendors], [(one.vendor, one.vendor.url) for one in vendors])
+    *settings, last = [name for pairs in fields for vendor, of in pairs if (name := vendor.variable(of))]
+    return f"no {', '.join(settings)} or {last} is set, and no local server answers at port {ports}"
 
 
 def _always(model: ModelRef, why: str) -> _Default:
     return _Default(lambda _tier: model, why)
 
 
-def _without_access(setup: ModelSetup, models: Iterable[ModelRef], local_url: str) -> list[ModelRef]:
-    """Return the models whose provider cannot be asked: no key, and no other server that may do without."""
-    openai_url = local_url or setup.openai_url
-    has_access = {
-        ANTHROPIC: _is_set(setup.anthropic_key) or bool(setup.anthropic_url),
-        OPENAI: _is_set(setup.openai_key) or (bool(openai_url) and not is_official(openai_url)),
-        OFFLINE: True,
-        **{name: vendor.is_ready for name, vendor in setup.vendors.items()},
-    }
-    return [model for model in models if not has_access[model.vendor]]
+def _without_access(setup: ModelSetup, models: Iterable[ModelRef], found: Mapping[str, str]) -> list[ModelRef]:
+    """Return the models whose vendor cannot be asked: no key, and no other server that may do without."""
+
+    def has_access(model: ModelRef) -> bool:
+        one = setup.vendor_of(model.provider)
+        return one is None or one.vendor.name in found or one.is_ready
+
+    return [model for model in models if not has_access(model)]
 
 
-async def _local_url(
-    lacking: Sequence[ModelRef], local_urls: Sequence[str], vendors: Mapping[str, ConfiguredVendor]
-) -> str:
-    """Return the server on this machine that has the models: `--model llama3.2` just works beside Ollama."""
-    if all(model.vendor == OPENAI for model in lacking):
-        server = await find_local_server(local_urls)
+async def _local_for(
+    lacking: Sequence[ModelRef], setup: ModelSetup, local_urls: Sequence[str] | None
+) -> Mapping[str, str]:
+    """Return the server on this machine that has the models: `--model llama3.2` just works next to Ollama."""
+    vendors = {setup.contact_of(model.provider) for model in lacking}
+    if len(vendors) == 1:
+        server = await _find_local_server([setup.vendors[name] for name in vendors], local_urls)
         if server is not None and all(model.name in server.models for model in lacking):
-            return server.url
-    raise _no_key(lacking[0], vendors)
+            return {server.vendor.vendor.name: server.url}
+    raise _no_key(lacking[0], setup)
 
 
-def _no_key(model: ModelRef, vendors: Mapping[str, ConfiguredVendor]) -> CredentialsError:
-    own = vendors.get(model.vendor)
-    needed = own.vendor.needed if own else None
-    setting = needed.variable if needed else KEY_SETTINGS[model.vendor]
+def _no_key(model: ModelRef, setup: ModelSetup) -> CredentialsError:
+    one = setup.vendor_of(model.provider)
+    assert one is not None
+    setting = one.vendor.variable(one.vendor.needs)
     message = f"{model} needs a key; {setting} in the environment and in .env: not found"
     return CredentialsError(message, hint=f'set {setting}, or go without a key: explorer --model offline "..."')
-
-
-def _is_set(secret: SecretStr) -> bool:
-    return bool(secret.get_secret_value().strip())

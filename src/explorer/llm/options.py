@@ -1,13 +1,11 @@
-"""What choosing a model and opening its adapter takes."""
+"""What opening a vendor's client takes: address, key, patience and bounds."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import SecretStr
 
 from explorer.llm.bounds import BOUNDS, ReplyBounds
-from explorer.llm.vendors import ConfiguredVendor
 from explorer.schema.errors import ConfigError, CredentialsError
 from explorer.schema.model_options import Price
 from explorer.schema.network import Network
@@ -105,30 +103,3 @@ def key_text(key: SecretStr, setting: str) -> str:
     if not (text.isascii() and text.isprintable()):
         raise CredentialsError(f"{setting} holds characters that no key has", hint=f"copy {setting} once more")
     return text or LOCAL_KEY
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSetup:
-    """Which models are asked for, and how each provider is reached."""
-
-    model: str = "auto"
-    """For all roles, as `parse_model` reads it; `auto`: the best that is at hand."""
-    role_models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By role, over `model`."""
-    anthropic_model: str = ""
-    """The model of all roles where `model` is `auto` and Anthropic is taken; empty: the tiers' defaults."""
-    openai_model: str = ""
-    """The same for OpenAI and compatible servers."""
-    anthropic_key: SecretStr = NO_KEY
-    openai_key: SecretStr = NO_KEY
-    anthropic_url: str = ""
-    """Empty: the SDK's own default."""
-    openai_url: str = ""
-    vendors: Mapping[str, ConfiguredVendor] = field(default_factory=dict[str, ConfiguredVendor])
-    """Further vendors, by the prefix of their models."""
-    price: Price | None = None
-    """Used for models without a known price."""
-    network: Network = field(default_factory=Network)
-    """The proxies and authorities of the user's network."""
-    max_parallel_requests: int = 9
-    """To one model."""

@@ -7,9 +7,6 @@ from typing import Any
 from explorer.schema.messages import Usage
 from explorer.schema.model_options import Price
 
-PRICED_PROVIDERS = frozenset({"anthropic", "openai"})
-"""Providers whose prices hold for their own models; other servers set their own."""
-
 _MILLION = 1_000_000
 
 
@@ -18,7 +15,7 @@ def cost_usd(model: str, provider: str, usage: Usage, override: Price | None) ->
 
     Args:
         model: The model's name, without the provider's prefix.
-        provider: `anthropic` or `openai`; anything else has no known price.
+        provider: A provider of the price list; empty: none, since other servers set their own prices.
         usage: Normalised, so that `input_tokens` includes cached ones.
         override: The user's own price, used when the list has none.
     """
@@ -50,7 +47,7 @@ def max_cost_usd(
 
 
 def _listed_usd(model: str, provider: str, tokens: dict[str, int]) -> float | None:
-    if provider not in PRICED_PROVIDERS:
+    if not provider:
         return None
     prices = _prices_of(model, provider)
     if prices is None:
@@ -90,7 +87,7 @@ def _prices_of(model: str, provider: str) -> Any:  # noqa: ANN401 - the list's o
 
 def window_tokens(model: str, provider: str) -> int | None:
     """Return how many tokens a model's window holds; None when that is not known."""
-    if provider not in PRICED_PROVIDERS:
+    if not provider:
         return None
     from genai_prices import data_snapshot  # noqa: PLC0415 - the list is slow to import
 

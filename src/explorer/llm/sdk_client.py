@@ -133,3 +133,46 @@ class SdkClient:
             raise connection_error(error, self._endpoint) from error
         # The SDK's types promise a stream object; with this `cast_to` it returns the response itself.
         return cast("httpx2.Response", response)
+
+
+class Adapter(Protocol):
+    """A vendor's client that can be closed."""
+
+    async def generate(self, request: Request) -> Turn:
+        """Ask once."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class LateClient:
+    """A client that is made when it is first asked: importing a vendor's SDK can take a second.
+
+    Args:
+        make: Makes the adapter, with its SDK.
+    """
+
+    def __init__(self, make: Callable[[], Adapter]) -> None:
+        self._make = make
+        self._adapter: Adapter | None = None
+
+    async def __aenter__(self) -> Self:
+        """Return the client; nothing is imported yet."""
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        """Close the adapter, if there is one."""
+        if self._adapter is not None:
+            await self._adapter.aclose()
+
+    async def generate(self, request: Request) -> Turn:
+        """Ask once.
+
+        Raises:
+            ModelError: No turn came.
+        """
+        if self._adapter is None:
+            self._adapter = self._make()
+        return await self._adapter.generate(request)

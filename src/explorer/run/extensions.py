@@ -13,7 +13,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from explorer.llm.vendors import Vendor
+from explorer.llm.vendors import RESERVED_PREFIXES, Vendor
 from explorer.schema.errors import ConfigError
 from explorer.schema.setting import ExtensionSettings, NoSettings, Setting, declared_settings, extension_settings
 from explorer.schema.settings import Settings
@@ -50,6 +50,8 @@ BUILT_IN = (
     EntryPoint("searxng", "explorer.sources.search.searxng:ENGINE", Point.SEARCH),
     EntryPoint("ddgs", "explorer.sources.search.ddgs:ENGINE", Point.SEARCH),
     EntryPoint("lobsters", "explorer.sources.lobsters:SITE", Point.SOURCES),
+    EntryPoint("anthropic", "explorer.llm.anthropic.vendor:VENDOR", Point.MODELS),
+    EntryPoint("openai", "explorer.llm.openai.vendor:VENDOR", Point.MODELS),
     EntryPoint("get_hn_stories", "explorer.tools.hackernews:HnStoriesTool", Point.TOOLS),
     EntryPoint("get_hn_comments", "explorer.tools.hackernews:HnCommentsTool", Point.TOOLS),
     EntryPoint("search_hn", "explorer.tools.hackernews:HnSearchTool", Point.TOOLS),
@@ -127,7 +129,7 @@ class Extensions:
 
     @property
     def vendors(self) -> Mapping[str, Vendor[Any]]:
-        """The vendors of installed packages, by the prefix of their models."""
+        """The vendors of models by name, in the order in which they are chosen."""
         return {one.name: one.value for one in self.of(Point.MODELS)}
 
     @property
@@ -266,8 +268,9 @@ def _check_names(parts: Sequence[Extension], loaded: Extensions) -> None:
     """
     variables = {setting.variable for setting in (*declared_settings(Settings), *loaded.settings)}
     for part in parts:
-        if part.point != Point.TOOLS and part.name in {one.name for one in loaded.of(part.point)}:
-            raise UnusablePartError(f"there is already a part called {part.name!r} at {part.point}")
+        taken = {name for one in loaded.of(part.point) for name in _names(one)} | RESERVED_PREFIXES
+        if part.point != Point.TOOLS and (clash := sorted({*_names(part)} & taken)):
+            raise UnusablePartError(f"there is already a part called {clash[0]!r} at {part.point}")
         for setting in part.settings:
             if setting.variable in variables:
                 raise UnusablePartError(f"the variable {setting.variable} belongs to another setting")
@@ -293,6 +296,11 @@ def _check_roles(parts: Sequence[Extension], loaded: Extensions) -> None:
             raise UnusablePartError(f"it replaces the built-in role {role.name}, which only --roles may do")
         if missing := sorted({*role.tools} - tools):
             raise UnusablePartError(f"its role {role.name} has tools that are not there: {', '.join(missing)}")
+
+
+def _names(part: Extension) -> tuple[str, ...]:
+    """Return the names that a part takes: those of a vendor are the prefixes of its models."""
+    return part.value.all_prefixes if part.point == Point.MODELS else (part.name,)
 
 
 def tools_in_file(path: Path) -> list[Tool]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from loguru import logger
 
@@ -16,23 +16,22 @@ from explorer.agents.payments import PaidClient
 from explorer.agents.roles import PromptLoader, Role, leading_role, report_writers, with_offered
 from explorer.agents.run_rules import Model
 from explorer.llm.clients import Clients, RetrySettings
-from explorer.llm.effort import check_effort
-from explorer.llm.hosts import is_official
-from explorer.llm.models import OFFLINE, OPENAI, Choice, ModelRef, choose
+from explorer.llm.models import OFFLINE, Choice, ModelRef, choose
 from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.llm.streaming import is_loopback
-from explorer.llm.vendors import Vendor
+from explorer.llm.vendors import check_effort
 from explorer.network.client_options import check_network
 from explorer.offline.client import OfflineClient
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import installed_extensions
-from explorer.run.settings_parts import model_setup
+from explorer.run.settings_parts import model_setup, vendor_of
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.errors import ConfigError, CredentialsError
 from explorer.schema.limits import Limits
 from explorer.schema.messages import LLMClient, Usage
 from explorer.schema.model_options import EVERY_ROLE, Price, Tier
+from explorer.schema.setting import extension_place
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.sources.connections import CheckAddress, as_asked
@@ -159,8 +158,8 @@ async def open_resources(
     asked = settings if own_client is None else settings.model_copy(update={"model": OFFLINE, "role_models": {}})
     choice = await choose_models(asked, roles)
     for role, ref in choice.models.items():
-        of_vendor = _installed_vendor(ref)
-        check_effort(ref, effort_of(settings, roles[role]), of_vendor.efforts if of_vendor else ())
+        vendor = vendor_of(ref, settings)
+        check_effort(vendor.vendor if vendor else None, ref, effort_of(settings, roles[role]))
     judge = await choose_judge(settings) if settings.judge and own_client is None else None
     settings, origins = in_force(settings, choice, judge)
     if not settings.is_sample or any(ref.provider != OFFLINE for ref in choice.models.values()):
@@ -245,15 +244,20 @@ def in_force(settings: Settings, choice: Choice, judge: Choice | None = None) ->
     Raises:
         ConfigError: A money limit was set, and a model has no known price.
     """
-    url = choice.openai_url or (judge.openai_url if judge else "")
-    if url:
-        services = settings.services.model_copy(update={"openai_url": url})
-        settings = settings.model_copy(update={"services": services})
+    settings = with_servers(settings, {**(judge.found if judge else {}), **choice.found})
     refs = [*choice.models.values(), *(judge.models.values() if judge else ())]
     for ref in refs:
         check_price(ref, settings)
     found = with_defaults(settings.limits, {pricing_of(ref, settings) for ref in refs})
     return settings.model_copy(update={"limits": found.limits}), found.origins
+
+
+def with_servers(settings: Settings, found: Mapping[str, str]) -> Settings:
+    """Return the settings with the addresses of servers that were found on this machine, by their vendors."""
+    vendors = installed_extensions().vendors
+    places = {extension_place(name, vendors[name].url, is_secret=False): url for name, url in found.items()}
+    update = {place.partition(".")[2]: url for place, url in places.items()}
+    return settings.model_copy(update={"services": settings.services.model_copy(update=update)}) if found else settings
 
 
 def _tier(role: Role) -> Tier:
@@ -280,13 +284,14 @@ def check_price(ref: ModelRef, settings: Settings) -> None:
 
 def worst_cost(ref: ModelRef, settings: Settings) -> WorstCost:
     """What a request to a model can cost at most, as a function of its tokens; nothing where no price is known."""
-
-    def worst(input_tokens: int, output_tokens: int) -> float:
-        return known_cost(ref, settings, input_tokens, output_tokens) or 0.0
-
-    if settings.limits.max_cost_usd is None:
+    if settings.limits.max_cost_usd is None or ref.provider == OFFLINE:
         # Nothing is held back for money then, and looking up a price takes longer than all else before a request.
         return lambda _input_tokens, _output_tokens: 0.0
+    rates = _rates(ref, settings)
+
+    def worst(input_tokens: int, output_tokens: int) -> float:
+        return max_cost_usd(ref.name, rates.price_list, input_tokens, output_tokens, rates.price) or 0.0
+
     return worst
 
 
@@ -304,15 +309,16 @@ def pricing_of(ref: ModelRef, settings: Settings) -> Pricing:
     usd = known_cost(ref, settings, PRICED_TOKENS, PRICED_TOKENS)
     if usd is not None:
         return Pricing.PRICED if usd > 0 else Pricing.FREE
-    is_local = _is_elsewhere(ref, settings) and is_loopback(settings.services.openai_url)
-    return Pricing.FREE if is_local else Pricing.UNKNOWN
+    vendor = vendor_of(ref, settings)
+    return Pricing.FREE if vendor and is_loopback(vendor.server.url) else Pricing.UNKNOWN
 
 
 def known_cost(ref: ModelRef, settings: Settings, input_tokens: int, output_tokens: int) -> float | None:
     """USD that so many tokens of a model cost at most; None when its price is not known."""
     if ref.provider == OFFLINE:
         return 0.0
-    return max_cost_usd(ref.name, _vendor(ref, settings), input_tokens, output_tokens, _price(ref, settings))
+    rates = _rates(ref, settings)
+    return max_cost_usd(ref.name, rates.price_list, input_tokens, output_tokens, rates.price)
 
 
 def list_price(ref: ModelRef, settings: Settings) -> Price | None:
@@ -320,8 +326,8 @@ def list_price(ref: ModelRef, settings: Settings) -> Price | None:
     if ref.provider == OFFLINE:
         return Price(input_usd=0.0, output_usd=0.0)
     usages = (Usage(input_tokens=PRICED_TOKENS), Usage(output_tokens=PRICED_TOKENS))
-    vendor = _vendor(ref, settings)
-    inward, outward = (cost_usd(ref.name, vendor, usage, _price(ref, settings)) for usage in usages)
+    rates = _rates(ref, settings)
+    inward, outward = (cost_usd(ref.name, rates.price_list, usage, rates.price) for usage in usages)
     if inward is None or outward is None:
         return None
     times = 1_000_000 / PRICED_TOKENS
@@ -332,28 +338,28 @@ def window_of(ref: ModelRef, settings: Settings) -> int | None:
     """How many tokens a model's conversations are kept under; None for the stand-in, which plans by all it was told."""
     if ref.provider == OFFLINE:
         return None
-    installed = _installed_vendor(ref)
-    known = installed.window_tokens(ref.name) if installed else window_tokens(ref.name, _vendor(ref, settings))
-    return known or DEFAULT_WINDOW_TOKENS
+    return known_window(ref, settings) or DEFAULT_WINDOW_TOKENS
 
 
-def _installed_vendor(ref: ModelRef) -> Vendor[Any] | None:
-    """Return the vendor that a package brings, if the model is one of its."""
-    return installed_extensions().vendors.get(ref.provider)
+def known_window(ref: ModelRef, settings: Settings) -> int | None:
+    """How many tokens a model's window holds, by its vendor or the price list; None when that is not known."""
+    vendor = vendor_of(ref, settings)
+    if vendor is None:
+        return None
+    return vendor.vendor.window_tokens(ref.name) or window_tokens(ref.name, vendor.server.price_list)
 
 
-def _price(ref: ModelRef, settings: Settings) -> Price | None:
-    """Return the price of a model that no price list has: its vendor's, else the user's."""
-    installed = _installed_vendor(ref)
-    return (installed.price(ref.name) if installed else None) or settings.price
+class Rates(NamedTuple):
+    """Where the price of a model is found."""
+
+    price_list: str
+    """The provider of the price list; empty: none."""
+    price: Price | None
+    """For what no list has: its vendor's price, else the user's."""
 
 
-def _vendor(ref: ModelRef, settings: Settings) -> str:
-    """Whose price list holds."""
-    return "elsewhere" if _is_elsewhere(ref, settings) else ref.vendor
-
-
-def _is_elsewhere(ref: ModelRef, settings: Settings) -> bool:
-    """Whether the model is served by someone else than its vendor, whose prices then do not hold."""
-    url = settings.services.openai_url
-    return ref.vendor == OPENAI and bool(url) and not is_official(url)
+def _rates(ref: ModelRef, settings: Settings) -> Rates:
+    vendor = vendor_of(ref, settings)
+    if vendor is None:
+        return Rates("", settings.price)
+    return Rates(vendor.server.price_list, vendor.vendor.price(ref.name) or settings.price)

@@ -20,6 +20,7 @@ from explorer.journal.listing import free_run_id, is_run
 from explorer.journal.run_state import RunState
 from explorer.llm.clients import RetrySettings
 from explorer.llm.models import AUTO, OFFLINE
+from explorer.llm.vendors import with_prefix
 from explorer.observe.run_log import RunLog, log_closed, log_written
 from explorer.run.collector import rare_collections
 from explorer.run.extensions import installed_extensions
@@ -261,7 +262,26 @@ def as_started(now: Settings, run_state: RunState) -> Settings:
     }
     if "effort" not in explicit:
         kept["effort"] = {**recorded.effort, **efforts}
-    return recorded.model_copy(update={**explicit, **kept})
+    resumed = recorded.model_copy(update={**explicit, **kept})
+    _check_vendors(resumed, run_state)
+    return resumed
+
+
+def _check_vendors(settings: Settings, run_state: RunState) -> None:
+    """See that the vendors of the models that the run keeps are installed.
+
+    Raises:
+        ConfigError: One is not, so its models' prefix would be taken for a part of their names.
+    """
+    session = run_state.session.models.values() if run_state.session else ()
+    recorded = {*(run_state.model_of(role) for role in run_state.prefixes), *(one.model for one in session)}
+    vendors = installed_extensions().vendors.values()
+    for model in sorted(recorded & {settings.model, settings.judge, *settings.role_models.values()}):
+        prefix, colon, _ = model.partition(":")
+        if colon and with_prefix(vendors, prefix) is None:
+            message = f"the run asks {model}, and no vendor of models called {prefix!r} is installed"
+            hint = f"install the package that adds {prefix!r} (explorer doctor lists packages), or use --model NAME"
+            raise ConfigError(message, hint=hint)
 
 
 def _pinned(recorded: Settings, run_state: RunState) -> dict[str, str]:

@@ -1,7 +1,9 @@
 """The parts of the settings that other packages are handed: none of them sees the whole."""
 
-from explorer.llm.options import ModelSetup
-from explorer.llm.vendors import ConfiguredVendor
+from typing import Any
+
+from explorer.llm.models import ModelRef, ModelSetup
+from explorer.llm.vendors import ConfiguredVendor, Vendor, with_prefix
 from explorer.run.extensions import Extensions, installed_extensions
 from explorer.schema.settings import Settings
 from explorer.sources.http.caller import Caller
@@ -10,25 +12,25 @@ from explorer.sources.search.selection import ConfiguredEngine, SearchSetup
 
 def model_setup(settings: Settings) -> ModelSetup:
     """Return what choosing and opening models needs."""
-    services, secrets = settings.services, settings.secrets
     return ModelSetup(
         model=settings.model,
         role_models=settings.role_models,
-        anthropic_model=settings.anthropic_model,
-        openai_model=settings.openai_model,
-        anthropic_key=secrets.anthropic_key,
-        openai_key=secrets.openai_key,
-        anthropic_url=services.anthropic_url,
-        openai_url=services.openai_url,
-        vendors={
-            name: ConfiguredVendor(vendor, settings.extension(name, vendor.settings))
-            for name, vendor in installed_extensions().vendors.items()
-        },
+        vendors={name: _configured(one, settings) for name, one in installed_extensions().vendors.items()},
         price=settings.price,
         network=settings.network,
         # The orchestrator asks at the same time as its helpers.
         max_parallel_requests=settings.limits.max_parallel_agents + 1,
     )
+
+
+def vendor_of(ref: ModelRef, settings: Settings) -> ConfiguredVendor | None:
+    """Return a model's vendor as it is set; None for the stand-in, which has none."""
+    vendor = with_prefix(installed_extensions().vendors.values(), ref.provider)
+    return _configured(vendor, settings) if vendor else None
+
+
+def _configured(vendor: Vendor[Any], settings: Settings) -> ConfiguredVendor:
+    return ConfiguredVendor(vendor, settings.extension(vendor.name, vendor.settings))
 
 
 def search_setup(settings: Settings, extensions: Extensions | None = None) -> SearchSetup:

@@ -138,7 +138,7 @@ class ModelInUse(Frozen):
     """A role's model in a session, and why it was chosen."""
 
     model: str
-    """Its name with the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
+    """Its name with the vendor's prefix: `VENDOR:NAME`."""
     why: str
     effort: str = ""
     """How much it is to reason; empty: the vendor's default."""
@@ -187,7 +187,7 @@ class RoleLoaded(Event):
     type: Literal["role_loaded"] = "role_loaded"
     role: str
     model: str
-    """Its name with the provider's prefix, e.g. `anthropic:claude-opus-5-5`."""
+    """Its name with the vendor's prefix: `VENDOR:NAME`."""
     system: str
     tools: tuple[ToolSchema, ...]
     max_steps: int

@@ -122,7 +122,7 @@ class Turn(Frozen):
     """One reply of a model: the provider's own blocks, verbatim, and the neutral view derived from them."""
 
     provider: str
-    """Which adapter's blocks these are: `anthropic`, `openai-responses`, `openai-chat`, `offline`, ..."""
+    """The adapter that wrote the blocks, such as `openai-responses` or `offline`."""
     model: str
     """The model that was asked."""
     blocks: tuple[JsonObject, ...]

@@ -1,7 +1,7 @@
 """The addresses of external services, and the keys for them."""
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
@@ -11,26 +11,17 @@ from explorer.schema.setting import HEADERS, HOSTS, KEY, TEXT, URL, URL_OR_NONE,
 class Services(BaseModel):
     """Base URLs of every external service, so that proxies, mirrors and tests can replace them.
 
-    Settings that extensions declare are here, too: `EXTENSION_FIELD`, as text.
+    Settings that vendors of models, search engines and other extensions declare are here, too: `NAME_FIELD`, as text.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, str] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    anthropic_url: Annotated[
-        str,
-        Setting("ANTHROPIC_BASE_URL", URL, "Anthropic's API, or a proxy of it", Group.MODELS, default="the SDK's"),
-    ] = ""
-    openai_url: Annotated[
-        str,
-        Setting(
-            "OPENAI_BASE_URL",
-            URL,
-            "OpenAI's API, or a compatible server like `http://127.0.0.1:11434/v1`",
-            Group.MODELS,
-            default="the SDK's",
-        ),
-    ] = ""
+    if TYPE_CHECKING:
+
+        def __init__(self, **values: Any) -> None:
+            """Take declared fields, and those of extensions by their names."""
+
     hn_api_url: Annotated[
         str, Setting("EXPLORER_HN_API_URL", URL, "Hacker News API", Group.SOURCES, default="the public one")
     ] = "https://hacker-news.firebaseio.com/v0"
@@ -91,18 +82,16 @@ class Services(BaseModel):
 
 
 class Secrets(BaseModel):
-    """Keys, with those of extensions. Never written to a journal, a log or a page."""
+    """Keys, with those of vendors and other extensions: `NAME_FIELD`. Never written to a journal, a log or a page."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, SecretStr] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    anthropic_key: Annotated[
-        SecretStr, Setting("ANTHROPIC_API_KEY", KEY, "Key for Anthropic's models", Group.MODELS)
-    ] = SecretStr("")
-    openai_key: Annotated[
-        SecretStr,
-        Setting("OPENAI_API_KEY", KEY, "Key for OpenAI's models, or for the compatible server", Group.MODELS),
-    ] = SecretStr("")
+    if TYPE_CHECKING:
+
+        def __init__(self, **values: Any) -> None:
+            """Take declared fields, and those of extensions by their names."""
+
     jina_key: Annotated[
         SecretStr,
         Setting(

@@ -293,10 +293,15 @@ class NoSettings(ExtensionSettings):
 def extension_settings(extension: str, model: type[ExtensionSettings]) -> tuple[Setting, ...]:
     """Return the settings that an extension declares, each with its place in `Settings`."""
     return tuple(
-        replace(setting, name=place, key="" if setting.is_secret else place)
+        replace(setting, name=place, key="" if setting.is_secret else _own_key(setting) or place)
         for setting in _declared(model, "")
         for place in [extension_place(extension, setting.name, is_secret=setting.is_secret)]
     )
+
+
+def _own_key(setting: Setting) -> str:
+    """Return the key that a setting names for itself; empty where its key is its name."""
+    return setting.key if setting.key != setting.name else ""
 
 
 def extension_place(extension: str, field: str, *, is_secret: bool) -> str:

@@ -5,9 +5,9 @@ from flags, environment and files is the command line's part.
 """
 
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from explorer.schema.errors import ConfigError
 from explorer.schema.limits import DEPENDENT_LIMITS, Limits
@@ -101,26 +101,6 @@ class Settings(BaseModel):
         ),
     ] = {}
     """The effort of each role here, or of `EVERY_ROLE`; without one the role's file or the vendor decides."""
-    anthropic_model: Annotated[
-        str,
-        Setting(
-            "ANTHROPIC_MODEL",
-            TEXT,
-            "Model of all roles where the model is `auto` and Anthropic is taken",
-            Group.MODELS,
-            default="by tier",
-        ),
-    ] = ""
-    openai_model: Annotated[
-        str,
-        Setting(
-            "OPENAI_MODEL",
-            TEXT,
-            "The same for OpenAI and compatible servers",
-            Group.MODELS,
-            default="by tier, or the first",
-        ),
-    ] = ""
     judge: Annotated[
         str,
         Setting(
@@ -258,6 +238,21 @@ class Settings(BaseModel):
             anchor="what-automatic-search-takes",
         ),
     ] = "auto"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_models_of_vendors(cls, values: Any) -> Any:  # noqa: ANN401 - whatever is to be validated
+        """Move `NAME_model`, a field of its own in 0.1, to where all that vendors declare is."""
+        if not isinstance(values, dict):
+            return values
+        given = cast("dict[str, Any]", values)
+        moved = {name for name in given.keys() - cls.model_fields.keys() if name.endswith("_model")}
+        if not moved:
+            return given
+        services: Any = given.get("services") or {}
+        declared = services.model_dump(exclude_unset=True) if isinstance(services, Services) else services
+        kept = {name: value for name, value in given.items() if name not in moved}
+        return {**kept, "services": {**declared, **{name: given[name] for name in moved if given[name]}}}
 
     @property
     def reader_address(self) -> str:

@@ -22,6 +22,7 @@ DRAFT = "It ground 4,200 tons [S1].\n\nIt did not grind 4,200 tons [S1].\n\nThe 
 async def _ask(server: OpenAIServer) -> Judgements:
     settings = Settings(services=Services(openai_url=server.url), secrets=Secrets(openai_key=SecretStr("x")))
     async with Clients(model_setup(settings)) as clients:
+        await clients.open([ModelRef("openai", "model-a")])
         client = clients.client_for(ModelRef("openai", "model-a"))
         return await judge(check(DRAFT, SOURCES, TEXTS.get).claims, TEXTS.get, client, "model-a")
 

@@ -1,4 +1,4 @@
-"""`explorer doctor`: is this machine ready, and if not, what mends it."""
+"""`explorer doctor`: is this machine ready, and if not, what fixes it."""
 
 import asyncio
 import shutil
@@ -20,9 +20,11 @@ from explorer.cli.settings.configuration import Configuration, Unknown
 from explorer.cli.settings.load import inspected
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import find_run
+from explorer.llm.models import AUTO, parse_model
+from explorer.llm.vendors import ConfiguredVendor
 from explorer.run.extensions import Extensions, Point, installed_extensions
 from explorer.run.resources import choose_shell, role_folders
-from explorer.run.settings_parts import search_setup
+from explorer.run.settings_parts import model_setup, search_setup
 from explorer.sandbox.confinement import SandboxTier
 from explorer.sandbox.selection import Sandbox
 from explorer.schema.errors import ConfigError
@@ -142,31 +144,40 @@ def check_roles(settings: Settings) -> CheckResult:
 def check_keys(configuration: Configuration) -> list[CheckResult]:
     """Which keys there are; that one is missing is a problem only for the model that needs it."""
     settings = configuration.settings
-    keys = settings.secrets
-    has_anthropic = bool(keys.anthropic_key.get_secret_value())
-    has_openai = bool(keys.openai_key.get_secret_value())
-    models = [settings.model, *settings.role_models.values()]
-    wants_anthropic = any(model.startswith(("anthropic:", "claude-")) for model in models)
-    findings = [
-        CheckResult("anthropic key", "ok", "set")
-        if has_anthropic
-        else CheckResult("anthropic key", "fail", "not set, but a model needs it", "set ANTHROPIC_API_KEY")
-        if wants_anthropic
-        else CheckResult("anthropic key", "ok", "not set"),
-        CheckResult("openai key", "ok", "set" if has_openai else "not set"),
-        CheckResult("tavily key", "ok", "set")
-        if any(one.engine.name == "tavily" and one.is_ready for one in search_setup(settings).engines)
-        else CheckResult("tavily key", "ok", "not set"),
-    ]
-    has_model = has_anthropic or has_openai or settings.services.openai_url or settings.model != "auto"
-    if not has_model:
-        fix = "set ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_BASE_URL of a local server"
-        findings.append(
-            CheckResult(
-                "model", "warn", "no key: a local server is used, or offline mode, which is not a language model", fix
-            )
-        )
+    vendors = [one for one in model_setup(settings).vendors.values() if one.vendor.needs]
+    wanted = _wanted_vendors(settings)
+    findings = [_key_of(one, is_wanted=one.vendor.name in wanted) for one in vendors]
+    is_set = any(one.engine.name == "tavily" and one.is_ready for one in search_setup(settings).engines)
+    findings.append(CheckResult("tavily key", "ok", "set" if is_set else "not set"))
+    if settings.model == AUTO and not any(one.is_ready and one.is_automatic for one in vendors):
+        words = "no key: a local server is used, or offline mode, which is not a language model"
+        findings.append(CheckResult("model", "warn", words, _ways_to_a_model(vendors)))
     return findings
+
+
+def _wanted_vendors(settings: Settings) -> set[str]:
+    """The vendors of the models that the settings name."""
+    setup = model_setup(settings)
+    texts = {settings.model, *settings.role_models.values()} - {"", AUTO}
+    return {setup.contact_of(parse_model(text, setup.known).provider) for text in texts}
+
+
+def _key_of(one: ConfiguredVendor, *, is_wanted: bool) -> CheckResult:
+    name, needed = f"{one.vendor.name} key", one.vendor.variable(one.vendor.needs)
+    if one.has_needed:
+        return CheckResult(name, "ok", "set")
+    # A server on this machine may have the model, and wants no key.
+    if is_wanted and not one.is_ready and not one.vendor.local_servers:
+        return CheckResult(name, "fail", "not set, but a model needs it", f"set {needed}")
+    return CheckResult(name, "ok", "not set")
+
+
+def _ways_to_a_model(vendors: Sequence[ConfiguredVendor]) -> str:
+    """What can be set so that there is a language model."""
+    automatic = [one.vendor for one in vendors if one.is_automatic]
+    keys = [vendor.variable(vendor.needs) for vendor in automatic]
+    urls = [f"{vendor.variable(vendor.url)} of a local server" for vendor in automatic if vendor.local_servers]
+    return f"set {', or '.join([*keys, *urls])}"
 
 
 def check_search(settings: Settings) -> CheckResult:

@@ -14,13 +14,13 @@ from explorer.cli.screens.table import aligned
 from explorer.cli.settings.options import AskOptions
 from explorer.cli.tool_files import named_tools
 from explorer.llm.models import Choice, ModelRef
-from explorer.llm.prices import window_tokens
 from explorer.run.resources import (
     choose_judge,
     choose_models,
     effort_of,
     in_force,
     known_cost,
+    known_window,
     list_price,
     load_roles,
     reserve_for_report,
@@ -119,7 +119,7 @@ def _by_tokens(refs: list[ModelRef], settings: Settings) -> CostBound | None:
 
 def _by_steps(refs: list[ModelRef], settings: Settings) -> CostBound | None:
     steps, reply = settings.limits.max_steps, settings.max_output_tokens
-    windows = {ref: window_tokens(ref.name, ref.vendor) for ref in refs}
+    windows = {ref: known_window(ref, settings) for ref in refs}
     if steps is None:
         return None
     costs = [(_usd(ref, settings, window, reply), ref) for ref, window in windows.items() if window is not None]

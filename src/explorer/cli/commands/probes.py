@@ -7,30 +7,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import httpx2
 
 from explorer.cli.screens.number_format import counted
 from explorer.cli.settings.configuration import DEFAULT, Configuration
-from explorer.llm.model_list import list_models
+from explorer.llm.models import models_at
+from explorer.llm.vendors import Vendor
 from explorer.network.client_options import PROXY_LOGIN_REQUIRED, advice, client_ways, login_problem
-from explorer.run.settings_parts import search_setup
-from explorer.schema.errors import ConfigError, ModelError
+from explorer.run.extensions import installed_extensions
+from explorer.run.settings_parts import model_setup, search_setup
+from explorer.schema.errors import ConfigError
 from explorer.schema.network import Network
+from explorer.schema.setting import extension_place
 from explorer.schema.settings import Settings
 from explorer.sources.search.selection import plan_search
 
 PROBE_S = 3.0
 LOCAL_PROBE_S = 1.0
-LOCAL_SERVERS = {
-    "Ollama": "http://127.0.0.1:11434/v1",
-    "LM Studio": "http://127.0.0.1:1234/v1",
-    "llama.cpp": "http://127.0.0.1:8080/v1",
-}
-ANTHROPIC_URL = "https://api.anthropic.com"
-OPENAI_URL = "https://api.openai.com/v1"
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -43,7 +39,7 @@ class CheckResult:
     level: Level
     words: str
     fix: str = ""
-    """What mends it; empty when nothing is wrong."""
+    """What fixes it; empty when nothing is wrong."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,8 @@ def probe_services(configuration: Configuration) -> list[CheckResult]:
     """Ask every service the settings lead to, and the usual local model servers, all at once."""
     probes = _probes(configuration)
     asked = [Asker(partial(problem_at, configuration.settings.network, probe.url)) for probe in probes]
-    local = [Asker(partial(_models_at, name, url)) for name, url in LOCAL_SERVERS.items()]
+    vendors = installed_extensions().vendors.values()
+    local = [Asker(partial(_models_at, vendor, name)) for vendor in vendors for name in sorted(vendor.local_servers)]
     deadline = time.monotonic() + PROBE_S
     for asker in (*asked, *local):
         asker.join(max(0.0, deadline - time.monotonic()))
@@ -89,7 +86,6 @@ def probe_services(configuration: Configuration) -> list[CheckResult]:
 
 def _probes(configuration: Configuration) -> list[Probe]:
     services = configuration.settings.services
-    secrets = configuration.settings.secrets
     probes = [
         Probe("hacker news", f"{services.hn_api_url}/maxitem.json", "services.hn_api_url"),
         Probe("hn search", f"{services.hn_search_url}/search?query=a&hitsPerPage=1", "services.hn_search_url"),
@@ -97,13 +93,16 @@ def _probes(configuration: Configuration) -> list[Probe]:
     ]
     if reader := configuration.settings.reader_address:
         probes.append(Probe("reader", reader, "services.reader_url"))
-    if secrets.anthropic_key.get_secret_value() or services.anthropic_url:
-        url = services.anthropic_url or ANTHROPIC_URL
-        probes.append(Probe("anthropic", url, "services.anthropic_url"))
-    if secrets.openai_key.get_secret_value() or services.openai_url:
-        url = services.openai_url or OPENAI_URL
-        probes.append(Probe("openai", url, "services.openai_url"))
-    return probes
+    return [*probes, *_model_probes(configuration.settings)]
+
+
+def _model_probes(settings: Settings) -> list[Probe]:
+    """The servers of models that could be asked."""
+    ready = [one for one in model_setup(settings).vendors.values() if one.is_ready and one.server.url]
+    return [
+        Probe(one.vendor.name, one.server.url, extension_place(one.vendor.name, one.vendor.url, is_secret=False))
+        for one in ready
+    ]
 
 
 def _search_probes(settings: Settings) -> list[Probe]:
@@ -152,13 +151,11 @@ def _way(network: Network, url: str) -> str:
     return f"asked through {proxy}" if proxy else ""
 
 
-def _models_at(name: str, url: str) -> str:
+def _models_at(vendor: Vendor[Any], name: str) -> str:
     """A local server and how many models it has; empty when none answers there."""
-    try:
-        models = asyncio.run(list_models(url, timeout_s=LOCAL_PROBE_S))
-    except ModelError:
-        return ""
-    return f"{name} at {url} ({counted(len(models), 'model')})"
+    url = vendor.local_servers[name]
+    models = asyncio.run(models_at(vendor, url, LOCAL_PROBE_S))
+    return f"{name} at {url} ({counted(len(models), 'model')})" if models else ""
 
 
 def _finding(configuration: Configuration, probe: Probe, problem: str | None) -> CheckResult:

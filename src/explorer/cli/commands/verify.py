@@ -24,6 +24,7 @@ from explorer.reports.verify.claims import Claim, TextOf, Verdict, Verification,
 from explorer.reports.verify.judge import Judgements, judge
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.run.finish import written_report
+from explorer.run.resources import with_servers
 from explorer.run.settings_parts import model_setup
 from explorer.schema.errors import ConfigError, StorageError, ToolError
 from explorer.schema.events import Status
@@ -124,12 +125,12 @@ async def _judged(claims: Sequence[Claim], text_of: TextOf, settings: Settings, 
         ConfigError: The model cannot be used.
     """
     asked = settings.model_copy(update={"model": model, "role_models": {}})
-    setup = model_setup(asked)
-    choice = await choose(setup, {JUDGE: Tier.BALANCED})
+    choice = await choose(model_setup(asked), {JUDGE: Tier.BALANCED})
     ref = choice.models[JUDGE]
     if ref.provider == OFFLINE:
         raise ConfigError("a judge is a language model; `offline` is none", hint="for example --judge openai:NAME")
-    async with Clients(setup, openai_url=choice.openai_url) as clients:
+    async with Clients(model_setup(with_servers(asked, choice.found))) as clients:
+        await clients.open([ref])
         client = RetryingClient(clients.client_for(ref), clients.gate_for(ref), _say_failure, timing=clients.timing)
         return await judge(claims, text_of, client, ref.name)
 

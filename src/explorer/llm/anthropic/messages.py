@@ -1,14 +1,12 @@
 """The adapter for Anthropic's Messages API, on the official SDK's transport, authentication and error mapping."""
 
 from explorer.llm.anthropic.reply import AnthropicReply
-from explorer.llm.anthropic.request import PROVIDER, REASONING, to_messages, to_prefix, to_rest
+from explorer.llm.anthropic.request import DEFAULT_URL, PROVIDER, REASONING, to_messages, to_prefix, to_rest
 from explorer.llm.bound_reasoning import BoundReasoning
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.prompt_prefix import PromptPrefixes
 from explorer.llm.sdk_client import Sdk, SdkClient
 from explorer.schema.messages import Request, Turn
-
-DEFAULT_URL = "https://api.anthropic.com"
 
 
 class AnthropicClient(SdkClient):

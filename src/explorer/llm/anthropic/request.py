@@ -6,6 +6,8 @@ from explorer.llm.projection import is_own, projected_ids, projected_name
 from explorer.schema.messages import CallResult, JsonObject, Message, Request, Results, StopKind, Turn, UserText
 
 PROVIDER = "anthropic"
+DEFAULT_URL = "https://api.anthropic.com"
+"""Where requests go without a setting."""
 
 CACHE_MARK: Mapping[str, str] = {"type": "ephemeral"}
 

@@ -2,14 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from explorer.llm.hosts import is_official
+from explorer.llm.hosts import OPENAI_URL, is_official
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.sdk_client import Sdk, SdkClient
 
 if TYPE_CHECKING:
     import openai
-
-DEFAULT_URL = "https://api.openai.com/v1"
 
 
 class OpenAISdkClient(SdkClient):
@@ -21,13 +19,13 @@ class OpenAISdkClient(SdkClient):
     """
 
     def __init__(self, options: ClientOptions, path: str) -> None:
-        base_url = options.base_url or DEFAULT_URL
+        base_url = options.base_url or OPENAI_URL
         official = is_official(base_url)
         name = "OpenAI" if official else "the OpenAI-compatible server"
         settings = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
         endpoint = Endpoint(name, base_url, *settings, options.key, options.network, is_default=not options.base_url)
         super().__init__(options, endpoint, _sdk(is_for_openai=official), path)
-        self._priced_as = "openai" if official else "other"
+        self._priced_as = "openai" if official else ""
         """Another server sets its own prices, whatever its models are called."""
 
 
