@@ -168,8 +168,8 @@ from typing import Annotated
 from explorer.llm.scripted import ScriptedClient, says
 from explorer.llm.vendors import Server, Vendor
 from explorer.schema.model_options import Tier
-from explorer.schema.setting import ExtensionSettings, Group, Setting
-from explorer.schema.value_formats import TEXT
+from explorer.schema.setting import TEXT, ExtensionSettings, Group, Setting
+
 
 class PartSettings(ExtensionSettings):
     region: Annotated[str, Setting("PART_REGION", TEXT, "Region", Group.MODELS)] = ""

@@ -203,6 +203,8 @@ async def resume(folder: Path, settings: Settings, message: str = "", hooks: Run
         raise NotFoundError(f"{folder} is not a run: it has no journal", hint="explorer runs")
     with rare_collections(), _opened(folder, settings, hooks) as journal:
         resumed = _settings_to_resume(folder, settings, message, journal.run_state)
+        if hooks.client is None:
+            _check_vendors(resumed, journal.run_state)
         async with open_resources(
             resumed, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress
         ) as resources:
@@ -262,9 +264,7 @@ def as_started(now: Settings, run_state: RunState) -> Settings:
     }
     if "effort" not in explicit:
         kept["effort"] = {**recorded.effort, **efforts}
-    resumed = recorded.model_copy(update={**explicit, **kept})
-    _check_vendors(resumed, run_state)
-    return resumed
+    return recorded.model_copy(update={**explicit, **kept})
 
 
 def _check_vendors(settings: Settings, run_state: RunState) -> None:

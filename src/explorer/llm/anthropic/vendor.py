@@ -12,8 +12,7 @@ from explorer.llm.options import ClientOptions, Timeouts, check_url, key_text
 from explorer.llm.vendors import ModelAccess, Server, Vendor
 from explorer.schema.messages import LLMClient
 from explorer.schema.model_options import Tier
-from explorer.schema.setting import ExtensionSettings, Group, Setting
-from explorer.schema.value_formats import KEY, TEXT, URL
+from explorer.schema.setting import KEY, TEXT, URL, ExtensionSettings, Group, Setting
 
 TIER_MODELS = {
     Tier.STRONG: "claude-opus-5-5",

@@ -12,8 +12,7 @@ from explorer.llm.vendors import ModelAccess, Server, Vendor
 from explorer.schema.messages import LLMClient
 from explorer.schema.model_options import Effort, Tier
 from explorer.schema.network import Network
-from explorer.schema.setting import ExtensionSettings, Group, Setting
-from explorer.schema.value_formats import KEY, TEXT, URL
+from explorer.schema.setting import KEY, TEXT, URL, ExtensionSettings, Group, Setting
 
 NAME = "openai"
 TIER_MODELS = {Tier.STRONG: "gpt-6.1-sol", Tier.BALANCED: "gpt-6.1-terra", Tier.FAST: "gpt-6-luna"}
