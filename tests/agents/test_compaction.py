@@ -355,6 +355,7 @@ def tokens_of(request: Request) -> int:
     return (len(request.system) + tools + blocks) // 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 20, pytest.param(HELPERS, marks=pytest.mark.slow)])
 async def test_two_hundred_helpers_leave_their_orchestrator_a_small_conversation(at_once: int, tmp_path: Path) -> None:
     """One after the other or all at once, a megabyte of findings each: no request of the orchestrator's is large."""

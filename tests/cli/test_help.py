@@ -14,6 +14,7 @@ import pytest
 
 from explorer.cli.app import ASK_ANYWAY, COMMANDS_OF_RUNS, LAZY_COMMANDS, build_app
 from explorer.cli.help_text import COMMANDS, HELP
+from thoroughness import each_slow_but
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -61,7 +62,7 @@ def test_help_is_given_on_stdout(here: Explorer, arguments: tuple[str, ...]) -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, HELP, "")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", each_slow_but(6, zip(COMMANDS)))
 def test_every_command_has_help(here: Explorer, command: str) -> None:
     """Its usage line comes, and nothing is started."""
     done = here(command, "--help")

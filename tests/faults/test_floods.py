@@ -21,6 +21,7 @@ def test_a_flood_ends_at_a_bound(name: str, wire: str) -> None:
     assert not measured.problem(FLOODS[name]), measured
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flood", "says"),
     [

@@ -119,6 +119,7 @@ class Outage:
         http.server_close()  # pyright: ignore[reportUnknownMemberType]
 
 
+@pytest.mark.slow
 @ON_EACH_WIRE
 async def test_an_outage_longer_than_our_patience_leaves_a_run_to_resume(wire: str, tmp_path: Path) -> None:
     """When nothing listens any more, the run stops as 'provider down', says how to go on, and goes on."""

@@ -70,6 +70,7 @@ def _dear(asked: Asked, helpers: int) -> Reply:
     return replace(reply, usage={"input": 2_000, "output": 800})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("helpers", "paid"), [(60, 10), pytest.param(500, 40, marks=pytest.mark.slow)])
 async def test_many_helpers_at_once_never_overspend(helpers: int, paid: int, tmp_path: Path) -> None:
     """Helpers for many times the money: no record ever shows more spent or reserved than the limit; a report."""

@@ -105,6 +105,7 @@ async def test_a_searcher_that_obeys_search_again_is_ended_with_what_it_has(tmp_
     assert (turns, notes) == (20, ["nothing_new"])
 
 
+@pytest.mark.slow
 async def test_a_helper_that_finds_something_now_and_then_goes_on(tmp_path: Path) -> None:
     """One file in ten turns is progress: such a helper is stopped by its steps and by nothing before."""
 
@@ -138,6 +139,7 @@ async def test_no_role_file_makes_a_helper_call_helpers(tmp_path: Path) -> None:
         await _run(lambda _made, _asked: Reply(text="Done."), tmp_path, tools="read_file, call_agent")
 
 
+@pytest.mark.slow
 async def test_a_lead_that_only_ever_calls_helpers_is_ended(tmp_path: Path) -> None:
     """A lead that answers every result with another helper runs into the limits, and a report says so."""
 

@@ -19,6 +19,7 @@ TITLE = re.compile(r"(Comments on )?\[S\d+\] .{1,320}$")
 FENCED = re.compile(r"<<untrusted ([0-9a-f]{16})>>\n.*?\n<<end \1>>", re.DOTALL)
 
 
+@pytest.mark.slow
 async def test_text_from_outside_is_fenced_in_every_tool(tmp_path: Path, memory: Path) -> None:
     """Pages, titles, passages, stories, comments, outputs, stored sources and earlier findings stand between marks."""
     async with world(tmp_path, {}, memory) as made:

@@ -87,10 +87,16 @@ async def stream_reply(conversation: Conversation, wire: str, url: str, model: s
 
 
 CASES = [
-    pytest.param(conversation, wire, id=f"{conversation.name}-{wire}")
-    for conversation in CONVERSATIONS
-    for wire in conversation.wires
+    pytest.param(
+        conversation,
+        wire,
+        id=f"{conversation.name}-{wire}",
+        marks=[] if (number + shift) % 2 == 0 else [pytest.mark.slow],
+    )
+    for number, conversation in enumerate(CONVERSATIONS)
+    for shift, wire in enumerate(conversation.wires)
 ]
+"""Each conversation on each wire; half of them every day."""
 
 
 @pytest.mark.parametrize(("conversation", "wire"), CASES)

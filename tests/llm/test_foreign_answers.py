@@ -15,6 +15,7 @@ from llm.conversations import BOTH, QUESTION
 from llm.fake_time import FakeTime
 from llm.foreign_servers import EVENTS, FOREIGN, WireModel, answering, tls_context
 from llm.test_conversations import KEY, client_for, request_for
+from thoroughness import each_slow_but
 
 PATIENCE = Timeouts(connect_s=10, first_content_s=20, idle_s=20, total_s=30)
 
@@ -48,7 +49,7 @@ async def test_a_first_answer_is_reported_as_what_it_is(name: str, wire: str) ->
         check(await ask(wire, f"http://127.0.0.1:{server.port}/v1"), foreign.says)
 
 
-@pytest.mark.parametrize("wire", BOTH)
+@pytest.mark.parametrize("wire", each_slow_but(3, zip(BOTH)))
 async def test_the_wrong_scheme_is_reported_as_that(wire: str, tmp_path: Path) -> None:
     """TLS spoken to a plain port, plain HTTP spoken to a TLS port, and a certificate that nobody trusts."""
     with answering(WireModel(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", "")) as plain:
@@ -97,7 +98,7 @@ async def test_a_wrong_first_contact_is_not_repeated(name: str, wire: str) -> No
     assert (server.connections, len(failures)) == (1, 1)
 
 
-@pytest.mark.parametrize("wire", BOTH)
+@pytest.mark.parametrize("wire", each_slow_but(3, zip(BOTH)))
 async def test_the_same_from_a_server_that_has_answered_before_is_repeated(wire: str) -> None:
     """A proxy's page or a broken connection in the middle of a run passes, so it is asked again."""
     failures: list[ModelError] = []

@@ -308,6 +308,7 @@ async def test_reasoning_that_the_server_refuses_is_a_fault_of_its_own(error: Js
     assert caught.value.fault is ModelFault.STALE_REASONING
 
 
+@pytest.mark.slow
 async def test_a_run_goes_on_without_reasoning_that_is_refused(tmp_path: Path) -> None:
     """What was refused is sent bare from then on, without the ids that would ask for it; what is new goes back."""
     replies = [

@@ -32,9 +32,10 @@ def kinds_of(run: Path) -> Counter[str]:
     return Counter(record.event.type for record in read_records(run))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "words", "cleared", "summarised"),
-    [(40, 5_000, 2, 1), pytest.param(300, 1_500, 6, 2, marks=[pytest.mark.slow, pytest.mark.timeout(900)])],
+    [(40, 5_000, 2, 1), pytest.param(300, 1_500, 6, 2, marks=pytest.mark.timeout(900))],
 )
 async def test_a_long_run_ends_complete(tmp_path: Path, steps: int, words: int, cleared: int, summarised: int) -> None:
     """Old results are cleared and exchanges summarised many times, and no reasoning is sent behind anything else."""
@@ -119,6 +120,7 @@ def forged(turn: Turn) -> Turn:
     return turn.model_copy(update={"blocks": tuple(blocks)})
 
 
+@pytest.mark.slow
 async def test_a_run_of_an_older_version_goes_on(tmp_path: Path) -> None:
     """Its journal says nothing of what reasoning is bound to, so none of it is sent; further reasoning is."""
     with ThinkingServer(Interrupted(Reader(20, 2_000), 16)) as server:

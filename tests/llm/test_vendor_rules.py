@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 
 from model_servers import SERVERS, ModelServer, OpenAIServer, Reply
+from thoroughness import each_slow_but
 from vendor_rules import anthropic_violations, compatible, openai_chat
 from vendor_rules.anthropic_cache import PromptCache
 from vendor_rules.rule import Asked, JsonObject, Rule, RuleSet
@@ -28,7 +29,9 @@ def _ask(url: str, asked: Asked) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    ("server", "rules", "rule"), CASES, ids=[f"{rules.name}-{rule.id}" for _, rules, rule in CASES]
+    ("server", "rules", "rule"),
+    each_slow_but(4, CASES),
+    ids=[f"{rules.name}-{rule.id}" for _, rules, rule in CASES],
 )
 def test_a_server_refuses_a_request_that_breaks_a_rule(server: type[ModelServer], rules: RuleSet, rule: Rule) -> None:
     """Each rule is enforced over HTTP in the vendor's words, and a request that keeps all rules is answered."""

@@ -248,6 +248,7 @@ def test_a_question_about_own_files_does_not_depend_on_words(where: str, tmp_pat
     assert body_of(runs[0]) == body_of(runs[1])
 
 
+@pytest.mark.slow
 def test_a_limit_and_what_comes_after_it_do_not_depend_on_words(tmp_path: Path) -> None:
     """A run out of steps ends by its code, names the flag, and is completed from a journal with other words."""
     plain, other, rewording = scenes(tmp_path, limits=Limits(max_steps=10))

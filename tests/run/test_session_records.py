@@ -5,6 +5,8 @@ import gc
 import weakref
 from pathlib import Path
 
+import pytest
+
 from explorer.journal.listing import read_records
 from explorer.observe.provenance import FILES_INDEX, origins
 from explorer.run.run import RunHooks, resume, start
@@ -36,6 +38,7 @@ class Watch:
             self.held = [one for ref in self.refs if (one := ref()) is not None]
 
 
+@pytest.mark.slow
 def test_a_session_holds_hardly_any_record(tmp_path: Path) -> None:
     """In a new run and in a resumed one; where files come from is collected all the same, as the journal tells it."""
     settings = Settings(workspace=tmp_path, is_sample=True, model="offline", shell="off")

@@ -189,7 +189,8 @@ async def test_a_cancelled_command_is_gone(tier: str, mark: str, tmp_path: Path)
         assert _open_files() == open_files
 
 
-@pytest.mark.parametrize("cancels", [15, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("cancels", [15, 200])
 @pytest.mark.parametrize("tier", TIERS)
 async def test_a_command_cancelled_while_it_is_being_started_is_gone(tier: str, cancels: int, tmp_path: Path) -> None:
     """Whenever it is cancelled: the sandbox may hold nothing yet, half of it, or the command."""

@@ -333,6 +333,7 @@ async def test_a_thread_without_its_post() -> None:
     assert routed.via == "reddit-archive"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["oauth", "blocked"])
 async def test_the_recorded_service(mode: str) -> None:
     """The recorded Reddit is read through its API with credentials; without them each closed route is named."""

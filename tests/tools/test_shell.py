@@ -89,6 +89,7 @@ async def test_output_is_untrusted_text(confinement: Confinement, tmp_path: Path
     assert "000000000000" not in result.content.splitlines()[-1]
 
 
+@pytest.mark.slow
 async def test_a_command_that_takes_too_long(confinement: Confinement, tmp_path: Path) -> None:
     """It is ended, the model is told, and what it printed so far is there."""
     async with stage(tmp_path, confinement) as cell:

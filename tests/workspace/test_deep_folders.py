@@ -23,6 +23,7 @@ def deepen(folder: Path, levels: int = LEVELS, *, mode: int = 0o755) -> None:
     os.close(current)
 
 
+@pytest.mark.slow
 def test_a_run_with_deep_folders_is_measured_and_removed(tmp_path: Path) -> None:
     """However deep a command has nested its folders, nothing of the run is left, and nothing beside it is touched."""
     run, other = tmp_path / "20261122-101500-deep-0000", tmp_path / "other"

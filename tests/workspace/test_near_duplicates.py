@@ -164,6 +164,7 @@ def test_short_texts_are_never_flagged() -> None:
     assert index.likely(sketch(few)) == []
 
 
+@pytest.mark.slow
 def test_a_sketch_is_the_same_in_every_process() -> None:
     """A resumed run finds the pairs the first life found: nothing depends on the process's own hashes."""
     code = "import sys; from explorer.workspace.source_store import sketch; print(sketch(sys.stdin.read()))"

@@ -99,6 +99,7 @@ async def test_the_workspace_in_the_folder_is_no_source(tmp_path: Path) -> None:
         assert {yaml.safe_load(text.split("---\n")[1])["url"] for text in stored} == {"file:ropes.md"}
 
 
+@pytest.mark.slow
 async def test_a_folder_that_says_nothing(tmp_path: Path) -> None:
     """Where neither folder nor web can answer, the report says that of both."""
     folder = write(tmp_path / "notes", NOTES)
@@ -115,6 +116,7 @@ async def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert not (tmp_path / "workspace").exists()
 
 
+@pytest.mark.slow
 async def test_pdf_and_html_as_files(tmp_path: Path) -> None:
     """A PDF and a page given with the question are cited under their own names; both forms are kept, also in a fork."""
     (tmp_path / "tide.pdf").write_bytes(pdf("The tide rose by 3.4 metres at the old pier in March.", title="On tides"))

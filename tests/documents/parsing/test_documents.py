@@ -67,6 +67,7 @@ def test_json_feed() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_long_feed() -> None:
     """A feed of hundreds of entries is cut, and says so; a whole article in an entry too."""
     item = "<item><title>T</title><description>" + "word " * 2_000 + "</description></item>"
