@@ -196,7 +196,8 @@ def test_errors_are_one_line_and_a_way_out(here: Explorer, arguments: tuple[str,
     """What happened and why, then the hint; never a traceback; the same in JSON."""
     done = here(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
-    message, hint = done.stderr.splitlines()
+    *first, message, hint = done.stderr.splitlines()
+    assert first in ([], [f"exploring: {arguments[-1]}"])
     assert message.startswith("explorer: ")
     assert hint.startswith("  → ")
     assert words in done.stderr
