@@ -104,15 +104,12 @@ TO_REWRITE = frozenset(
         "cli",
         "documents",
         "llm",
-        "observe",
         "offline",
         "reports",
         "run",
         "sandbox",
         "sources",
-        "text",
         "tools",
-        "workspace",
     }
 )
 """Packages that may still have such docstrings; take one off the list when it has none."""

@@ -26,7 +26,7 @@ from explorer.schema.tool import Tool, ToolContext
 from explorer.tools.files import CHANGED_BY_ANOTHER, EditTool, ListTool, ReadTool, SearchTool, WriteTool
 from explorer.workspace.safe_open import A_FILE, Openat2, OpenatWalk, Opening, best_opening
 from explorer.workspace.tree import MAX_SCANNED_BYTES
-from explorer.workspace.workspace import MAX_FILE_BYTES, RECOUNT_AFTER, Held, Quota, QuotaTracker, Workspace
+from explorer.workspace.workspace import MAX_FILE_BYTES, RECOUNT_AFTER, FolderUsage, Quota, QuotaTracker, Workspace
 from sandbox.cages import room
 from tool_call import NO_RUN, call_tool
 from workspace.hostile_folder import (
@@ -554,10 +554,10 @@ def test_what_commands_wrote_is_counted(folder: Path, opening: Opening) -> None:
 
 def test_the_folder_is_looked_at_seldom() -> None:
     """Counting what is there is done once in many writes, and again before something is refused."""
-    looks: list[Held] = []
+    looks: list[FolderUsage] = []
 
-    def look() -> Held:
-        looks.append(Held(5, 500))
+    def look() -> FolderUsage:
+        looks.append(FolderUsage(5, 500))
         return looks[-1]
 
     room_left = QuotaTracker(Quota(files=100, bytes=1_000), look)

@@ -1,1 +1,1 @@
-"""Connections to the outside: proxies, certificate authorities, and addresses that may be reached."""
+"""External connections: proxies, certificate authorities, and addresses that may be reached."""

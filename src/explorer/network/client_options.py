@@ -1,4 +1,4 @@
-"""What HTTP clients are opened with: the user's proxies and authorities as they are set, nothing of the environment."""
+"""The options of HTTP clients: the user's proxies and authorities from the settings, not from the environment."""
 
 import ssl
 import tempfile
@@ -14,12 +14,12 @@ from explorer.schema.errors import ConfigError
 from explorer.schema.network import CA_DIR, CA_FILE, Network, Proxy, is_this_machine
 
 UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
-"""In the words of every TLS failure that a certificate authority would cure."""
+"""The part of a TLS error's text that shows that a certificate authority is missing."""
 PROXY_LOGIN_REQUIRED = 407
 
 
 class ClientWays(TypedDict):
-    """Arguments of an httpx2 client, of any of its kinds."""
+    """Arguments of any httpx2 client."""
 
     verify: ssl.SSLContext
     proxy: httpx2.Proxy | None
@@ -27,13 +27,13 @@ class ClientWays(TypedDict):
 
 
 def client_ways(network: Network, url: str) -> ClientWays:
-    """Return how a client for one server connects: through which proxy, and whom it trusts.
+    """Return the options of a client for one server: its proxy, and the authorities it trusts.
 
     Raises:
         ConfigError: A proxy or a file of certificates cannot be used.
     """
     # Loading the certificates takes longer than anything else here, and a plain server on this machine needs none.
-    # An empty context trusts nobody: should it lead to one that has TLS, that connection is refused.
+    # An empty context trusts no authority: if the server redirects to TLS, that connection is refused.
     parts = urlsplit(url)
     is_plain = parts.scheme == "http" and is_this_machine(parts.hostname or "")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else ssl_context(network)
@@ -42,13 +42,13 @@ def client_ways(network: Network, url: str) -> ClientWays:
 
 
 def httpx_proxy(proxy: Proxy, context: ssl.SSLContext) -> httpx2.Proxy:
-    """Return a proxy in the form that httpx2 takes."""
+    """Return a proxy as httpx2 needs it."""
     is_tls = proxy.address.startswith("https:")
     return httpx2.Proxy(proxy.address, auth=proxy.login, ssl_context=context if is_tls else None)
 
 
 def ssl_context(network: Network) -> ssl.SSLContext:
-    """Return a context that trusts the authorities the user named, else the system's.
+    """Return a context that trusts the user's authorities if they are set, else the system's.
 
     Raises:
         ConfigError: The file or the folder cannot be used.
@@ -69,7 +69,7 @@ def ssl_context(network: Network) -> ssl.SSLContext:
 
 @contextmanager
 def authorities_file(network: Network) -> Generator[str | None]:
-    """Provide the user's authorities as one file, for libraries that take nothing else; None where none are set.
+    """Provide the user's authorities as one file, for libraries that accept nothing else; None without any.
 
     Raises:
         ConfigError: The file or the folder cannot be used.
@@ -90,10 +90,10 @@ def authorities_file(network: Network) -> Generator[str | None]:
 
 
 def check_network(network: Network) -> None:
-    """See, before a run starts, that what the user set about the network can be used.
+    """Check, before a run starts, that the user's network settings can be used.
 
     Raises:
-        ConfigError: It cannot; names the variable.
+        ConfigError: One cannot be used; the message has its variable.
     """
     for proxy in (network.http_proxy, network.https_proxy):
         if proxy is not None:
@@ -103,7 +103,7 @@ def check_network(network: Network) -> None:
 
 
 def advice(network: Network, why: str) -> str:
-    """Return what cures a failed connection, as far as its words tell; empty when they do not."""
+    """Return how to fix a failed connection, by the text of its error; empty when that does not show it."""
     if UNTRUSTED not in why:
         return ""
     if network.ca_file or network.ca_dir:

@@ -1,8 +1,8 @@
-"""Which addresses may be fetched: public web servers, and hosts the user named; nothing else.
+"""Checks which addresses may be fetched: public web servers, and hosts that the user named; nothing else.
 
 A page, a search hit or a model can name any address, also one that only this machine can reach: a cloud's
-metadata service, a router, a database. So a URL is judged twice: as it is written (`check_url`), and by every
-address its host resolves to (`addresses`); the caller then connects to exactly those addresses.
+metadata service, a router, a database. So a URL is checked twice: its text (`check_url`), and every address that its
+host resolves to (`addresses`); the caller then connects to exactly those addresses.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import httpx2
 from explorer.schema.errors import RefusedCallError, ToolError
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Look up a host's addresses; raises OSError when there are none."""
+"""Return a host's addresses; raise OSError when it has none."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -42,7 +42,7 @@ REFUSED_V4 = {
     "224.0.0.0/4": "multicast",
     "240.0.0.0/4": "reserved",
 }
-"""IANA's special-purpose registry, and one metadata address that lies in public space."""
+"""IANA's special-purpose registry, and one metadata address in public space."""
 
 REFUSED_V6 = {
     "2001::/23": "a protocol assignment (Teredo and others)",
@@ -51,12 +51,12 @@ REFUSED_V6 = {
     "2620:4f:8000::/48": "reserved",
     "3fff::/20": "documentation",
 }
-"""Within global unicast; everything outside `GLOBAL_V6` is refused anyway."""
+"""Refused networks within global unicast; everything outside `GLOBAL_V6` is refused anyway."""
 
 GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
 MAPPED_V4 = ipaddress.IPv6Network("::ffff:0:0/96")
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-"""Networks without IPv4 reach every IPv4 host through this prefix, so the embedded address decides."""
+"""The prefix through which networks without IPv4 reach every IPv4 host, so the embedded address decides."""
 
 _V4 = tuple((ipaddress.IPv4Network(network), reason) for network, reason in REFUSED_V4.items())
 _V6 = tuple((ipaddress.IPv6Network(network), reason) for network, reason in REFUSED_V6.items())
@@ -73,34 +73,34 @@ HOST_NAME = re.compile(r"^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$")
 FIRST_FREE_PORT = 1024
 WEB_PORTS_BELOW_1024 = frozenset({80, 81, 443})
 DATABASE_PORTS = frozenset({2049, 3306, 3389, 5432, 5900, 6000, 6379, 11211, 27017, *range(6665, 6670)})
-"""With the low ports: mail, shells, databases. No page lives there, but a request could be read as a command."""
+"""Refused like low ports: mail, shells, databases. They serve no pages, but could read a request as a command."""
 
 
 LOOKUP_S = 3.0
-"""For a name that a proxy will look up again: behind some, nobody answers here at all."""
+"""Seconds to look up a name that a proxy will look up again: behind some proxies no resolver answers."""
 UNRESOLVED_S = 60.0
-"""So long a name that nobody here knows is not looked up again."""
+"""Seconds for which a name that cannot be resolved is not looked up again."""
 MAX_UNRESOLVED = 5_000
 
 
 class UrlRefusedError(RefusedCallError):
-    """A URL that must not be fetched, whatever answers there."""
+    """A URL that must not be fetched, whatever server answers."""
 
 
 class NoSuchSiteError(ToolError):
-    """A host whose name nobody knows."""
+    """A host whose name cannot be resolved."""
 
 
 async def system_resolve(host: str, port: int) -> list[str]:
-    """Ask the system's resolver."""
+    """Return the addresses that the system's resolver finds."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def refusal(address: str) -> str:
-    """Why an address must not be connected to; empty when it may.
+    """Return why an address must not be connected to; empty when it may.
 
-    Reads the address in its canonical form only: what `ipaddress` does not accept is refused.
+    Only the canonical form is accepted: what `ipaddress` does not read is refused.
     """
     try:
         parsed = ipaddress.ip_address(address)
@@ -129,7 +129,7 @@ def _refusal_v6(address: ipaddress.IPv6Address) -> str:
 
 
 class Guard:
-    """The judge of URLs and addresses. `allow_hosts` are the hosts the user declared fit, whatever they resolve to."""
+    """Checks URLs and addresses. `allow_hosts` are hosts that the user allows, whatever they resolve to."""
 
     def __init__(self, allow_hosts: Iterable[str] = (), resolve: Resolver = system_resolve) -> None:
         self._allowed = frozenset(host.strip("[] ").lower() for host in allow_hosts)
@@ -137,11 +137,11 @@ class Guard:
         self._unresolved: dict[str, float] = {}
 
     def is_allowed_host(self, host: str) -> bool:
-        """Whether the user named this host as fit to be fetched."""
+        """Return whether the user allows this host."""
         return host.lower() in self._allowed
 
     def check_url(self, text: str) -> httpx2.URL:
-        """Judge a URL as it is written and return it parsed.
+        """Check the text of a URL, and return it parsed.
 
         Raises:
             UrlRefusedError: Not http(s), with a user or password, an odd spelling, or an internal name or address.
@@ -155,13 +155,13 @@ class Guard:
         return url
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """The addresses to connect to, all of them judged.
+        """Return the addresses to connect to, all of them checked.
 
-        A host with one public and one internal answer is refused as a whole: honest sites have no such answers.
+        A host with one public and one internal address is refused: honest sites have no such addresses.
 
         Raises:
-            UrlRefusedError: One of the answers is internal.
-            NoSuchSiteError: There is no such name.
+            UrlRefusedError: One of the addresses is internal.
+            NoSuchSiteError: The name does not exist.
             OSError: The name could not be looked up just now.
         """
         found = [host] if _is_address(host) else await self._looked_up(host, port)
@@ -172,10 +172,10 @@ class Guard:
         return found
 
     async def check_behind_proxy(self, host: str, port: int) -> None:
-        """Judge a host that a proxy will connect to, as it is written and by every address it has here.
+        """Check a host that a proxy will connect to: its name, and every address it has here.
 
-        A name that cannot be resolved here passes, if it is the full name of a public site: behind many proxies
-        nobody but the proxy can resolve it.
+        A name that cannot be resolved here is accepted if it is the full name of a public site: behind many proxies
+        only the proxy can resolve it.
 
         Raises:
             UrlRefusedError: The host, or one of its addresses, is internal.

@@ -1,4 +1,4 @@
-"""A run's spending: tokens, money and time, of the whole, of each role, of each agent."""
+"""The tokens, money and time that a run, its roles and its agents used."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,23 +21,25 @@ from explorer.schema.events import CitationsJudged, JournalRecord, RunForked, Ru
 from explorer.schema.messages import Turn, Usage
 
 JUDGE = "judge"
-"""Stands for the model that was asked about citations: it is no agent, and is paid all the same."""
+"""The name for the model that was asked about citations, which is not an agent, but is paid as well."""
 
 
 @dataclass
 class UsageTotals:
-    """Tokens and money of some turns."""
+    """The tokens and money of some turns."""
 
     turns: int = 0
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
-    """None when the price of a turn is not known."""
+    """USD; None when the price of a turn is not known."""
     saved_usd: float | None = 0.0
-    """What the provider's cache saved, the price of writing it taken off, by the price list of now; so it may be below
-    0. None when a turn used the cache and its price is not known."""
+    """The USD that the provider's cache saved by today's prices, less the price of writing it, so it can be negative.
+
+    None when a turn used the cache and its price is not known.
+    """
 
     def add(self, other: "UsageTotals") -> None:
-        """Add more of them."""
+        """Add the totals of other turns."""
         self.turns += other.turns
         self.usage += other.usage
         self.cost_usd = _sum(self.cost_usd, other.cost_usd)
@@ -45,40 +47,40 @@ class UsageTotals:
 
     @property
     def cache_share(self) -> float | None:
-        """The part of all input that came from the provider's cache; None without input."""
+        """The share of all input that came from the provider's cache; None without input."""
         return self.usage.cache_read_tokens / self.usage.input_tokens if self.usage.input_tokens else None
 
 
 @dataclass
 class RoleShare:
-    """What all agents of a role used."""
+    """The usage of all agents of a role."""
 
     role: str
     agents: int = 0
     totals: UsageTotals = field(default_factory=UsageTotals)
     seconds: float = 0.0
-    """That its agents were at work, one after the other."""
+    """The sum of the seconds that its agents were at work."""
 
 
 @dataclass(frozen=True)
 class AgentShare:
-    """What one agent used. The four kinds of time add up to `seconds`."""
+    """The usage of one agent. The four kinds of time add up to `seconds`."""
 
     id: str
     role: str
     totals: UsageTotals
     seconds: float
-    """From the start of a task to its end, over all of its tasks."""
+    """The seconds from start to end of each of its tasks, added up."""
     model_s: float
     tools_s: float
     helpers_s: float
-    """It waited for helpers, and for nothing else."""
+    """The seconds that it waited only for helpers."""
     waited_s: float
-    """It waited for a place, for room in the limits, or for the engine."""
+    """The seconds that it waited for a place, for the limits, or for the engine."""
 
     @property
     def busy_s(self) -> float:
-        """It did something itself."""
+        """The seconds that it was at work itself."""
         return self.model_s + self.tools_s
 
 
@@ -93,32 +95,32 @@ class Inherited:
 
 @dataclass(frozen=True)
 class Spending:
-    """All that a run used up."""
+    """The usage of a run."""
 
     total: UsageTotals
     roles: tuple[RoleShare, ...]
     agents: tuple[AgentShare, ...]
     sessions: tuple[SessionInterval, ...]
-    """The stretches in which a process worked on the run, as far as they can be distinguished."""
+    """The times in which a process worked on the run, as far as they can be distinguished."""
     seconds: float
-    """Of all sessions together."""
+    """The seconds of all sessions together."""
     path: tuple[PathSegment, ...]
     inherited: Inherited | None
 
     @property
     def parallelism(self) -> float | None:
-        """How many agents were at work at once, on average; None for a run of no time."""
+        """The mean number of agents at work at once; None for a run of no time."""
         return sum(agent.busy_s for agent in self.agents) / self.seconds if self.seconds else None
 
     @property
     def slowest(self) -> AgentShare | None:
-        """The helper that was at work longest; who leads waits for all of them, and is meant only when alone."""
+        """The helper that was at work longest; the orchestrator if it was alone."""
         helpers = [agent for agent in self.agents[1:] if agent.seconds] or self.agents
         return max(helpers, key=lambda agent: agent.seconds - agent.waited_s, default=None)
 
 
 def spending_of(records: Sequence[JournalRecord]) -> Spending:
-    """Read a run's spending off its records, finished or not."""
+    """Return a run's usage from its records, finished or not."""
     work, by_agent = timeline_of(records), _usage_by_agent(records)
     agents = tuple(
         _share(agent, role, work, by_agent.get(agent) or UsageTotals()) for agent, role in work.roles.items()
@@ -173,7 +175,9 @@ def _usage_by_agent(records: Iterable[JournalRecord]) -> dict[str, UsageTotals]:
         if isinstance(event, RunStarted):
             openai = _is_openai(event)
         elif isinstance(event, TurnTaken):
-            by_agent.setdefault(event.agent, UsageTotals()).add(_paid(event.turn, is_openai=openai))
+            turn = event.turn
+            paid = UsageTotals(1, turn.usage, turn.cost_usd, _saved_usd(turn, is_openai=openai))
+            by_agent.setdefault(event.agent, UsageTotals()).add(paid)
         elif isinstance(event, CitationsJudged):
             saved = None if event.usage.cache_read_tokens else 0.0
             judged = UsageTotals(event.asked, event.usage, event.cost_usd, saved)
@@ -188,12 +192,8 @@ def _together(parts: Iterable[UsageTotals]) -> UsageTotals:
     return total
 
 
-def _paid(turn: Turn, *, is_openai: bool) -> UsageTotals:
-    return UsageTotals(1, turn.usage, turn.cost_usd, _saved_usd(turn, is_openai=is_openai))
-
-
 def _saved_usd(turn: Turn, *, is_openai: bool) -> float | None:
-    """What a turn would have cost without the cache, less what it costs with it."""
+    """Return what a turn would have cost without the cache, less what it cost with it."""
     usage = turn.usage
     if not usage.cache_read_tokens and not usage.cache_write_tokens:
         return 0.0
@@ -207,14 +207,14 @@ def _saved_usd(turn: Turn, *, is_openai: bool) -> float | None:
 
 
 def _is_openai(started: RunStarted) -> bool:
-    """Whether the run's OpenAI models were OpenAI's own, whose prices are known."""
+    """Return whether the run's OpenAI models were OpenAI's own, whose prices are known."""
     services: object = started.settings.get("services")
     url = services.get("openai_url") if isinstance(services, dict) else ""  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
     return not url or is_official(str(url))  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _inherited(records: Sequence[JournalRecord]) -> Inherited | None:
-    """What is before the latest fork: all of it another run's, and of that run's own origin too."""
+    """Return the usage before the latest fork, which is another run's, or that of the run it was forked from."""
     for place in range(len(records) - 1, -1, -1):
         event = records[place].event
         if isinstance(event, RunForked):

@@ -1,6 +1,6 @@
-"""Where each finding comes from: who wrote a file, in which call, what it cites, and what its writer had seen by then.
+"""Provenance: who wrote a file, in which call, what it cites, and what its writer had seen before.
 
-All of it is read off the journal; `.explorer/files.jsonl` is a copy for people and programs, and can be made again.
+All of it comes from the journal; `.explorer/files.jsonl` is a copy for people and programs, and can be made again.
 """
 
 import re
@@ -16,14 +16,14 @@ from explorer.workspace.access import DRAFT
 from explorer.workspace.workspace import Workspace, sha256
 
 FILES_INDEX = ".explorer/files.jsonl"
-"""Where the writer's own report.md is, once the engine has numbered its citations."""
+"""The index of all files that agents wrote, one JSON object a line."""
 ID = re.compile(r"\bS\d+\b")
 TEXTS = ("content", "new_string")
-"""Arguments that hold what a call wrote."""
+"""Arguments with the text that a call wrote."""
 
 
 class Write(Frozen):
-    """One change of a file."""
+    """One write to a file."""
 
     agent: str
     role: str
@@ -31,17 +31,17 @@ class Write(Frozen):
     """The engine's key of the call."""
     tool: str
     seq: int
-    """Of the record that says it was done."""
+    """The number of its `tool_finished` record."""
     at: datetime
     bytes: int
-    """Of the file after it."""
+    """The size of the file after the write."""
     sha256: str
     cites: tuple[str, ...]
-    """Ids in what this call wrote."""
+    """Ids of sources in the text that this call wrote."""
 
 
 class FileOrigin(Frozen):
-    """A file as it is at the end, and how it came about."""
+    """A file in its latest state, and its history."""
 
     path: str
     title: str
@@ -49,20 +49,20 @@ class FileOrigin(Frozen):
     bytes: int
     sha256: str
     writes: tuple[Write, ...]
-    """In order; the first made it."""
+    """Its writes in order; the first one created it."""
     cites: tuple[str, ...]
-    """Ids cited in it, in order."""
+    """Ids of sources cited in it, in order."""
     found: tuple[str, ...]
-    """Of those: what a tool of one of its writers had brought before the write."""
+    """The cited ids that a tool of one of its writers had returned before the write."""
     read: tuple[str, ...]
-    """Of those: what its writers had met otherwise, in a task, in files, in what helpers said."""
+    """The cited ids that its writers had met otherwise: in a task, in files, in results of helpers."""
     unseen: tuple[str, ...]
-    """Of those: ids that nothing showed to any of its writers before."""
+    """The cited ids that no writer had seen before."""
 
 
 @dataclass
 class _Agent:
-    """What an agent had been shown up to some record."""
+    """What an agent had seen up to some record."""
 
     role: str = ""
     turns: int = 0
@@ -72,7 +72,7 @@ class _Agent:
 
 @dataclass
 class _File:
-    """A file on its way to its last state."""
+    """A file up to some record."""
 
     last: WrittenFile
     writes: list[Write] = field(default_factory=list[Write])
@@ -82,16 +82,16 @@ class _File:
 
 @dataclass
 class FileOrigins:
-    """Collects where files come from, record by record, in the order of the journal. Only `apply` changes it."""
+    """Collects the provenance of files, record by record, in the order of the journal. Only `apply` changes it."""
 
     agents: dict[str, _Agent] = field(default_factory=dict[str, _Agent])
     files: dict[str, _File] = field(default_factory=dict[str, _File])
     arguments: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """Of the calls of each agent's latest turn, by the engine's key."""
+    """The arguments of the calls of each agent's latest turn, by the engine's key."""
     stored: set[str] = field(default_factory=set[str])
 
     def apply(self, record: JournalRecord) -> None:
-        """Take in one record."""
+        """Apply one record."""
         event = record.event
         if event.type == "source_recorded":
             self.stored.add(event.source.id)
@@ -124,7 +124,7 @@ class FileOrigins:
             self._write(written, event, agent, (record, arguments))
         for path in event.removed:
             self.files.pop(path, None)
-        # Only now: what a call answers was not known when its file was written.
+        # After the writes: the result of a call was not known when its file was written.
         agent.found.update(event.sources)
         agent.read |= self._ids_in(event.content)
 
@@ -152,12 +152,12 @@ class FileOrigins:
         )
 
     def _ids_in(self, text: str) -> set[str]:
-        """Ids of sources that are there: a page can name whatever it likes."""
+        """Return the ids of stored sources in a text: a page can contain any id."""
         return self.stored.intersection(ID.findall(text)) if self.stored else set()
 
 
 def origins(records: Iterable[JournalRecord], workspace: Workspace) -> list[FileOrigin]:
-    """Each file that agents wrote, in the order of their first writes."""
+    """Return each file that agents wrote, in the order of their first writes."""
     found = FileOrigins()
     for record in records:
         found.apply(record)
@@ -165,10 +165,10 @@ def origins(records: Iterable[JournalRecord], workspace: Workspace) -> list[File
 
 
 def write_files_index(origins: FileOrigins, workspace: Workspace) -> list[FileOrigin]:
-    """Write `.explorer/files.jsonl`, one file a line, and return what it says.
+    """Write `.explorer/files.jsonl`, one file a line, and return its content.
 
     Raises:
-        StorageError: The disk refused.
+        StorageError: The disk is full or failing.
     """
     found = origins.listed(workspace)
     workspace.write_own(FILES_INDEX, "".join(f"{origin.model_dump_json()}\n" for origin in found))
@@ -177,7 +177,7 @@ def write_files_index(origins: FileOrigins, workspace: Workspace) -> list[FileOr
 
 def _origin(file: _File, workspace: Workspace) -> FileOrigin:
     text = _text_of(file.last, workspace)
-    # A file that was changed by other hands since: what its calls wrote is what is known of it.
+    # Something else changed the file since: only what its calls wrote is known.
     cites = _once(cited_ids(text)) if text else _once(name for write in file.writes for name in write.cites)
     return FileOrigin(
         **file.last.model_dump(),

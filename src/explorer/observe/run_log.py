@@ -1,9 +1,9 @@
 """A run's records as lines of the log, for `-v` and for programs that turn the log on.
 
-Each operation has one line: who did what, how long it took and how it ended. Questions, arguments, results and the
-texts of pages are in none of them: they are in the journal.
+Each operation has one line: agent, operation, duration and outcome. Lines contain no questions, arguments, results or
+texts of pages: these are in the journal.
 
-INFO is what a user follows, DEBUG what an engineer wants to know as well, WARNING what went worse than planned.
+INFO is for users, DEBUG adds details for engineers, WARNING is for what went wrong.
 """
 
 import os
@@ -48,7 +48,7 @@ FAULT_CHARS = 200
 
 
 class RunLog:
-    """Logs the records of one run as they become durable: what a journal's observer is to be."""
+    """Logs the records of one run as they become durable, as an observer of its journal."""
 
     def __init__(self) -> None:
         self._started: dict[str, datetime] = {}
@@ -68,7 +68,7 @@ class RunLog:
 
 
 def log_opened(run_id: str, records: Sequence[JournalRecord]) -> None:
-    """Log that this process works on a run, and what its journal holds; a repair is no record of any observer."""
+    """Log that this process works on a run, and the size of its journal; observers do not get its repair."""
     logger.info("process {} works on {}", os.getpid(), run_id)
     logger.debug("journal opened: {} records", len(records))
     if records and isinstance(records[-1].event, Repaired):
@@ -76,13 +76,13 @@ def log_opened(run_id: str, records: Sequence[JournalRecord]) -> None:
 
 
 def log_written(report: Path | None, citations: int) -> None:
-    """Log where the report is, if there is one."""
+    """Log the path of the report, if there is one."""
     if report is not None:
         logger.info("report written: {}, {} citations", report, citations)
 
 
 def log_closed(run_id: str) -> None:
-    """Log that this process is done with a run."""
+    """Log that this process has finished its work on a run."""
     logger.info("process {} is done with {}", os.getpid(), run_id)
 
 

@@ -1,7 +1,7 @@
-"""Spans of a run, made of its records: agents, turns, tool calls, under the names of the GenAI conventions.
+"""Spans of a run, made from its records: agents, turns and tool calls, with the names of the GenAI conventions.
 
 https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/gen-ai-agent-spans.md (status:
-development). No prompt, reply, argument or result is in them: what a run is about is its user's own.
+development). Spans contain no prompt, reply, argument or result: the subject of a run is private.
 """
 
 import hashlib
@@ -31,60 +31,61 @@ Value = str | bool | int | float | tuple[str, ...]
 TOOL_ERROR = "tool_error"
 WORK = (AgentStarted, AgentContinued, TurnTaken, TurnFailed, ToolStarted, ToolFinished)
 UNFINISHED = "explorer.unfinished"
-"""Is true where the process ended before the agent or the call did; a later one goes on with it in a new span."""
+"""The attribute of an agent or a call that had not ended with the process; a later process has a new span for it."""
 PROVIDERS: Mapping[str, str] = {"openai-chat": "openai", "openai-responses": "openai"}
-"""The conventions' names for our adapters, where they differ."""
+"""The conventions' names for our adapters where they differ."""
 
 
 class SpanKind(IntEnum):
-    """As OTLP numbers them."""
+    """The kinds of spans, with their numbers in OTLP."""
 
     INTERNAL = 1
     CLIENT = 3
 
 
 CHAT = "chat"
-"""The operation that asks a model."""
+"""The name of the operation that asks a model."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """One thing that was done, over and done with."""
+    """One operation that has ended."""
 
     trace_id: bytes
     span_id: bytes
     parent_id: bytes
-    """Empty for the orchestrator."""
+    """The parent's id; empty for the orchestrator."""
     name: str
     kind: SpanKind
     start: datetime
     end: datetime
     attributes: Mapping[str, Value]
     error: str = ""
-    """What went wrong, one of few words; empty when nothing did."""
+    """The kind of error, one of a few words; empty without one."""
 
 
 @dataclass
 class _Agent:
-    """What is known of an agent."""
+    """The state of an agent up to some record."""
 
     role: str
     call: str
     """The call that waits for it; empty for the orchestrator."""
     tasks: int = 0
     began: datetime | None = None
-    """When its present task began, in this session of the run; None when it has none."""
+    """When its current task began in this session of the run; None without one."""
     ready: datetime | None = None
-    """When its latest record was made, in this session, and the wait after a failed attempt was over: nothing it does
-    later began before."""
+    """The earliest start of its next operation: the time of its latest record in this session, and the wait after a
+    failed attempt.
+    """
 
 
 @dataclass(frozen=True)
 class _Done:
-    """What a span is of."""
+    """An operation without the attributes of its span."""
 
     key: str
-    """Unique in the run."""
+    """A key that is unique in the run."""
     name: str
     parent: bytes
     start: datetime
@@ -94,41 +95,41 @@ class _Done:
 
 @dataclass
 class Spans:
-    """Follows a run's records, and hands on each span as it is over. The trace is the run's, in all of its sessions."""
+    """Follows a run's records, and emits each span when it ends. All sessions of a run have one trace."""
 
     emit: Callable[[Span], None]
     _run: str = ""
-    _life: int = 0
-    """The first record seen of this session; 0 before that."""
+    _session: int = 0
+    """The number of the first record of this session; 0 before it."""
     _seq: int = 0
     _began: datetime | None = None
     _last: datetime | None = None
     _models: dict[str, str] = field(default_factory=dict[str, str])
-    """By role, with the provider's prefix."""
+    """The model of each role, with the provider's prefix."""
     _agents: dict[str, _Agent] = field(default_factory=dict[str, _Agent])
     _calls: dict[str, tuple[ToolStarted, datetime | None]] = field(
         default_factory=dict[str, tuple[ToolStarted, datetime | None]]
     )
-    """By key, the calls that are not over, and when they began in this session."""
+    """The calls that are not over, by key, and when they began in this session."""
 
     def catch_up(self, records: Iterable[JournalRecord]) -> None:
-        """Know what happened in earlier sessions; no spans are made of it."""
+        """Read the records of earlier sessions, without making spans."""
         for record in records:
             self._know(record.event)
             self._forget_or_keep(record.event, None)
 
     def observe(self, record: JournalRecord) -> None:
-        """Take in a record of this session, as it comes."""
+        """Add a record of this session."""
         event, now = record.event, record.at
-        if not self._life:
-            self._life, self._began = record.seq, now
+        if not self._session:
+            self._session, self._began = record.seq, now
         self._last, self._seq = now, record.seq
         self._know(event)
         agent = self._agents.get(event.agent)
         if agent is None:
             return
         if agent.began is None and isinstance(event, WORK):
-            # One that was at work in an earlier session begins in this one with what it does first.
+            # An agent of an earlier session begins in this one with its first operation.
             agent.began = _asked(event, now)
         match event:
             case TurnTaken():
@@ -148,7 +149,7 @@ class Spans:
         agent.ready = now + timedelta(seconds=(event.waits_s or 0.0) if isinstance(event, TurnFailed) else 0.0)
 
     def end(self) -> None:
-        """Hand on what is not over, as it is at the latest record: no process is going to end it."""
+        """Emit the spans of what is not over; they end with the latest record."""
         if self._last is None:
             return
         for started, begun in self._calls.values():
@@ -192,17 +193,17 @@ class Spans:
         }
         if turn.cost_usd is not None:
             more["explorer.cost_usd"] = turn.cost_usd
-        # After failed attempts it is the last one that brought the turn.
+        # After failed attempts, the last attempt brought the turn.
         start = max(asked, min(agent.ready or asked, now))
         done = _Done(f"turn {self._seq}", f"chat {turn.model}", self._of(event), start, now)
-        self._hand_on(done, self._facts(CHAT, event.agent) | more)
+        self._emit(done, self._facts(CHAT, event.agent) | more)
 
     def _failed_turn(self, event: TurnFailed, agent: _Agent, now: datetime) -> None:
         provider, model = self._model(agent.role)
         key, start = f"turn {self._seq}", agent.ready or now
         done = _Done(key, f"chat {model}", self._of(event), start, now, event.fault)
         more: dict[str, Value] = {"gen_ai.provider.name": provider, "gen_ai.request.model": model}
-        self._hand_on(done, self._facts(CHAT, event.agent) | more)
+        self._emit(done, self._facts(CHAT, event.agent) | more)
 
     def _call(
         self,
@@ -219,7 +220,7 @@ class Spans:
             "gen_ai.tool.type": "function",
             "gen_ai.tool.call.id": event.call,
         }
-        self._hand_on(done, {**self._facts("execute_tool", event.agent), **facts, **more})
+        self._emit(done, {**self._facts("execute_tool", event.agent), **facts, **more})
 
     def _invocation(self, name: str, now: datetime, more: Mapping[str, Value], error: str = "") -> None:
         agent = self._agents[name]
@@ -228,9 +229,9 @@ class Spans:
         parent = self._id(f"call {agent.call}") if agent.call else b""
         key = self._agent_key(name)
         done = _Done(key, f"invoke_agent {agent.role}", parent, agent.began or now, now, error)
-        self._hand_on(done, {**self._facts("invoke_agent", name), **facts, **more})
+        self._emit(done, {**self._facts("invoke_agent", name), **facts, **more})
 
-    def _hand_on(self, done: _Done, attributes: Mapping[str, Value]) -> None:
+    def _emit(self, done: _Done, attributes: Mapping[str, Value]) -> None:
         self.emit(
             Span(
                 trace_id=hashlib.sha256(f"explorer run {self._run}".encode()).digest()[:16],
@@ -246,7 +247,7 @@ class Spans:
         )
 
     def _of(self, event: Event) -> bytes:
-        """The span of the agent whose event it is."""
+        """Return the id of the span of an event's agent."""
         return self._id(self._agent_key(event.agent))
 
     def _facts(self, operation: str, agent: str) -> dict[str, Value]:
@@ -259,7 +260,7 @@ class Spans:
         }
 
     def _model(self, role: str) -> tuple[str, str]:
-        """Provider and model of a role; `offline` is both."""
+        """Return the provider and the model of a role; `offline` is both."""
         provider, colon, name = self._models.get(role, "").partition(":")
         return PROVIDERS.get(provider, provider), name if colon else provider
 
@@ -268,12 +269,12 @@ class Spans:
         return f"agent {agent} {known.tasks if known else 0}"
 
     def _id(self, key: str) -> bytes:
-        """The same whenever this session is read, and another one in every session."""
-        return hashlib.sha256(f"{self._run} {self._life} {key}".encode()).digest()[:8]
+        """Return the id of a span: the same each time this session is read, and different in each session."""
+        return hashlib.sha256(f"{self._run} {self._session} {key}".encode()).digest()[:8]
 
 
 def _asked(event: Event, now: datetime) -> datetime:
-    """When a record's own work began."""
+    """Return when the operation of a record began."""
     return now - timedelta(seconds=max(0.0, event.seconds)) if isinstance(event, TurnTaken) else now
 
 

@@ -1,9 +1,8 @@
-"""Who did what when: a run's records as intervals on the run's own clock, which stops between processes.
+"""A run's records as intervals of work on the run's own clock, which stops between processes; and the critical path.
 
 Each process that works on a run records a `session_configured` first: between the record before it and this one the run
-lay still. Journals of the first version do not have it; there, a pause is known by an end of the run, a repair, a fork,
-a second choice of sandbox, or words that came with a resume, and any other pause counts as work.
-
+paused. Journals of the first version do not have it; there, a pause is known by an end of the run, a repair, a fork,
+a second choice of sandbox, or a message with a resume, and any other pause counts as work.
 
 The critical path is the chain of waiting that made a run last as long as it did, from its end back to its start.
 """
@@ -38,19 +37,19 @@ Span = tuple[datetime, datetime]
 
 @dataclass(frozen=True)
 class SessionInterval:
-    """One stretch in which a process worked on the run."""
+    """The time in which one process worked on the run."""
 
     start: datetime
     end: datetime
 
     @property
     def seconds(self) -> float:
-        """How long it was."""
+        """The length in seconds."""
         return (self.end - self.start).total_seconds()
 
 
 class RunClock:
-    """Tells how long a run had been worked on at a given moment."""
+    """The clock of a run, which stops in pauses."""
 
     def __init__(self, sessions: Sequence[SessionInterval]) -> None:
         self.sessions = tuple(sessions)
@@ -58,7 +57,7 @@ class RunClock:
         self._before = list(accumulate((interval.seconds for interval in self.sessions), initial=0.0))
 
     def at(self, moment: datetime) -> float:
-        """Seconds of work up to a moment; in a pause, those up to its beginning."""
+        """Return the seconds of work up to a moment; in a pause, up to its beginning."""
         place = bisect_right(self._starts, moment) - 1
         if place < 0:
             return 0.0
@@ -67,18 +66,18 @@ class RunClock:
 
     @property
     def seconds(self) -> float:
-        """Of all sessions together."""
+        """The seconds of all sessions together."""
         return self._before[-1]
 
 
 def clock_of(records: Sequence[JournalRecord]) -> RunClock:
-    """Read a run's sessions off its records."""
+    """Return the clock of a run from its records."""
     if not records:
         return RunClock(())
     starts, ends = [records[0].at], list[datetime]()
     for start, end in _pauses(records):
         if starts[-1] == start and len(starts) > 1:
-            # Nothing but a mark is between two pauses: they are one.
+            # Only a mark is between two pauses: they are one.
             starts[-1] = end
         else:
             ends.append(max(start, starts[-1]))
@@ -89,7 +88,10 @@ def clock_of(records: Sequence[JournalRecord]) -> RunClock:
 
 
 def request_starts(records: Sequence[JournalRecord]) -> dict[int, datetime]:
-    """When the request of each turn went out, by the turn's record; never before the agent's record before it."""
+    """Return when the request of each turn was sent, by the number of the turn's record.
+
+    It is never earlier than the agent's record before it.
+    """
     latest: dict[str, datetime] = {}
     starts: dict[int, datetime] = {}
     for record in records:
@@ -102,7 +104,7 @@ def request_starts(records: Sequence[JournalRecord]) -> dict[int, datetime]:
 
 
 def _pauses(records: Sequence[JournalRecord]) -> list[Span]:
-    """The times between sessions, in order."""
+    """Return the times between sessions, in order."""
     seen, found = set[str](), list[Span]()
     for before, record in pairwise(records):
         seen.add(before.event.type)
@@ -122,34 +124,34 @@ def _is_of_another_process(before: JournalRecord, record: JournalRecord, seen: s
 
 
 class WorkKind(StrEnum):
-    """What an agent waits for while a piece of its work lasts."""
+    """What an agent waits for during an interval of its work."""
 
     MODEL = "model"
     TOOL = "tool"
     HELPER = "helper"
-    """A helper it called."""
+    """A helper that it called."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """One thing an agent waited for."""
+    """The time in which an agent waited for one thing."""
 
     agent: str
     kind: WorkKind
     start: float
-    """Seconds on the run's clock."""
+    """Its start in seconds on the run's clock."""
     end: float
     after: int
-    """The record it came after."""
+    """The record after which it began."""
     seq: int
-    """The record it ended with; one past the last while it is not over."""
+    """The record with which it ended; one past the last if it is not over."""
     call: str = ""
     """The engine's key of the call; empty for a turn."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What an agent was given to do at one time: its start, or its going on."""
+    """One task of an agent: its first one, or a further one."""
 
     agent: str
     parent: str
@@ -157,34 +159,34 @@ class Task:
     """The `call_agent` call that waits for it; empty for the orchestrator."""
     start: float
     seq: int
-    """The record it began with."""
+    """The record with which it began."""
     end: float
     last: int
-    """The record it ended with; one past the last while it is not over."""
+    """The record with which it ended; one past the last if it is not over."""
 
 
 @dataclass
 class Timeline:
-    """All of a run's work."""
+    """The work of all agents of a run."""
 
     clock: RunClock
     over: int
-    """One past the last record."""
+    """The number after the last record's."""
     roles: dict[str, str] = field(default_factory=dict[str, str])
-    """By agent, in the order of their starts."""
+    """The role of each agent, in the order of their starts."""
     intervals: dict[str, list[Interval]] = field(default_factory=dict[str, list[Interval]])
-    """By agent, in the order of their ends."""
+    """The intervals of each agent, in the order of their ends."""
     tasks: dict[str, list[Task]] = field(default_factory=dict[str, list[Task]])
-    """By agent, in order."""
+    """The tasks of each agent, in order."""
 
     @property
     def seconds(self) -> float:
-        """All that was worked, from the first record to the last."""
+        """The seconds of work from the first record to the last."""
         return self.clock.seconds
 
 
 def timeline_of(records: Sequence[JournalRecord]) -> Timeline:
-    """Read a run's work off its records."""
+    """Return the work of a run from its records."""
     reading = _Reading(records)
     for record in records:
         reading.see(record)
@@ -192,19 +194,19 @@ def timeline_of(records: Sequence[JournalRecord]) -> Timeline:
 
 
 class _Reading:
-    """Makes intervals of work out of records."""
+    """Makes intervals of work from records."""
 
     def __init__(self, records: Sequence[JournalRecord]) -> None:
         self._asked = request_starts(records)
         over = records[-1].seq + 1 if records else 1
         self._work = Timeline(clock_of(records), over)
         self._latest: dict[str, int] = {}
-        """By agent, its latest record."""
+        """The latest record of each agent."""
         self._open: dict[str, Interval] = {}
-        """By key, the calls that are not answered."""
+        """The intervals of calls without a result, by key."""
 
     def see(self, record: JournalRecord) -> None:
-        """Take one record in."""
+        """Add one record."""
         event, work, now = record.event, self._work, self._work.clock.at(record.at)
         match event:
             case AgentStarted() | AgentContinued():
@@ -227,7 +229,7 @@ class _Reading:
         self._latest[event.agent] = record.seq
 
     def finished(self) -> Timeline:
-        """Everything; what is not over lasts to the latest record."""
+        """Return the timeline; open intervals last to the latest record."""
         work = self._work
         for interval in sorted(self._open.values(), key=lambda interval: -interval.start):
             self._add(replace(interval, end=work.seconds))
@@ -247,7 +249,7 @@ class _Reading:
 
 
 def covered(intervals: Iterable[Interval]) -> list[tuple[float, float]]:
-    """The time that pieces take up, together where they overlap; in order."""
+    """Return the union of intervals as spans that do not overlap, in order."""
     spans: list[tuple[float, float]] = []
     for start, end in sorted((interval.start, interval.end) for interval in intervals):
         if spans and start <= spans[-1][1]:
@@ -258,33 +260,33 @@ def covered(intervals: Iterable[Interval]) -> list[tuple[float, float]]:
 
 
 def length(spans: Iterable[tuple[float, float]]) -> float:
-    """Seconds of spans that do not overlap."""
+    """Return the seconds of spans that do not overlap."""
     return sum(end - start for start, end in spans)
 
 
 PLACE_WAIT_S = 0.05
-"""A helper that waits longer for its first turn waits for a place that another one has."""
+"""Seconds before its first turn after which a helper is taken to wait for another one's place."""
 ROUNDING_S = 0.01
-"""Of the seconds of a turn, and of the moment at which it is written down."""
+"""The rounding error of a turn's seconds, and of the time of its record."""
 
 
 @dataclass
 class PathSegment:
-    """What was waited for in one stretch of the run: one agent's work."""
+    """One part of the critical path: the work of one agent."""
 
     agent: str
-    """`engine` for what is done before the first agent begins and after the last has ended."""
+    """The agent; `engine` before the first agent begins and after the last one has ended."""
     start_s: float
-    """On the run's clock, which is stopped while no process works on the run."""
+    """Its start in seconds on the run's clock."""
     seconds: float = 0.0
     model_s: float = 0.0
     tools_s: float = 0.0
     other_s: float = 0.0
-    """The engine's own work, and waiting for a place or for room in the limits."""
+    """The engine's own work, and waiting for a place or for the limits."""
 
 
 def critical_path(work: Timeline) -> tuple[PathSegment, ...]:
-    """The links from start to end; their seconds add up to the run's."""
+    """Return the parts of the critical path from start to end; their seconds add up to the run's."""
     leader = next((agent for agent, tasks in work.tasks.items() if not tasks[0].parent), "")
     walk = _Walk(work, leader)
     if leader:
@@ -295,13 +297,13 @@ def critical_path(work: Timeline) -> tuple[PathSegment, ...]:
 
 
 class _Walk:
-    """Goes back through a run: at each moment, to what the agent there had waited for."""
+    """Goes back through a run, from each moment to what the agent had waited for."""
 
     def __init__(self, work: Timeline, leader: str) -> None:
         self._work = work
         self._agent = leader
         self._bound = work.over + 1
-        """Only what ended with an earlier record comes next."""
+        """The next interval ended with an earlier record than this."""
         self._now = work.seconds
         self._seqs = {agent: [interval.seq for interval in intervals] for agent, intervals in work.intervals.items()}
         self._callers = {
@@ -313,14 +315,14 @@ class _Walk:
         self._ends = [task.end for task in self._ended]
         self._steps_left = 4 * work.over
         self.links: list[PathSegment] = []
-        """From the latest to the earliest."""
+        """The parts of the path, from the latest to the earliest."""
         last = work.tasks[leader][-1] if leader else None
         if last is not None and last.last < work.over:
             self.add(ENGINE, None, last.end)
 
     def step(self) -> bool:
-        """Go back over one piece, or from a task's beginning to what it waited for; False at the run's beginning."""
-        # A machine's clock that jumps could make a circle of it.
+        """Go back over one interval, or from a task's beginning to what it waited for; False at the run's beginning."""
+        # A machine's clock that jumps could make an endless loop.
         self._steps_left -= 1
         task = self._task()
         if task is None or self._steps_left < 0:
@@ -339,7 +341,7 @@ class _Walk:
         return True
 
     def _leave(self, task: Task) -> bool:
-        """From a task's beginning on: to the agent that had its place, else to the agent that called it."""
+        """Go from a task's beginning to the agent that had its place, else to the agent that called it."""
         before = self._had_place(task) if task.call and self._now - task.start > PLACE_WAIT_S else None
         if before is not None:
             self.add(self._agent, None, before.end)
@@ -359,7 +361,7 @@ class _Walk:
         return True
 
     def _had_place(self, task: Task) -> Task | None:
-        """The helper whose end let another one begin."""
+        """Return the task of the helper whose end let another one begin."""
         place = bisect_right(self._ends, self._now + ROUNDING_S) - 1
         while place >= 0 and self._ends[place] > task.start:
             found = self._ended[place]
@@ -369,17 +371,17 @@ class _Walk:
         return None
 
     def _task(self) -> Task | None:
-        """The agent's task at this point."""
+        """Return the agent's task at this point."""
         tasks = self._work.tasks.get(self._agent, ())
         return next((task for task in reversed(tasks) if task.seq < self._bound), None)
 
     def _interval(self) -> Interval | None:
-        """The agent's latest piece before this point."""
+        """Return the agent's latest interval before this point."""
         place = bisect_left(self._seqs.get(self._agent, ()), self._bound) - 1
         return self._work.intervals[self._agent][place] if place >= 0 else None
 
     def add(self, agent: str, kind: WorkKind | None, since: float) -> None:
-        """Put down what was waited for between a moment and the one reached so far."""
+        """Add the time between a moment and the one reached so far."""
         seconds = self._now - since
         if seconds <= 0:
             return
@@ -397,6 +399,6 @@ class _Walk:
 
 
 def longest(links: Sequence[PathSegment], most: int) -> list[PathSegment]:
-    """The longest links, in order."""
+    """Return the longest parts of the path, in order."""
     kept = {id(link) for link in sorted(links, key=lambda link: -link.seconds)[:most]}
     return [link for link in links if id(link) in kept]

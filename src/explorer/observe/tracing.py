@@ -1,4 +1,4 @@
-"""A run's records in, spans at a collector: for the command line, and for programs that embed the engine."""
+"""Sends spans of a run's records to a collector, for the command line and for programs that embed the engine."""
 
 import asyncio
 import struct
@@ -19,18 +19,18 @@ CONTENT_TYPE = "application/x-protobuf"
 STATUS_ERROR = 2
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MORE = 0x80
-"""The bit that says that another byte of the same number follows."""
+"""The bit that shows that another byte of the same number follows."""
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
-"""How a field's value is written, in the low bits of its tag."""
+"""The wire types: how a field's value is written, in the low bits of its tag."""
 
 
 def export_request(spans: Iterable[Span], service: Mapping[str, Value], version: str) -> bytes:
-    """The body of `POST /v1/traces`.
+    """Return the body of `POST /v1/traces`.
 
     Args:
-        spans: What to send.
-        service: What sends it, by attributes of a resource: `service.name`, ...
-        version: Of explorer.
+        spans: The spans to send.
+        service: The sender, as attributes of a resource: `service.name`, ...
+        version: The version of explorer.
     """
     scope = _text(1, "explorer") + _text(2, version)
     of_scope = _bytes(1, scope) + b"".join(_bytes(2, _span(span)) for span in spans)
@@ -81,7 +81,7 @@ def _tag(field: int, kind: int) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Seven bits a byte, the lowest first; negative numbers as 64-bit two's complement."""
+    """Encode a number: seven bits a byte, the lowest first; negative numbers as 64-bit two's complement."""
     number &= (1 << 64) - 1
     found = bytearray()
     while number >= MORE:
@@ -104,57 +104,57 @@ def _text(field: int, text: str) -> bytes:
 
 
 def _moment(field: int, moment: datetime) -> bytes:
-    """Nanoseconds since 1970; by whole microseconds, because a float cannot tell them apart."""
+    """Encode the nanoseconds since 1970; from whole microseconds, because a float is not precise enough."""
     since = moment - EPOCH
     nanoseconds = ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000
     return _tag(field, _FIXED64) + struct.pack("<Q", nanoseconds)
 
 
 MAX_WAITING = 10_000
-"""Spans that wait to be sent; further ones are dropped."""
+"""The number of spans that may wait to be sent; further ones are dropped."""
 BATCH = 512
 EVERY_S = 2.0
 SEND_S = 5.0
-"""What a collector may take for one batch."""
+"""Seconds that a collector may take for one batch."""
 LAST_S = 2.0
-"""What it may take for all that is left at the end: nobody waits longer for a collector."""
+"""Seconds that a collector may take for all remaining spans at the end."""
 HTTP_ERROR = 400
 Post = Callable[[bytes], Awaitable[str]]
-"""Sends a body; what went wrong, or nothing."""
+"""Send a body; return what went wrong, or an empty text."""
 
 
 @dataclass(frozen=True)
 class Collector:
-    """Where spans go."""
+    """The address of a collector, and how to connect to it."""
 
     url: str
-    """All of it, with `/v1/traces` where the collector has that."""
+    """The whole URL, with `/v1/traces` where the collector has that."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Keys, for collectors that ask for them."""
+    """Headers with keys, for collectors that require them."""
     network: Network = field(default_factory=Network)
     """The proxies and authorities of the user's network."""
 
 
 class SpanExporter:
-    """Takes spans at once and sends them later. What a collector does not take is dropped; that is said once.
+    """Takes spans at once and sends them later. Spans that the collector does not accept are dropped, with one warning.
 
     Args:
-        collector: Where they go.
-        tell: Given the one line that says so.
+        collector: The collector.
+        warn: Gets the warning, one line.
     """
 
-    def __init__(self, collector: Collector, tell: Callable[[str], None]) -> None:
+    def __init__(self, collector: Collector, warn: Callable[[str], None]) -> None:
         self._collector = collector
-        self._print_result = tell
+        self._warn_user = warn
         self._waiting: deque[Span] = deque()
         self._awake = asyncio.Event()
         self._is_ending = False
-        self._has_told = False
+        self._has_warned = False
 
     def take(self, span: Span) -> None:
         """Keep a span for sending; never waits."""
         if len(self._waiting) >= MAX_WAITING:
-            self._say("it takes them slower than they come")
+            self._warn("it takes them slower than they come")
             return
         self._waiting.append(span)
         if len(self._waiting) >= BATCH:
@@ -162,7 +162,7 @@ class SpanExporter:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Send while inside, and on leaving what is left, as far as the collector is quick."""
+        """Send within the context, and at its end the remaining spans, for at most `LAST_S`."""
         import httpx2  # noqa: PLC0415 - slow to import, and only needed where a collector is configured
 
         from explorer.network.client_options import client_ways  # noqa: PLC0415 - the same
@@ -190,7 +190,7 @@ class SpanExporter:
         await asyncio.wait([sending], timeout=LAST_S)
         if not sending.done():
             sending.cancel()
-            self._say(f"it takes longer than {LAST_S:g} s")
+            self._warn(f"it takes longer than {LAST_S:g} s")
 
     async def _keep_sending(self, post: Post) -> None:
         while not self._is_ending:
@@ -206,44 +206,44 @@ class SpanExporter:
             batch = tuple(islice(self._waiting, BATCH))
             problem = await post(export_request(batch, {"service.name": "explorer"}, __version__))
             if problem:
-                self._say(problem)
+                self._warn(problem)
             for _ in batch:
                 self._waiting.popleft()
 
-    def _say(self, problem: str) -> None:
-        if not self._has_told:
-            self._has_told = True
+    def _warn(self, problem: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
             parts = urlsplit(self._collector.url)
-            # Of the address only so much as holds no key.
-            self._print_result(f"spans are lost at {parts.scheme}://{parts.hostname}: {problem}; the run continues")
+            # Only the parts of the address that contain no key.
+            self._warn_user(f"spans are lost at {parts.scheme}://{parts.hostname}: {problem}; the run continues")
 
     def _headers(self) -> dict[str, str]:
         return {**self._collector.headers, "Content-Type": CONTENT_TYPE, "User-Agent": f"explorer/{__version__}"}
 
 
 class Tracing:
-    """Makes spans of a run's records and sends them while it is open.
+    """Makes spans of a run's records, and sends them while it is open.
 
     Args:
-        collector: Where they go.
-        tell: Given one line when some are lost.
+        collector: The collector.
+        warn: Gets one line when spans are lost.
     """
 
-    def __init__(self, collector: Collector, tell: Callable[[str], None]) -> None:
-        self._sender = SpanExporter(collector, tell)
+    def __init__(self, collector: Collector, warn: Callable[[str], None]) -> None:
+        self._sender = SpanExporter(collector, warn)
         self._spans = Spans(self._sender.take)
 
     def catch_up(self, records: Iterable[JournalRecord]) -> None:
-        """Know what happened in earlier sessions of the run."""
+        """Read the records of earlier sessions of the run."""
         self._spans.catch_up(records)
 
     def observe(self, record: JournalRecord) -> None:
-        """Take in a record as it comes: what `Extras.observe` is to be given."""
+        """Add a record of this session; pass this method as `Extras.observe`."""
         self._spans.observe(record)
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Send while inside; leaving it, what is not over is sent as it is."""
+        """Send within the context; at its end, send spans that are not over, too."""
         async with self._sender.open():
             try:
                 yield

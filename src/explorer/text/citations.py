@@ -1,4 +1,4 @@
-"""Citations as a writer makes them, `[S12]`, and as a reader has them, `[3]` with a list of references."""
+"""Citations in a draft, `[S12]`, and in a finished report, `[3]` with a list of references."""
 
 import re
 
@@ -7,11 +7,11 @@ CITATION = re.compile(
     rf"^(?P<fence>```+|~~~+).*?^(?P=fence)|`(?!{IDS}`)[^`\n]+`|(?P<tick>`?)(?P<ids>{IDS})(?P=tick)",
     re.MULTILINE | re.DOTALL,
 )
-"""`[S12]` and `[S12, S13]`; code is found too, so that it is passed over: `row[S1]` in code cites nothing."""
+"""`[S12]` and `[S12, S13]`. Code matches too, without ids, so that `row[S1]` in code cites nothing."""
 HEADING_REFERENCES = {"en": "References", "zh": "参考来源"}
 MISSING = "[source missing]"
 MISSING_ID = "S0"
-"""Stands for an id that the report itself says no source has; ids of sources begin at 1."""
+"""The id of a citation whose source is missing in the report; ids of sources begin at 1."""
 HEADING = re.compile(rf"^## (?:{'|'.join(HEADING_REFERENCES.values())})[ \t]*$", re.MULTILINE)
 REFERENCE = re.compile(r"^(\d+)\. .*`(S\d+)`[ \t]*$", re.MULTILINE)
 NUMBERED = re.compile(
@@ -21,7 +21,7 @@ NUMBERED = re.compile(
 
 
 def cited_ids(text: str) -> list[str]:
-    """All ids cited in a text, in order, with repetitions."""
+    """Return all ids cited in a text, in order, with repetitions."""
     return [identifier for found in CITATION.finditer(text) for identifier in re.findall(r"S\d+", found["ids"] or "")]
 
 

@@ -1,7 +1,7 @@
-"""What differs between two texts that say nearly the same: how much is shared, and which numbers and names are not.
+"""Compares two texts that are nearly the same: how much they share, and which numbers and names differ.
 
-Only numbers and names count as a difference: a copy may shorten, wrap and re-head what it copies, but where it says
-21 for 12, or Bob for Alice, it says something else. Words are the unit; each Chinese or Japanese character is one.
+Only numbers and names count as a difference: a copy may be shortened, wrapped and have other headings, but with 21 for
+12, or Bob for Alice, it has another meaning. Words are the unit; each Chinese or Japanese character is one.
 """
 
 import re
@@ -16,7 +16,7 @@ from explorer.text.words import CJK, CJK_LETTER, sentences
 LETTER = rf"[^\W_{CJK}]"
 WORD = re.compile(rf"[{CJK}]|{LETTER}+(?:[.,:/'\u2019-]{LETTER}+)*|[$€£¥%]")
 WRAPPED = re.compile(r"(?<=[^\s.!?:;|])\n(?=[a-z])")
-"""A line's end in the middle of a sentence."""
+"""The end of a line in the middle of a sentence."""
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 ADDRESS = re.compile(r"https?://\S+")
 SCALES = frozenset(("hundred", "thousand", "million", "billion", "trillion", "percent", "bn", "dozen"))
@@ -28,7 +28,7 @@ SURNAMES = (
     "姜范石姚谭廖邹熊陆郝孔崔康毛邱秦史顾侯邵孟龙段雷钱汤尹黎武贺龚"
 )
 PLACES = "省市县区州国村镇港湾岛山河江湖院校司行社局部厂队"
-"""What the name of a place or a body ends in."""
+"""The last characters of names of places and organisations."""
 CJK_NAME = re.compile(rf"[{SURNAMES}][{CJK}]{{1,2}}|[{CJK}]{{1,5}}[{PLACES}]")
 MAX_NAME_CHARS = 6
 STARTERS = frozenset(
@@ -44,9 +44,9 @@ STARTERS = frozenset(
         """,
     )
 )
-"""Words that begin a sentence or a quote with a capital and name nothing; not `may` and `will`, which name some."""
+"""Words that begin a sentence with a capital and are not names; without `may` and `will`, which can be names."""
 MIN_ALIGNED_WORDS = 5
-"""Of a sentence: shorter lines, such as a count of views, differ between all copies."""
+"""The least length of a compared sentence: shorter lines, such as a count of views, differ in all copies."""
 MIN_ALIKE = 0.6
 MAX_UNEQUAL = 80
 """Sentences of each text that are compared one by one; texts with more are not alike."""
@@ -58,49 +58,49 @@ MAX_TOKEN_CHARS = 40
 
 @dataclass(frozen=True)
 class Change:
-    """A number or a name of one text, and what the other has in its place."""
+    """A number or a name of one text, and the one that replaces it in the other."""
 
     before: str
     after: str
     label: str = ""
-    """The word it counts, when there is one."""
+    """The word after the number, if there is one."""
 
     def __str__(self) -> str:
-        """For people: `12 → 21`."""
+        """Return the change for people: `12 → 21`."""
         return f"{self.before} → {self.after}"
 
     @property
     def labelled(self) -> str:
-        """With the word it counts: `points 120 → 340`."""
+        """The change with its word: `points 120 → 340`."""
         return f"{self.label} {self}".strip()
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """How far two texts are the same."""
+    """How much two texts share, and what differs."""
 
     covered: float
-    """Share of the shorter text's words that stand in the other, 0 to 1."""
+    """The share of the shorter text's words that the other has, 0 to 1."""
     changes: tuple[Change, ...]
 
 
 def normal(text: str) -> str:
-    """The form in which texts are compared: one spelling for each character, no separators, no addresses."""
+    """Return the form in which texts are compared: one spelling for each character, no separators, no addresses."""
     return THOUSANDS.sub("", unicodedata.normalize("NFKC", ADDRESS.sub(" ", text)))
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in its normal form, with their capitals."""
+    """Return the words of a text in its normal form, with their capitals."""
     return WORD.findall(text)
 
 
 def pieces_of(text: str) -> list[str]:
-    """A text in pieces: sentences, lines, cells of a list."""
+    """Split a text into sentences, lines and items of lists."""
     return [piece for line in WRAPPED.sub(" ", text).splitlines() for piece in sentences(line)]
 
 
 def compare(earlier: str, later: str) -> Likeness:
-    """Compare two texts sentence by sentence; each that has no equal is compared with the one most like it."""
+    """Compare two texts sentence by sentence; a sentence without an equal is compared with the one most like it."""
     first, second = (_Words.of(pieces_of(text)) for text in (earlier, later))
     shorter = min(first.count, second.count)
     if not shorter:
@@ -119,7 +119,7 @@ def compare(earlier: str, later: str) -> Likeness:
 
 
 def changes_between(earlier: str, later: str) -> tuple[Change, ...]:
-    """The numbers and names that differ between two sentences, or two short texts."""
+    """Return the numbers and names that differ between two sentences, or two short texts."""
     one, other = words(normal(earlier)), words(normal(later))
     lower = {word for word in one if word.islower()} & {word for word in other if word.islower()}
     return tuple(_Naming(frozenset(lower)).changes(one, other))
@@ -131,10 +131,10 @@ class _Words:
 
     rows: tuple[tuple[str, ...], ...]
     bag: "Counter[tuple[str, ...]]"
-    """Sentences in lower case, with their number."""
+    """The sentences in lower case, each with its count."""
     count: int
     lower: frozenset[str]
-    """Words that occur in lower case: no names."""
+    """Words that occur in lower case, and so are not names."""
 
     @classmethod
     def of(cls, pieces: Sequence[str]) -> "_Words":
@@ -143,7 +143,7 @@ class _Words:
         return cls(rows, bag, sum(map(len, rows)), frozenset(word for row in rows for word in row if word.islower()))
 
     def without(self, other: "_Words") -> list[tuple[str, ...]]:
-        """The sentences that the other text does not have, in order."""
+        """Return the sentences that the other text does not have, in order."""
         spare = self.bag - other.bag
         return [row for row in self.rows if tuple(word.lower() for word in row) in spare]
 
@@ -154,7 +154,7 @@ class _Words:
 def _pairs(
     left: Sequence[Sequence[str]], right: Sequence[Sequence[str]]
 ) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
-    """Each sentence with the one most like it on the other side, if any is like it at all."""
+    """Yield each sentence with the one most like it in the other text, if one is similar enough."""
     bags = [Counter(map(str.lower, row)) for row in right]
     free = set(range(len(right)))
     for row in left:
@@ -172,12 +172,12 @@ def _dice(one: "Counter[str]", other: "Counter[str]") -> float:
 
 @dataclass(frozen=True)
 class _Naming:
-    """Finds what replaces what, knowing which words are no names."""
+    """Finds changes, with the words that are not names."""
 
     lower: frozenset[str]
 
     def changes(self, one: Sequence[str], other: Sequence[str]) -> list[Change]:
-        """Numbers, then names; what is on one side only was left out, and is no change."""
+        """Return changed numbers, then names; what only one side has was left out, and is not a change."""
         found = _exchanged(one, other, _numbers)
         if not any(map(_is_headline, (one, other))):
             found += _exchanged(one, other, self._names)
@@ -185,7 +185,7 @@ class _Naming:
         return found + _cjk_names("".join(one), "".join(other))
 
     def _names(self, row: Sequence[str]) -> list[tuple[str, str]]:
-        """Runs of capitalised words."""
+        """Return the runs of capitalised words."""
         runs: list[list[str]] = [[]]
         for place, word in enumerate(row):
             is_opening = word.lower() in STARTERS or (place == 0 and word.lower() in self.lower)
@@ -197,7 +197,7 @@ class _Naming:
 
 
 def _is_headline(row: Sequence[str]) -> bool:
-    """Whether nearly all words have capitals, so that a capital means nothing."""
+    """Return whether nearly all words have capitals, so that a capital is not a sign of a name."""
     letters = [word for word in row if word[0].isalpha() and not CJK_LETTER.match(word)]
     return len(letters) > MIN_ALIGNED_WORDS and sum(w[0].isupper() for w in letters) > HEADLINE_SHARE * len(letters)
 
@@ -205,7 +205,7 @@ def _is_headline(row: Sequence[str]) -> bool:
 def _exchanged(
     one: Sequence[str], other: Sequence[str], find: Callable[[Sequence[str]], list[tuple[str, str]]]
 ) -> list[Change]:
-    """What only one side has, in order, against what only the other has."""
+    """Pair what only one side has, in order, with what only the other has."""
     mine, theirs = find(one), find(other)
     spare, new = _only(mine, theirs), _only(theirs, mine)
     return [
@@ -226,13 +226,13 @@ def _only(mine: Sequence[tuple[str, str]], theirs: Sequence[tuple[str, str]]) ->
 
 
 def _is_part(before: str, after: str) -> bool:
-    """Whether one is a shorter form of the other: `Smith` of `Alice Smith`."""
+    """Return whether one name is a shorter form of the other: `Smith` of `Alice Smith`."""
     one, other = set(before.lower().split()), set(after.lower().split())
     return one <= other or other <= one
 
 
 def _numbers(row: Sequence[str]) -> list[tuple[str, str]]:
-    """Numbers, amounts and currencies, each with the word it counts."""
+    """Return numbers, amounts and currencies, each with the word after it."""
     found: list[tuple[str, str]] = []
     for place, word in enumerate(row):
         if any(map(str.isdigit, word)) or word.lower() in SCALES or word in CURRENCIES:
@@ -247,7 +247,7 @@ def _cjk_numbers(row: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _cjk_names(one: str, other: str) -> list[Change]:
-    """Chinese names: the characters that differ, with those before and after that belong to them."""
+    """Return changed Chinese names: the characters that differ, with those around them that belong to the name."""
     if not CJK_LETTER.search(one):
         return []
     found: list[Change] = []
@@ -261,7 +261,7 @@ def _cjk_names(one: str, other: str) -> list[Change]:
 
 
 def _name_around(text: str, start: int, end: int) -> str:
-    """The shortest name that takes in the characters from `start` to `end`; empty when none does."""
+    """Return the shortest name that contains the characters from `start` to `end`; empty without one."""
     for place in range(start, max(0, start - 3) - 1, -1):
         for stop in range(end, end + 3):
             found = CJK_NAME.fullmatch(text, place, min(stop, len(text)))

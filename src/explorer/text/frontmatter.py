@@ -8,21 +8,21 @@ import yaml
 
 FRONTMATTER = re.compile(r"\A---\r?\n(?P<head>.*?)^---\r?(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 MAX_HEAD_CHARS = 100_000
-"""A longer head is nobody's: it is taken for text."""
-# In C, where it was built: every run begins with reading the roles.
+"""Limit of frontmatter: a longer one is read as text."""
+# The C loader where it exists: every run begins with reading the roles.
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 class Split(NamedTuple):
-    """A file's two parts, as they are written."""
+    """The two parts of a file, unchanged."""
 
     head: str | None
-    """YAML; None: there is no frontmatter."""
+    """The YAML; None without frontmatter."""
     body: str
 
 
 def split_frontmatter(text: str) -> Split:
-    """Return what is between the lines of dashes, unread, and the exact text below."""
+    """Return the text between the lines of dashes, and the exact text below."""
     found = FRONTMATTER.match(text[:MAX_HEAD_CHARS]) if text.startswith("---") else None
     return Split(None, text) if found is None else Split(found["head"], text[found.end() :])
 
@@ -31,7 +31,7 @@ def fields_in(head: str) -> dict[str, Any]:
     """Read a frontmatter's YAML.
 
     Raises:
-        ValueError: It is no YAML, no mapping, or has aliases, by which a few lines could stand for gigabytes.
+        ValueError: It is not YAML, not a mapping, or has aliases, with which a few lines could make gigabytes.
     """
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(head, _LOADER)):
@@ -45,9 +45,9 @@ def fields_in(head: str) -> dict[str, Any]:
 
 
 def read_frontmatter(text: str) -> tuple[dict[str, Any], str]:
-    """Return the fields and the body; no fields and the whole text where there is no readable frontmatter.
+    """Return the fields and the body; no fields and the whole text without readable frontmatter.
 
-    A text may as well begin with a rule of dashes.
+    A text without frontmatter may also begin with a line of dashes.
     """
     head, body = split_frontmatter(text)
     if head is None:
@@ -59,11 +59,11 @@ def read_frontmatter(text: str) -> tuple[dict[str, Any], str]:
 
 
 def without_frontmatter(text: str) -> str:
-    """Return the body below the frontmatter, or the whole text where there is none."""
+    """Return the body under the frontmatter, or the whole text without one."""
     return read_frontmatter(text)[1]
 
 
 def with_frontmatter(fields: Mapping[str, Any], body: str) -> str:
-    """Return a file's text: the fields as YAML, then the body."""
+    """Return the text of a file with these fields as frontmatter."""
     head = yaml.safe_dump(dict(fields), allow_unicode=True, sort_keys=False, width=1000)
     return f"---\n{head}---\n\n{body}"

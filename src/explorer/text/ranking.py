@@ -1,4 +1,4 @@
-"""Which of several texts fit a query best: Okapi BM25 (Robertson and Zaragoza 2009), the one ranking by words.
+"""Ranks texts by a query with Okapi BM25 (Robertson and Zaragoza 2009).
 
 An indexed folder is ranked by SQLite's FTS5, which has the same formula and constants.
 """
@@ -12,11 +12,11 @@ from explorer.text.words import words_of
 
 Word = TypeVar("Word", bound=Hashable)
 K1, B = 1.2, 0.75
-"""How fast repetition stops to count, and how much a text's length does."""
+"""How soon repetition stops to count, and how much a text's length counts."""
 
 
 def rarity(texts: int, holders: int) -> float:
-    """Return the weight of a word that so many of the texts have: the fewer, the more."""
+    """Return the weight of a word that `holders` of the `texts` have; rarer words weigh more."""
     return math.log(1 + (texts - holders + 0.5) / (holders + 0.5))
 
 
@@ -24,9 +24,9 @@ def bm25(counts: Mapping[Word, int], weights: Mapping[Word, float], length: floa
     """Score one text.
 
     Args:
-        counts: How often it has each word of the query.
-        weights: The words' rarities.
-        length: Its words, divided by the number that is usual among the texts.
+        counts: How often the text has each word of the query.
+        weights: The rarities of the words.
+        length: The number of its words, divided by the mean of all texts.
     """
     return sum(weights[word] * count * (K1 + 1) / (count + K1 * (1 - B + B * length)) for word, count in counts.items())
 

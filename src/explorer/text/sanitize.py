@@ -12,25 +12,25 @@ BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\u
 """Letters and marks that show nothing: fillers, and variation selectors, of which whole messages can be made."""
 CUT_MARK = "\u2026"
 FENCE_MARK_DIGITS = 16
-"""Hexadecimal digits of a fence's mark: a text that holds its own would take 2^64 tries to find."""
+"""Hexadecimal digits of a fence's mark: a text that contains its own would take 2^64 tries to find."""
 FENCE_START = re.compile(rf"<<untrusted ([0-9a-f]{{{FENCE_MARK_DIGITS}}})>>")
 
 
 def visible(text: str) -> str:
     """Drop what a reader cannot see: control and format characters, tag characters, lone surrogates.
 
-    Newline and tab stay. Invisible text is a carrier of instructions that no person would notice.
+    Newline and tab stay. Invisible text can contain instructions that no person would notice.
     """
-    # By its distinct characters, which are few: a page has a hundred thousand others.
+    # By the distinct characters, which are few even in a page of a hundred thousand.
     unseen = {ord(c): None for c in set(text) - {"\n", "\t"} if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co"}}
     return BLANKS.sub("", text.translate(unseen) if unseen else text)
 
 
 def single_line(text: str, max_chars: int = 0) -> str:
-    """Put text on one line, without what cannot be seen, so that it stays where it is put.
+    """Put text on one line, without invisible characters.
 
     Args:
-        text: Text from outside.
+        text: Any external text.
         max_chars: Longest result, the mark of a cut included; 0: no limit.
     """
     line = " ".join(visible(text).split())
@@ -38,7 +38,7 @@ def single_line(text: str, max_chars: int = 0) -> str:
 
 
 def fence(text: str) -> str:
-    """Mark text from outside as untrusted, wherever a model sees it.
+    """Mark external text as untrusted for models.
 
     The mark is a hash of the text itself, so the text cannot contain its own closing mark.
     """
@@ -62,12 +62,12 @@ def fenced_lines(text: str) -> list[str]:
 
 
 MIN_SECRET_CHARS = 8
-"""A shorter "key" would be found everywhere, and is none."""
+"""The least length of a key: shorter ones would match everywhere."""
 REDACTED = "[redacted]"
 
 
 class Redactor:
-    """Knows the keys of a run in the forms in which they travel: raw, URL, JSON, base64, hex, backwards."""
+    """Replaces the keys of a run in any of their forms: raw, URL, JSON, base64, hex, backwards."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms = {form for secret in secrets if len(secret) >= MIN_SECRET_CHARS for form in _forms(secret)}
@@ -77,22 +77,22 @@ class Redactor:
 
     @property
     def longest(self) -> int:
-        """Characters of the longest form: so much of a stream has to be seen at once."""
+        """The length of the longest form: so many characters of a stream have to be read at once."""
         return max(map(len, self._forms), default=0)
 
     def clean(self, text: str) -> str:
-        """The text, with a mark in place of every key."""
+        """Return the text with `REDACTED` in place of every key."""
         for form in self._forms:
             if form in text:
                 text = text.replace(form, REDACTED)
         return text
 
     def is_in(self, content: bytes) -> bool:
-        """Whether any key is in it: quick, because it is asked of everything that is written."""
+        """Return whether any key is in it; fast, because everything that is written is checked."""
         return any(form in content for form in self._bytes)
 
     def begins_at(self, text: str) -> int:
-        """From where on the text's end may be the beginning of a key; its length, when it is not."""
+        """Return the offset from which the text's end may be the beginning of a key; its length if it is not."""
         for start in range(max(0, len(text) - self.longest + 1), len(text)):
             if any(form.startswith(text[start:]) for form in self._forms):
                 return start

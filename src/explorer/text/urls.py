@@ -1,4 +1,4 @@
-"""When two addresses are the same."""
+"""Equality of web addresses."""
 
 import re
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -11,7 +11,7 @@ def canonical_url(url: str) -> str:
     """Return the form in which two spellings of one address are equal: no fragment, tracking or trailing slash.
 
     Raises:
-        ValueError: It is no address.
+        ValueError: It is not an address.
     """
     parts = urlsplit(url)
     query = [(k, v) for k, v in parse_qsl(parts.query, keep_blank_values=True) if not TRACKING_PARAMETERS.match(k)]
@@ -20,7 +20,7 @@ def canonical_url(url: str) -> str:
 
 
 def url_key(url: str) -> str:
-    """Return what equal addresses share; a text that is no address, such as a file's name, is its own key."""
+    """Return a key that equal addresses share; a text that is not an address, such as a file's name, is its own key."""
     try:
         return canonical_url(url)
     except ValueError:
@@ -28,5 +28,5 @@ def url_key(url: str) -> str:
 
 
 def page_key(url: str) -> str:
-    """Return what all addresses of one page share, whether they say `http`, `https` or `www`."""
+    """Return a key that all addresses of one page share, with `http` or `https`, with or without `www`."""
     return SCHEME_AND_WWW.sub("", url_key(url.strip()))

@@ -15,7 +15,7 @@ THAI = "\u0e00-\u0e7f"
 CJK = KANA + HAN + HANGUL
 """Chinese, Japanese and Korean letters, as the inside of a regular expression's `[...]`."""
 UNSPACED = KANA + HAN + THAI
-"""Scripts that put no spaces between words. Each letter counts as a word: more than the truth, and near enough."""
+"""Scripts without spaces between words. Each letter counts as a word, which is an upper estimate."""
 CJK_LETTER = re.compile(f"[{CJK}]")
 CJK_SHARE = 0.3
 HAN_LETTER = re.compile(f"[{HAN}]")
@@ -33,9 +33,9 @@ STOP_WORDS = frozenset(
     your yours
     """.split()  # noqa: SIM905 - a word list reads better as text
 )
-"""English words that say nothing of what a text is about."""
+"""English words that do not show what a text is about."""
 STOP_CHARACTERS = frozenset("的了吗呢吧们这那么")
-"""A pair of characters that has one of these is no word."""
+"""Characters that make a pair of characters a stop word."""
 STOP_PAIRS = frozenset(
     """
     什么 哪些 怎么 如何 怎样 哪个 哪里 为何 为什 多少 是否 有没 没有 可以 请问 告诉 诉我 关于 以及
@@ -45,11 +45,11 @@ STOP_PAIRS = frozenset(
 TERM = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+(?:['\u2019][^\W_{CJK}]+)*")
 MIN_STEM_CHARS = 3
 ENDINGS = (("ies", "y"), ("'s", ""), ("sses", "ss"), ("s", ""))
-"""Of English words, the commonest, with what is written without them."""
+"""The commonest endings of English words, and what replaces them."""
 
 
 def count_words(text: str) -> int:
-    """Count words; a letter of a script without spaces is one, and marks that stand alone are none."""
+    """Count words; a letter of a script without spaces is one, and a punctuation mark alone is not."""
     return sum(1 for _ in WORD.finditer(text))
 
 
@@ -60,12 +60,12 @@ def is_mostly_cjk(text: str) -> bool:
 
 
 def phrase_language(text: str) -> str:
-    """Return the language of the few phrases that the engine adds: `zh` to a text with a third of Han, else `en`."""
+    """Return the language of phrases that the engine adds to a text: `zh` if a third of it is Han, else `en`."""
     return "zh" if len(HAN_LETTER.findall(text)) * 3 > sum(1 for _ in LETTER.finditer(text)) else "en"
 
 
 def is_stop_word(word: str) -> bool:
-    """Return whether a word, or a pair of Chinese characters, says nothing of what a text is about."""
+    """Return whether a word, or a pair of Chinese characters, does not show what a text is about."""
     return word.lower() in STOP_WORDS or word in STOP_PAIRS or not STOP_CHARACTERS.isdisjoint(word)
 
 
@@ -114,10 +114,10 @@ class SentenceEnd(NamedTuple):
     """The end of a sentence, as offsets in its text."""
 
     mark: int
-    """Where its full stop, question mark or the like begins."""
+    """The start of its full stop, question mark or the like."""
     after_mark: int
     end: int
-    """Behind the quotation marks and brackets that close with it."""
+    """The end of the quotation marks and brackets that close with it."""
 
 
 def sentence_ends(
@@ -127,9 +127,9 @@ def sentence_ends(
 
     Args:
         text: A paragraph or more; a line break within it is a space.
-        note: What may stand between a sentence and the next one and belongs to neither, such as a citation.
-        start: Where to begin.
-        stop: Where to stop: marks from here on are not looked at, however long the text is.
+        note: Matches what may be between two sentences and belongs to neither, such as a citation.
+        start: The offset to begin at.
+        stop: The offset to stop at; later marks are not read.
     """
     for found in END.finditer(text, start, len(text) if stop is None else stop):
         end = found.end()
@@ -153,7 +153,7 @@ def _is_end(text: str, found: "re.Match[str]", end: int, note: "re.Pattern[str] 
 
 
 def sentences(paragraph: str) -> list[str]:
-    """Split a paragraph into its sentences, each as it is written, without the space around it."""
+    """Split a paragraph into its sentences, without the spaces around them."""
     places = [0, *(found.end for found in sentence_ends(paragraph)), len(paragraph)]
     pieces = (paragraph[start:end].strip() for start, end in pairwise(places))
     return [piece for piece in pieces if piece]

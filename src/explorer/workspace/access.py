@@ -1,6 +1,6 @@
-"""Paths as agents give them: what is refused, and which names mean the same file; and a folder made accessible again.
+"""Paths of agents: which are refused, and which names are the same file.
 
-A command may have taken the owner's access away with `chmod`.
+It also restores access to a run's folder, because a command may have removed the owner's permissions with `chmod`.
 """
 
 import os
@@ -16,18 +16,18 @@ from explorer.schema.errors import ToolError
 ENGINE_FOLDER = ".explorer"
 QUESTION = "question.txt"
 REPORT = "report.md"
-"""May be written however full the folder is: every ending leaves a report."""
+"""The run's report, which may be written however full the folder is: every run ends with one."""
 DRAFT = f"{ENGINE_FOLDER}/draft.md"
-"""The report as its writer left it, with `[S12]` citations."""
+"""The report as its writer wrote it, with `[S12]` citations."""
 JOURNAL = f"{ENGINE_FOLDER}/journal.jsonl"
 INPUTS = "inputs"
-"""The user's files, which the engine put there."""
+"""The folder with copies of the user's files."""
 MAX_PATH_CHARS = 400
 MAX_NAME_BYTES = 200
-"""Of one file or folder name; the disk takes 255, and a temporary name is longer by some."""
+"""Limit of one file or folder name; the disk takes 255, and a temporary name is a little longer."""
 WINDOWS_DRIVE = re.compile(r"^[A-Za-z]:")
 UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co"})
-"""Categories of characters that nobody sees, or everybody sees differently."""
+"""Categories of characters that are invisible, or shown differently by each program."""
 
 
 def journal_path(folder: Path) -> Path:
@@ -36,10 +36,10 @@ def journal_path(folder: Path) -> Path:
 
 
 def parts_of(path: str) -> list[str]:
-    """A relative path's components in one spelling (NFC), or a refusal that says what would be right.
+    """Return a relative path's components in one spelling (NFC).
 
     Raises:
-        ToolError: It is absolute, leads out, or holds what a path should not.
+        ToolError: It is absolute, leads out of the folder, or has wrong characters; the message says what is right.
     """
     text = unicodedata.normalize("NFC", path.strip())
     if not text or len(text) > MAX_PATH_CHARS:
@@ -59,10 +59,10 @@ def parts_of(path: str) -> list[str]:
 
 
 def refuse_report_folder(path: str) -> None:
-    """Refuse a path below `report.md`, which is a file: a folder of that name would stand in the report's way.
+    """Refuse a path under `report.md`, which is a file: a folder of that name would block the report.
 
     Raises:
-        ToolError: It is such a path.
+        ToolError: The path is under `report.md`.
     """
     first, *rest = parts_of(path)
     if rest and first.casefold() == REPORT:
@@ -70,7 +70,7 @@ def refuse_report_folder(path: str) -> None:
 
 
 def is_path(path: str) -> bool:
-    """Whether an agent could name it so."""
+    """Return whether an agent may use a path."""
     try:
         parts_of(path)
     except ToolError:
@@ -79,18 +79,21 @@ def is_path(path: str) -> bool:
 
 
 def clean(path: str) -> str:
-    """The one spelling of a path.
+    """Return the one spelling of a path.
 
     Raises:
-        ToolError: As `parts_of`.
+        ToolError: `parts_of` refuses it.
     """
     return "/".join(parts_of(path))
 
 
 def refuse_engine_folder(path: str) -> None:
-    """Agents read `.explorer/` and never write it.
+    """Refuse to write in `.explorer/`, which agents may only read.
 
-    Compared is what a file system may take for the same name: some ignore case, marks nobody sees, or dots at the end.
+    Names are compared as file systems may do: some ignore case, invisible marks, or dots at the end.
+
+    Raises:
+        ToolError: The path is in that folder.
     """
     name = unicodedata.normalize("NFKD", parts_of(path)[0]).casefold()
     if "".join(character for character in name if character.isascii()).rstrip(". ") == ENGINE_FOLDER:
@@ -98,14 +101,14 @@ def refuse_engine_folder(path: str) -> None:
 
 
 OWNER = stat.S_IRWXU
-"""What the engine needs of a folder: to list it, to write in it and to reach what is in it."""
+"""The permissions of a folder that the engine needs: to list it, to write in it and to reach its files."""
 OWN_FILE = stat.S_IRUSR | stat.S_IWUSR
 
 
 def restore_access(folder: Path) -> bool:
-    """Give the owner access to a run's folder, the engine's folders in it and the report; whether a mode was changed.
+    """Give the owner access to a run's folder, the engine's folders in it and the report.
 
-    Only real folders and files are changed, never what a link leads to.
+    Only real folders and files are changed, never the target of a link. Return whether a mode was changed.
     """
     changed = _opened_up(folder)
     engine = folder / ENGINE_FOLDER
@@ -116,9 +119,9 @@ def restore_access(folder: Path) -> bool:
 
 
 def reaches(folder: Path, path: Path) -> bool:
-    """Whether a file of a run is there; a folder that is closed to its owner is opened for the look.
+    """Return whether a file of a run exists; a folder without its owner's permissions gets them.
 
-    A folder in which no such file is found gets its mode back: it is no run's.
+    A folder in which no such file is found gets its mode back: it is not a run.
     """
     with suppress(PermissionError):
         return path.is_file()
@@ -148,7 +151,7 @@ def _opened_up(path: Path) -> bool:
 
 
 def _readable(path: Path) -> bool:
-    """Give the owner of a plain file its content again; whether its mode was changed."""
+    """Give the owner access to a plain file; return whether its mode was changed."""
     with suppress(OSError):
         status = os.lstat(path)
         if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_mode & OWN_FILE != OWN_FILE:
@@ -158,7 +161,7 @@ def _readable(path: Path) -> bool:
 
 
 def _change_mode(path: Path, mode: int) -> None:
-    """Change the mode of a file itself, also when a link is put in its place in this moment."""
+    """Change the mode of a file itself, even if a link replaces it at this moment."""
     if os.chmod in os.supports_follow_symlinks:
         path.chmod(mode, follow_symlinks=False)
         return

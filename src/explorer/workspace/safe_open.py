@@ -1,10 +1,10 @@
-"""Opens, replaces, walks and removes files below a folder: no link, `..` or mount leads out, whatever is renamed.
+"""Opens, replaces, walks and removes files under a folder: no link, `..` or mount leads out, whatever is renamed.
 
-Linux resolves a whole path under such rules by itself, in one step: `openat2(2)`. Where the kernel is older, or a
-container's filter forbids the call, each folder on the way is opened by its own name from the one before.
+Linux resolves a whole path under such rules in one step: `openat2(2)`. Where the kernel is older, or a container's
+filter forbids the call, each folder of the path is opened by its name from the one before.
 
 A command of a model may nest folders by the thousand. The standard library's walk and removal call themselves for each
-level, hold one descriptor open for each, or write paths that are longer than the system takes; these do not.
+level, keep one descriptor open for each, or use paths that are longer than the system takes; these do not.
 """
 
 import ctypes
@@ -22,15 +22,15 @@ from typing import BinaryIO, Protocol
 from explorer.schema.errors import ToolError
 
 QUIET = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""No link, no waiting for the other end of a pipe, and nothing handed on to child processes."""
+"""Flags that follow no link, wait for no other end of a pipe, and pass nothing to child processes."""
 A_FOLDER = QUIET | os.O_RDONLY | os.O_DIRECTORY
 A_FILE = QUIET | os.O_RDONLY
 A_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-"""The folder that a caller names, which may be reached through a link."""
+"""Flags for the folder that a caller names, which may be reached through a link."""
 OPENAT2 = 437
-"""The call's number, the same on every architecture we know of but Alpha."""
+"""The number of the system call, the same on every architecture but Alpha."""
 NO_XDEV = 0x01
-BENEATH = 0x02 | 0x04 | 0x08
+RESOLVE_RULES = 0x02 | 0x04 | 0x08
 """RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH."""
 MOUNT_ID = re.compile(rb"^mnt_id:\s*(\d+)$", re.MULTILINE)
 TEMPORARY = re.compile(r"\..+\.\d+-[0-9a-f]{8}\.tmp")
@@ -43,13 +43,13 @@ REASONS = {
 
 
 class Opening(Protocol):
-    """A way to open what is below an open folder."""
+    """Opens what is under an open folder."""
 
     def __call__(self, folder: int, parts: Sequence[str], flags: int, /) -> int:
-        """The descriptor of what the parts, at least one, lead to.
+        """Return the descriptor of what the parts, at least one, lead to.
 
         Raises:
-            OSError: ELOOP or ENOTDIR at a link, EXDEV at a mount, and whatever else opening a file brings.
+            OSError: ELOOP or ENOTDIR at a link, EXDEV at a mount, and any other error of opening a file.
         """
         ...
 
@@ -61,16 +61,16 @@ class _How(ctypes.Structure):
 
 
 class Openat2:
-    """`openat2`: the kernel keeps to the rules over the whole path at once."""
+    """Opens with `openat2`: the kernel applies the rules to the whole path at once."""
 
     def __init__(self, *, enters_mounts: bool = False) -> None:
-        self._rules = BENEATH if enters_mounts else BENEATH | NO_XDEV
+        self._rules = RESOLVE_RULES if enters_mounts else RESOLVE_RULES | NO_XDEV
         self._call = ctypes.CDLL(None, use_errno=True).syscall
         self._call.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_How), ctypes.c_size_t)
         self._call.restype = ctypes.c_long
 
     def __call__(self, folder: int, parts: Sequence[str], flags: int) -> int:
-        """See `Opening`."""
+        """Open as `Opening` describes."""
         how = _How(flags, 0, self._rules)
         path = os.fsencode("/".join(parts))
         descriptor = int(self._call(OPENAT2, folder, path, ctypes.byref(how), ctypes.sizeof(how)))
@@ -81,13 +81,13 @@ class Openat2:
 
 
 class OpenatWalk:
-    """Folder by folder, each opened from the one before and looked at once it is open."""
+    """Opens folder by folder, each from the one before, and checks each once it is open."""
 
     def __init__(self, *, enters_mounts: bool = False) -> None:
         self._enters_mounts = enters_mounts
 
     def __call__(self, folder: int, parts: Sequence[str], flags: int) -> int:
-        """See `Opening`."""
+        """Open as `Opening` describes."""
         if ".." in parts:
             raise OSError(errno.EXDEV, "a path has `..`")
         mount = 0 if self._enters_mounts else _mount_of(folder)
@@ -106,7 +106,7 @@ class OpenatWalk:
 
 
 def _mount_of(descriptor: int) -> int:
-    """Which mount an open file is on; its device where /proc does not tell.
+    """Return the number of the mount that an open file is on; its device where /proc does not have it.
 
     A folder bound into another place has the same device, and on some layered file systems the files of one mount
     have several: the mount's own number is better where there is one.
@@ -120,10 +120,10 @@ def _mount_of(descriptor: int) -> int:
 
 @cache
 def best_opening(*, enters_mounts: bool = False) -> Opening:
-    """The kernel's way where it answers, else the walk.
+    """Return `Openat2` where the kernel has it, else `OpenatWalk`.
 
     Args:
-        enters_mounts: Whether what is mounted below the folder may be opened: in a user's folder, never in a run's.
+        enters_mounts: Whether what is mounted under the folder may be opened: in a user's folder, never in a run's.
     """
     if sys.platform == "linux":
         with suppress(OSError):
@@ -138,14 +138,14 @@ def best_opening(*, enters_mounts: bool = False) -> Opening:
 
 
 class IrregularFileError(OSError):
-    """A folder, a pipe, a socket or a device has the name of a file."""
+    """A folder, a pipe, a socket or a device is at a file's path."""
 
 
 def open_regular(opening: Opening, folder: int, parts: Sequence[str]) -> int:
-    """Open a regular file below an open folder for reading and return its descriptor.
+    """Open a regular file under an open folder for reading, and return its descriptor.
 
     Raises:
-        IrregularFileError: Something else has its name.
+        IrregularFileError: Something else is at its path.
         OSError: It does not exist, may not be read, or the path leads through a link.
     """
     descriptor = opening(folder, parts, A_FILE)
@@ -157,15 +157,15 @@ def open_regular(opening: Opening, folder: int, parts: Sequence[str]) -> int:
 
 @contextmanager
 def opened_below(folder: Path, path: str, opening: Opening | None = None) -> Generator[BinaryIO]:
-    """Open a regular file below a folder for reading: the one way to open what another process may have exchanged.
+    """Open a regular file under a folder for reading, even if another process replaces parts of its path.
 
     Args:
-        folder: It may be a link itself; nothing below it may.
-        path: From the folder, with `/`.
+        folder: The folder, which may be a link; nothing under it may be one.
+        path: The path from the folder, with `/`.
         opening: How files are opened; by default without leaving the folder's file system.
 
     Raises:
-        OSError: As `open_regular`.
+        OSError: `open_regular` cannot open it.
     """
     root = os.open(folder, A_ROOT)
     try:
@@ -177,7 +177,7 @@ def opened_below(folder: Path, path: str, opening: Opening | None = None) -> Gen
 
 
 def read_below(folder: Path, path: str, max_bytes: int, opening: Opening | None = None) -> bytes:
-    """Read a regular file below a folder, opened as `opened_below` does.
+    """Read a regular file under a folder, opened as `opened_below` does.
 
     Raises:
         OSError: It cannot be opened, or has more than `max_bytes`.
@@ -191,16 +191,21 @@ def read_below(folder: Path, path: str, max_bytes: int, opening: Opening | None 
 
 
 def reason(error: OSError) -> str:
-    """Why opening failed, in words."""
+    """Return why opening failed, for people."""
     return REASONS.get(error.errno or 0, error.strerror or str(error))
 
 
 def replace(parent: int, name: str, content: bytes) -> None:
-    """Temporary file, sync, rename, sync: never a half file under the name, never a lost one after.
+    """Replace a file by temporary file, sync, rename, sync: a crash never leaves a half file or loses one.
+
+    Args:
+        parent: The descriptor of its folder.
+        name: Its name.
+        content: The new content.
 
     Raises:
-        ToolError: A folder is there.
-        OSError: The disk refused; what was there is unchanged, and nothing half is left.
+        ToolError: The name is a folder's.
+        OSError: The disk is full or failing; the old file is unchanged, and no temporary file is left.
     """
     mode = _mode_of(parent, name)
     temporary = f".{name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
@@ -221,7 +226,7 @@ def replace(parent: int, name: str, content: bytes) -> None:
 
 
 def _mode_of(parent: int, name: str) -> int:
-    """Who may do what with the file that is there, so that a script stays one; 0 when there is none of ours."""
+    """Return the permissions of an existing file, so that a script stays executable; 0 without a plain file."""
     try:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
@@ -233,13 +238,13 @@ def _mode_of(parent: int, name: str) -> int:
 
 
 def walk(folder: Path, is_entered: Callable[[str], bool]) -> Iterator[os.DirEntry[str]]:
-    """Yield everything below a folder that is no folder, links included; no link is followed.
+    """Yield everything under a folder that is not a folder, links included; no link is followed.
 
-    What cannot be listed is passed over, and so is what lies deeper than a path of the system can say.
+    Folders that cannot be listed are skipped, and so is what is deeper than the system's limit of a path.
 
     Args:
-        folder: Where to begin.
-        is_entered: Says of a folder, by its path from there, whether it is looked into.
+        folder: The folder to start from.
+        is_entered: Returns whether a folder is entered, by its path from there.
     """
     pending = [""]
     while pending:
@@ -253,7 +258,7 @@ def walk(folder: Path, is_entered: Callable[[str], bool]) -> Iterator[os.DirEntr
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all that is in it; folders that are closed to their owner are opened.
+    """Remove a folder with its content; folders without their owner's permissions get them.
 
     Each folder within a folder is moved to the top before the outer one is removed, so no path has more than two
     names, and two descriptors are enough for any depth.
@@ -273,7 +278,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def _remove_entry(top: int, name: str, number: int) -> int:
-    """Remove one entry of the top folder; what it holds of folders stays there under a number. Return the next one."""
+    """Remove one entry of the top folder; its folders are moved to the top, numbered. Return the last number."""
     if not _is_folder(name, top):
         os.unlink(name, dir_fd=top)
         return number
@@ -284,7 +289,7 @@ def _remove_entry(top: int, name: str, number: int) -> int:
             if not _is_folder(within, inner):
                 os.unlink(within, dir_fd=inner)
                 continue
-            # A folder that is closed to its owner cannot be moved either.
+            # A folder without its owner's permissions cannot be moved either.
             _open_up(within, inner)
             number = _free_number(top, number)
             os.rename(within, f"{number}", src_dir_fd=inner, dst_dir_fd=top)

@@ -1,8 +1,8 @@
 """The ledger of sources: every page, post, thread, hit or file a tool returned, stored once under an id like `S12`.
 
-A source whose text is nearly that of another at another address is named with it. Likely pairs are found by hashes of
-runs of words, the smallest of each text (a bottom-k sketch, Broder 1997), so a further text costs the same however many
-there are; only likely pairs are then compared word by word.
+A source whose text is nearly the same as that of another address gets a flag with the other's id. Likely pairs are
+found by hashes of runs of words, the smallest of each text (a bottom-k sketch, Broder 1997), so a further text costs
+the same however many there are; only likely pairs are then compared word by word.
 """
 
 import asyncio
@@ -27,29 +27,29 @@ from explorer.text.sanitize import fence, single_line, visible
 from explorer.text.urls import url_key
 
 NEAR_DUPLICATE = "near_duplicate"
-"""`near_duplicate:S3`: says the same as S3, which is the primary."""
+"""`near_duplicate:S3`: it repeats S3, which is the primary."""
 ALTERED_COPY = "altered_copy"
-"""`altered_copy:S3`: the same, but for numbers or names that differ."""
+"""`altered_copy:S3`: it repeats S3 with other numbers or names."""
 PRIMARY_OF = "primary_of"
 """`primary_of:S3`: S3, stored earlier, is the copy."""
 DIFFERS = "differs"
-"""`differs:12 → 21`: what S3 says, and what this source says."""
+"""`differs:12 → 21`: the text of S3, and the text of this source."""
 MIN_WORDS = 40
-"""Shorter texts share too much by chance."""
+"""The least length of compared texts: shorter ones share too much by chance."""
 RUN_WORDS = 4
 SKETCH_HASHES = 48
 SHARED_FOR_LIKELY = 8
-"""A likely pair shares one hash in so many."""
+"""The number of hashes of which a likely pair shares one."""
 MAX_SKETCHED_CHARS = 40_000
-"""Of a longer text only so much, from its beginning, is compared."""
+"""The length to which texts are compared, from their beginning."""
 MAX_INDEXED = 5_000
-"""Sources that later ones are compared with: what bounds the memory."""
+"""The number of sources that later ones are compared with, which limits the memory."""
 MAX_SHARING = 64
-"""Sources under one hash; what more texts than that share is a site's frame."""
+"""The number of sources under one hash; what more texts share is a site's frame."""
 MAX_LIKELY = 3
 MIN_COVERED = 0.85
 MIN_COVERED_ON_ONE_SITE = 0.92
-"""A site's pages share their frame."""
+"""`MIN_COVERED` for two pages of one site, which share their frame."""
 MIN_LENGTH_RATIO = 0.4
 SEARCH_HIT = "search_hit"
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -58,7 +58,7 @@ RELATION = re.compile(rf"({NEAR_DUPLICATE}|{ALTERED_COPY}|{PRIMARY_OF}):(S\d+)")
 
 @dataclass(frozen=True)
 class Text:
-    """A source's text with what decides which of two is the primary."""
+    """A source's text, and what decides which of two sources is the primary."""
 
     url: str
     title: str
@@ -69,18 +69,18 @@ class Text:
 
 @dataclass(frozen=True)
 class Relation:
-    """What a source is to another one."""
+    """The relation of a source to an earlier one."""
 
     kind: str
     """`near_duplicate`, `altered_copy` or `primary_of`."""
     other: str
     """The other source's id."""
     differs: tuple[str, ...]
-    """`12 → 21`: what the other says, and what this one says."""
+    """`12 → 21`: the text of the other one, and the text of this one."""
 
 
 def sketch(text: str) -> tuple[int, ...]:
-    """The smallest hashes of a text's runs of words; empty for a text too short to tell."""
+    """Return the smallest hashes of a text's runs of words; empty for a text that is too short."""
     found = words(normal(text[:MAX_SKETCHED_CHARS]).lower())
     if len(found) < MIN_WORDS:
         return ()
@@ -90,14 +90,14 @@ def sketch(text: str) -> tuple[int, ...]:
 
 
 class SketchIndex:
-    """The sketches of all sources, to find which a further one is like."""
+    """The sketches of all sources, for finding those that a further one is like."""
 
     def __init__(self) -> None:
         self._ids: list[str] = []
         self._sharing: dict[int, list[int]] = {}
 
     def add(self, identifier: str, hashes: Sequence[int]) -> None:
-        """Take in a source."""
+        """Add a source."""
         if not hashes or len(self._ids) >= MAX_INDEXED:
             return
         place = len(self._ids)
@@ -108,7 +108,7 @@ class SketchIndex:
                 places.append(place)
 
     def likely(self, hashes: Sequence[int]) -> list[str]:
-        """The sources a text may be nearly the same as, the likeliest first."""
+        """Return the ids of sources that a text may repeat, the likeliest first."""
         counts = Counter(place for number in hashes for place in self._sharing.get(number, ()))
         least = max(2, len(hashes) // SHARED_FOR_LIKELY)
         # By number and not by place: a resumed run takes sources in in another order.
@@ -117,7 +117,7 @@ class SketchIndex:
 
 
 def flags_between(earlier: Text, later: Text, earlier_id: str) -> tuple[str, ...]:
-    """The flags the later stored source gets for what it is to the earlier one; empty when they are not alike."""
+    """Return the flags of the later source for its relation to the earlier one; empty when they are not alike."""
     if _place(earlier.url) == _place(later.url):
         return ()
     is_one_site = _site(earlier.url) == _site(later.url)
@@ -138,13 +138,13 @@ def flags_between(earlier: Text, later: Text, earlier_id: str) -> tuple[str, ...
 
 
 def _are_other_titles(one: str, other: str) -> bool:
-    """Whether each has a word that the other lacks."""
+    """Return whether each title has a word that the other does not have."""
     mine, theirs = (Counter(words(normal(title).lower())) for title in (one, other))
     return bool(mine - theirs) and bool(theirs - mine)
 
 
 def _is_primary(later: Text, earlier: Text) -> bool:
-    """Whether the later stored one is the primary: published earlier, else named by the other, else stored first."""
+    """Return whether the later stored one is the primary: published earlier, else linked by the other one."""
     mine, theirs = _day(later.published), _day(earlier.published)
     if mine is not None and theirs is not None and mine != theirs:
         return mine < theirs
@@ -161,7 +161,7 @@ def _day(published: str) -> date | None:
 
 
 def _place(url: str) -> str:
-    """An address without what the same page is also found under: scheme, `www.`, a slash at the end, a fragment."""
+    """Return an address without scheme, `www.`, fragment and slash at the end, which do not change the page."""
     return re.sub(r"^\w+://(?:www\.)?", "", url.partition("#")[0]).rstrip("/")
 
 
@@ -173,7 +173,7 @@ def _site(url: str) -> str:
 
 
 def relation_of(flags: Iterable[str]) -> Relation | None:
-    """What a source's flags say it is to another one; None when they say nothing of the kind."""
+    """Return the relation to another source in a source's flags; None without one."""
     known = list(flags)
     for flag in known:
         found = RELATION.fullmatch(flag)
@@ -184,7 +184,7 @@ def relation_of(flags: Iterable[str]) -> Relation | None:
 
 
 def plain_flags(flags: Iterable[str]) -> list[str]:
-    """Flags as a reader of a report understands them: without ids, and without what only the engine needs."""
+    """Return flags for readers of a report: without ids, and without those that only the engine needs."""
     labels = {NEAR_DUPLICATE: "repeats another source", ALTERED_COPY: "altered copy of another source"}
     names = [(flag, flag.partition(":")[0]) for flag in flags]
     kept = [labels.get(name, flag.replace("_", " ")) for flag, name in names if name not in {PRIMARY_OF, DIFFERS}]
@@ -192,9 +192,9 @@ def plain_flags(flags: Iterable[str]) -> list[str]:
 
 
 def advice(source: Source) -> str:
-    """What a model is shown about a source that is a copy, or has one; empty for all others.
+    """Return the remark for models on a source that is a copy, or has one; empty for all others.
 
-    The differing words come from outside and are not in it.
+    The words that differ are external text, and not in it.
     """
     relation = relation_of(source.flags)
     if relation is None:
@@ -212,7 +212,7 @@ def advice(source: Source) -> str:
 
 
 def remarks(sources: Iterable[Source]) -> list[str]:
-    """Return what a model is shown about the copies among sources: which to cite, and in what they differ."""
+    """Return the remarks for models on copies among sources: which to cite, and in what they differ."""
     lines: list[str] = []
     for source in sources:
         relation = relation_of(source.flags)
@@ -229,18 +229,18 @@ SOURCES = ".explorer/sources"
 Append = Callable[[AnyEvent], Awaitable[None]]
 Write = Callable[[str, str], Awaitable[None]]
 Read = Callable[[str], Awaitable[str]]
-"""A file's text by its path; a ToolError when it cannot be had."""
+"""Return a file's text by its path; raise a ToolError when it cannot be read."""
 
 
 class SourceStore:
-    """The one owner of the ledger.
+    """Stores sources, and owns the ledger.
 
     Args:
         append: Puts an event on disk.
         write: Writes a file, by path.
         now: The clock for the time of retrieval.
-        known: What earlier sessions of the run stored.
-        read: Reads a file back; without it nothing is compared with what was stored before.
+        known: The sources of earlier sessions of the run.
+        read: Reads a stored file; without it texts are not compared with earlier ones.
     """
 
     def __init__(
@@ -261,12 +261,12 @@ class SourceStore:
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
         self._next = 1
         self._primaries: dict[str, str] = {}
-        """By the id of a copy."""
+        """The id of the primary of each copy."""
         for source in self._sources.values():
             self._note_primary(source)
         self._index = SketchIndex()
         self._unread = list(self._sources)
-        """Of earlier sessions: not yet in the index."""
+        """Ids of sources of earlier sessions that are not yet in the index."""
         self._reading = asyncio.Lock()
 
     @property
@@ -275,7 +275,7 @@ class SourceStore:
         return dict(self._sources)
 
     async def store(self, drafts: Sequence[SourceDraft]) -> list[Source]:
-        """Store what is new and return the sources in the drafts' order.
+        """Store new texts, and return the sources in the drafts' order.
 
         The text is on disk before its event, so that an id in the journal always has its text.
         """
@@ -291,11 +291,11 @@ class SourceStore:
         text = visible(draft.text)
         digest = hashlib.sha256(text.encode()).hexdigest()
         key = _key(draft.url, digest)
-        # One lock a key: a second tool with the same text waits until its id is on disk.
+        # One lock for each key: a second tool with the same text waits until its id is on disk.
         async with self._locks.setdefault(key, asyncio.Lock()):
             if key in self._ids:
                 return self._sources[self._ids[key]]
-            # The id first, before anything is waited for: a call's drafts have ids in their order.
+            # The id before the first await: a call's drafts have ids in their order.
             source = self._describe(draft, text, digest)
             self._keys[source.id] = key
             source = await self._compared(source, text)
@@ -307,7 +307,7 @@ class SourceStore:
             return source
 
     def _describe(self, draft: SourceDraft, text: str, digest: str) -> Source:
-        # The lowest free id: one that a crash kept from being recorded was shown to nobody, and is given again.
+        # The lowest free id: one that was not recorded because of a crash was never shown, and is used again.
         while f"S{self._next}" in self._sources:
             self._next += 1
         identifier = f"S{self._next}"
@@ -328,7 +328,7 @@ class SourceStore:
         )
 
     async def _recall(self) -> None:
-        """Take what earlier sessions stored into the index, once, when there is first something to compare with it."""
+        """Add the sources of earlier sessions to the index, once, before the first comparison."""
         async with self._reading:
             for identifier in self._unread:
                 text = await self._text_of(self._sources[identifier])
@@ -336,7 +336,7 @@ class SourceStore:
             self._unread.clear()
 
     async def _compared(self, source: Source, text: str) -> Source:
-        """The source, flagged when it is nearly the same as one stored before."""
+        """Return the source, flagged if it is nearly the same as one stored before."""
         if self._read is None:
             return source
         hashes = sketch(text)
@@ -356,8 +356,8 @@ class SourceStore:
         return source
 
     async def _with_primary(self, identifier: str) -> list[Source]:
-        """A likely source; before it its primary, if it is itself a copy."""
-        # Held by whoever is storing it: an id is named by another only once it is on disk.
+        """Return a likely source; before it its primary, if it is itself a copy."""
+        # Whoever stores the source has the lock: another source names its id only once it is on disk.
         async with self._locks.setdefault(self._keys[identifier], asyncio.Lock()):
             source = self._sources.get(identifier)
         if source is None:
@@ -373,7 +373,7 @@ class SourceStore:
             self._primaries[source.id] = relation.other
 
     async def _text_of(self, source: Source) -> str:
-        """A stored text; empty when it cannot be had, or is not what was stored."""
+        """Return a stored text; empty when it cannot be read, or was changed."""
         try:
             text = stored_text(await self._read(stored_at(source.id))) if self._read is not None else ""
         except ToolError:
@@ -390,18 +390,18 @@ def _as_text(source: Source, text: str) -> Text:
 
 
 def stored_at(identifier: str) -> str:
-    """Where a source's text is, in the run's folder."""
+    """Return the path of a source's text in the run's folder."""
     return f"{SOURCES}/{identifier}.md"
 
 
 def stored_text(content: str) -> str:
-    """The text in a stored source's file, without its frontmatter: what the sha256 is of."""
+    """Return the text in a stored source's file, without its frontmatter: the digest is that of this text."""
     head, text = split_frontmatter(content)
     return content if head is None else text.removesuffix("\n")
 
 
 def is_intact(source: Source, text: str) -> bool:
-    """Whether a text is the one that was stored."""
+    """Return whether a text is the one that was stored."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest() == source.sha256
 
 

@@ -1,6 +1,6 @@
-"""The files and folders below a run's folder: opened, read, looked at, gone through; names mean what they look like.
+"""The files and folders under a run's folder: opens, reads, lists and walks them.
 
-Files are read in pieces, so that no size is too big to begin with.
+Names that look the same are the same file. Files are read in pieces, so that no file is too big to begin with.
 """
 
 import codecs
@@ -21,12 +21,12 @@ from explorer.workspace.access import ENGINE_FOLDER, clean, parts_of, restore_ac
 from explorer.workspace.safe_open import A_FOLDER, A_ROOT, TEMPORARY, IrregularFileError, Opening, open_regular, reason
 
 HEAD_BYTES = 8_192
-"""Of a file, to tell text from what is none."""
+"""The length of a file's beginning that shows whether it is text."""
 PIECE_BYTES = 1024 * 1024
 MAX_SCANNED_BYTES = 32 * 1024 * 1024
-"""Of one file, gone through for its lines; of a bigger one only what lies before is read by line."""
+"""The part of one file that can be read by lines; the rest of a bigger file cannot."""
 MAX_LINE_KEPT_CHARS = 100_000
-"""Of one line; more is shown to nobody."""
+"""The length to which one line is cut."""
 TITLE_CHARS = 120
 IMAGES = {b"\x89PNG\r\n\x1a\n": "a PNG image", b"\xff\xd8\xff": "a JPEG image", b"GIF8": "a GIF image"}
 KINDS = IMAGES | {
@@ -40,17 +40,17 @@ PNG_HEADER = struct.Struct(">8x4x4s2L")
 
 @dataclass(frozen=True)
 class LineRange:
-    """Some lines of a text file."""
+    """A range of lines of a text file."""
 
     lines: list[str]
     total: int
-    """Lines counted in the file."""
+    """The number of lines counted in the file."""
     is_whole: bool
     """Whether the file was counted to its end."""
 
 
 def kind_of(head: bytes) -> str:
-    """What a file that begins so is, in words; empty for text."""
+    """Return the kind of a file by its beginning, for people; empty for text."""
     for mark, words in KINDS.items():
         if head.startswith(mark):
             return words + _dimensions(head)
@@ -66,13 +66,13 @@ def _dimensions(head: bytes) -> str:
 
 
 def no_text(path: str, kind: str, size: int) -> str:
-    """Words for who wants to read as text what is none."""
+    """Return the error for reading a file as text that is not text."""
     way = f"; to show it in a report, write ![what it shows]({path})" if kind.startswith(tuple(IMAGES.values())) else ""
     return f"{path} is {kind} ({size} bytes); it cannot be read as text{way}"
 
 
 def head_of(descriptor: int) -> bytes:
-    """A file's first bytes."""
+    """Return a file's first bytes."""
     return os.pread(descriptor, HEAD_BYTES, 0)
 
 
@@ -84,7 +84,7 @@ def _pieces(descriptor: int) -> Iterator[bytes]:
 
 
 def lines_in(descriptor: int) -> int:
-    """Lines of a text file as an editor counts them; 0 for what is no text."""
+    """Count the lines of an open file as an editor does; 0 if it is not text."""
     if kind_of(head_of(descriptor)):
         return 0
     count, last = 0, b""
@@ -95,7 +95,7 @@ def lines_in(descriptor: int) -> int:
 
 
 def passage(descriptor: int, first: int, last: int) -> LineRange:
-    """The lines from `first` to `last`, counted from 1, of an open text file."""
+    """Return the lines from `first` to `last`, counted from 1, of an open text file."""
     wanted = _Lines(first, last)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in _pieces(descriptor):
@@ -108,17 +108,17 @@ def passage(descriptor: int, first: int, last: int) -> LineRange:
 
 @dataclass
 class _Lines:
-    """Lines of a text that comes in pieces; only those asked for are kept."""
+    """Collects the wanted lines of a text that comes in pieces."""
 
     first: int
     last: int
     count: int = 0
     kept: list[str] = field(default_factory=list[str])
     _open: str = ""
-    """A line whose end has not come yet."""
+    """The beginning of a line whose end has not come yet."""
 
     def take(self, text: str) -> None:
-        """The next piece."""
+        """Add a piece."""
         lines = (self._open + text).splitlines(keepends=True)
         self._open = lines.pop() if lines and not _is_ended(lines[-1]) else ""
         if not self._open.endswith("\r"):
@@ -126,7 +126,7 @@ class _Lines:
         self._add(lines)
 
     def end(self, text: str) -> None:
-        """The last piece: what is open is a line too."""
+        """Add the last piece: an open line is complete."""
         self._add((self._open + text).splitlines(keepends=True))
 
     def _add(self, lines: list[str]) -> None:
@@ -136,22 +136,22 @@ class _Lines:
 
 
 def _is_ended(line: str) -> bool:
-    """Whether a line has its end; after a carriage return a line feed may still come."""
+    """Return whether a line has its end; after a carriage return a line feed may still come."""
     return not line.endswith("\r") and line.splitlines()[0] != line
 
 
 def sha256(content: bytes) -> str:
-    """Hex digest."""
+    """Return the SHA-256 in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
 def count_lines(content: bytes) -> int:
-    """Lines as an editor counts them."""
+    """Count lines as an editor does."""
     return content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
 
 
 def describe(path: str, text: str) -> WrittenFile:
-    """What the journal says about a written file."""
+    """Return the journal's description of a written file."""
     content = text.encode("utf-8", "replace")
     first = next((line.strip("# \t*-") for line in text.splitlines() if line.strip("# \t*-")), "")
     return WrittenFile(
@@ -164,13 +164,13 @@ def describe(path: str, text: str) -> WrittenFile:
 
 
 MAX_SEEN = 100_000
-"""Of one walk: files and folders looked at, in all and in one folder."""
+"""Limit of the files and folders of one walk, in all and in one folder."""
 Entry = tuple[str, os.stat_result]
-"""A name or a path, and the status of what is there."""
+"""A name or a path, and its status."""
 
 
 class RunTree:
-    """What is below one folder. Paths are taken as `parts_of` takes them."""
+    """The content of one folder. `parts_of` checks each path."""
 
     def __init__(self, folder: Path, opening: Opening) -> None:
         self._folder = folder
@@ -178,10 +178,10 @@ class RunTree:
 
     @contextmanager
     def opened(self, path: str) -> Generator[int]:
-        """The descriptor of a plain file, for reading.
+        """Provide the descriptor of a plain file, for reading.
 
         Raises:
-            ToolError: There is none, or something else is there: a link, a second name, a pipe.
+            ToolError: It does not exist, or is something else: a link, a second name, a pipe.
         """
         with self._root() as root:
             try:
@@ -201,10 +201,10 @@ class RunTree:
 
     @contextmanager
     def opened_parent(self, path: str, *, create: bool = False) -> Generator[tuple[int, str]]:
-        """The descriptor of the folder that holds `path`, and the name in it.
+        """Provide the descriptor of the folder of `path`, and the name in it.
 
         Raises:
-            ToolError: There is no such folder, and none can be made.
+            ToolError: The folder does not exist, or cannot be made.
         """
         with self._root() as root:
             *folders, name = self._spelled(root, parts_of(path))
@@ -247,7 +247,7 @@ class RunTree:
             raise ToolError(f"{path} cannot be reached: {folder} is not a plain folder ({reason(error)})") from error
 
     def status(self, path: str) -> os.stat_result | None:
-        """The status of what is at a path, a link itself and not where it leads; None when nothing can be reached."""
+        """Return the status of a path, of a link itself and not its target; None when it cannot be reached."""
         try:
             with self.opened_parent(path) as (parent, name):
                 return os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -255,14 +255,14 @@ class RunTree:
             return None
 
     def is_engines(self, path: str) -> bool:
-        """Whether a path's first part is the engine's folder, by whatever name a file system takes for the same."""
+        """Return whether a path's first part is the engine's folder, by any name that the file system accepts."""
         first, engine = self.status(parts_of(path)[0]), self.status(ENGINE_FOLDER)
         return first is not None and engine is not None and os.path.samestat(first, engine)
 
     def walk(self, path: str = "") -> Iterator[Entry]:
-        """Everything below a folder by path, each folder's entries before those of its folders; no link is followed.
+        """Yield everything under a folder by path, each folder's entries before those of its folders; follow no link.
 
-        The engine's own is left out unless `path` is in it, and so is what is just being written.
+        The engine's folder is left out unless `path` is in it, and so are temporary files.
         """
         with self._root() as root:
             waiting = [self._spelled(root, parts_of(path)) if path else []]
@@ -281,7 +281,7 @@ class RunTree:
             waiting += reversed(folders)
 
     def sweep(self) -> None:
-        """Remove what writes left that a crash cut off, in the engine's folder too."""
+        """Remove temporary files of writes that a crash interrupted, in the engine's folder too."""
         waiting: list[list[str]] = [[]]
         seen = 0
         while waiting and seen < MAX_SEEN:
@@ -305,18 +305,18 @@ class RunTree:
         """Rename what is at the top of the folder to `name.moved-1`, or the next number that is free.
 
         Raises:
-            OSError: The disk refused.
+            OSError: The disk is failing.
         """
         with self._root() as root:
             number = 1
-            while _stands(root, moved := f"{name}.moved-{number}"):
+            while _exists(root, moved := f"{name}.moved-{number}"):
                 number += 1
             os.rename(name, moved, src_dir_fd=root, dst_dir_fd=root)
             os.fsync(root)
         return moved
 
     def _entries(self, place: Sequence[str]) -> list[Entry]:
-        """What is in a folder, sorted, by name as it is on the disk; nothing when it is gone or cannot be read."""
+        """Return the entries of a folder, sorted by name; empty when it does not exist or cannot be read."""
         found: list[Entry] = []
         with suppress(OSError), self._root() as root:
             descriptor = self._open(root, place or ["."], A_FOLDER)
@@ -330,7 +330,7 @@ class RunTree:
         return sorted(found, key=lambda entry: entry[0])
 
     def _spelled(self, root: int, parts: list[str]) -> list[str]:
-        """The parts as they stand on the disk, where a command may have written `é` as two characters."""
+        """Return the parts as they are on the disk, where a command may have written `é` as two characters."""
         spelled: list[str] = []
         for part in parts:
             spelled.append(part if part.isascii() else self._twin(root, spelled, part))
@@ -367,7 +367,7 @@ class RunTree:
             os.close(descriptor)
 
 
-def _stands(folder: int, name: str) -> bool:
+def _exists(folder: int, name: str) -> bool:
     try:
         os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -1,10 +1,8 @@
-"""A run's folder, and the only way to it: every path is opened below the folder, descriptor by descriptor.
+"""A run's folder, and the only access to it: every path is opened under the folder, descriptor by descriptor.
 
-No `..`, no absolute path, no link, mount, device or pipe gets a caller out of, or the engine stuck in, the folder,
-also when someone exchanges folders and links meanwhile. Agents may read `.explorer/`, the engine's own folder, but
-never write it.
-
-How much agents may have in a run's folder: counted as they write, and by a look at the folder now and then.
+No `..`, absolute path, link, mount, device or pipe leads a caller out of the folder or blocks the engine, even if
+another process replaces folders and links meanwhile. Agents may read `.explorer/`, the engine's own folder, but never
+write it. A quota limits what agents write: it is counted with each write, and the folder is measured now and then.
 """
 
 import asyncio
@@ -47,47 +45,47 @@ from explorer.workspace.tree import (
 )
 
 RECOUNT_AFTER = 64
-"""Writes until the folder is looked at again, for what commands wrote and removed."""
+"""The number of writes after which the folder is measured again, because commands write and remove files."""
 
 
 @dataclass(frozen=True)
 class Quota:
-    """What agents may have in a run's folder, the engine's own left out."""
+    """The limits of agents' files in a run's folder, without the engine's own."""
 
     bytes: int = 1024 * 1024 * 1024
-    """As they take room on the disk: the holes of a sparse file do not count."""
+    """Bytes on the disk: the holes of a sparse file do not count."""
     files: int = 20_000
-    """Files and folders."""
+    """The number of files and folders."""
 
 
 @dataclass(frozen=True)
-class Held:
-    """What is in the folder."""
+class FolderUsage:
+    """The size of a run's folder."""
 
     files: int
     bytes: int
 
 
 class QuotaTracker:
-    """Keeps count. `look` counts what is there; it may stop once there is more than the quota."""
+    """Counts writes against a quota. `measure` measures the folder, and may stop above the quota."""
 
-    def __init__(self, quota: Quota, look: Callable[[], Held]) -> None:
+    def __init__(self, quota: Quota, measure: Callable[[], FolderUsage]) -> None:
         self._quota = quota
-        self._look = look
-        self._held = Held(0, 0)
+        self._measure = measure
+        self._used = FolderUsage(0, 0)
         self._writes_left = 0
         self._lock = threading.Lock()
 
     def take(self, path: str, files: int, size: int) -> None:
-        """Count a write in that adds files and bytes; one that adds neither is always let through.
+        """Count a write that adds files and bytes; a write that adds neither is always allowed.
 
         Raises:
-            ToolError: It would be too much; says what would help.
+            ToolError: It exceeds the quota; the message says what would help.
         """
         with self._lock:
             after = self._after(files, size)
             if self._writes_left <= 0 or self._is_too_much(after):
-                self._held = self._look()
+                self._used = self._measure()
                 self._writes_left = RECOUNT_AFTER
                 after = self._after(files, size)
             if (files > 0 or size > 0) and self._is_too_much(after):
@@ -96,27 +94,27 @@ class QuotaTracker:
                     f"and {self._quota.files} files and {self._quota.bytes} bytes are the limit; "
                     "write into files that are there, shorten them, or remove what is not needed"
                 )
-            self._held = after
+            self._used = after
             self._writes_left -= 1
 
-    def _after(self, files: int, size: int) -> Held:
-        return Held(self._held.files + files, self._held.bytes + size)
+    def _after(self, files: int, size: int) -> FolderUsage:
+        return FolderUsage(self._used.files + files, self._used.bytes + size)
 
-    def _is_too_much(self, held: Held) -> bool:
-        return held.files > self._quota.files or held.bytes > self._quota.bytes
+    def _is_too_much(self, used: FolderUsage) -> bool:
+        return used.files > self._quota.files or used.bytes > self._quota.bytes
 
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
-"""Of one file, read or written whole."""
+"""Limit of one file that is read or written whole."""
 MAX_LISTED = 2_000
 MAX_COUNTED_BYTES = 256 * 1024 * 1024
-"""Of one listing: gone through to count lines."""
+"""Limit of the bytes that one listing reads to count lines."""
 AGENTS_OWN = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ELOOP, errno.EXDEV}
 )
-"""Errors that say how the folder is laid out, which is the agents' doing, and nothing about the disk."""
+"""Errors that come from the files that agents made, not from the disk."""
 CLOSED = frozenset({errno.EACCES, errno.EPERM})
-"""The same, in a folder that agents made."""
+"""Errors that come from agents only in a folder that agents made."""
 
 
 @dataclass(frozen=True)
@@ -126,34 +124,34 @@ class FileInfo:
     path: str
     bytes: int
     lines: int
-    """0 for what is no text, and for what is too big to be counted."""
+    """0 for a file that is not text, or is too big to be counted."""
 
 
 class Workspace:
-    """One run's folder. `opening` is the way to reach files in it; without one, the best this machine has."""
+    """One run's folder. `opening` opens files in it; the default is the best that this machine has."""
 
     def __init__(self, folder: Path, opening: Opening | None = None, quota: Quota | None = None) -> None:
         self.folder = folder
         self._tree = RunTree(folder, opening or best_opening())
         self._quota = quota or Quota()
-        self._quota_left = QuotaTracker(self._quota, self._held)
+        self._quota_left = QuotaTracker(self._quota, self._usage)
         self._locks: dict[str, asyncio.Lock] = {}
         self.set_aside: list[str] = []
-        """Where things were moved that stood in the report's way."""
+        """New paths of what was moved away from the report's path."""
 
     def lock(self, path: str) -> asyncio.Lock:
-        """The lock to hold while reading and then writing a file, so that no edit is lost."""
+        """Return the lock for reading and then writing a file, so that no edit is lost."""
         key = clean(path)
         return self._locks.setdefault(key.casefold() if self._is_case_blind() else key, asyncio.Lock())
 
     def _is_case_blind(self) -> bool:
-        """Whether `A` and `a` are one file here: the engine's folder shows it, which every run has."""
+        """Return whether `A` and `a` are one file: the engine's folder, which every run has, shows it."""
         with suppress(OSError):
             return (self.folder / ENGINE_FOLDER).samefile(self.folder / ENGINE_FOLDER.upper())
         return False
 
     def read_bytes(self, path: str) -> bytes:
-        """A file's content.
+        """Return a file's content.
 
         Raises:
             ToolError: It does not exist, is not a plain file of this folder, or is too big.
@@ -166,7 +164,11 @@ class Workspace:
         return content
 
     def read_text(self, path: str) -> str:
-        """A text file's content; a binary file is refused."""
+        """Return a text file's content.
+
+        Raises:
+            ToolError: It cannot be read, or is binary.
+        """
         content = self.read_bytes(path)
         kind = kind_of(content[:HEAD_BYTES])
         if kind:
@@ -174,10 +176,10 @@ class Workspace:
         return content.decode("utf-8", "replace")
 
     def read_lines(self, path: str, first: int, last: int) -> LineRange:
-        """Some lines of a text file of any size; of a very big one, only those near its beginning.
+        """Return some lines of a text file of any size; of a very big one, only lines near its beginning.
 
         Raises:
-            ToolError: As `read_text`, and when the lines lie further in than is looked.
+            ToolError: It cannot be read, is binary, or the lines are after its first `MAX_SCANNED_BYTES`.
         """
         with self._tree.opened(path) as descriptor:
             size = os.fstat(descriptor).st_size
@@ -193,7 +195,7 @@ class Workspace:
         return found
 
     def digest(self, path: str) -> str:
-        """sha256 of a file, empty when there is none: what `FileChange` compares."""
+        """Return the SHA-256 of a file for a `FileChange`; empty when it does not exist."""
         try:
             return sha256(self.read_bytes(path))
         except ToolError:
@@ -212,7 +214,7 @@ class Workspace:
         return self.write_own(path, text)
 
     def _admit(self, path: str, size: int) -> None:
-        """Refuse what no name betrays as the engine's folder, and what there is no room for."""
+        """Refuse a path that is in the engine's folder under another name, and a write above the quota."""
         if self._tree.is_engines(path):
             raise ToolError(f"{path} is in the engine's own folder {ENGINE_FOLDER}/; write somewhere else")
         if clean(path) != REPORT:
@@ -220,10 +222,11 @@ class Workspace:
             self._quota_left.take(path, 0 if old else 1, size - (_quota_of(old) if old else 0))
 
     def write_own(self, path: str, text: str) -> WrittenFile:
-        """The same for the engine itself, which may write `.explorer/`.
+        """Replace a file's content for the engine, which may write `.explorer/`.
 
         Raises:
-            StorageError: The disk refused.
+            ToolError: The content is too big, or files of agents are in the way.
+            StorageError: The disk is full or failing.
         """
         content = text.encode("utf-8", "replace")
         if len(content) > MAX_FILE_BYTES:
@@ -239,7 +242,7 @@ class Workspace:
         return describe(path, text)
 
     def _replace(self, path: str, content: bytes) -> None:
-        """Write a file, once more if the folder was closed to its owner."""
+        """Write a file; if the folder lacks its owner's permissions, restore them and try again."""
         try:
             with self._tree.opened_parent(path, create=True) as (parent, name):
                 replace(parent, name, content)
@@ -250,12 +253,12 @@ class Workspace:
                 replace(parent, name, content)
 
     def clear_report_path(self) -> None:
-        """Move aside what is at `report.md` and can be no report: a folder, a link, a device, a binary file.
+        """Move away what is at `report.md` and cannot be a report: a folder, a link, a device, a binary file.
 
         Its new name is added to `set_aside`.
 
         Raises:
-            StorageError: The disk refused.
+            StorageError: The disk is failing.
         """
         status = self._tree.status(REPORT)
         if status is None or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and not self._is_binary(REPORT)):
@@ -274,30 +277,30 @@ class Workspace:
             return False
 
     def remove(self, path: str) -> None:
-        """Remove a plain file, if it is there."""
+        """Remove a plain file if it exists."""
         if self.exists(path):
             with self._tree.opened_parent(path) as (parent, name):
                 os.unlink(name, dir_fd=parent)
                 os.fsync(parent)
 
     def sweep(self) -> None:
-        """Remove what writes left that a crash cut off: nobody reads it, and agents would see it in listings."""
+        """Remove temporary files of writes that a crash interrupted: agents would see them in listings."""
         self._tree.sweep()
 
     def foresee(self, path: str, text: str) -> FileChange:
-        """The change that writing `text` would make."""
+        """Return the change that writing `text` would make."""
         refuse_engine_folder(path)
         refuse_report_folder(path)
         after = sha256(_readable(text).encode("utf-8", "replace"))
         return FileChange(path=clean(path), before=self.digest(path), after=after)
 
     def exists(self, path: str) -> bool:
-        """Whether a plain file is there."""
+        """Return whether a plain file exists."""
         status = self._tree.status(path)
         return status is not None and stat.S_ISREG(status.st_mode)
 
     def files(self, path: str = "", pattern: str = "") -> list[FileInfo]:
-        """The plain files below `path`, sorted; without the engine's own unless asked for by path.
+        """Return the plain files under `path`, sorted; the engine's own only if `path` is its folder.
 
         Raises:
             ToolError: `path` is not a folder of this run.
@@ -314,7 +317,7 @@ class Workspace:
         return found
 
     def sizes(self, pattern: str = "") -> dict[str, int]:
-        """Bytes of each of all files, by path, without a look into them."""
+        """Return the bytes of each file, by path, without opening it."""
         return {name: status.st_size for name, status in islice(self._plain_files("", pattern), MAX_LISTED)}
 
     def _plain_files(self, path: str, pattern: str) -> Iterator[tuple[str, os.stat_result]]:
@@ -331,27 +334,27 @@ class Workspace:
             if not pattern or fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name.split("/")[-1], pattern):
                 yield name, status
 
-    def _held(self) -> Held:
+    def _usage(self) -> FolderUsage:
         files = size = 0
         for _, status in self._tree.walk():
             files += 1
             size += _quota_of(status)
             if files > self._quota.files or size > self._quota.bytes:
                 break
-        return Held(files, size)
+        return FolderUsage(files, size)
 
 
 def _is_in_agents_folder(path: str) -> bool:
-    """Whether a file is in a folder that agents made, whose mode is theirs too."""
+    """Return whether a file is in a folder that agents made, and whose mode they can change."""
     first, *rest = parts_of(path)
     return bool(rest) and first != ENGINE_FOLDER
 
 
 def _readable(text: str) -> str:
-    """Without NUL, which would make a text file a binary one that nobody can read back."""
+    """Replace NUL, which would make a text file a binary one that no tool can read."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _quota_of(status: os.stat_result) -> int:
-    """Bytes a file really takes, holes left out; 0 for what is no file."""
+    """Return the bytes of a file on the disk, without holes; 0 for a folder."""
     return min(status.st_size, status.st_blocks * 512) if stat.S_ISREG(status.st_mode) else 0
