@@ -13,7 +13,17 @@ from explorer.cli.screens.number_format import counted, duration, money, tokens
 from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.sanitize import one_line, plain
 from explorer.cli.screens.screen import Lines, line_of
-from explorer.schema.events import JournalRecord, ToolFinished
+from explorer.schema.events import (
+    AgentContinued,
+    AgentStarted,
+    AnyEvent,
+    JournalRecord,
+    LimitInUse,
+    ModelInUse,
+    RoleLoaded,
+    SessionConfigured,
+    ToolFinished,
+)
 from explorer.schema.messages import JsonObject
 
 
@@ -66,7 +76,7 @@ def test_no_line_is_wider_than_the_terminal(small_run: list[JournalRecord], widt
     """Every line is cut, none wraps."""
     lines = drawn(small_run, width).splitlines()
     assert max(len(line) for line in lines) <= width
-    assert len(lines) == 8
+    assert len(lines) == (11 if width >= 100 else 12)
 
 
 def test_outside_text_cannot_steer_the_terminal(small_run: list[JournalRecord]) -> None:
@@ -174,3 +184,76 @@ def test_a_failed_call_tells_why() -> None:
     """The words the model got."""
     event = ToolFinished(agent="a", call="a.t1.1", name="x", success=False, content="no such page\ntry another")
     assert outcome(event) == "failed: no such page try another"
+
+
+LIMITS = {
+    "max_cost_usd": LimitInUse(value=5.0, origin="default"),
+    "max_steps": LimitInUse(value=300, origin="default"),
+    "max_time_s": LimitInUse(value=3600, origin="default"),
+}
+SESSION = SessionConfigured(
+    models={
+        "orchestrator": ModelInUse(model="anthropic:claude-opus-5-5", why="set"),
+        "searcher": ModelInUse(model="offline", why="set"),
+    },
+    search=(),
+    search_why="",
+    shell="",
+    shell_why="",
+    limits=LIMITS,
+    report_cost_usd=0.25,
+)
+
+
+def with_session(records: list[JournalRecord], place: int, *events: AnyEvent) -> list[JournalRecord]:
+    """Records with others put in at a place, all numbered anew, a second apart."""
+    all_events = [record.event for record in records]
+    all_events[place:place] = events
+    return [
+        JournalRecord(v=1, seq=number, at=records[0].at + timedelta(seconds=number), event=event)
+        for number, event in enumerate(all_events, 1)
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_each_agent_has_its_task_state_time_tokens_money_and_model(small_run: list[JournalRecord], width: int) -> None:
+    """And the run what it spent of each limit, at the two usual widths."""
+    queued = AgentStarted(agent="searcher-3", role="searcher", parent="orchestrator", task="wait", max_steps=5)
+    loaded = RoleLoaded(role="searcher", model="anthropic:claude-haiku-5-5", system="", tools=(), max_steps=9)
+    records = with_session([*small_run], 1, SESSION, loaded)
+    records.append(JournalRecord(v=1, seq=len(records) + 1, at=records[-1].at, event=queued))
+    lines = drawn(records, width).splitlines()
+    text = "\n".join(lines)
+    assert re.search(
+        r"^spent +cost unknown of \$5\.00 · 3 of 300 steps · 3\.0k tokens · \d+s of 1h00m", text, re.MULTILINE
+    )
+    assert "4 agents (2 working, 1 queued, 1 done)" in text
+    helper = next(line for line in lines if "searcher-1" in line)
+    assert re.search(r"● searcher-1 +look .* 1/5 +\d+s +1\.0k  \$0\.0100", helper), helper
+    assert "reading lantern-db.example" in lines[lines.index(helper) + 1]
+    assert re.search(r"○ searcher-3 +queued: wait .* 0/5 +0s", text)
+    assert ("claude-haiku-5-5" in helper) == (width >= 100)
+    assert any(line.startswith("models   claude-opus-5-5 (orchestrator)") for line in lines) == (width < 100)
+
+
+def test_an_agents_clock_stands_still_while_nobody_works(small_run: list[JournalRecord]) -> None:
+    """In the queue, between two sessions of a run, and after its end."""
+    view = seen(small_run)
+    helper, at = view.agents["searcher-1"], small_run[-1].at
+    begun = next(
+        record.at for record in small_run if record.event.type == "turn" and record.event.agent == "searcher-1"
+    )
+    assert helper.seconds(at) == (at - begun).total_seconds()
+    ended = view.agents["searcher-2"]
+    assert ended.seconds(at + timedelta(hours=1)) == ended.seconds(at)
+    view.apply(JournalRecord(v=1, seq=99, at=at + timedelta(hours=9), event=SESSION))
+    assert helper.seconds(at + timedelta(hours=9)) == (at - begun).total_seconds()
+    assert helper.is_queued
+
+
+def test_a_follow_up_is_compared_with_limits_of_its_own(finished_run: list[JournalRecord]) -> None:
+    """What was used before it does not count against them."""
+    again = AgentContinued(agent="orchestrator", task="And then?", max_steps=9, renews_limits=True)
+    view = seen(with_session(finished_run, len(finished_run), SESSION, again))
+    assert (view.used_before.steps, view.used_before.tokens) == (3, 3000)
+    assert (view.agents["orchestrator"].task, view.agents["orchestrator"].is_queued) == ("And then?", True)

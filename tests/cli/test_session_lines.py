@@ -16,7 +16,7 @@ from engine_stage import one_of_each
 from explorer.cli.screens.live import LiveView
 from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.screen import Lines
-from explorer.cli.screens.session_lines import models_words, session_lines
+from explorer.cli.screens.session_lines import models_words, session_lines, session_page
 from explorer.journal.codec import encode_all
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
@@ -274,3 +274,25 @@ def test_a_journal_without_them_is_shown_as_before(kept_run: Path, here: Explore
     assert watched.returncode == 0
     assert "started" in watched.stderr.splitlines()[0]
     assert "Latest session" not in here("show", kept_run.name).stdout
+
+
+def test_show_has_what_is_held_back_for_the_report() -> None:
+    """By money and by tokens, with what a report can cost; nothing of a limit that there is not."""
+    session = SessionConfigured(
+        models={"orchestrator": ModelInUse(model="anthropic:claude-opus-5-5", why="set")},
+        search=(),
+        search_why="",
+        shell="",
+        shell_why="",
+        limits={
+            "max_cost_usd": LimitInUse(value=5.0, origin="default"),
+            "max_tokens": LimitInUse(value=None, origin=""),
+        },
+        report_cost_usd=0.75,
+        report_tokens=90_000,
+    )
+    rows = [line.strip() for line in session_page(session).splitlines() if "reserve" in line]
+    assert len(rows) == 1
+    assert re.match(r"report reserve +\$0\.7500 +held back of max cost; a report can take \$0\.7500", rows[0])
+    limited = session.model_copy(update={"limits": {"max_tokens": LimitInUse(value=1_000_000, origin="set")}})
+    assert "held back of max tokens; a report can take 90,000" in session_page(limited)

@@ -1,9 +1,12 @@
 """Tables and pages fit the terminal; in a pipe they are whole lines, for programs."""
 
+import fcntl
 import os
 import pty
 import re
+import struct
 import subprocess
+import termios
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
@@ -95,3 +98,28 @@ def test_pages_at_80_columns(here: Explorer, tmp_path: Path) -> None:
         lines = text.splitlines()
         assert lines, page
         assert [line for line in lines if cell_len(line.rstrip()) > 80 and " " in line.strip()] == [], page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [80, 100])
+def test_a_run_on_a_terminal(tmp_path: Path, columns: int) -> None:
+    """The view fits; the answer ends on the summary and the path, and its references are in the file."""
+    outer, inner = pty.openpty()
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+    environment = clean_environment(tmp_path) | {"TERM": "xterm"}
+    with ThreadPoolExecutor(1) as reader:
+        reading = reader.submit(read_to_end, outer)
+        command = [SCRIPT, "demo", STORY, "--no-shell"]
+        subprocess.run(command, stdout=inner, stderr=inner, cwd=tmp_path, env=environment, check=True, timeout=50)
+        os.close(inner)
+        text = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "\n", re.sub(r"\x1b\[[0-9;]*m", "", reading.result()))
+    os.close(outer)
+    lines = [line.rstrip() for line in text.splitlines()]
+    shown, answer = text.partition("This report was made without")[::2]
+    assert all(cell_len(line) <= columns for line in shown.splitlines() if "exploring" not in line)
+    assert re.search(r"^spent +\$0\.00 · ", shown, re.MULTILINE)
+    assert "References" not in answer
+    assert answer.index("Summary: ") < answer.index("\ncomplete: ") < answer.index("report.md")
+    assert next(line for line in reversed(lines) if line).startswith("  continue  explorer resume")
+    (report,) = tmp_path.glob("workspace/*/report.md")
+    assert "## References" in report.read_text()

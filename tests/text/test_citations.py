@@ -2,7 +2,7 @@
 
 from explorer.reports.compare import cited_sentences
 from explorer.reports.verify.sentences import sentences
-from explorer.text.citations import cited_ids, with_source_ids
+from explorer.text.citations import cited_ids, with_source_ids, without_references
 
 REPORT = """---
 status: complete
@@ -43,3 +43,11 @@ def test_checking_and_comparing_read_one_report_alike() -> None:
     compared = [(one.line, one.ids) for one in cited_sentences(REPORT, {}, str)]
     assert compared == checked
     assert {name for _, ids in checked for name in ids} == {"S3", "S7"}
+
+
+def test_a_report_without_its_references() -> None:
+    """The list and the links below it are cut off; a draft, and a section of that name without a list, stay."""
+    report = "# A\n\nText [1].\n\n## References\n\n1. [A](<https://a.example>) `S1`\n\nFurther links\n"
+    assert without_references(report) == "# A\n\nText [1].\n"
+    for draft in ("# A\n\nText [S1].\n", "# A\n\n## References\n\nSee the archive.\n"):
+        assert without_references(draft) == draft

@@ -130,7 +130,7 @@ class RunStarted(Event):
     """Version of explorer that started the run."""
     settings: JsonObject
     """The resolved settings, without secrets."""
-    single_agent: SingleAgent | None = None
+    single_agent: SingleAgent | None = Field(default=None, exclude_if=lambda agent: agent is None)
     """The agent that does the whole run; None: the roles do it, and write a report."""
 
 

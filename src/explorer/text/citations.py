@@ -25,6 +25,14 @@ def cited_ids(text: str) -> list[str]:
     return [identifier for found in CITATION.finditer(text) for identifier in re.findall(r"S\d+", found["ids"] or "")]
 
 
+def without_references(report: str) -> str:
+    """Return a finished report without the list of references and what follows it; a draft is returned as it is."""
+    headings = list(HEADING.finditer(report))
+    if not headings or not REFERENCE.search(report, headings[-1].start()):
+        return report
+    return report[: headings[-1].start()].rstrip() + "\n"
+
+
 def with_source_ids(report: str) -> str:
     """Return a finished report with `[S12]` in the place of `[3]`, on the same lines; a draft is returned as it is."""
     headings = list(HEADING.finditer(report))

@@ -1,7 +1,8 @@
 """The live view: a run's agents, figures, files and sources, redrawn in place on stderr."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -15,18 +16,33 @@ from explorer.cli.screens.number_format import counted, duration, money, tokens
 from explorer.cli.screens.outages import outage_words
 from explorer.cli.screens.run_view import WORKING, AgentView, RunView
 from explorer.cli.screens.sanitize import one_line
-from explorer.cli.screens.session_lines import session_lines
+from explorer.cli.screens.session_lines import models_words, session_lines, short_model
 from explorer.schema.events import JournalRecord, SessionConfigured, TurnTaken
 
 REFRESH_S = 0.125
 NEWEST = 3
 """Files and sources shown."""
-OTHER_ROWS = 12
+OTHER_ROWS = 13
 """Rows of the view that are not agents."""
 OWN_RUN_KEYS = "Ctrl-C: stop, report in 30 s; twice: stop now"
 LEAST_AGENT_ROWS = 4
 NAME_CHARS = 16
-GLYPHS = {WORKING: ("●", "*"), "complete": ("✔", "+"), "partial": ("◐", "~"), "failed": ("✘", "x")}
+"""Cells of an agent's place in the tree, its state and its id."""
+QUEUED, DONE = "queued", "done"
+FIGURES_FROM = 70
+"""Columns from which on an agent's steps, tokens and money are shown; below, only its time."""
+MODEL_COLUMN_FROM = 100
+"""Columns from which on each agent's model is shown; below, one line names all."""
+MODEL_CHARS = 18
+LIMIT_FORMS: Mapping[str, Callable[[float], str]] = {
+    "max_cost_usd": money,
+    "max_steps": lambda limit: f"{limit:.0f} steps",
+    "max_tokens": lambda limit: f"{tokens(int(limit))} tokens",
+    "max_time_s": duration,
+}
+UNITS = {"max_steps": " steps", "max_tokens": " tokens"}
+TASK_START = re.compile(r"^(Question|Task): ")
+GLYPHS = {WORKING: ("●", "*"), QUEUED: ("○", "o"), "complete": ("✔", "+"), "partial": ("◐", "~"), "failed": ("✘", "x")}
 STYLES = {WORKING: "cyan", "complete": "green", "partial": "yellow", "failed": "red"}
 BRANCHES = ("├ ", "└ ")
 ASCII_BRANCHES = ("|-", "`-")
@@ -67,14 +83,15 @@ class LiveView:
 
 
 def drawing(view: RunView, now: datetime, console: Console, keys: str = OWN_RUN_KEYS) -> Group:
-    """The whole view, every line cut to the console's width."""
-    ascii_only = console.options.ascii_only
+    """Return the whole view, every line cut to the console's width."""
     rows = max(LEAST_AGENT_ROWS, console.height - OTHER_ROWS)
     lines = [
         _titled("explorer", view.question or "starting", console),
-        _figures(view, now),
+        _titled("spent", _spending(view, now), console),
+        _titled("so far", _progress(view), console),
+        *([_titled("models", _models(view), console)] if console.width < MODEL_COLUMN_FROM and view.models else []),
         *[Text(outage_words(outage, now), style="yellow") for outage in view.outages.values()],
-        *_agent_lines(view, rows, console, ascii_only=ascii_only),
+        *_agent_lines(view, rows, console, now),
         *[_titled("file", _file_words(view, path), console) for path in list(view.files)[-NEWEST:]],
         *[_titled(name, _source_words(view, name), console) for name in list(view.sources)[-NEWEST:]],
         Text(keys, style="dim"),
@@ -90,17 +107,46 @@ def _titled(title: str, words: str, console: Console) -> Text:
     return Text.assemble((f"{title:<9}", "bold"), one_line(words, max(20, console.width)))
 
 
-def _figures(view: RunView, now: datetime) -> Text:
-    seconds = (now - view.started).total_seconds() if view.started else 0.0
-    parts = [
-        duration(seconds),
-        money(view.cost_usd),
-        f"{tokens(view.usage.total_tokens)} tokens",
-        counted(len(view.agents), "agent"),
-        counted(len(view.sources), "source"),
-        counted(len(view.files), "file"),
-    ]
-    return Text(" · ".join(parts), style="dim")
+def _spending(view: RunView, now: datetime) -> str:
+    """Money, steps, tokens and time of the latest question or follow-up, each with its limit."""
+    before, began = view.used_before, view.session_began or view.started
+    cost = None if view.cost_usd is None or before.cost_usd is None else view.cost_usd - before.cost_usd
+    limits = view.session.limits if view.session is not None else {}
+    used = {
+        "max_cost_usd": money(cost),
+        "max_steps": f"{view.steps - before.steps}",
+        "max_tokens": tokens(view.usage.total_tokens - before.tokens),
+        "max_time_s": duration((now - began).total_seconds() if began else 0.0),
+    }
+    parts: list[str] = []
+    for name, words in used.items():
+        limit = limits.get(name)
+        if limit is not None and limit.value is not None:
+            parts.append(f"{words} of {LIMIT_FORMS[name](limit.value)}")
+        else:
+            parts.append(words + UNITS.get(name, ""))
+    return " · ".join(parts)
+
+
+def _progress(view: RunView) -> str:
+    """How many agents are at work, wait or are done, and what was found."""
+    states = [_state(agent) for agent in view.agents.values()]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in (WORKING, QUEUED, DONE) if state in states)
+    agents = counted(len(states), "agent") + (f" ({counts})" if states else "")
+    return " · ".join([agents, counted(len(view.sources), "source"), counted(len(view.files), "file")])
+
+
+def _state(agent: AgentView) -> str:
+    if agent.status != WORKING:
+        return DONE
+    return QUEUED if agent.is_queued else WORKING
+
+
+def _models(view: RunView) -> str:
+    """The models, each with its roles."""
+    if view.session is not None and view.session.models:
+        return models_words(view.session.models)
+    return ", ".join(f"{short_model(model)} ({role})" for role, model in view.models.items())
 
 
 def _file_words(view: RunView, path: str) -> str:
@@ -126,8 +172,12 @@ def tree(view: RunView) -> Iterator[tuple[AgentView, int, bool]]:
         waiting += [(child, depth + 1, child is children[-1]) for child in reversed(children)]
 
 
-def _agent_lines(view: RunView, rows: int, console: Console, *, ascii_only: bool) -> list[Text]:
+def _agent_lines(view: RunView, rows: int, console: Console, now: datetime) -> list[Text]:
+    """A line for each agent, and one more for what it does now, where there are rows for that."""
     nodes = list(tree(view))
+    at_work = [node for node in nodes if _state(node[0]) == WORKING]
+    is_roomy = len(nodes) + len(at_work) <= rows
+    hidden = 0
     if len(nodes) > rows:
         # Those at work are what people wait for; of the finished ones the latest.
         working = [node for node in nodes if node[0].status == WORKING or node[1] == 0][: rows - 1]
@@ -135,20 +185,40 @@ def _agent_lines(view: RunView, rows: int, console: Console, *, ascii_only: bool
         kept = working + finished[len(finished) - (rows - 1 - len(working)) :]
         hidden = len(nodes) - len(kept)
         nodes = [node for node in nodes if node in kept]
-    else:
-        hidden = 0
-    lines = [_agent_line(*node, width=console.width, ascii_only=ascii_only) for node in nodes]
+    lines: list[Text] = []
+    for agent, depth, is_last in nodes:
+        head = _head(agent, depth, is_last=is_last, ascii_only=console.options.ascii_only)
+        lines.append(_agent_line(view, agent, head, console.width, now, says_task=is_roomy))
+        if is_roomy and _state(agent) == WORKING:
+            lines.append(Text(" " * (2 * depth + 2) + one_line(agent.doing), style="dim"))
     return [*lines, Text(f"... and {counted(hidden, 'agent')} more", style="dim")] if hidden else lines
 
 
-def _agent_line(agent: AgentView, depth: int, is_last: bool, *, width: int, ascii_only: bool) -> Text:  # noqa: FBT001
+def _head(agent: AgentView, depth: int, *, is_last: bool, ascii_only: bool) -> Text:
+    """Its place in the tree, how it is, and its id."""
     branch = (ASCII_BRANCHES if ascii_only else BRANCHES)[is_last] if depth else ""
-    glyph = GLYPHS.get(agent.status, GLYPHS[WORKING])[ascii_only]
-    style = STYLES.get(agent.status, "")
-    steps = f" {agent.steps}/{agent.max_steps}"
-    words = agent.doing if agent.status == WORKING else agent.reason or agent.status
-    head = Text.assemble(("  " * (depth - 1)) + branch, (f"{glyph} ", style), (f"{agent.id:<{NAME_CHARS}}", "bold"))
-    room = max(8, width - 1 - head.cell_len - len(steps))
+    state = _state(agent)
+    shown = agent.status if state == DONE else state
+    glyph = GLYPHS.get(shown, GLYPHS[WORKING])[ascii_only]
+    lead = Text.assemble(("  " * (depth - 1)) + branch, (f"{glyph} ", STYLES.get(shown, "")))
+    return Text.assemble(lead, (f"{agent.id:<{NAME_CHARS - lead.cell_len}}", "bold"), " ")
+
+
+def _agent_line(view: RunView, agent: AgentView, head: Text, width: int, now: datetime, *, says_task: bool) -> Text:  # noqa: PLR0913
+    state = _state(agent)
+    words = one_line(TASK_START.sub("", agent.task)) if says_task or state == QUEUED else agent.doing
+    if state == DONE:
+        words = f"{agent.status}: {agent.reason}" if agent.status != "complete" and agent.reason else words
+        words = words or agent.status
+    elif state == QUEUED:
+        words = f"queued: {words}"
+    figures = f" {duration(agent.seconds(now)):>6}"
+    if width >= FIGURES_FROM:
+        usd = "?" if agent.cost_usd is None else money(agent.cost_usd)
+        figures = f" {agent.steps:>3}/{agent.max_steps:<3}{figures} {tokens(agent.usage.total_tokens):>6} {usd:>8}"
+    if width >= MODEL_COLUMN_FROM:
+        model = short_model(view.models.get(agent.role, ""))
+        figures = f" {model[:MODEL_CHARS]:<{MODEL_CHARS}}{figures}"
     body = Text(one_line(words))
-    body.truncate(room, overflow="ellipsis", pad=True)
-    return Text.assemble(head, body, (steps, "dim"))
+    body.truncate(max(8, width - 1 - head.cell_len - len(figures)), overflow="ellipsis", pad=True)
+    return Text.assemble(head, body, (figures, "dim"))

@@ -2,6 +2,9 @@
 
 import os
 import shlex
+import shutil
+import sys
+import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,11 +23,13 @@ from explorer.run.run import RunResult
 from explorer.run.unfinished_report import resume_command
 from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError, StorageError
 from explorer.schema.reasons import LIMIT_WORDS
+from explorer.text.citations import without_references
 
 FAILURES = {"failed": "the run failed", "sources_unavailable": "sources unavailable"}
 """Ends that are told as errors."""
 CHECKS = {"sources_unavailable": "check the network and the services: explorer doctor"}
 """What to look at before going on."""
+SUMMARY_CHARS = 600
 ENDINGS = {"nothing_found": "nothing found"}
 """Ends in other words than their status."""
 
@@ -65,7 +70,9 @@ class SummaryPrinter:
         if self.options.output is not None and (result.report_text or result.words):
             _copy(result, Path(self.options.output).expanduser())
         if self.options.output_format == "text":
-            print_report(result.answer or result.report_text or result.words)
+            text = result.answer or result.report_text or result.words
+            # On a terminal the account of the run, with the path, is the next thing to read.
+            print_report(without_references(text) if sys.stdout.isatty() and not self.options.quiet else text)
         else:
             emit_outcome(outcome, self.options.output_format)
         if outcome.status in FAILURES:
@@ -73,10 +80,18 @@ class SummaryPrinter:
             ways = [CHECKS.get(outcome.status, ""), f"continue: {self._next_step(result)}"]
             print_error(ExplorerError(words, hint="\n  → ".join(way for way in ways if way)), verbose=0)
         elif not self.options.quiet:
-            self._account(result, outcome)
+            self._account(result, outcome, view)
         return outcome.exit_code
 
-    def _account(self, result: RunResult, outcome: CommandResult) -> None:
+    @staticmethod
+    def _summary(result: RunResult, view: RunView) -> list[str]:
+        """On a terminal: the orchestrator's own summary, which stands where the list of references was."""
+        if not sys.stdout.isatty() or result.answer or not result.report or not view.summary:
+            return []
+        width = shutil.get_terminal_size().columns
+        return ["", *textwrap.wrap(f"Summary: {one_line(view.summary, SUMMARY_CHARS)}", width, break_on_hyphens=False)]
+
+    def _account(self, result: RunResult, outcome: CommandResult, view: RunView) -> None:
         ending = ENDINGS.get(outcome.status, outcome.status)
         ending += f" ({one_line(result.reason)})" if result.reason else ""
         usage = result.usage
@@ -90,6 +105,7 @@ class SummaryPrinter:
         ]
         follow_up = ' "your follow-up"' if outcome.status == "complete" else ""
         rows = [
+            *self._summary(result, view),
             f"\n{ending}: {result.report or result.folder}",
             f"  run       {result.run_id}",
             f"  spent     {', '.join(figures)}",

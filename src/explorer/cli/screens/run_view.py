@@ -7,6 +7,7 @@ from explorer.cli.screens.activity import doing
 from explorer.cli.screens.outages import Outage, outage_words
 from explorer.journal.run_state import Unanswered, reserved
 from explorer.schema.events import (
+    ORCHESTRATOR,
     AgentContinued,
     AgentFinished,
     AgentStarted,
@@ -51,6 +52,12 @@ class AgentView:
     reason: str = ""
     doing: str = "thinking"
     """What it does now, in a few words."""
+    is_queued: bool = True
+    """Whether it waits for its turn to begin: for a place among the agents at work, or for its model's rate limit."""
+    since: datetime | None = None
+    """The beginning of its latest time at work; None while it is not at work."""
+    earlier_s: float = 0.0
+    """Seconds at work before that."""
     steps: int = 0
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
@@ -59,6 +66,27 @@ class AgentView:
     """The calls of its last turn that are not answered, by the engine's key."""
     started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
     """Those of them that were begun."""
+
+    def seconds(self, now: datetime) -> float:
+        """Return how long it has been at work."""
+        return self.earlier_s + ((now - self.since).total_seconds() if self.since is not None else 0.0)
+
+    def begin(self, at: datetime) -> None:
+        """Leave the queue."""
+        self.is_queued, self.since = False, self.since or at
+
+    def pause(self, at: datetime) -> None:
+        """Stop the clock."""
+        self.earlier_s, self.since = self.seconds(at), None
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a run had used when its limits began to count."""
+
+    steps: int = 0
+    tokens: int = 0
+    cost_usd: float | None = 0.0
 
 
 @dataclass(frozen=True)
@@ -87,6 +115,11 @@ class RunView:
     cause: EndCause = EndCause.OTHER
     answer: str = ""
     """The words that answered its latest follow-up, where it ended with such."""
+    summary: str = ""
+    """The orchestrator's latest summary."""
+    session_began: datetime | None = None
+    used_before: Used = field(default_factory=Used)
+    """What was used before the latest question or follow-up, whose limits count from there."""
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
     estimated: Estimate = field(default_factory=Estimate)
@@ -113,8 +146,9 @@ class RunView:
         """Fold one record in; one that was seen before changes nothing."""
         if record.seq <= self.seq:
             return
-        self.seq, self.last = record.seq, record.at
+        before, self.seq, self.last = self.last, record.seq, record.at
         event = record.event
+        self._keep_time(event, before or record.at)
         for sent in self.unanswered.apply(event):
             self._lose(sent)
         match event:
@@ -131,6 +165,28 @@ class RunView:
                 self._keep(event, record.seq)
                 self._apply_to_agent(event)
 
+    def _keep_time(self, event: AnyEvent, before: datetime) -> None:
+        """Keep the clocks of agents: they stand still in a queue, between sessions, and after the end."""
+        assert self.last is not None
+        agent = self.agents.get(event.agent)
+        match event:
+            case SessionConfigured():
+                self.session_began = self.last
+                for other in self.agents.values():
+                    if other.since is not None:
+                        other.pause(before)
+                        other.is_queued = True
+            case RequestSent() | TurnTaken() | ToolStarted() if agent is not None:
+                agent.begin(self.last)
+            case AgentContinued() if agent is not None:
+                agent.is_queued = True
+                if event.renews_limits:
+                    self.used_before = Used(self.steps, self.usage.total_tokens, self.cost_usd)
+            case AgentFinished() if agent is not None:
+                agent.pause(self.last)
+            case _:
+                pass
+
     def _keep(self, event: AnyEvent, seq: int) -> None:
         match event:
             case RoleLoaded():
@@ -145,6 +201,8 @@ class RunView:
                 self.usage += event.usage
                 self.cost_usd = _sum(self.cost_usd, event.cost_usd)
                 self.estimated += event.estimated or Estimate()
+            case AgentFinished() if event.agent == ORCHESTRATOR:
+                self.summary = event.summary
             case StopAsked():
                 self.orders.append(AppliedOrder(seq, "stop", event.reason))
             case Steered() if event.order:
@@ -202,6 +260,7 @@ class RunView:
                 self._reopen()
                 agent.status, agent.reason, agent.doing = WORKING, "", "thinking"
                 agent.max_steps = agent.steps + event.max_steps
+                agent.task = event.task
             case TurnTaken():
                 self._take(agent, event)
             case TurnFailed():

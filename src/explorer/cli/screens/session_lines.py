@@ -58,9 +58,26 @@ def session_page(session: SessionConfigured) -> str:
             (name.replace("_", " "), "none" if limit.value is None else f"{limit.value:,}", limit.origin)
             for name, limit in session.limits.items()
         ),
+        *_reserve_rows(session),
     ]
     titles, values = (max(len(row[place]) for row in rows) for place in (0, 1))
     return "\n".join(f"  {title:<{titles}}  {value:<{values}}  {one_line(why)}" for title, value, why in rows)
+
+
+def _reserve_rows(session: SessionConfigured) -> list[tuple[str, str, str]]:
+    """What of the limits is held back for the report; nothing where no limit needs it."""
+    usd, tokens = (session.limits.get(name) for name in ("max_cost_usd", "max_tokens"))
+    rows: list[tuple[str, str, str]] = []
+    if usd is not None and usd.value is not None:
+        held = held_back(usd.value, session.report_cost_usd)
+        needed = money(session.report_cost_usd)
+        rows.append(
+            ("report reserve", money(held), f"held back of max cost; a report can take {needed} with these models")
+        )
+    if tokens is not None and tokens.value is not None:
+        held, needed = held_back(tokens.value, session.report_tokens), f"{session.report_tokens:,}"
+        rows.append(("report reserve", f"{held:,.0f} tokens", f"held back of max tokens; a report can take {needed}"))
+    return rows
 
 
 def _reason(in_use: ModelInUse) -> str:
@@ -83,18 +100,18 @@ def models_words(models: Mapping[str, ModelInUse]) -> str:
         effort = f" at {in_use.effort} effort" if in_use.effort else ""
         roles.setdefault(f"{in_use.model}{effort}", []).append(role)
     if len(roles) == 1:
-        return f"{_short(next(iter(roles)))} for all roles"
+        return f"{short_model(next(iter(roles)))} for all roles"
     others = max(roles, key=lambda model: len(roles[model]))
     named = [
         (model, "others" if model == others and len(names) > MANY_ROLES else ", ".join(names))
         for model, names in roles.items()
     ]
     named.sort(key=lambda pair: pair[1] == "others")
-    return ", ".join(f"{_short(model)} ({who})" for model, who in named)
+    return ", ".join(f"{short_model(model)} ({who})" for model, who in named)
 
 
-def _short(model: str) -> str:
-    """Without the provider where the name itself says it."""
+def short_model(model: str) -> str:
+    """Return a model's name without the provider, where the name itself says it."""
     _, _, name = model.partition(":")
     return name if name.startswith(("claude-", "gpt-")) else model
 
@@ -108,7 +125,7 @@ def _changes(models: Mapping[str, ModelInUse]) -> str:
     before = {in_use.before for in_use in models.values() if in_use.before}
     if before == {OFFLINE}:
         return "this run began offline, without a language model; it continues with the model above"
-    named = {_short(name) for name in before}
+    named = {short_model(name) for name in before}
     return f"until now the model was {', '.join(sorted(named))}" if named else ""
 
 
