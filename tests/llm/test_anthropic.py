@@ -10,8 +10,8 @@ from explorer.llm.anthropic.reply import STOPS, AnthropicReply
 from explorer.llm.anthropic.request import to_messages, to_prefix, to_rest
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.options import ClientOptions, Endpoint
-from explorer.llm.prompt_prefix import PromptPrefixes
-from explorer.llm.sse import ServerEvent
+from explorer.llm.prompt_cache import PromptPrefixes
+from explorer.llm.streaming import ServerEvent
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import (
     CallResult,

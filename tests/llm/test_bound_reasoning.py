@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.llm.bound_reasoning import BoundReasoning
+from explorer.llm.history import BoundReasoning
 from explorer.schema.messages import (
     CallResult,
     Message,

@@ -11,7 +11,7 @@ from explorer.llm.bounds import ReplyBounds, ReplyMeter
 from explorer.llm.openai.reply import OpenAIReply
 from explorer.llm.openai.responses_reply import ResponsesReply
 from explorer.llm.options import Endpoint, Timeouts
-from explorer.llm.sse import ServerEvent
+from explorer.llm.streaming import ServerEvent
 from explorer.llm.wire_json import MAX_DEPTH, parse_arguments
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import JsonObject, Turn

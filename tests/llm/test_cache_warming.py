@@ -1,8 +1,8 @@
 import asyncio
 
-from explorer.llm.cache_warming import HOLD_S, STAYS_WARM_S, CacheWarmingClient
 from explorer.llm.clients import Clients
 from explorer.llm.models import ModelRef
+from explorer.llm.prompt_cache import HOLD_S, STAYS_WARM_S, CacheWarmingClient
 from explorer.llm.streaming import FIRST_CONTENT
 from explorer.run.settings_parts import model_setup
 from explorer.schema.errors import ModelError, ModelFault

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 
 from compatible_servers import model_of, speaking
 from explorer.llm.openai.chat import OpenAIClient
+from explorer.llm.openai.compatible import plain
 from explorer.llm.openai.dialect import Dialect, dialect_of
-from explorer.llm.openai.request import plain
 from explorer.llm.options import ClientOptions
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import (

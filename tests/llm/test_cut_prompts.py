@@ -7,7 +7,8 @@ from pydantic import SecretStr
 
 from command import explorer_here
 from compatible_servers import model_of, speaking
-from explorer.llm.openai.chat import CutPrompts, OpenAIClient
+from explorer.llm.openai.chat import OpenAIClient
+from explorer.llm.openai.compatible import CutPrompts
 from explorer.llm.options import ClientOptions
 from explorer.schema.messages import (
     CallResult,

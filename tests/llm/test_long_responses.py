@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from explorer.llm.bound_reasoning import BoundReasoning, KeptReasoning
-from explorer.llm.openai.responses import ResponsesClient
-from explorer.llm.openai.responses_request import PROVIDER, is_reasoning, to_prefix
+from explorer.llm.history import BoundReasoning, KeptReasoning
+from explorer.llm.hosts import OPENAI_RESPONSES as PROVIDER
+from explorer.llm.openai.responses import ResponsesClient, is_reasoning, to_prefix
 from explorer.llm.options import ClientOptions
-from explorer.llm.prompt_prefix import PromptPrefixes
+from explorer.llm.prompt_cache import PromptPrefixes
 from explorer.run.run import RunHooks, start
 from explorer.schema.events import Status
 from explorer.schema.messages import JsonObject, Request

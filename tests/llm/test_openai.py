@@ -7,13 +7,12 @@ from openai.types.chat.chat_completion_chunk import Choice
 from pydantic import SecretStr
 
 from explorer.llm.bounds import ReplyMeter
-from explorer.llm.openai.chat import OpenAIClient
+from explorer.llm.openai.chat import OpenAIClient, to_messages, to_prefix, to_rest
 from explorer.llm.openai.dialect import dialect_of
 from explorer.llm.openai.reply import STOPS, OpenAIReply
-from explorer.llm.openai.request import to_messages, to_prefix, to_rest
 from explorer.llm.options import ClientOptions, Endpoint
-from explorer.llm.prompt_prefix import PromptPrefixes
-from explorer.llm.sse import ServerEvent
+from explorer.llm.prompt_cache import PromptPrefixes
+from explorer.llm.streaming import ServerEvent
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import (
     CallResult,

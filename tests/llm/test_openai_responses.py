@@ -10,16 +10,15 @@ from openai.types.responses.response_status import ResponseStatus
 from pydantic import SecretStr
 
 from explorer.journal.context_size import cleared
-from explorer.llm.bound_reasoning import BoundReasoning
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.clients import Clients
 from explorer.llm.faults import KINDS
+from explorer.llm.history import BoundReasoning
 from explorer.llm.models import ModelRef
-from explorer.llm.openai.responses import ResponsesClient
+from explorer.llm.openai.responses import ResponsesClient, to_input, to_prefix, to_rest
 from explorer.llm.openai.responses_reply import REASONS, STATUSES, ResponsesReply
-from explorer.llm.openai.responses_request import to_input, to_prefix, to_rest
 from explorer.llm.options import ClientOptions, Endpoint
-from explorer.llm.sse import ServerEvent
+from explorer.llm.streaming import ServerEvent
 from explorer.run.run import start
 from explorer.run.settings_parts import model_setup
 from explorer.schema.errors import ModelError, ModelFault

@@ -11,7 +11,7 @@ from explorer.journal.agent_state import MAX_REASONING_REFUSALS
 from explorer.journal.codec import encode_all
 from explorer.journal.listing import read_records
 from explorer.llm.anthropic.messages import AnthropicClient
-from explorer.llm.bound_reasoning import BoundReasoning, KeptReasoning
+from explorer.llm.history import BoundReasoning, KeptReasoning
 from explorer.llm.options import ClientOptions
 from explorer.run.run import RunHooks, resume, start
 from explorer.schema.errors import ModelError

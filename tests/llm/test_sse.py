@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explorer.llm.bounds import ReplyBounds
-from explorer.llm.sse import EventParser, ServerEvent, StreamTooLargeError
+from explorer.llm.streaming import EventParser, ServerEvent, StreamTooLargeError
 
 STREAM = (
     "\ufeff: a comment\n\n"

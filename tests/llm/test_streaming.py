@@ -6,8 +6,7 @@ import pytest
 
 from explorer.llm.bounds import BOUNDS
 from explorer.llm.options import Endpoint, Timeouts
-from explorer.llm.sse import ServerEvent
-from explorer.llm.streaming import stream_reply
+from explorer.llm.streaming import ServerEvent, stream_reply
 from explorer.schema.errors import ModelError, ModelFault
 
 PLACE = Endpoint("Someone", "http://127.0.0.1:9", "SOME_KEY", "SOME_URL")

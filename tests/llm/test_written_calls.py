@@ -1,6 +1,6 @@
 import pytest
 
-from explorer.llm.openai.written_calls import WrittenCall, find_written_calls
+from explorer.llm.openai.compatible import WrittenCall, find_written_calls
 
 KNOWN = ("read_file", "finish")
 READ_A = WrittenCall("read_file", {"filepath": "a.md"})

@@ -5,9 +5,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Self
 
-from explorer.llm.cache_warming import CacheWarmingClient
 from explorer.llm.models import OFFLINE, ModelRef, ModelSetup
 from explorer.llm.options import Timeouts
+from explorer.llm.prompt_cache import CacheWarmingClient
 from explorer.llm.retry import Contact, RateGate, Timing
 from explorer.llm.vendors import ModelAccess
 from explorer.schema.errors import ConfigError

@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from explorer.llm.contact import is_web_page, network_hint, page_title, url_hint
-from explorer.llm.cures import Cure, cure_of, foreign_key_hint
+from explorer.llm.hints import Cure, cure_of, foreign_key_hint, is_web_page, network_hint, page_title, url_hint
 from explorer.llm.options import Endpoint, public_url
 from explorer.llm.wire_json import as_object, as_objects, as_text, repair_text
 from explorer.network.client_options import PROXY_LOGIN_REQUIRED, login_problem

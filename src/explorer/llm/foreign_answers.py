@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from explorer.llm.contact import network_hint, page_title, url_hint, why_unreached
 from explorer.llm.faults import redact, unreachable, words_of_page
+from explorer.llm.hints import network_hint, page_title, url_hint, why_unreached
 from explorer.llm.options import Endpoint
 from explorer.network.client_options import UNTRUSTED, advice
 from explorer.schema.errors import ModelError, ModelFault

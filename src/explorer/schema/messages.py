@@ -140,7 +140,7 @@ class Turn(Frozen):
     cut_from_tokens: int = Field(default=0, exclude_if=lambda tokens: not tokens)
     """The estimated tokens sent, if the server read only part of them and did not say so; else 0."""
     bound_to: str = Field(default="", exclude_if=lambda digest: not digest)
-    """Digest of all that came before this turn's reasoning when it was made (`llm/bound_reasoning.py`).
+    """Digest of all that came before this turn's reasoning when it was made (`llm/history.py`).
 
     Empty: the turn has no reasoning, or it is not known what came before. A provider that binds reasoning to what
     comes before it gets it back only after the same messages.

@@ -2,9 +2,9 @@
 
 from explorer.llm.anthropic.reply import AnthropicReply
 from explorer.llm.anthropic.request import DEFAULT_URL, PROVIDER, REASONING, to_messages, to_prefix, to_rest
-from explorer.llm.bound_reasoning import BoundReasoning
+from explorer.llm.history import BoundReasoning
 from explorer.llm.options import ClientOptions, Endpoint
-from explorer.llm.prompt_prefix import PromptPrefixes
+from explorer.llm.prompt_cache import PromptPrefixes
 from explorer.llm.sdk_client import Sdk, SdkClient
 from explorer.schema.messages import Request, Turn
 

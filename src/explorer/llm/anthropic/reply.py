@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from explorer.llm.anthropic.request import PROVIDER, REASONING
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
+from explorer.llm.history import require_unique_ids, with_ids
 from explorer.llm.options import Endpoint
-from explorer.llm.projection import require_unique_ids, with_ids
-from explorer.llm.sse import ServerEvent
+from explorer.llm.streaming import ServerEvent
 from explorer.llm.wire_json import (
     ParsedArguments,
     as_count,

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from explorer.llm.projection import is_own, projected_ids, projected_name
+from explorer.llm.history import is_own, projected_ids, projected_name
 from explorer.schema.messages import CallResult, JsonObject, Message, Request, Results, StopKind, Turn, UserText
 
 PROVIDER = "anthropic"

@@ -1,121 +1,171 @@
-"""The adapter for Chat Completions of OpenAI and every compatible server, on the official SDK's transport.
+"""The adapter for Chat Completions of OpenAI and every compatible server, on the official SDK's transport."""
 
-Notices that a server reads only part of what it is sent, and says nothing of it.
-
-Ollama cuts a prompt that is longer than its `num_ctx` (4,096 tokens by default on most machines) and answers with
-status 200: it drops the oldest messages, keeps about half of the window, and counts what is left. No field of the
-reply tells (ollama/ollama #3839, #8386, #17427, #17889). LM Studio can do the same. But the count gives it away: a
-conversation to which something was added cannot have become shorter, and prose has no eight bytes in every token.
-"""
-
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
 
 from loguru import logger
 
-from explorer.llm.bound_reasoning import BoundReasoning
 from explorer.llm.faults import RequestRefusedError
-from explorer.llm.openai.dialect import Dialect, dialect_of, learn
+from explorer.llm.history import (
+    BoundReasoning,
+    accepted_name,
+    arguments_text,
+    is_own,
+    is_short_id,
+    projected_ids,
+    projected_name,
+)
+from explorer.llm.hosts import OPENAI_CHAT
+from explorer.llm.openai.compatible import CutPrompts, plain
+from explorer.llm.openai.dialect import (
+    ADDED_FIELDS,
+    NO_REASONING,
+    READ_ON,
+    REASONING_FIELD,
+    SKIP_SIGNATURE,
+    Dialect,
+    dialect_of,
+    learn,
+)
 from explorer.llm.openai.reply import OpenAIReply
-from explorer.llm.openai.request import PROVIDER, to_messages, to_prefix, to_rest
-from explorer.llm.openai.sdk import OpenAISdkClient
+from explorer.llm.openai.sdk import OpenAISdkClient, cache_key
 from explorer.llm.options import ClientOptions
-from explorer.llm.prompt_prefix import PromptPrefixes
-from explorer.schema.messages import Message, Request, Results, Turn, UserText
+from explorer.llm.prompt_cache import PromptPrefixes
+from explorer.schema.messages import JsonObject, Request, Results, Turn, UserText
 
-BYTES_PER_TOKEN = 4
-"""Of prose, code and JSON, about; for the figure that people are told."""
-SUSPECT_BYTES_PER_TOKEN = 6
-"""More than tokenizers have on average for any of these: with so few tokens, a second sign is enough."""
-CERTAIN_BYTES_PER_TOKEN = 8
-LEAST_BYTES_PER_TOKEN = 2
-"""Fewer than these have: so many bytes that were added are no more tokens than this."""
-LEAST_WINDOW_TOKENS = 512
-"""No window is smaller. A server that counts less does not count."""
-LEAST_GROWTH_BYTES = 64
-"""Less that was added may vanish in what a template leaves out."""
+BOUND_FIELDS = ("reasoning_details", "reasoning")
+"""A gateway's form of reasoning that may be bound to what stands before it; `reasoning_details` holds signatures."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """One agent's last request."""
-
-    history: tuple[Message, ...]
-    bytes: int
-    counted: int
-    is_cut: bool = False
-
-
-class CutPrompts:
-    """Compares what an adapter sends with what its server counts, for each agent."""
-
-    def __init__(self) -> None:
-        self._last: dict[tuple[str, str], _Sent] = {}
-        self._counts_whole: set[str] = set()
-        """Models whose server was seen to count whole prompts, and not only what its cache did not hold."""
-
-    def marked(self, request: Request, turn: Turn) -> Turn:
-        """Return the turn, with `cut_from_tokens` where its server did not read all of the request."""
-        agent = (request.run, request.agent)
-        last = self._last.get(agent)
-        sent = _Sent(request.history, shown_bytes(request), turn.usage.input_tokens)
-        if last is not None and _goes_on(last, request):
-            if _is_whole(last, sent):
-                self._counts_whole.add(request.model)
-            sent = replace(sent, is_cut=_is_cut(last, sent, counts_whole=request.model in self._counts_whole))
-        self._last[agent] = sent
-        return turn.model_copy(update={"cut_from_tokens": sent.bytes // BYTES_PER_TOKEN}) if sent.is_cut else turn
+def to_prefix(request: Request, dialect: Dialect) -> JsonObject:
+    """Write what stays the same for all requests of a role in a run: all but the history and the limit."""
+    body: JsonObject = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
+    if dialect.has_cache_key:
+        body |= cache_key(request)
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": plain(tool.parameters),
+                },
+            }
+            for tool in request.tools
+        ]
+    body["messages"] = [{"role": "system", "content": request.system}] if request.system.strip() else []
+    return {name: value for name, value in body.items() if name not in dialect.left_out}
 
 
-def _goes_on(last: _Sent, request: Request) -> bool:
-    """Whether a request only adds to the one before. Messages are the same objects all along."""
-    pairs = zip(last.history, request.history, strict=False)
-    return len(last.history) <= len(request.history) and all(old is new for old, new in pairs)
+def to_rest(request: Request, dialect: Dialect) -> JsonObject:
+    """Write what may differ each time: the output limit, as the server accepts it, and the effort."""
+    most = dialect.max_output_tokens or request.max_output_tokens
+    rest: JsonObject = {dialect.output_limit: min(request.max_output_tokens, most)}
+    if request.effort:
+        rest["reasoning_effort"] = request.effort
+    return {name: value for name, value in rest.items() if name not in dialect.left_out}
 
 
-def _is_whole(last: _Sent, sent: _Sent) -> bool:
-    """Whether the count grew by what was added, and is more than that alone can be."""
-    added = sent.bytes - last.bytes
-    grew = sent.counted - last.counted
-    return grew * SUSPECT_BYTES_PER_TOKEN >= added > 0 and sent.counted * LEAST_BYTES_PER_TOKEN > added
+def to_messages(request: Request, dialect: Dialect, kept: Collection[int] = ()) -> list[JsonObject]:
+    """Write the history; it is only ever added to.
 
-
-def _is_cut(last: _Sent, sent: _Sent, *, counts_whole: bool) -> bool:
-    """Whether fewer tokens were counted than were sent.
-
-    A few servers count only what their cache did not hold: such a count is no larger than what was added can be.
-    Reasoning that a template leaves out makes a prompt shorter, but no shorter than what is shown.
+    Args:
+        request: Whose history.
+        dialect: What the server accepts.
+        kept: Places of turns whose signed reasoning may go back, because nothing before it has changed since.
     """
-    if sent.counted < LEAST_WINDOW_TOKENS or sent.counted * SUSPECT_BYTES_PER_TOKEN >= sent.bytes:
-        return False
-    added = sent.bytes - last.bytes
-    if last.is_cut or added < LEAST_GROWTH_BYTES:
-        return last.is_cut
-    has_shrunk = sent.counted <= last.counted
-    if counts_whole:
-        return has_shrunk or sent.counted * CERTAIN_BYTES_PER_TOKEN < sent.bytes
-    return has_shrunk and sent.counted * LEAST_BYTES_PER_TOKEN > added
-
-
-def shown_bytes(request: Request) -> int:
-    """Return how many bytes of text a request shows its model in any template: no reasoning, no names, no wrapping."""
-    tools = sum(len(f"{tool.name}{tool.description}{tool.parameters}") for tool in request.tools)
-    return len(request.system.encode("utf-8", "replace")) + tools + sum(map(_bytes, _texts(request.history)))
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-
-
-def _texts(history: Iterable[Message]) -> Iterable[str]:
-    for message in history:
-        if isinstance(message, UserText):
-            yield message.text
+    messages: list[JsonObject] = []
+    ids: Mapping[str, str] = {}
+    seen: set[str] = set()
+    for position, message in enumerate(request.history):
+        if isinstance(message, Turn):
+            own = is_own(message, OPENAI_CHAT, request.model)
+            ids = _sent_ids(position, message, dialect, seen) if own else projected_ids(position, message)
+            written = _own_messages(message, has_bound=position in kept) if own else _projected_messages(message, ids)
+            messages.extend(_in_dialect(one, dialect, ids) for one in written)
         elif isinstance(message, Results):
-            yield from (result.content for result in message.results)
+            messages.extend(
+                {"role": "tool", "tool_call_id": ids.get(result.id, result.id), "content": result.content}
+                for result in message.results
+            )
         else:
-            yield message.text
-            yield from (str(call.arguments) for call in message.calls if call.arguments)
+            _append_user_text(messages, message, dialect)
+    return messages
+
+
+def _sent_ids(position: int, turn: Turn, dialect: Dialect, seen: set[str]) -> Mapping[str, str]:
+    """Return other ids for an own turn's calls where its own came before, or are longer than the server accepts."""
+    own = {call.id for call in turn.calls}
+    is_fine = not own & seen and (not dialect.needs_short_ids or all(is_short_id(one) for one in own))
+    seen |= own
+    return {} if is_fine else projected_ids(position, turn)
+
+
+def _in_dialect(message: JsonObject, dialect: Dialect, ids: Mapping[str, str]) -> JsonObject:
+    """Return an assistant message as the server accepts it; the one given stays as it is."""
+    made = dict(message)
+    if dialect.is_standard_only:
+        made = {name: value for name, value in made.items() if name not in ADDED_FIELDS}
+    if dialect.needs_reasoning and not made.get(REASONING_FIELD):
+        made[REASONING_FIELD] = NO_REASONING
+    calls: list[JsonObject] = made.get("tool_calls") or []
+    if not calls:
+        return made
+    made["tool_calls"] = [_call_in_dialect(call, dialect, ids, is_first=call is calls[0]) for call in calls]
+    if dialect.needs_words_or_calls:
+        made.pop("content", None)
+    if dialect.needs_text and not made.get("content"):
+        made["content"] = ""
+    return made
+
+
+def _call_in_dialect(call: JsonObject, dialect: Dialect, ids: Mapping[str, str], *, is_first: bool) -> JsonObject:
+    made = dict(call) if not ids else {**call, "id": ids.get(call["id"], call["id"])}
+    # A model makes up names, too; sent back as they are, the whole request would be refused.
+    made["function"] = {**call["function"], "name": accepted_name(call["function"]["name"])}
+    if dialect.is_standard_only:
+        made = {name: made[name] for name in ("id", "type", "function")}
+    # Of parallel calls, Gemini signs the first one only.
+    if dialect.needs_signatures and is_first and "extra_content" not in made:
+        made["extra_content"] = {"google": {"thought_signature": SKIP_SIGNATURE}}
+    return made
+
+
+def _append_user_text(messages: list[JsonObject], user_text: UserText, dialect: Dialect) -> None:
+    """Add words of the user; two messages of one role in a row break the templates of many local models."""
+    if not user_text.text.strip():
+        return
+    if dialect.needs_reply_after_results and messages and messages[-1]["role"] == "tool":
+        messages.append({"role": "assistant", "content": READ_ON})
+    if messages and messages[-1]["role"] == "user":
+        messages[-1] = {"role": "user", "content": f"{messages[-1]['content']}\n\n{user_text.text}"}
+    else:
+        messages.append({"role": "user", "content": user_text.text})
+
+
+def _own_messages(turn: Turn, *, has_bound: bool) -> list[JsonObject]:
+    """Return the turn's message as it was stored; one that says nothing at all is refused by servers.
+
+    Signed reasoning behind a changed beginning is left out: the model that signed it would refuse the request.
+    """
+    kept = [block for block in turn.blocks if block.get("content") or block.get("tool_calls") or block.get("refusal")]
+    if has_bound or not any("reasoning_details" in block for block in kept):
+        return kept
+    return [{name: value for name, value in block.items() if name not in BOUND_FIELDS} for block in kept]
+
+
+def _projected_messages(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:
+    message: JsonObject = {"role": "assistant", "content": turn.text or None}
+    if turn.calls:
+        message["tool_calls"] = [
+            {
+                "id": ids[call.id],
+                "type": "function",
+                "function": {"name": projected_name(call), "arguments": arguments_text(call)},
+            }
+            for call in turn.calls
+        ]
+    return [message] if turn.text.strip() or turn.calls else []
 
 
 MOST_LESSONS = 8
@@ -130,7 +180,7 @@ class OpenAIClient(OpenAISdkClient):
         self._prefixes: dict[Dialect, PromptPrefixes] = {}
         self._dialects: dict[str, Dialect] = {}
         """By model, what it accepts, as far as that is known by now."""
-        self._reasoning = BoundReasoning(PROVIDER)
+        self._reasoning = BoundReasoning(OPENAI_CHAT)
         self._prompts = CutPrompts()
 
     async def generate(self, request: Request) -> Turn:

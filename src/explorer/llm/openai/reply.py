@@ -8,12 +8,12 @@ from typing import Any
 
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
+from explorer.llm.history import made_up_id, require_unique_ids, with_ids
+from explorer.llm.hosts import OPENAI_CHAT
+from explorer.llm.openai.compatible import find_written_calls
 from explorer.llm.openai.dialect import REASONING_FIELD
-from explorer.llm.openai.request import PROVIDER
-from explorer.llm.openai.written_calls import find_written_calls
 from explorer.llm.options import Endpoint
-from explorer.llm.projection import made_up_id, require_unique_ids, with_ids
-from explorer.llm.sse import ServerEvent
+from explorer.llm.streaming import ServerEvent
 from explorer.llm.wire_json import (
     ParsedArguments,
     as_count,
@@ -206,7 +206,7 @@ class OpenAIReply:
         refusal = as_text(message.get("refusal"))
         words = (self._finish_reason, refusal, "call written as text" if is_written else "")
         return Turn(
-            provider=PROVIDER,
+            provider=OPENAI_CHAT,
             model=model,
             blocks=(message,),
             text=as_text(message.get("content")),

@@ -1,13 +1,135 @@
-"""The adapter for OpenAI's Responses API, on the official SDK's transport, authentication and error mapping."""
+"""The adapter for OpenAI's Responses API, on the official SDK's transport; nothing is stored at the vendor."""
 
-from explorer.llm.bound_reasoning import BoundReasoning
+from collections.abc import Collection, Mapping, Sequence
+
+from explorer.llm.history import BoundReasoning, arguments_text, is_own, projected_ids, projected_name
+from explorer.llm.hosts import OPENAI_RESPONSES
 from explorer.llm.openai.responses_reply import ResponsesReply
-from explorer.llm.openai.responses_request import PROVIDER, is_reasoning, to_input, to_prefix, to_rest
-from explorer.llm.openai.sdk import OpenAISdkClient
+from explorer.llm.openai.sdk import OpenAISdkClient, cache_key
 from explorer.llm.options import ClientOptions
-from explorer.llm.prompt_prefix import PromptPrefixes
+from explorer.llm.prompt_cache import PromptPrefixes
 from explorer.schema.errors import ModelError
-from explorer.schema.messages import Request, Turn
+from explorer.schema.messages import JsonObject, Request, Results, Turn
+
+MIN_OUTPUT_TOKENS = 16
+"""The API refuses a lower limit."""
+
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
+
+
+def to_prefix(request: Request) -> JsonObject:
+    """Write what stays the same for all requests of a role in a run: all but the history, the limit and the effort.
+
+    `strict` is off because it is on by default in this API, and demands schemas in which every field is required.
+    """
+    body: JsonObject = {"model": request.model, "stream": True, "store": False, **cache_key(request)}
+    if request.system.strip():
+        body["instructions"] = request.system
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+    body["input"] = []
+    return body
+
+
+def to_rest(request: Request, *, wants_reasoning: bool = True) -> JsonObject:
+    """Write what may differ each time.
+
+    Args:
+        request: What is asked.
+        wants_reasoning: Whether the encrypted reasoning is asked for; models without any refuse that.
+    """
+    rest: JsonObject = {"max_output_tokens": max(request.max_output_tokens, MIN_OUTPUT_TOKENS)}
+    if wants_reasoning:
+        rest["include"] = [ENCRYPTED_REASONING]
+    if request.effort:
+        rest["reasoning"] = {"effort": request.effort}
+    return rest
+
+
+def to_input(request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
+    """Write the history; it is only ever added to.
+
+    Args:
+        request: What is asked.
+        kept: Places in the history of turns whose reasoning is sent; that of all others is left out.
+    """
+    items: list[JsonObject] = []
+    ids: Mapping[str, str] = {}
+    for position, message in enumerate(request.history):
+        if isinstance(message, Turn):
+            own = is_own(message, OPENAI_RESPONSES, request.model)
+            ids = {} if own else projected_ids(position, message)
+            if own:
+                items.extend(_own_items(message.blocks, keeps_reasoning=position in kept))
+            else:
+                items.extend(_projected_items(message, ids))
+        elif isinstance(message, Results):
+            items.extend(_output(result.content, ids.get(result.id, result.id)) for result in message.results)
+        elif message.text.strip():
+            items.append({"role": "user", "content": message.text})
+    return items
+
+
+def _own_items(blocks: Sequence[JsonObject], *, keeps_reasoning: bool) -> Sequence[JsonObject]:
+    """Return a turn's items as the API sent them, or all of them without reasoning and ids.
+
+    The API refuses reasoning without the item that followed it, and an item without the reasoning that led to it. It
+    knows by their ids which belong together. So a turn goes back whole. Where one of its items cannot go back, no
+    reasoning of the turn does; and without ids nothing is left that could lack its pair.
+    """
+    is_free = keeps_reasoning or not any(is_reasoning(block) for block in blocks)
+    if is_free and all(_may_return(blocks, index) for index in range(len(blocks))):
+        return blocks
+    return [_bare(block) for block in blocks if not is_reasoning(block) and not _is_empty(block)]
+
+
+def _may_return(blocks: Sequence[JsonObject], index: int) -> bool:
+    """Whether an item is complete, and a piece of reasoning has behind it what it led to."""
+    block = blocks[index]
+    if block.get("status") not in {None, "completed"} or _is_empty(block):
+        return False
+    if not is_reasoning(block):
+        return True
+    return bool(block.get("encrypted_content")) and any(not is_reasoning(later) for later in blocks[index + 1 :])
+
+
+def _bare(block: JsonObject) -> JsonObject:
+    return {name: value for name, value in block.items() if name not in {"id", "status"}}
+
+
+def is_reasoning(block: JsonObject) -> bool:
+    """Whether an item holds a model's reasoning."""
+    return block.get("type") == "reasoning"
+
+
+def _is_empty(block: JsonObject) -> bool:
+    """Whether an item is a message that says nothing."""
+    if block.get("type") != "message":
+        return False
+    return not any(part.get("text") or part.get("refusal") for part in block.get("content") or ())
+
+
+def _output(content: str, call_id: str) -> JsonObject:
+    return {"type": "function_call_output", "call_id": call_id, "output": content}
+
+
+def _projected_items(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:
+    items: list[JsonObject] = [{"role": "assistant", "content": turn.text}] if turn.text.strip() else []
+    for call in turn.calls:
+        name = projected_name(call)
+        arguments = arguments_text(call)
+        items.append({"type": "function_call", "call_id": ids[call.id], "name": name, "arguments": arguments})
+    return items
+
 
 NO_REASONING = "encrypted content is not supported"
 """What a model without reasoning is refused with when its encrypted reasoning is asked for."""
@@ -22,7 +144,7 @@ class ResponsesClient(OpenAISdkClient):
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options, "/responses")
         self._prefixes = PromptPrefixes(to_prefix)
-        self._reasoning = BoundReasoning(PROVIDER)
+        self._reasoning = BoundReasoning(OPENAI_RESPONSES)
         self._without_reasoning: set[str] = set()
         """Models that do not reason."""
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
-from explorer.llm.openai.responses_request import PROVIDER
+from explorer.llm.history import require_unique_ids, with_ids
+from explorer.llm.hosts import OPENAI_RESPONSES
 from explorer.llm.options import Endpoint
-from explorer.llm.projection import require_unique_ids, with_ids
-from explorer.llm.sse import ServerEvent
+from explorer.llm.streaming import ServerEvent
 from explorer.llm.wire_json import (
     ParsedArguments,
     as_count,
@@ -118,7 +118,7 @@ class ResponsesReply:
         blocks, calls = self._with_calls(items, is_cut=stop in CUTTING_STOPS)
         refusal = "\n\n".join(part for block in blocks for part in _parts(block, "refusal"))
         return Turn(
-            provider=PROVIDER,
+            provider=OPENAI_RESPONSES,
             model=model,
             blocks=tuple(blocks),
             text="\n\n".join(text for block in blocks if (text := "".join(_parts(block, "text")))),

@@ -5,9 +5,18 @@ from typing import TYPE_CHECKING, Any
 from explorer.llm.hosts import OPENAI_URL, is_official
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.sdk_client import Sdk, SdkClient
+from explorer.schema.messages import JsonObject, Request
 
 if TYPE_CHECKING:
     import openai
+
+
+MAX_CACHE_KEY_CHARS = 64
+
+
+def cache_key(request: Request) -> JsonObject:
+    """Return the field by which requests of a role reach the machine whose cache has their beginning."""
+    return {"prompt_cache_key": f"{request.run}:{request.role}"[-MAX_CACHE_KEY_CHARS:]} if request.run else {}
 
 
 class OpenAISdkClient(SdkClient):

@@ -1,0 +1,261 @@
+"""What compatible servers need and models behind them do: plain schemas, calls written as text, prompts cut unnoticed.
+
+Gemini refuses a request for one unknown keyword of one tool, and llama.cpp cannot make a grammar of others. A tool
+checks its arguments itself, so what is left out of a schema costs a model a hint, and no check.
+
+Small local models write tool calls as text instead of making them. Only a reply that can have no other meaning is
+read as calls: all of it must be calls, of known tools, with arguments that are objects. Prose with a call stays prose.
+
+Ollama cuts a prompt that is longer than its `num_ctx` (4,096 tokens by default on most machines) and answers with
+status 200: it drops the oldest messages, keeps about half of the window, and counts what is left. No field of the
+reply shows it (ollama/ollama #3839, #8386, #17427, #17889). LM Studio can do the same. But the count shows it: a
+conversation to which something was added cannot have become shorter, and prose has no eight bytes in every token.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, cast
+
+from explorer.llm.wire_json import as_object, as_text, parse_arguments
+from explorer.schema.messages import JsonObject, Message, Request, Results, Turn, UserText
+
+KEPT = frozenset(
+    {"type", "description", "properties", "required", "items", "enum", "anyOf", "default", "nullable"}
+    | {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"}
+)
+"""Keywords that Gemini, llama.cpp and OpenAI all know."""
+MOST_REPEATED = 1_000
+"""llama.cpp refuses a grammar that repeats something 2,000 times (ggml-org/llama.cpp #25746)."""
+DEEPEST = 8
+"""A schema that holds itself is unrolled so far."""
+
+
+def plain(schema: JsonObject) -> JsonObject:
+    """Return a schema in common words: references resolved, rare keywords rewritten or left out."""
+    return _plain(schema, cast("Mapping[str, JsonObject]", schema.get("$defs", {})), 0)
+
+
+def _plain(schema: JsonObject, named: Mapping[str, JsonObject], depth: int) -> JsonObject:
+    if depth > DEEPEST:
+        return {"type": "object", **_described(schema)}
+    whole = _merged(schema, named)
+    made: JsonObject = {key: value for key, value in whole.items() if key in KEPT and _is_possible(key, value)}
+    if "properties" in made:
+        made["properties"] = {name: _plain(part, named, depth + 1) for name, part in made["properties"].items()}
+    if "anyOf" in made:
+        made["anyOf"] = [_plain(part, named, depth + 1) for part in made["anyOf"]]
+    if isinstance(made.get("items"), dict):
+        made["items"] = _plain(made["items"], named, depth + 1)
+    return _with_type(made)
+
+
+def _merged(schema: JsonObject, named: Mapping[str, JsonObject]) -> JsonObject:
+    """Resolve a reference, and put the parts of `allOf`, `oneOf`, `const` and `prefixItems` into common keywords."""
+    whole = dict(schema)
+    reference = whole.pop("$ref", None)
+    if isinstance(reference, str):
+        whole = {**named.get(reference.rpartition("/")[2], {"type": "object"}), **whole}
+    for part in cast("list[JsonObject]", whole.pop("allOf", [])):
+        whole = {**_merged(part, named), **whole}
+    if "oneOf" in whole:
+        whole.setdefault("anyOf", whole.pop("oneOf"))
+    if "const" in whole:
+        whole.setdefault("enum", [whole.pop("const")])
+    if "prefixItems" in whole and "items" not in whole:
+        forms = cast("list[JsonObject]", whole["prefixItems"])
+        whole["items"] = forms[0] if all(form == forms[0] for form in forms) else {"anyOf": forms}
+    return _of_one_type(whole)
+
+
+def _of_one_type(whole: JsonObject) -> JsonObject:
+    """Write a list of types as one type that may be null, or as alternatives."""
+    types: Any = whole.get("type")
+    if not isinstance(types, list):
+        return whole
+    others = [one for one in cast("list[str]", types) if one != "null"]
+    rest = {key: value for key, value in whole.items() if key != "type"}
+    if len(others) == 1:
+        return {"type": others[0], **rest}
+    return {**_described(rest), "anyOf": [{"type": one} for one in others]}
+
+
+def _is_possible(key: str, value: Any) -> bool:  # noqa: ANN401 - JSON
+    """Say whether a keyword may stay: Gemini's enums hold texts only, llama.cpp's repetitions are bounded."""
+    if key == "enum":
+        return all(isinstance(one, str) and one for one in value)
+    return key not in {"minItems", "maxItems", "minLength", "maxLength"} or value <= MOST_REPEATED
+
+
+def _with_type(made: JsonObject) -> JsonObject:
+    """Name the type that an enum or a list of fields implies."""
+    if "type" in made or "anyOf" in made:
+        return made
+    if "enum" in made:
+        return {"type": "string", **made}
+    return {"type": "object", **made} if "properties" in made else made
+
+
+def _described(schema: JsonObject) -> JsonObject:
+    return {"description": schema["description"]} if "description" in schema else {}
+
+
+class WrittenCall(NamedTuple):
+    """A call as written."""
+
+    name: str
+    arguments: JsonObject
+
+
+_THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCED = re.compile(r"\A```(?:json|tool_call|tool_code)?[ \t]*\n(?P<inside>(?:(?!```).)*?)\n?```\Z", re.DOTALL)
+_TAGGED = re.compile(r"\A(?:<tool_call>(?:(?!</?tool_call>).)*</tool_call>\s*)+\Z", re.DOTALL)
+_TAGS = re.compile(r"</?tool_call>")
+_ALLOWED_FIELDS = frozenset({"name", "arguments", "parameters", "id", "type"})
+
+
+def find_written_calls(text: str, known_tools: Collection[str]) -> tuple[WrittenCall, ...]:
+    """Return the calls a reply consists of; none when it is anything else, in whole or in part."""
+    inside = _inside(_THINKING.sub("", text, count=1).strip())
+    if not inside.startswith(("{", "[")):
+        return ()
+    calls = [_to_call(value, known_tools) for value in _objects(inside)]
+    found = tuple(call for call in calls if call is not None)
+    return found if len(found) == len(calls) else ()
+
+
+def _inside(text: str) -> str:
+    """Take off one fence, or the tags around calls."""
+    fenced = _FENCED.match(text)
+    if fenced is not None:
+        return fenced["inside"].strip()
+    return _TAGS.sub(" ", text).strip() if _TAGGED.match(text) else text
+
+
+def _objects(text: str) -> list[JsonObject]:
+    """Read the JSON objects a text consists of, one after another or in one array; none if anything is left."""
+    decoder = json.JSONDecoder()
+    values: list[JsonObject] = []
+    position = 0
+    try:
+        while position < len(text):
+            value, position = decoder.raw_decode(text, position)
+            values.extend(_items(value))
+            while position < len(text) and text[position].isspace():
+                position += 1
+    except (ValueError, RecursionError):
+        return []
+    return values
+
+
+def _items(value: Any) -> list[JsonObject]:  # noqa: ANN401 - foreign JSON, typed here
+    """Return an array's items or the value itself; what is no object becomes an empty one, which is no call."""
+    return [as_object(item) for item in value] if isinstance(value, list) else [as_object(value)]  # pyright: ignore[reportUnknownVariableType]
+
+
+def _to_call(value: JsonObject, known_tools: Collection[str]) -> WrittenCall | None:
+    function = as_object(value.get("function"))
+    if function and value.keys() <= {"id", "type", "function"}:
+        value = function
+    arguments = value.get("arguments", value.get("parameters"))
+    if isinstance(arguments, str):
+        arguments = parse_arguments(arguments).value
+    name = as_text(value.get("name"))
+    is_call = name in known_tools and isinstance(arguments, dict) and value.keys() <= _ALLOWED_FIELDS
+    return WrittenCall(name, as_object(arguments)) if is_call else None
+
+
+BYTES_PER_TOKEN = 4
+"""Of prose, code and JSON, about; for the figure that people are told."""
+SUSPECT_BYTES_PER_TOKEN = 6
+"""More than tokenizers have on average for any of these: with so few tokens, a second sign is enough."""
+CERTAIN_BYTES_PER_TOKEN = 8
+LEAST_BYTES_PER_TOKEN = 2
+"""Fewer than these have: so many bytes that were added are no more tokens than this."""
+LEAST_WINDOW_TOKENS = 512
+"""No window is smaller. A server that counts less does not count."""
+LEAST_GROWTH_BYTES = 64
+"""Less that was added may vanish in what a template leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """One agent's last request."""
+
+    history: tuple[Message, ...]
+    bytes: int
+    counted: int
+    is_cut: bool = False
+
+
+class CutPrompts:
+    """Compares what an adapter sends with what its server counts, for each agent."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str], _Sent] = {}
+        self._counts_whole: set[str] = set()
+        """Models whose server was seen to count whole prompts, and not only what its cache did not hold."""
+
+    def marked(self, request: Request, turn: Turn) -> Turn:
+        """Return the turn, with `cut_from_tokens` where its server did not read all of the request."""
+        agent = (request.run, request.agent)
+        last = self._last.get(agent)
+        sent = _Sent(request.history, shown_bytes(request), turn.usage.input_tokens)
+        if last is not None and _goes_on(last, request):
+            if _is_whole(last, sent):
+                self._counts_whole.add(request.model)
+            sent = replace(sent, is_cut=_is_cut(last, sent, counts_whole=request.model in self._counts_whole))
+        self._last[agent] = sent
+        return turn.model_copy(update={"cut_from_tokens": sent.bytes // BYTES_PER_TOKEN}) if sent.is_cut else turn
+
+
+def _goes_on(last: _Sent, request: Request) -> bool:
+    """Whether a request only adds to the one before. Messages are the same objects all along."""
+    pairs = zip(last.history, request.history, strict=False)
+    return len(last.history) <= len(request.history) and all(old is new for old, new in pairs)
+
+
+def _is_whole(last: _Sent, sent: _Sent) -> bool:
+    """Whether the count grew by what was added, and is more than that alone can be."""
+    added = sent.bytes - last.bytes
+    grew = sent.counted - last.counted
+    return grew * SUSPECT_BYTES_PER_TOKEN >= added > 0 and sent.counted * LEAST_BYTES_PER_TOKEN > added
+
+
+def _is_cut(last: _Sent, sent: _Sent, *, counts_whole: bool) -> bool:
+    """Whether fewer tokens were counted than were sent.
+
+    A few servers count only what their cache did not hold: such a count is no larger than what was added can be.
+    Reasoning that a template leaves out makes a prompt shorter, but no shorter than what is shown.
+    """
+    if sent.counted < LEAST_WINDOW_TOKENS or sent.counted * SUSPECT_BYTES_PER_TOKEN >= sent.bytes:
+        return False
+    added = sent.bytes - last.bytes
+    if last.is_cut or added < LEAST_GROWTH_BYTES:
+        return last.is_cut
+    has_shrunk = sent.counted <= last.counted
+    if counts_whole:
+        return has_shrunk or sent.counted * CERTAIN_BYTES_PER_TOKEN < sent.bytes
+    return has_shrunk and sent.counted * LEAST_BYTES_PER_TOKEN > added
+
+
+def shown_bytes(request: Request) -> int:
+    """Return how many bytes of text a request shows its model in any template: no reasoning, no names, no wrapping."""
+    tools = sum(len(f"{tool.name}{tool.description}{tool.parameters}") for tool in request.tools)
+    return len(request.system.encode("utf-8", "replace")) + tools + sum(map(_bytes, _texts(request.history)))
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def _texts(history: Iterable[Message]) -> Iterable[str]:
+    for message in history:
+        if isinstance(message, UserText):
+            yield message.text
+        elif isinstance(message, Results):
+            yield from (result.content for result in message.results)
+        else:
+            yield message.text
+            yield from (str(call.arguments) for call in message.calls if call.arguments)
