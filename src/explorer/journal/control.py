@@ -14,6 +14,7 @@ from pathlib import Path
 
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.workspace.access import restore_access
+from explorer.workspace.private import make_private_folder, open_private
 from explorer.workspace.safe_open import read_below
 
 FOLDER = "inbox"
@@ -61,9 +62,9 @@ class Inbox:
                 hint="say it shorter, or wait for the end and use: explorer resume RUN",
             )
         try:
-            self._folder.mkdir(exist_ok=True)
+            make_private_folder(self._folder)
             temporary = self._folder / f".{order.id}"
-            with temporary.open("wb") as file:
+            with open_private(temporary, "w") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())

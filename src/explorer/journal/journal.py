@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import BinaryIO
+from typing import IO
 
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
@@ -26,6 +26,7 @@ from explorer.schema.errors import RunLockedError, StorageError
 from explorer.schema.events import JOURNAL_VERSION, AnyEvent, JournalRecord, Repaired
 from explorer.text.sanitize import Redactor
 from explorer.workspace.access import restore_access
+from explorer.workspace.private import FILE_MODE, open_private, write_private
 
 _EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 Observe = Callable[[JournalRecord], None]
@@ -78,7 +79,7 @@ class Journal:
         self._observers = tuple(observers)
         self._on_checkpoint = on_checkpoint
         # A short wait: another process may be testing whether the run is running.
-        self._lock = FileLock(folder / "lock", timeout=0.3)
+        self._lock = FileLock(folder / "lock", timeout=0.3, mode=FILE_MODE)
         # One thread: batches reach the file in the order of handing over, whatever is cancelled meanwhile. It is the
         # journal's own, because a call through an executor costs as much again as the sync itself.
         self._batches: SimpleQueue[Batch | None] = SimpleQueue()
@@ -95,7 +96,7 @@ class Journal:
         self._failure: StorageError | None = None
         self._seq = self._durable = 0
         self._crc = GENESIS
-        self._file: BinaryIO | None = None
+        self._file: IO[bytes] | None = None
         self.records: tuple[JournalRecord, ...] = ()
         """The records at opening, a repair included, until `take_records`."""
 
@@ -147,11 +148,11 @@ class Journal:
     def _load(self) -> None:
         path = self._folder / "journal.jsonl"
         try:
-            (self._folder / "holder").write_text(str(os.getpid()))
-            self._file = path.open("ab", buffering=0)
+            write_private(self._folder / "holder", str(os.getpid()).encode())
+            self._file = open_private(path, "a", buffering=0)
             found = scan(path.read_bytes())
             if found.torn:
-                (self._folder / "journal.torn").write_bytes(found.torn)
+                write_private(self._folder / "journal.torn", found.torn)
                 self._file.truncate(found.good_bytes)
             self.records = found.records
             self._seq = self._durable = len(found.records)

@@ -15,6 +15,7 @@ from explorer.schema.errors import ConfigError, JournalDamagedError, NotFoundErr
 from explorer.schema.events import JournalRecord
 from explorer.schema.messages import Frozen
 from explorer.workspace.access import journal_path, reaches
+from explorer.workspace.private import FILE_MODE
 
 LATEST = "latest"
 RUNNING = "running"
@@ -79,7 +80,7 @@ def read_records(folder: Path) -> tuple[JournalRecord, ...]:
 
 def is_running(folder: Path) -> bool:
     """Return whether a process has the run's lock."""
-    lock = FileLock(folder / ".explorer" / "lock", blocking=False)
+    lock = FileLock(folder / ".explorer" / "lock", blocking=False, mode=FILE_MODE)
     try:
         lock.acquire()
     except Timeout:

@@ -26,6 +26,7 @@ from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
 from explorer.workspace.access import ENGINE_FOLDER, journal_path
+from explorer.workspace.private import FILE_MODE, make_private_folder, open_private, write_private
 from explorer.workspace.safe_open import opened_below, remove_tree, walk
 
 LEFT_OUT = ("lock", "holder", "inbox")
@@ -85,7 +86,7 @@ def pack(folder: Path, target: Path) -> Packed:
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with (
-            beside.open("wb") as raw,
+            open_private(beside, "w") as raw,
             gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
         ):
@@ -106,7 +107,7 @@ def _add(archive: tarfile.TarFile, folder: Path, path: Path, name: str) -> None:
     with opened_below(folder, path.relative_to(folder).as_posix()) as file:
         status = os.fstat(file.fileno())
         entry = tarfile.TarInfo(name)
-        entry.size, entry.mtime, entry.mode = status.st_size, int(status.st_mtime), 0o644
+        entry.size, entry.mtime, entry.mode = status.st_size, int(status.st_mtime), FILE_MODE
         archive.addfile(entry, file)
 
 
@@ -120,7 +121,7 @@ def unpacked(source: Path, workspace: Path, bounds: ArchiveLimits = BOUNDS) -> G
         StorageError: The disk refused.
     """
     try:
-        workspace.mkdir(parents=True, exist_ok=True)
+        make_private_folder(workspace)
         staging = Path(tempfile.mkdtemp(prefix=".import-", dir=workspace))
     except OSError as error:
         raise ConfigError(
@@ -250,8 +251,8 @@ def _safe_parts(entry: tarfile.TarInfo) -> tuple[str, ...]:
 
 def _write(path: Path, content: IO[bytes]) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        target = path.open("xb")
+        make_private_folder(path.parent)
+        target = open_private(path, "x")
     except OSError as error:
         # A name twice, or once as a file and once as a folder: no run has that. A full disk is told as one.
         raise StorageError(f"{path.name} could not be unpacked: {error.strerror}") from error
@@ -285,7 +286,7 @@ def _check_journal(folder: Path) -> None:
     if carried != started:
         first = found.records[0]
         records = [JournalRecord(v=first.v, seq=first.seq, at=first.at, event=carried), *found.records[1:]]
-        path.write_bytes(encode_all(records) + found.torn)
+        write_private(path, encode_all(records) + found.torn)
 
 
 def _without_places(started: RunStarted) -> RunStarted:

@@ -18,6 +18,7 @@ from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunForked, ToolFinished, TurnTaken
 from explorer.schema.messages import JsonObject
 from explorer.workspace.access import DRAFT, REPORT, journal_path
+from explorer.workspace.private import make_private_folder, write_private
 from explorer.workspace.source_store import SOURCES
 from explorer.workspace.workspace import Workspace, sha256
 
@@ -55,8 +56,8 @@ async def fork(folder: Path, at: int | None, now: datetime) -> Forked:
     run_id = new_run_id(question, now)
     target = folder.parent / run_id
     try:
-        (target / ".explorer").mkdir(parents=True)
-        journal_path(target).write_bytes(encode_all(kept))
+        make_private_folder(target / ".explorer")
+        write_private(journal_path(target), encode_all(kept))
     except OSError as error:
         raise StorageError(f"cannot write {target}: {error.strerror}") from error
     lost = _bring_files(folder, target, kept, run_state)
@@ -124,8 +125,8 @@ def _copy_inputs(old: Workspace, target: Path) -> None:
 def _copy(old: Workspace, target: Path, name: str) -> None:
     """A file as it is, whatever is in it."""
     path = target / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(old.read_bytes(name))
+    make_private_folder(path.parent)
+    write_private(path, old.read_bytes(name))
 
 
 def rebuilt_files(records: Sequence[JournalRecord]) -> dict[str, str]:

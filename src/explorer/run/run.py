@@ -42,6 +42,7 @@ from explorer.schema.tool import Tool
 from explorer.schema.version import __version__
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.sanitize import Redactor
+from explorer.workspace.private import FOLDER_MODE, make_private_folder, write_private
 from explorer.workspace.workspace import Workspace
 
 MAX_QUESTION_CHARS = 200_000
@@ -314,13 +315,15 @@ def _keep_inputs(folder: Path, inputs: Iterable[InputFile], texts: Mapping[str, 
         Workspace(folder).write_own(f"{INPUTS}/{name}", text)
     for one in inputs:
         if one.is_parsed:
-            (folder / INPUTS / one.name).write_bytes(one.body)
+            write_private(folder / INPUTS / one.name, one.body)
 
 
 def _make_folder(workspace: Path, run_id: str) -> Path:
     folder = workspace / run_id
     try:
-        (folder / ".explorer").mkdir(parents=True)
+        make_private_folder(workspace)
+        folder.mkdir(FOLDER_MODE)
+        make_private_folder(folder / ".explorer")
     except FileExistsError as error:
         raise ConfigError(f"{folder} is there already", hint=f"explorer resume {run_id}") from error
     except OSError as error:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from explorer.sandbox.shell import Command, Ended, Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.messages import Frozen
+from explorer.workspace.private import make_private_folder
 
 MAX_RUNNING = 8
 NOTEBOOK = ".explorer/jobs"
@@ -98,7 +99,7 @@ class Jobs:
         name = f"bash_{self._count}"
         job = Job(id=name, agent=agent, command=command, output=f"{OUTPUTS}/{name}.txt")
         path = self._folder / job.output
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         # Noted before it runs: a job that no later life knows of could not be told as gone.
         self._keep(job)
         try:
@@ -167,7 +168,7 @@ class Jobs:
 
     def _keep(self, job: Job) -> None:
         path = self._folder / NOTEBOOK / f"{job.id}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         half = path.with_suffix(".new")
         half.write_text(job.model_dump_json(), encoding="utf-8")
         half.replace(path)
@@ -190,5 +191,5 @@ def _ended(job: Job, ended: Ended) -> Job:
 def output_path(folder: Path, key: str) -> Path:
     """Where a call's output goes; its folder is made."""
     path = folder / OUTPUTS / f"{key or 'command'}.txt"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     return path

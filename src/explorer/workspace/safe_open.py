@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from explorer.schema.errors import ToolError
+from explorer.workspace.private import FILE_MODE
 
 QUIET = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """Flags that follow no link, wait for no other end of a pipe, and pass nothing to child processes."""
@@ -209,7 +210,7 @@ def replace(parent: int, name: str, content: bytes) -> None:
     """
     mode = _mode_of(parent, name)
     temporary = f".{name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
-    descriptor = os.open(temporary, QUIET | os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=parent)
+    descriptor = os.open(temporary, QUIET | os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE, dir_fd=parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

@@ -18,6 +18,7 @@ from pathlib import Path
 from explorer.schema.errors import ToolError
 from explorer.schema.events import WrittenFile
 from explorer.workspace.access import ENGINE_FOLDER, clean, parts_of, restore_access
+from explorer.workspace.private import FOLDER_MODE
 from explorer.workspace.safe_open import A_FOLDER, A_ROOT, TEMPORARY, IrregularFileError, Opening, open_regular, reason
 
 HEAD_BYTES = 8_192
@@ -235,7 +236,7 @@ class RunTree:
 
     def _entered(self, parent: int, folder: str, path: str) -> int:
         try:
-            os.mkdir(folder, 0o755, dir_fd=parent)
+            os.mkdir(folder, FOLDER_MODE, dir_fd=parent)
             os.fsync(parent)
         except FileExistsError:
             pass
