@@ -16,11 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from explorer.sandbox.confinement import Confinement, SandboxSpec
+from explorer.sandbox.confinement import Confinement, SandboxSpec, Unconfined
 from explorer.sandbox.selection import candidates, python_folders
 from explorer.sandbox.self_test import attest
 from explorer.sandbox.shell import Shell
-from explorer.sandbox.unconfined import Unconfined
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 

@@ -54,7 +54,7 @@ ALLOWED = (
     Allowed("src/explorer/offline/question.py", "ask|tell) hn", "matches the titles of Hacker News"),
     Allowed("src/explorer/offline/question.py", "tell show give", "a list of words that users write"),
     Allowed("src/explorer/offline/question.py", "each ask tell", "a list of words that users write"),
-    Allowed("src/explorer/offline/sample_day/search.py", "Tell HN", "a kind of post on Hacker News"),
+    Allowed("src/explorer/offline/sample_day/items.py", "Tell HN", "a kind of post on Hacker News"),
     Allowed("src/explorer/reports/library_page.py", "ask|tell|launch", "matches the titles of Hacker News"),
     Allowed("src/explorer/reports/verify/indexed_source.py", "perhaps towards besides", "a list of stop words"),
     Allowed("src/explorer/reports/verify/numerals.py", "times fold 倍", "a list of units"),

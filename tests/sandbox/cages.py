@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from explorer.sandbox.bubblewrap import Bubblewrap
-from explorer.sandbox.confinement import MIB, Confinement, SandboxSpec, ShellLimits
+from explorer.sandbox.confinement import MIB, Confinement, SandboxSpec, ShellLimits, Unconfined
 from explorer.sandbox.landlock import Landlock, is_offered
 from explorer.sandbox.selection import python_folders
 from explorer.sandbox.shell import Ended, Shell
-from explorer.sandbox.unconfined import Unconfined
 
 SMALL = ShellLimits(output_bytes=MIB, written_bytes=8 * MIB, written_files=300, processes=64, cpu_s=20)
 """Bounds that a test reaches in a moment."""

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from explorer.sandbox.bubblewrap import Bubblewrap
-from explorer.sandbox.confinement import Launch, SandboxSpec, SandboxTier
+from explorer.sandbox.confinement import Launch, SandboxSpec, SandboxTier, Unconfined
 from explorer.sandbox.selection import candidates, choose_sandbox, python_folders
 from explorer.sandbox.self_test import NAMES, Attestation, attest, remembered
-from explorer.sandbox.unconfined import Unconfined
 from sandbox.cages import cage
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,20 +1,89 @@
-"""The rule-driven analyzer: ranks stories and finds themes, or finds the passages of files that meet a question."""
+"""The rule-driven roles that read files: the analyzer ranks stories and finds themes or passages, others keep notes."""
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from explorer.offline.notes import NoteQuote, ResearchNote, gaps_in, quote, read_note, slug, write_note
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import understand_task
-from explorer.offline.ranking import most_notable, theme_lines
 from explorer.offline.reading import ListedStory, stories_in, story_entry
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, read_files
 from explorer.offline.searcher import folder_in
 from explorer.offline.text import is_quotable, names_in, sentences_of, unwrapped
 from explorer.schema.messages import TaskData
 from explorer.text.ranking import rank_by_query
+from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
+
+THEME_TITLES = 3
+MAX_THEMES = 5
+THEME_MIN_STORIES = 2
+THEMES: dict[str, str] = {
+    "theme_ai": r"\bai\b|\bllms?\b|language models?|\bgpt|neural|agents?\b|machine learning|speech recognition"
+    r"|generated code|training|chatbot|inference|open-weights|diffusion|small model|人工智能|大模型|智能体",
+    "theme_databases": r"databases?\b|\bsql|storage|\bindex|servers?\b|clusters?\b|distributed|cloud|cache|postgres"
+    r"|数据库|服务器",
+    "theme_languages": r"compil|programming|regex|pars(?:er|ing)|editor|type[- ]check|\brust\b|python|javascript"
+    r"|typescript|\bc\+\+|golang|haskell|\blisp\b|\bide\b|debug|编译|编程",
+    "theme_security": r"secur|password|vulnerab|exploit|\bcve|breach|encrypt|privacy|malware|hack(?:ed|ing)\b|\btls\b"
+    r"|phishing|surveillance|backdoor|漏洞|安全|隐私",
+    "theme_hardware": r"hardware|\bchips?\b|\bcpu|\bgpu|laptop|processor|firmware|\bphones?\b|minicomputer|battery"
+    r"|\brobot|芯片|硬件",
+    "theme_science": r"\bspace(?:craft|x)?\b|lunar|\bmoon|planet|telescope|physics|biolog|bacteri|\bgen(?:e|es|ome)\b"
+    r"|\bdna\b|protein|chemi|climate|solar|energy|whale|quantum|\bmath|medic|brain|perovskite|航天|物理|生物|能源",
+    "theme_open_source": r"open[- ]source|maintainer|licen[cs]e|github|linux|\bfork|changelog|community|开源",
+    "theme_business": r"acqui|\bbuys?\b|\bipo\b|\bbillion|\bmillion|layoff|startup|\bcourt\b|lawsuit|\blaw\b"
+    r"|regulat|antitrust|\bhiring|\bjobs?\b|salary|\bcosts?\b|invoice|公司|收购|法院",
+}
+
+
+def notability(story: ListedStory | None) -> float:
+    """Points, comments and speed, each on a log scale, so that no one of them decides alone."""
+    if story is None:
+        return 0.0
+    return math.log1p(story.points) + 0.7 * math.log1p(story.comments) + 0.5 * math.log1p(story.velocity)
+
+
+def most_notable(stories: Iterable[ListedStory]) -> list[ListedStory]:
+    """Stories by notability; of two with one title or one address the better stays."""
+    seen: set[str] = set()
+    kept: list[ListedStory] = []
+    for story in sorted(stories, key=lambda story: (-notability(story), story.id)):
+        marks = {" ".join(words_of(story.title)), story.url or str(story.id)}
+        if not marks & seen:
+            kept.append(story)
+        seen |= marks
+    return kept
+
+
+def about(stories: Sequence[ListedStory], words: Iterable[str]) -> list[ListedStory]:
+    """The stories whose title, address or text share words with a topic: those with most of them."""
+    wanted = set(words)
+    shared = {story.id: len(wanted & set(words_of(f"{story.title} {story.url}"))) for story in stories}
+    most = max(shared.values(), default=0)
+    enough = max(1, min(most, (len(wanted) + 1) // 2))
+    return [story for story in stories if shared[story.id] >= enough] if most else []
+
+
+def theme_lines(stories: Sequence[ListedStory], phrases: Phrases, notes: Sequence[ResearchNote] = ()) -> list[str]:
+    """The themes of a list, largest first, each with its most notable stories; titles decide."""
+    shown = {note.story.id for note in notes if note.story}
+    groups: list[tuple[str, list[ListedStory]]] = []
+    for key, pattern in THEMES.items():
+        members = [story for story in stories if re.search(pattern, story.title, re.IGNORECASE)]
+        if len(members) >= THEME_MIN_STORIES:
+            members.sort(key=lambda story: (story.id not in shown, -notability(story)))
+            groups.append((key, members))
+    groups.sort(key=lambda group: (-len(group[1]), -sum(story.points for story in group[1])))
+    return [f"- {_theme(key, members, len(stories), phrases)}" for key, members in groups[:MAX_THEMES]]
+
+
+def _theme(key: str, members: Sequence[ListedStory], total: int, phrases: Phrases) -> str:
+    named = phrases("separator").join(f"{story.title} [{story.source}]" for story in members[:THEME_TITLES])
+    return phrases("theme_line", theme=phrases(key), count=len(members), all=total, titles=named)
+
 
 USER_FILE = re.compile(r"`([^`\n]+)` \[(S\d+)\]")
 MAX_CONTEXT_FILES = 40
@@ -145,3 +214,31 @@ def _as_notes(chosen: Sequence[_Passage]) -> list[ResearchNote]:
         )
         for (path, heading), quotes in groups.items()
     ]
+
+
+MAX_LINES = 12
+
+
+def take_notes(state: ScriptState) -> Script:
+    """Copy the cited lines of the files that share most words with the task into one file of notes."""
+    wish = understand_task(state.task)
+    paths = context_files(state.task)
+    texts = yield from read_files(state, paths)
+    lines = [line for text in texts.values() for line in _cited_lines(text)]
+    ranked = rank_by_query(lines, words_of(wish.question))
+    chosen = [lines[index] for _, index in ranked[:MAX_LINES]] or lines[:MAX_LINES]
+    if not chosen:
+        found = f"Without a language model, nothing to quote was found in {len(paths)} files."
+        return f"{found}\nNot known: the answer to the task."
+    path = f"{folder_in(state.task)}notes.md"
+    content = f"# {single_line(wish.question)[:120]}\n\n" + "\n".join(chosen) + "\n"
+    yield Step(calls=(Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),))
+    return f"{len(chosen)} cited lines from {len(texts)} files are in {path}, chosen by shared words."
+
+
+def _cited_lines(text: str) -> list[str]:
+    note = read_note(text)
+    if note is None:
+        return []
+    quotes = [*note.article, *note.post, *note.passages, *note.discussion]
+    return [f"- “{quoted.text}” [{quoted.source}] ({note.title})" for quoted in quotes]

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from explorer.offline.corpus import IN_FOLDER, SEARCH, search_folder
 from explorer.offline.notes import NoteQuote, ResearchNote, quote, short_reason, slug, write_note, write_overview
+from explorer.offline.passages import IN_FOLDER, SEARCH, keep_notes, read_pages, search_folder, search_web
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, QuestionKind, Wish, understand_task
 from explorer.offline.reading import (
@@ -20,7 +20,6 @@ from explorer.offline.reading import (
 )
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer
 from explorer.offline.text import TOO_ALIKE, best_sentences, is_quotable, opening, overlap
-from explorer.offline.web import keep_notes, read_pages, search_web
 from explorer.schema.messages import TaskData
 from explorer.text.words import words_of
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from explorer.sandbox import forwarder
 from explorer.sandbox.confinement import Launch, SandboxSpec, SandboxTier, environment, limiting
 from explorer.sandbox.seccomp import program
+from explorer.workspace.access import ENGINE_FOLDER
 
 INSIDE = "/workspace"
 """Where the command finds the run's folder."""
-OWN = ".explorer"
 USER_ID = "1000"
 SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 SETTINGS = (
@@ -60,7 +60,7 @@ class Bubblewrap:
             *("--size", str(place.limits.temporary_bytes), "--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
             *_readable(place.readable),
             *("--bind", str(place.folder), INSIDE),
-            *("--ro-bind", str(place.folder / OWN), f"{INSIDE}/{OWN}"),
+            *("--ro-bind", str(place.folder / ENGINE_FOLDER), f"{INSIDE}/{ENGINE_FOLDER}"),
             *(("--bind", str(place.proxy), PROXY) if place.proxy else ()),
             *(("--ro-bind", forwarder.__file__, FORWARDER) if place.proxy else ()),
             *("--remount-ro", "/", "--chdir", INSIDE, "--clearenv"),

@@ -1,4 +1,4 @@
-"""The port to a sandbox: how a command is started so that it can reach its own folder and nothing else."""
+"""The interface of a sandbox: how a command is started so that it can reach its own folder and nothing else."""
 
 import signal
 from collections.abc import Callable, Mapping
@@ -124,3 +124,16 @@ def limiting(limits: ShellLimits) -> str:
         f"ulimit -c 0 -t {limits.cpu_s} -v {limits.memory_bytes // 1024} -u {limits.processes} "
         f"-f {limits.file_bytes // 1024} -n {limits.open_files}"
     )
+
+
+@dataclass(frozen=True)
+class Unconfined:
+    """Starts commands as they are. They can read and write whatever the engine's user can, and reach the network."""
+
+    tier: SandboxTier = SandboxTier.UNCONFINED
+    writable: str = "the run's folder, which is the current one. There is no sandbox: touch nothing else"
+
+    def launch(self, command: str, place: SandboxSpec) -> Launch:
+        """Prepare to run a command with bash."""
+        shell = ("/bin/bash", "-c", f'{limiting(place.limits)} && exec /bin/bash -c "$1"', "bash", command)
+        return Launch(shell, environment(str(place.folder), place.readable), place.folder, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What a running command uses, looked at from outside: processes, memory, and what it writes."""
+"""What a running command uses, looked at from outside (processes, memory, files), and a limit on its processes."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -6,8 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from explorer.workspace.access import ENGINE_FOLDER
+
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-OWN = ".explorer"
 Stamp = tuple[int, int, int]
 """Of a file: when it was changed (ns), its size (bytes), its inode."""
 
@@ -78,7 +79,7 @@ def _walk(folder: Path, below: str) -> Iterator[tuple[str, Stamp]]:
             continue
         for entry in entries:
             path = f"{place}/{entry.name}" if place else entry.name
-            if path == OWN:
+            if path == ENGINE_FOLDER:
                 continue
             with suppress(OSError):
                 if entry.is_dir(follow_symlinks=False):
@@ -101,3 +102,41 @@ def removed_between(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> 
 def bytes_of(files: Mapping[str, Stamp]) -> int:
     """Their sizes together."""
     return sum(size for _, size, _ in files.values())
+
+
+HIERARCHIES = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
+"""Version 1's own hierarchy of this controller, and version 2's one for all."""
+JOIN = 'echo 0 > "$1" && shift && exec "$@"'
+
+
+class ProcessGroup:
+    """One control group with a limit on its processes; `None`-like where none can be made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def make(cls, name: str, processes: int) -> "ProcessGroup | None":
+        """Make one; None where this user may not, which is usual: for ordinary users `ulimit` holds."""
+        if os.geteuid() != 0:
+            return None
+        for hierarchy in HIERARCHIES:
+            folder = hierarchy / name
+            try:
+                folder.mkdir()
+                (folder / "pids.max").write_text(str(processes))
+            except OSError:
+                with suppress(OSError):
+                    folder.rmdir()
+                continue
+            return cls(folder)
+        return None
+
+    def joining(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        """The command that enters the group, then becomes the one given."""
+        return ("/bin/sh", "-c", JOIN, "sh", str(self._folder / "cgroup.procs"), *arguments)
+
+    def remove(self) -> None:
+        """Remove it, once it is empty."""
+        with suppress(OSError):
+            self._folder.rmdir()

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from explorer.sandbox.bubblewrap import Bubblewrap
-from explorer.sandbox.confinement import Confinement, SandboxTier
+from explorer.sandbox.confinement import Confinement, SandboxTier, Unconfined
 from explorer.sandbox.landlock import Landlock, is_offered
 from explorer.sandbox.seatbelt import Seatbelt
 from explorer.sandbox.seccomp import supported
 from explorer.sandbox.self_test import Attestation, attest, fingerprint, remember, remembered
-from explorer.sandbox.unconfined import Unconfined
 
 GET_IT = "install bubblewrap (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)"
 

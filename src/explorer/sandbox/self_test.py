@@ -26,13 +26,13 @@ from explorer.sandbox.shell import Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.messages import Frozen
 from explorer.text.sanitize import single_line
+from explorer.workspace.access import ENGINE_FOLDER
 
 TIMEOUT_S = 20.0
 SETTLE_S = 5.0
 """How long the kernel may take to end a namespace's processes; a busy machine takes more than a second."""
 MARKER_BYTES = 100
 LOOK_S = 0.02
-OWN = ".explorer"
 NAMES = tuple(attack.__name__ for attack in ATTACKS)
 
 
@@ -78,7 +78,7 @@ async def attest(confinement: Confinement, readable: tuple[Path, ...], *, settle
         range_ = await stack.enter_async_context(_shooting_range(top))
         shell = Shell(confinement, SandboxSpec(range_.folder, readable=readable))
         stack.push_async_callback(shell.aclose)
-        output = range_.folder / OWN / "output"
+        output = range_.folder / ENGINE_FOLDER / "output"
         try:
             ended = await shell.run(range_.command(confinement.tier), output, TIMEOUT_S)
         except ToolError as error:
@@ -126,7 +126,7 @@ class _Range:
         self.port = port
         self.servers: dict[str, socket.socket] = {}
         """By the attack that aims at it."""
-        (self.folder / OWN).mkdir(parents=True)
+        (self.folder / ENGINE_FOLDER).mkdir(parents=True)
         (top / "secret").write_text(self._canary, encoding="utf-8")
         (top / "secret").chmod(0o600)
 
@@ -151,7 +151,7 @@ class _Range:
         aims = Aims(
             secret=str(self._top / "secret"),
             outside=str(self._top / "planted"),
-            own=f"{inside}/{OWN}/planted",
+            own=f"{inside}/{ENGINE_FOLDER}/planted",
             port=self.port,
             abstract=self.abstract,
             socket=str(self.path),
@@ -168,7 +168,7 @@ class _Range:
         found = dict.fromkeys(visited, "a connection came in")
         if (self._top / "planted").exists():
             found["write_outside"] = "a file was created outside the folder"
-        if (self.folder / OWN / "planted").exists():
+        if (self.folder / ENGINE_FOLDER / "planted").exists():
             found["write_journal"] = "a file was made in the engine's folder"
         if _state(self.victim) in {"T", "t", "Z", ""}:
             found["send_signal"] = "a process outside the sandbox was stopped"

@@ -10,9 +10,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from explorer.sandbox.cgroup import ProcessGroup
 from explorer.sandbox.confinement import Confinement, Launch, SandboxSpec
-from explorer.sandbox.resource_monitor import Stamp, bytes_of, changed, family_of, files_of, removed_between, use_of
+from explorer.sandbox.resource_monitor import (
+    ProcessGroup,
+    Stamp,
+    bytes_of,
+    changed,
+    family_of,
+    files_of,
+    removed_between,
+    use_of,
+)
 from explorer.schema.errors import ToolError
 from explorer.workspace.access import restore_access
 

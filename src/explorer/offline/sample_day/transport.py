@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import httpx2
 
-from explorer.offline.sample_day import search as sample_day_search
+from explorer.offline.sample_day import items as sample_day_search
 from explorer.offline.sample_day.items import (
     SampleArticle,
     SampleComment,
