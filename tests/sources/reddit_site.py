@@ -213,5 +213,8 @@ def feed_routes() -> dict[str, Route]:
 async def open_reddit(site: Site | str, identity: str = "", secret: str = "") -> AsyncGenerator[Reddit]:
     """Reddit by all routes, each of them at one server."""
     url = site if isinstance(site, str) else site.url
-    async with open_plain_web() as web, Reddit.open(web, Access(url, identity, secret), lambda: NOW) as reddit:
+    async with (
+        open_plain_web() as web,
+        Reddit.open(web, web.guard, Access(url, identity, secret), lambda: NOW) as reddit,
+    ):
         yield reddit

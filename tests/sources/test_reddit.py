@@ -7,7 +7,6 @@ import pytest
 
 from explorer.schema.errors import ToolError
 from explorer.sources.reddit.arctic_shift import ArcticShift
-from explorer.sources.reddit.pages import RedditPages
 from explorer.sources.reddit.reddit import Access, Reddit, Routed
 from explorer.sources.reddit.routes import PostName, PostsQuery, RedditThread, RouteClosedError
 from explorer.sources.threads import CommentRange, walk
@@ -145,7 +144,7 @@ async def test_without_a_key_the_archive(services: str) -> None:
 
 async def test_the_public_hosts_without_a_key() -> None:
     """Without credentials and without a stand-in the API is not asked at all, and the reason is given."""
-    async with open_plain_web() as web, Reddit.open(web, Access(), lambda: NOW) as reddit:
+    async with open_plain_web() as web, Reddit.open(web, web.guard, Access(), lambda: NOW) as reddit:
         assert "REDDIT_CLIENT_ID" in str(reddit._absent)
         assert list(reddit._routes) == ["the archive", "the feeds"]
 
@@ -308,11 +307,11 @@ async def test_pages_of_posts() -> None:
     """A post's address is read as its thread, in a page's form; other addresses are not."""
     with serving(api_routes()) as site:
         async with open_reddit(site, "app", SECRET) as reddit:
-            pages = RedditPages(reddit)
+            pages = reddit
             page = await pages.read("https://old.reddit.com/r/kites/comments/p1/kites/")
             assert await pages.read("https://www.reddit.com/r/kites/") is None
         async with open_reddit(site) as reddit:
-            cut = await RedditPages(reddit).read("https://redd.it/p1")
+            cut = await reddit.read("https://redd.it/p1")
     assert page
     assert page.url == "https://www.reddit.com/r/kites/comments/p1/kites_lines_1/"
     assert (page.title, page.via, page.author, page.kind) == ("Kites & lines 1", "reddit-api", "ada", "comments")

@@ -21,7 +21,10 @@ async def open_tool(*, is_up: bool = True) -> AsyncGenerator[GetCommentsTool]:
     routes = hn_routes() if is_up else hn_routes(has_tree=False, has_items=False)
     routes |= api_routes() if is_up else {"/comments/p1": SHELL}
     with serving(routes) as site:
-        async with open_plain_web() as web, Reddit.open(web, Access(site.url, "app", SECRET), lambda: NOW) as reddit:
+        async with (
+            open_plain_web() as web,
+            Reddit.open(web, web.guard, Access(site.url, "app", SECRET), lambda: NOW) as reddit,
+        ):
             yield GetCommentsTool(client(web, site), reddit)
 
 

@@ -12,8 +12,8 @@ from explorer.documents.parsing.parser import TrustingParser
 from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import ToolResult
-from explorer.sources.hackernews.hackernews import HOST as HN_HOST
-from explorer.sources.hackernews.hackernews import HackerNews, HackerNewsPages
+from explorer.sources.hackernews.hackernews import HackerNews
+from explorer.sources.hackernews.site import HOST as HN_HOST
 from explorer.sources.http.fetch import Web
 from explorer.sources.page import WebPage
 from explorer.sources.pages import PageReader
@@ -190,12 +190,12 @@ async def test_pages_of_hacker_news() -> None:
     with serving({**hn_routes(), "/news": Answer(ARTICLE.encode())}) as site:
         async with open_web() as web:
             hackernews = client(web, site)
-            threads = {HN_HOST: HackerNewsPages(hackernews)}
+            threads = {HN_HOST: hackernews}
             tool = ReadWebpageTool(PageReader(web, TrustingParser(), threads=threads))
             result = await call_tool(tool, ledger.context, url="https://news.ycombinator.com/item?id=10#22")
             shown = await call_tool(HnCommentsTool(hackernews), ledger.context, story_id=10)
-            assert await HackerNewsPages(hackernews).read("https://news.ycombinator.com/newest") is None
-            assert await HackerNewsPages(hackernews).read("https://news.ycombinator.com/item?id=x") is None
+            assert await hackernews.read("https://news.ycombinator.com/newest") is None
+            assert await hackernews.read("https://news.ycombinator.com/item?id=x") is None
     assert result.content.splitlines()[:2] == [
         "[S1] A lighthouse of paper & glue",
         "by ada | published 2026-08-10T10:00:00Z | https://news.ycombinator.com/item?id=10 | via hackernews",
@@ -211,7 +211,7 @@ async def test_a_recorded_thread() -> None:
     ledger = Ledger()
     with replaying() as url:
         async with open_web() as web:
-            threads = {HN_HOST: HackerNewsPages(HackerNews(web, f"{url}/v0", f"{url}/api/v1"))}
+            threads = {HN_HOST: HackerNews(web, f"{url}/v0", f"{url}/api/v1")}
             tool = ReadWebpageTool(PageReader(web, TrustingParser(), threads=threads))
             result = await call_tool(tool, ledger.context, url="https://news.ycombinator.com/item?id=26312516")
     lines = result.content.splitlines()

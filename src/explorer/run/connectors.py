@@ -1,6 +1,6 @@
 """The sources of a run: connections opened once for all agents, and the tools that bring evidence from them."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -19,23 +19,14 @@ from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.sources.connections import CheckAddress, SourceConnections, as_asked
 from explorer.sources.date_ranges import zone_named
-from explorer.sources.hackernews.hackernews import HOST as HN_HOST
-from explorer.sources.hackernews.hackernews import HackerNews, HackerNewsPages
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.disk_cache import CACHE_FOLDER, DiskCache
 from explorer.sources.http.fetch import FetchPolicy, Web
-from explorer.sources.pages import PageReader, ThreadReader
+from explorer.sources.page import SiteAccess, ThreadReader
+from explorer.sources.pages import PageReader
 from explorer.sources.reader_service import ReaderService
-from explorer.sources.reddit.pages import REDDIT_HOSTS, RedditPages
-from explorer.sources.reddit.reddit import Reddit
-from explorer.sources.reddit.session import Access
 from explorer.sources.search.port import WebSearch
 from explorer.sources.search.selection import choose_search
-from explorer.tools.corpus import ABSENT as NO_CORPUS
-from explorer.tools.corpus import CORPUS_TOOLS
-from explorer.tools.reddit import RedditPostsTool
-
-NO_REDDIT = "the sample day has no Reddit"
 
 
 @dataclass(frozen=True)
@@ -45,8 +36,7 @@ class Connectors:
     settings: Settings
     web: Web
     parser: Parser
-    hackernews: HackerNews
-    reddit: Reddit
+    sites: Sequence[ThreadReader]
     pages: PageReader
     search: WebSearch
     corpus: Corpus | None
@@ -65,34 +55,31 @@ class Connectors:
         Raises:
             ConfigError: A folder or a service cannot be used as it is set.
         """
-        services = settings.services
         now = _sample_now if settings.is_sample else _now
         async with AsyncExitStack() as stack:
             transport = SampleDayTransport() if settings.is_sample else None
             disk = None if settings.is_sample else DiskCache(settings.workspace / CACHE_FOLDER)
             web = await stack.enter_async_context(
                 Web(
-                    Guard(services.allow_hosts),
+                    Guard(settings.services.allow_hosts),
                     transport=transport,
                     fetch_policy=FetchPolicy(disk=disk, caller=_caller(settings)),
                 )
             )
             parser = await stack.enter_async_context(Parser())
             corpus = _corpus(settings, parser, lambda indexed: progress(indexed.words))
-            hackernews = HackerNews(web, services.hn_api_url, services.hn_search_url)
-            reddit = await stack.enter_async_context(Reddit.open(web, _access(settings), now))
+            sites = await _open_sites(settings, SiteAccess(web, web.guard, _caller(settings), now), stack)
             yield cls(
                 settings=settings,
                 web=web,
                 parser=parser,
-                hackernews=hackernews,
-                reddit=reddit,
+                sites=tuple(dict.fromkeys(sites.values())),
                 pages=PageReader(
                     web,
                     # The sample's pages come with us: a process of their own would guard nothing, and be slower.
                     TrustingParser() if settings.is_sample else parser,
                     reader=_reader(web, settings),
-                    threads=_threads(web, hackernews, reddit),
+                    threads=sites,
                 ),
                 search=await stack.enter_async_context(choose_search(search_setup(settings))),
                 corpus=await stack.enter_async_context(corpus) if corpus else None,
@@ -107,8 +94,9 @@ class Connectors:
     @property
     def absent(self) -> dict[str, str]:
         """Tools that roles may name and this run does not have, each with what would bring it."""
-        without = {} if self.corpus else {tool.name: NO_CORPUS for tool in CORPUS_TOOLS}
-        return without | ({RedditPostsTool.name: NO_REDDIT} if self.settings.is_sample else {})
+        connections = self.connections()
+        reasons = {part.name: part.missing(connections) for part in installed_extensions().built_in_tools}
+        return {name: why for name, why in reasons.items() if why}
 
     def connections(self, check: CheckAddress = as_asked) -> SourceConnections:
         """What tools are handed; pages are read only at addresses that `check` admits."""
@@ -116,11 +104,11 @@ class Connectors:
             web=self.web,
             search=self.search,
             pages=self.pages,
-            hackernews=self.hackernews,
-            reddit=self.reddit,
+            sites=self.sites,
             corpus=self.corpus,
             zone=self.zone,
             check=check,
+            is_sample=self.settings.is_sample,
         )
 
     def tools(self, check: CheckAddress = as_asked) -> list[Tool]:
@@ -175,24 +163,17 @@ def _corpus(settings: Settings, parser: DocumentParser, on_progress: Callable[[P
     return Corpus(folder, index_path(settings.workspace, folder), parser, options)
 
 
-def _access(settings: Settings) -> Access:
-    """How Reddit may be asked; on the sample day it is not."""
-    if settings.is_sample:
-        return Access()
-    identity, secret = settings.secrets.reddit_id, settings.secrets.reddit_secret
-    return Access(
-        settings.services.reddit_url, identity.get_secret_value(), secret.get_secret_value(), _caller(settings)
-    )
+async def _open_sites(settings: Settings, access: SiteAccess, stack: AsyncExitStack) -> Mapping[str, ThreadReader]:
+    """Open the sites that are better read through their services than as pages; by host.
 
-
-def _threads(web: Web, hackernews: HackerNews, reddit: Reddit) -> dict[str, ThreadReader]:
-    """Sites whose discussions are better read through their services than as pages."""
+    On the sample day they are where they are by default: its files stand in for the public addresses.
+    """
     own: dict[str, ThreadReader] = {}
     # From the last to the first: no package's site takes the host of a built-in one.
     for site in reversed(installed_extensions().sites):
-        own |= dict.fromkeys(site.hosts, site.open(web))
-    own[HN_HOST] = HackerNewsPages(hackernews)
-    return own | dict.fromkeys(REDDIT_HOSTS, RedditPages(reddit))
+        values = site.settings() if settings.is_sample else settings.extension(site.name, site.settings)
+        own |= dict.fromkeys(site.hosts, await stack.enter_async_context(site.opened(values, access)))
+    return own
 
 
 def _reader(web: Web, settings: Settings) -> ReaderService | None:

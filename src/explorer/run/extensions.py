@@ -49,6 +49,8 @@ BUILT_IN = (
     EntryPoint("exa", "explorer.sources.search.exa:ENGINE", Point.SEARCH),
     EntryPoint("searxng", "explorer.sources.search.searxng:ENGINE", Point.SEARCH),
     EntryPoint("ddgs", "explorer.sources.search.ddgs:ENGINE", Point.SEARCH),
+    EntryPoint("hn", "explorer.sources.hackernews.site:SITE", Point.SOURCES),
+    EntryPoint("reddit", "explorer.sources.reddit.site:SITE", Point.SOURCES),
     EntryPoint("lobsters", "explorer.sources.lobsters:SITE", Point.SOURCES),
     EntryPoint("anthropic", "explorer.llm.anthropic.vendor:VENDOR", Point.MODELS),
     EntryPoint("openai", "explorer.llm.openai.vendor:VENDOR", Point.MODELS),
@@ -65,6 +67,9 @@ BUILT_IN = (
     EntryPoint("roles", "explorer.agents.roles:built_in_roles", Point.ROLES),
 )
 
+
+WITH_SETTINGS = (Point.SOURCES, Point.SEARCH, Point.MODELS)
+"""Points whose parts declare settings."""
 
 ToolPart = Tool[Any] | type[Tool[Any]]
 """A tool, or a class that a run makes one of."""
@@ -85,7 +90,7 @@ class Extension:
     def settings(self) -> tuple[Setting, ...]:
         """What it lets the user set."""
         model: type[ExtensionSettings] = getattr(self.value, "settings", NoSettings)
-        return extension_settings(self.name, model) if self.point in {Point.SEARCH, Point.MODELS} else ()
+        return extension_settings(self.name, model) if self.point in WITH_SETTINGS else ()
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,7 @@ class Extensions:
     @property
     def settings(self) -> tuple[Setting, ...]:
         """What the parts let the user set."""
-        parts = (*self.of(Point.SEARCH), *self.of(Point.MODELS))
+        parts = (part for point in WITH_SETTINGS for part in self.of(point))
         return tuple(setting for part in parts for setting in part.settings)
 
     def unknown(self, settings: Settings) -> list[str]:

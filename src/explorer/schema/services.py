@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from explorer.schema.setting import HEADERS, HOSTS, KEY, TEXT, URL, URL_OR_NONE, Group, Setting
+from explorer.schema.setting import HEADERS, HOSTS, KEY, TEXT, URL_OR_NONE, Group, Setting
 
 
 class Services(BaseModel):
@@ -22,22 +22,6 @@ class Services(BaseModel):
         def __init__(self, **values: Any) -> None:
             """Take declared fields, and those of extensions by their names."""
 
-    hn_api_url: Annotated[
-        str, Setting("EXPLORER_HN_API_URL", URL, "Hacker News API", Group.SOURCES, default="the public one")
-    ] = "https://hacker-news.firebaseio.com/v0"
-    hn_search_url: Annotated[
-        str, Setting("EXPLORER_HN_SEARCH_URL", URL, "Hacker News search API", Group.SOURCES, default="the public one")
-    ] = "https://hn.algolia.com/api/v1"
-    reddit_url: Annotated[
-        str,
-        Setting(
-            "EXPLORER_REDDIT_URL",
-            URL,
-            "Replaces all of Reddit's hosts and its archive",
-            Group.SOURCES,
-            default="the public ones",
-        ),
-    ] = ""
     reader_url: Annotated[
         str,
         Setting(
@@ -102,18 +86,6 @@ class Secrets(BaseModel):
             details="It learns the addresses of all pages that are read",
             anchor="reading-pages-through-a-reader",
         ),
-    ] = SecretStr("")
-    reddit_id: Annotated[
-        SecretStr,
-        Setting(
-            "REDDIT_CLIENT_ID",
-            KEY,
-            "Client id for Reddit's API; without one an archive and the feeds are read",
-            Group.SOURCES,
-        ),
-    ] = SecretStr("")
-    reddit_secret: Annotated[
-        SecretStr, Setting("REDDIT_CLIENT_SECRET", KEY, "Client secret for Reddit's API", Group.SOURCES)
     ] = SecretStr("")
     otlp_headers: Annotated[
         SecretStr,

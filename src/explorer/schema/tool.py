@@ -214,6 +214,11 @@ class Tool(ABC, Generic[Args]):
         """Make the tool for a run; a tool that asks sources uses the run's connections."""
         return cls()
 
+    @classmethod
+    def missing(cls, connections: Any) -> str:  # noqa: ARG003, ANN401 - `SourceConnections`
+        """Return what a run with these connections lacks for the tool, and so is not offered; empty: nothing."""
+        return ""
+
     @abstractmethod
     async def execute(self, arguments: Args, context: ToolContext) -> ToolResult:
         """Execute a call.

@@ -1,16 +1,16 @@
 """The connections of a run to its sources, as tools are handed them when they are made."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from typing import TypeVar
 
 from explorer.documents.corpus.index import Corpus
-from explorer.sources.hackernews.hackernews import HackerNews
-from explorer.sources.page import Fetcher
+from explorer.sources.page import Fetcher, ThreadReader
 from explorer.sources.pages import PageReader
-from explorer.sources.reddit.reddit import Reddit
 from explorer.sources.search.port import WebSearch
 
+R = TypeVar("R", bound=ThreadReader)
 CheckAddress = Callable[[str], Awaitable[str]]
 """The address to be read for the one asked for; raises ToolError when it may not be."""
 
@@ -28,11 +28,24 @@ class SourceConnections:
     """Fetches public addresses: guarded, bounded, cached and polite."""
     search: WebSearch
     pages: PageReader
-    hackernews: HackerNews
-    reddit: Reddit
+    sites: Sequence[ThreadReader]
+    """The sites that are read through their services; see `site`."""
     corpus: Corpus | None
     """The folder of the user's, where one is given."""
     zone: tzinfo
     """The asker's."""
     check: CheckAddress = as_asked
     """Admits the addresses that agents may read."""
+    is_sample: bool = False
+    """Whether the run reads the sample day instead of the network."""
+
+    def site(self, kind: type[R]) -> R:
+        """Return the site of a class.
+
+        Raises:
+            LookupError: The run has none.
+        """
+        found = next((one for one in self.sites if isinstance(one, kind)), None)
+        if found is None:
+            raise LookupError(f"no site is a {kind.__name__}")
+        return found

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator
 
-from explorer.documents.parsing.html_pages import markdown_of
 from explorer.schema.errors import ToolError
 from explorer.sources.http.fetched import API_LIMITS
 from explorer.sources.http.wire import WireModel, listed, parse
@@ -58,7 +57,7 @@ class _Comment(WireModel):
             id=self.short_id,
             author=self.commenting_user or "",
             time=_seconds(self.created_at),
-            text="" if state else (self.comment_plain or markdown_of(self.comment or "")).strip(),
+            text="" if state else (self.comment_plain or _markdown(self.comment or "")).strip(),
             state=state,
             points=self.score,
             replies=tuple(replies),
@@ -105,7 +104,7 @@ class Lobsters:
 def _page(story: _Story) -> WebPage:
     comments, _ = _tree(story.comments, 0, 0)
     shown = page_of(comments, [comment.id for comment in comments], SHOWN)
-    text = (story.description_plain or markdown_of(story.description or "")).strip()
+    text = (story.description_plain or _markdown(story.description or "")).strip()
     address = f"{URL}/s/{story.short_id}"
     title = single_line(story.title) or "(no title)"
     points = "" if story.score is None else f"{story.score} points, "
@@ -139,6 +138,12 @@ def _tree(flat: Sequence[_Comment], start: int, level: int) -> tuple[list[Commen
         replies, place = _tree(flat, place + 1, level + 1)
         comments.append(one.ours(replies))
     return comments, place
+
+
+def _markdown(html: str) -> str:
+    from explorer.documents.parsing.html_pages import markdown_of  # noqa: PLC0415 - every command reads the sites
+
+    return markdown_of(html)
 
 
 def _seconds(text: str | None) -> int | None:

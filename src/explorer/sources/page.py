@@ -1,11 +1,15 @@
 """A page as it was read, and the port of what reads pages of one site in a better way than as HTML."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
+from explorer.network.guard import Guard
+from explorer.schema.setting import ExtensionSettings, NoSettings
+from explorer.sources.http.caller import Caller
 from explorer.sources.http.fetched import PAGE_LIMITS, Fetched, FetchLimits
 
 STALE = "stale"
@@ -71,13 +75,69 @@ class Fetcher(Protocol):
 
 
 @dataclass(frozen=True)
+class SiteAccess:
+    """What connecting to a site takes, besides its own settings."""
+
+    web: Fetcher
+    """Fetches public addresses: guarded, bounded, cached and polite."""
+    guard: Guard
+    """Judges addresses, for connections of a site's own."""
+    caller: Caller
+    """Who asks, and over which network."""
+    now: Callable[[], datetime]
+    """The run's clock."""
+
+
+class SiteProbe(NamedTuple):
+    """An address that answers where a site's service is up."""
+
+    name: str
+    url: str
+    field: str
+    """The field of the site's settings that the address comes from."""
+
+
+class SiteProblem(NamedTuple):
+    """What a site's service objects to in the settings."""
+
+    words: str
+    fix: str
+
+
+@dataclass(frozen=True)
 class Site:
-    """What a site registers whose pages are read in a better way than as HTML: the entry point `explorer.sources`."""
+    """What a site registers whose pages are read in a better way than as HTML: the entry point `explorer.sources`.
+
+    It has `open`, or `connect` where it has settings or connections to close. Tools find what is opened by its class:
+    `connections.site(CLASS)`.
+    """
 
     name: str
     hosts: tuple[str, ...]
     """Its hosts; those below them are its own, too."""
-    open: Callable[[Fetcher], ThreadReader]
+    open: Callable[[Fetcher], ThreadReader] | None = None
+    settings: type[ExtensionSettings] = NoSettings
+    connect: Callable[[Any, SiteAccess], AbstractAsyncContextManager[ThreadReader]] | None = None
+    """Connects to its service for a run; the run closes it."""
+    probes: Callable[[Any], Sequence[SiteProbe]] = lambda _settings: ()
+    """The addresses that `doctor` asks."""
+    problem: Callable[[Any, Caller], SiteProblem | None] = lambda _settings, _caller: None
+    """What `doctor` says of the settings; None: nothing."""
+
+    @asynccontextmanager
+    async def opened(self, settings: ExtensionSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
+        """Open its service for a run.
+
+        Raises:
+            TypeError: It has neither `open` nor `connect`.
+        """
+        if self.connect is not None:
+            async with self.connect(settings, access) as reader:
+                yield reader
+        elif self.open is not None:
+            yield self.open(access.web)
+        else:
+            raise TypeError(f"the site {self.name} has neither `open` nor `connect`")
 
 
 def is_stale(page: WebPage, now: datetime) -> bool:

@@ -50,7 +50,7 @@ class GetCommentsTool(Tool[GetCommentsArguments]):
     @classmethod
     def connect(cls, connections: SourceConnections) -> Self:
         """Make it for a run."""
-        return cls(connections.hackernews, connections.reddit)
+        return cls(connections.site(HackerNews), connections.site(Reddit))
 
     async def execute(self, arguments: GetCommentsArguments, context: ToolContext) -> ToolResult:
         """Show the thread."""

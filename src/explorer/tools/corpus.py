@@ -25,7 +25,7 @@ TOLD_CHARS = 800
 """Of what is missing in the index."""
 VIA = "corpus"
 KIND = "file"
-ABSENT = "give a folder: --corpus DIR"
+NO_FOLDER = "give a folder: --corpus DIR"
 """What brings these tools."""
 
 
@@ -57,6 +57,11 @@ class SearchCorpusTool(Tool[SearchCorpusArguments]):
         """Make it for a run."""
         assert connections.corpus is not None
         return cls(connections.corpus)
+
+    @classmethod
+    def missing(cls, connections: SourceConnections) -> str:
+        """Return why it is not offered: there is no folder."""
+        return "" if connections.corpus else NO_FOLDER
 
     async def execute(self, arguments: SearchCorpusArguments, context: ToolContext) -> ToolResult:
         """Search and list the documents."""
@@ -109,6 +114,11 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
         """Make it for a run."""
         assert connections.corpus is not None
         return cls(connections.corpus)
+
+    @classmethod
+    def missing(cls, connections: SourceConnections) -> str:
+        """Return why it is not offered: there is no folder."""
+        return "" if connections.corpus else NO_FOLDER
 
     async def execute(self, arguments: ReadDocumentArguments, context: ToolContext) -> ToolResult:
         """Read one stretch of the document."""

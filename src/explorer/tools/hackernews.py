@@ -90,7 +90,7 @@ class _HackerNewsTool(Tool[Args]):
     @classmethod
     def connect(cls, connections: SourceConnections) -> Self:
         """Make it for a run."""
-        return cls(connections.hackernews, connections.zone)
+        return cls(connections.site(HackerNews), connections.zone)
 
     @staticmethod
     async def _listed(head: str, groups: Sequence[_Group], context: ToolContext) -> ToolResult:

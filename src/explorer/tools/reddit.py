@@ -6,12 +6,13 @@ from pydantic import Field
 
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.sources.connections import SourceConnections
-from explorer.sources.reddit.reddit import Reddit, Routed
-from explorer.sources.reddit.routes import PostsQuery, RedditPosts, subreddit_named
+from explorer.sources.reddit.reddit import Reddit
+from explorer.sources.reddit.routes import PostsQuery, RedditPosts, Routed, subreddit_named
 from explorer.sources.reddit.text import reddit_draft, reddit_entry
 from explorer.text.sanitize import fence, single_line
 
 MAX_POSTS = 100
+NOT_IN_SAMPLE = "the sample day has no Reddit"
 
 
 class RedditPostsArguments(Arguments):
@@ -40,7 +41,12 @@ class RedditPostsTool(Tool[RedditPostsArguments]):
     @classmethod
     def connect(cls, connections: SourceConnections) -> Self:
         """Make it for a run."""
-        return cls(connections.reddit)
+        return cls(connections.site(Reddit))
+
+    @classmethod
+    def missing(cls, connections: SourceConnections) -> str:
+        """Return why it is not offered: the sample day has no Reddit."""
+        return NOT_IN_SAMPLE if connections.is_sample else ""
 
     async def execute(self, arguments: RedditPostsArguments, context: ToolContext) -> ToolResult:
         """List the posts."""

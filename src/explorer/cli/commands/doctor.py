@@ -192,10 +192,9 @@ def check_search(settings: Settings) -> CheckResult:
 def check_contact(settings: Settings) -> CheckResult:
     """Whether the operators of sites can reach the user: Wikimedia and Reddit ask for that of every program."""
     caller = Caller(contact=settings.contact)
-    wants_name = bool(settings.secrets.reddit_id.get_secret_value())
-    if wants_name and "(by /u/" not in caller.reddit_user_agent:
-        words = "Reddit's rules ask every app for its user's name, and none is set"
-        return CheckResult("contact", "warn", words, "set EXPLORER_CONTACT=/u/NAME")
+    for site in installed_extensions().sites:
+        if problem := site.problem(settings.extension(site.name, site.settings), caller):
+            return CheckResult("contact", "warn", problem.words, problem.fix)
     if settings.contact:
         return CheckResult("contact", "ok", caller.user_agent)
     words = "not set: Wikimedia may slow down or refuse programs whose user cannot be reached"

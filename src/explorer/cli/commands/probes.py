@@ -85,12 +85,7 @@ def probe_services(configuration: Configuration) -> list[CheckResult]:
 
 
 def _probes(configuration: Configuration) -> list[Probe]:
-    services = configuration.settings.services
-    probes = [
-        Probe("hacker news", f"{services.hn_api_url}/maxitem.json", "services.hn_api_url"),
-        Probe("hn search", f"{services.hn_search_url}/search?query=a&hitsPerPage=1", "services.hn_search_url"),
-        *_search_probes(configuration.settings),
-    ]
+    probes = [*_site_probes(configuration.settings), *_search_probes(configuration.settings)]
     if reader := configuration.settings.reader_address:
         probes.append(Probe("reader", reader, "services.reader_url"))
     return [*probes, *_model_probes(configuration.settings)]
@@ -102,6 +97,15 @@ def _model_probes(settings: Settings) -> list[Probe]:
     return [
         Probe(one.vendor.name, one.server.url, extension_place(one.vendor.name, one.vendor.url, is_secret=False))
         for one in ready
+    ]
+
+
+def _site_probes(settings: Settings) -> list[Probe]:
+    """The services that sites are read through."""
+    return [
+        Probe(probe.name, probe.url, extension_place(site.name, probe.field, is_secret=False))
+        for site in installed_extensions().sites
+        for probe in site.probes(settings.extension(site.name, site.settings))
     ]
 
 

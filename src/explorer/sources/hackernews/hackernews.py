@@ -1,9 +1,7 @@
 """Hacker News through its two public APIs: Firebase (rank order, fresh numbers) and Algolia (whole trees, search).
 
 Each stands in for the other where it can: Firebase gives a thread item by item when Algolia is down, Algolia gives
-it whole when Firebase is.
-
-Item pages of Hacker News, read through its APIs: the thread's text instead of a table of a table.
+it whole when Firebase is. Item pages are read through them, too.
 """
 
 import asyncio
@@ -27,12 +25,15 @@ from explorer.sources.hackernews.services import (
 )
 from explorer.sources.hackernews.thread_text import hn_thread_text
 from explorer.sources.hackernews.threads import BATCH, HnThreads, Thread
-from explorer.sources.http.fetch import Web
-from explorer.sources.page import WebPage
+from explorer.sources.page import Fetcher, WebPage
 from explorer.sources.threads import CommentRange
 
 LISTS = TypeAdapter[list[int] | None](list[int] | None)
 USER = TypeAdapter[FirebaseUser | None](FirebaseUser | None)
+SHOWN = CommentRange(limit=100, depth=8)
+"""How much of a thread is read as a page."""
+ARGUMENT = "post_id"
+"""What `get_comments` calls a thread's or a comment's id."""
 DAYS_AT_ONCE = 4
 """Whole days are large answers: few are asked for at a time."""
 
@@ -49,7 +50,7 @@ class StoryList:
 class HackerNews:
     """A reader of Hacker News; `api_url` is Firebase's form, `search_url` Algolia's."""
 
-    def __init__(self, web: Web, api_url: str, search_url: str) -> None:
+    def __init__(self, web: Fetcher, api_url: str, search_url: str) -> None:
         self._services = HnServices(web, api_url, search_url)
         self._threads = HnThreads(self._services)
 
@@ -128,21 +129,8 @@ class HackerNews:
             raise NoSuchThingError(f"Hacker News has no user {name!r}; upper and lower case matter in names.")
         return found.user()
 
-
-HOST = "news.ycombinator.com"
-SHOWN = CommentRange(limit=100, depth=8)
-ARGUMENT = "post_id"
-"""What `get_comments` calls a thread's or a comment's id."""
-
-
-class HackerNewsPages:
-    """Reads `news.ycombinator.com/item?id=...`, a story's thread or what stands under one comment."""
-
-    def __init__(self, client: HackerNews) -> None:
-        self._client = client
-
     async def read(self, url: str) -> WebPage | None:
-        """The thread; None for the site's other pages.
+        """Read the thread at an item's address; None for the site's other pages.
 
         Raises:
             ToolError: There is no such item, or no service answers.
@@ -151,7 +139,7 @@ class HackerNewsPages:
         item = "".join(parse_qs(parts.query).get("id", [])[:1])
         if parts.path != "/item" or not (item.isascii() and item.isdecimal()):
             return None
-        written = hn_thread_text(await self._client.thread(int(item), SHOWN), ARGUMENT)
+        written = hn_thread_text(await self.thread(int(item), SHOWN), ARGUMENT)
         draft = written.draft
         more = tuple(f"Not all is shown, see get_comments with platform=hackernews. {note}" for note in written.notes)
         return WebPage(

@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 from explorer.schema.errors import ToolError
 from explorer.sources.date_ranges import day_window
 from explorer.sources.hackernews.items import AlgoliaAnswer, AlgoliaItem, FirebaseItem, SearchHit, Story
-from explorer.sources.http.fetch import Web
 from explorer.sources.http.fetched import API_LIMITS, Fetched
 from explorer.sources.http.wire import parse
+from explorer.sources.page import Fetcher
 
 API = "Hacker News' API"
 SEARCH = "Hacker News search"
@@ -31,7 +31,7 @@ class ServiceDownError(ToolError):
 class HnServices:
     """Both services, as far as they are more than one address; `api_url` is Firebase's, `search_url` Algolia's."""
 
-    def __init__(self, web: Web, api_url: str, search_url: str) -> None:
+    def __init__(self, web: Fetcher, api_url: str, search_url: str) -> None:
         self._web = web
         self._api_url = api_url.rstrip("/")
         self._search_url = search_url.rstrip("/")

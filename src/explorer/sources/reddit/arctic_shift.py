@@ -9,8 +9,8 @@ from typing import TypeVar, cast
 from urllib.parse import urlencode
 
 from explorer.schema.errors import ToolError
-from explorer.sources.http.fetch import Web
 from explorer.sources.http.fetched import Fetched, FetchLimits
+from explorer.sources.page import Fetcher
 from explorer.sources.reddit.items import Forest, Post, Thing, post_of, posts_in, things_in
 from explorer.sources.reddit.routes import (
     EVERYWHERE,
@@ -54,7 +54,7 @@ class ArcticShift:
 
     def __init__(
         self,
-        web: Web,
+        web: Fetcher,
         url: str,
         now: Callable[[], datetime],
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,

@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 
 from explorer.schema.errors import ToolError
 from explorer.sources.hackernews.text import plain_text
-from explorer.sources.http.fetch import Web
 from explorer.sources.http.fetched import FetchLimits
+from explorer.sources.page import Fetcher
 from explorer.sources.reddit.items import Post
 from explorer.sources.reddit.routes import (
     EVERYWHERE,
@@ -59,7 +59,7 @@ class RedditFeeds:
     label = "its feed (no scores, no counts)"
     lack = NO_NUMBERS
 
-    def __init__(self, web: Web, url: str) -> None:
+    def __init__(self, web: Fetcher, url: str) -> None:
         self._web = web
         self._url = url.rstrip("/") or SITE
 

@@ -3,12 +3,12 @@
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypeVar
 
+from explorer.network.guard import Guard
 from explorer.schema.errors import NoSuchThingError, ToolError
-from explorer.sources.http.fetch import Web
+from explorer.sources.page import Fetcher, WebPage
 from explorer.sources.reddit.api import RedditApi
 from explorer.sources.reddit.arctic_shift import ArcticShift
 from explorer.sources.reddit.feeds import RedditFeeds
@@ -20,29 +20,24 @@ from explorer.sources.reddit.routes import (
     RedditThread,
     Route,
     RouteClosedError,
+    Routed,
     closed_words,
+    post_at,
 )
 from explorer.sources.reddit.session import Access, RedditSession
-from explorer.sources.threads import CommentRange
+from explorer.sources.reddit.text import reddit_thread_text
+from explorer.sources.threads import CommentRange, walk
 from explorer.text.sanitize import single_line
 
 API = "the API"
 ARCHIVE = "the archive"
 FEEDS = "the feeds"
 REASON_CHARS = 240
+SHOWN = CommentRange(limit=100, depth=8)
+"""How much of a post's comments is read as a page."""
 NO_KEY = "no credentials are set (REDDIT_CLIENT_ID); without them Reddit has closed it since May 2026"
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Routed:
-    """By which route something came."""
-
-    via: str
-    label: str
-    notes: tuple[str, ...] = ()
-    """What the route lacks, and why those before it were not taken."""
 
 
 class Reddit:
@@ -61,11 +56,13 @@ class Reddit:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, web: Web, access: Access, now: Callable[[], datetime]) -> AsyncGenerator[Self]:
+    async def open(
+        cls, web: Fetcher, guard: Guard, access: Access, now: Callable[[], datetime]
+    ) -> AsyncGenerator[Self]:
         """Open what is configured. Without credentials the API is asked only at a stand-in, which may not want any."""
         routes: dict[str, Route] = {}
         absent: dict[str, str] = {}
-        session = RedditSession(web.guard, access)
+        session = RedditSession(guard, access)
         if access.app or access.url:
             routes[API] = RedditApi(session)
         else:
@@ -93,6 +90,31 @@ class Reddit:
             ToolError: No route leads there, each with its reason; or Reddit refuses.
         """
         return await self._first(f"post {name.post}", lambda route: route.thread(name, part))
+
+    async def read(self, url: str) -> WebPage | None:
+        """Read a post with its comments; None for any other address: a list, a picture, a user.
+
+        Raises:
+            ToolError: No route to Reddit is open, each with its reason; or Reddit refuses.
+        """
+        name = post_at(url)
+        if name is None:
+            return None
+        thread, routed = await self.thread(name, SHOWN)
+        written = reddit_thread_text(thread, routed, "post_id")
+        is_cut = thread.next_offset is not None or any(comment.more for _, comment in walk(thread.comments))
+        ways = ("More of the thread: get_comments with platform=reddit.",) if is_cut else ()
+        return WebPage(
+            url=written.draft.url,
+            title=thread.post.title,
+            text=written.draft.text,
+            via=routed.via,
+            author=written.draft.author,
+            published=written.draft.published,
+            flags=("truncated",) if is_cut else (),
+            kind="comments",
+            notes=(f"Through {routed.label}.", *written.notes, *ways),
+        )
 
     async def _first(self, what: str, ask: Callable[[Route], Awaitable[T]]) -> tuple[T, Routed]:
         """The answer of the first route that is open."""

@@ -159,3 +159,13 @@ def total_of(post: Post, known: int) -> int:
 def closed_words(reasons: Sequence[str]) -> str:
     """The reasons of all routes on one line."""
     return "; ".join(reason.rstrip(".") for reason in reasons)
+
+
+@dataclass(frozen=True)
+class Routed:
+    """By which route something came."""
+
+    via: str
+    label: str
+    notes: tuple[str, ...] = ()
+    """What the route lacks, and why those before it were not taken."""

@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 from explorer.schema.tool import SourceDraft
 from explorer.sources.hackernews.list_text import velocity
 from explorer.sources.reddit.items import Post
-from explorer.sources.reddit.reddit import Routed
-from explorer.sources.reddit.routes import RedditThread
+from explorer.sources.reddit.routes import RedditThread, Routed
 from explorer.sources.threads import LeadLine, ThreadText, hanging, number, shown_of, thread_body, walk, ways_on
 from explorer.sources.timestamps import moment
 from explorer.text.sanitize import single_line

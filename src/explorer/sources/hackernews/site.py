@@ -1,0 +1,38 @@
+"""Hacker News as a site: its settings, and how its two services are opened."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+from explorer.schema.setting import URL, ExtensionSettings, Group, Setting
+from explorer.sources.page import Site, SiteAccess, SiteProbe, ThreadReader
+
+HOST = "news.ycombinator.com"
+
+
+class HnSettings(ExtensionSettings):
+    """Where the two services are."""
+
+    api_url: Annotated[
+        str, Setting("EXPLORER_HN_API_URL", URL, "Hacker News API", Group.SOURCES, default="the public one")
+    ] = "https://hacker-news.firebaseio.com/v0"
+    search_url: Annotated[
+        str, Setting("EXPLORER_HN_SEARCH_URL", URL, "Hacker News search API", Group.SOURCES, default="the public one")
+    ] = "https://hn.algolia.com/api/v1"
+
+
+@asynccontextmanager
+async def _connect(settings: HnSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
+    from explorer.sources.hackernews.hackernews import HackerNews  # noqa: PLC0415 - every command reads the settings
+
+    yield HackerNews(access.web, settings.api_url, settings.search_url)
+
+
+def _probes(settings: HnSettings) -> Sequence[SiteProbe]:
+    return (
+        SiteProbe("hacker news", f"{settings.api_url}/maxitem.json", "api_url"),
+        SiteProbe("hn search", f"{settings.search_url}/search?query=a&hitsPerPage=1", "search_url"),
+    )
+
+
+SITE = Site("hn", (HOST,), settings=HnSettings, connect=_connect, probes=_probes)
