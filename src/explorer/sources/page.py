@@ -5,12 +5,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from explorer.network.guard import Guard
 from explorer.schema.setting import ExtensionSettings, NoSettings
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.fetched import PAGE_LIMITS, Fetched, FetchLimits
+
+if TYPE_CHECKING:
+    # Every command reads the sites' settings, and the guard imports the library of HTTP.
+    from explorer.network.guard import Guard
 
 STALE = "stale"
 STALE_AFTER = timedelta(days=548)
@@ -80,7 +83,7 @@ class SiteAccess:
 
     web: Fetcher
     """Fetches public addresses: guarded, bounded, cached and polite."""
-    guard: Guard
+    guard: "Guard"
     """Judges addresses, for connections of a site's own."""
     caller: Caller
     """Who asks, and over which network."""
