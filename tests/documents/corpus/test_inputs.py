@@ -1,13 +1,15 @@
 """Files given with a question: PDF and HTML become text that agents read, and one source each."""
 
+import os
 from pathlib import Path
 
 import pytest
 import yaml
 
 from documents.corpus.stage import CountingParser, pdf
-from explorer.documents.corpus.reading import input_drafts, parsed_texts, read_inputs
+from explorer.documents.corpus.reading import input_drafts, parsed_texts, read_inputs, usable_name
 from explorer.schema.errors import ConfigError
+from explorer.workspace.access import is_path
 
 
 async def test_a_pdf_is_text_beside_its_original(tmp_path: Path) -> None:
@@ -64,3 +66,35 @@ async def test_what_cannot_be_read_is_refused_at_the_start(
     assert "convert it" in caught.value.hint
     with pytest.raises(ConfigError, match="cannot be read"):
         read_inputs([tmp_path / "missing.txt"])
+
+
+@pytest.mark.parametrize(
+    ("name", "usable"),
+    [
+        ("notes.md", "notes.md"),
+        ("notes\udce9.md", "notesé.md"),
+        ("\udcff\udcfe.md", "ÿþ.md"),
+        ("a\\b.md", "a_b.md"),
+        ("ev\u202eil.md", "evil.md"),
+        ("a\nb.md", "a b.md"),
+        ("x" * 250 + ".md", "x" * 181 + ".md"),
+        ("光" * 80 + ".pdf", "光" * 60 + ".pdf"),
+        ("e\u0301.md", "é.md"),
+    ],
+)
+def test_a_name_that_no_run_can_have_is_changed(name: str, usable: str, tmp_path: Path) -> None:
+    """Whatever a file of the user's is called, a run takes it, and agents can read it by its name."""
+    assert usable_name(name) == usable
+    assert is_path(f"inputs/2-{usable}.md")
+    if len(os.fsencode(name)) < 255:
+        (tmp_path / name).write_text("Solar rose.")
+        (one,) = read_inputs([tmp_path / name])
+        assert one.name == usable
+
+
+def test_names_that_become_the_same_stay_two(tmp_path: Path) -> None:
+    """Two files of other bytes with one readable name are both there."""
+    paths = [tmp_path / "a\\b.md", tmp_path / "a_b.md"]
+    for path in paths:
+        path.write_text(path.name)
+    assert [one.name for one in read_inputs(paths)] == ["a_b.md", "2-a_b.md"]

@@ -5,13 +5,14 @@ HTML and PDF go through a parser, texts are taken as they are; a given HTML or P
 
 import asyncio
 import codecs
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from explorer.documents.corpus.database import StoredDocument
-from explorer.documents.corpus.folder import MAX_FILE_BYTES, NO_TEXT, FoundFile
+from explorer.documents.corpus.folder import MAX_FILE_BYTES, NO_TEXT, FoundFile, readable
 from explorer.documents.parsing.document import TRUNCATED, Document
 from explorer.documents.parsing.kinds import FEED, HTML, JSON, PDF, TEXT, kind_of
 from explorer.documents.parsing.parser import DocumentParser
@@ -19,6 +20,7 @@ from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.tool import SourceDraft
 from explorer.text.frontmatter import read_frontmatter, with_frontmatter
 from explorer.text.sanitize import single_line, visible
+from explorer.workspace.access import MAX_NAME_BYTES
 
 MAX_TEXT_CHARS = 2_000_000
 """Of one document: in any script no more bytes than a stored source may have."""
@@ -138,6 +140,9 @@ PARSED_SUFFIX = ".md"
 """Ending of the text next to a file that is none."""
 ORIGINAL = "original"
 """The field of a parsed text's frontmatter that names the file it was made of."""
+MAX_STEM_BYTES = MAX_NAME_BYTES - 16
+"""Of an input's name: a number may come before it, and the ending of its parsed text behind it."""
+MAX_ENDING_CHARS = 16
 FACTS = ("title", "author", "published", "language")
 
 
@@ -168,7 +173,7 @@ def read_inputs(paths: Iterable[Path], given: Mapping[str, bytes] | None = None)
         kind = readable_kind(body, path.name)
         if not kind:
             raise ConfigError(f"{path} is neither text nor HTML nor PDF", hint="convert it to one of these first")
-        one = InputFile(_free_name(path.name, taken), body, kind)
+        one = InputFile(_free_name(usable_name(path.name), taken), body, kind)
         taken |= {one.name, f"{one.name}{PARSED_SUFFIX}"} if one.is_parsed else {one.name}
         inputs.append(one)
     return inputs
@@ -187,6 +192,22 @@ def _body(path: Path) -> bytes:
         raise ConfigError(
             f"{path} cannot be read: {error.strerror}", hint="give a text, HTML or PDF file: --file PATH"
         ) from error
+
+
+def usable_name(name: str) -> str:
+    """Return a file's name as a run can have it: agents read and write it, and every system can store it.
+
+    Args:
+        name: As the disk has it; bytes that are no UTF-8 are read as Western letters, which they mostly are.
+    """
+    try:
+        letters = os.fsencode(name).decode()
+    except UnicodeDecodeError:
+        letters = os.fsencode(name).decode("cp1252", "replace")
+    shown = readable(letters.replace("\\", "_"))
+    ending = PurePosixPath(shown).suffix[:MAX_ENDING_CHARS]
+    stem = shown.removesuffix(ending).encode()[: MAX_STEM_BYTES - len(ending.encode())].decode(errors="ignore")
+    return f"{stem}{ending}"
 
 
 def _free_name(name: str, taken: set[str]) -> str:
