@@ -7,6 +7,7 @@ the SDK made for the first: the same address, headers and credentials, over the 
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, Self, cast
 
 import httpx2
@@ -17,6 +18,7 @@ from explorer.llm.foreign_answers import connection_error, transport_errors, was
 from explorer.llm.guards import guards
 from explorer.llm.options import ClientOptions, Endpoint, key_text
 from explorer.llm.prices import cost_usd
+from explorer.llm.sdk_import import sdk_part
 from explorer.llm.streaming import Reply, http_client, stream_reply
 from explorer.schema.messages import Request, Turn
 
@@ -148,6 +150,18 @@ class Sdk:
     status_error: type[Exception]
     """What an answer with an error status raises; it has the response."""
     connection_error: type[Exception]
+
+    @classmethod
+    def imported(cls, package: str, client: str) -> "Sdk":
+        """Import what is needed of an SDK, and no more; `client` is the name of its client class."""
+        part = partial(sdk_part, package)
+        return cls(
+            part("_client", client),
+            part("_base_client", "DefaultAioHttpClient"),
+            part("_streaming", "AsyncStream"),
+            part("_exceptions", "APIStatusError"),
+            part("_exceptions", "APIConnectionError"),
+        )
 
 
 class SdkClient:

@@ -22,7 +22,7 @@ class AnthropicClient(SdkClient):
         endpoint = Endpoint(
             "Anthropic", base_url, *settings, options.key, options.network, is_default=not options.base_url
         )
-        super().__init__(options, endpoint, _sdk(), "/v1/messages")
+        super().__init__(options, endpoint, Sdk.imported("anthropic", "AsyncAnthropic"), "/v1/messages")
         self._prefixes = PromptPrefixes(to_prefix)
         self._reasoning = BoundReasoning(PROVIDER)
 
@@ -40,15 +40,3 @@ class AnthropicClient(SdkClient):
         if reply.has_true_reasoning and any(block.get("type") in REASONING for block in turn.blocks):
             turn = turn.model_copy(update={"bound_to": bound.digest})
         return self._priced(turn, request, PROVIDER)
-
-
-def _sdk() -> Sdk:
-    import anthropic  # noqa: PLC0415 - SDKs are slow to import
-
-    return Sdk(
-        anthropic.AsyncAnthropic,
-        anthropic.DefaultAioHttpClient,
-        anthropic.AsyncStream,
-        anthropic.APIStatusError,
-        anthropic.APIConnectionError,
-    )

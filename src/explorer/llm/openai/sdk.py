@@ -1,6 +1,7 @@
 """OpenAI's SDK for both of its APIs, at OpenAI itself or at a compatible server."""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 from explorer.llm.hosts import OPENAI_URL, is_official
 from explorer.llm.options import ClientOptions, Endpoint
@@ -39,16 +40,14 @@ class OpenAISdkClient(SdkClient):
 
 
 def _sdk(*, is_for_openai: bool) -> Sdk:
-    import openai  # noqa: PLC0415 - SDKs are slow to import
+    sdk = Sdk.imported("openai", "AsyncOpenAI")
 
     def connect(**given: Any) -> "openai.AsyncOpenAI":
-        client = openai.AsyncOpenAI(**given)
+        client: openai.AsyncOpenAI = cast("Any", sdk.connect(**given))
         if not is_for_openai:
             # The SDK reads these from the environment; another server has no business knowing them.
             client.organization = None
             client.project = None
         return client
 
-    return Sdk(
-        connect, openai.DefaultAioHttpClient, openai.AsyncStream, openai.APIStatusError, openai.APIConnectionError
-    )
+    return replace(sdk, connect=connect)
