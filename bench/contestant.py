@@ -22,8 +22,8 @@ from explorer.journal.run_state import RunState
 from explorer.llm.retry import OnFailure, WaitLimits
 from explorer.run.resources import RunResources, open_resources
 from explorer.run.run import RunHooks, start
+from explorer.run.run_journal import SessionRecords
 from explorer.run.session import RunSession
-from explorer.run.session_records import SessionRecords
 from explorer.schema.events import (
     JOURNAL_VERSION,
     ORCHESTRATOR,

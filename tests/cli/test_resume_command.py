@@ -11,7 +11,7 @@ import pytest
 from cli.conftest import STORY, turn
 from cli.stage import Explorer
 from explorer.journal.run_state import RunState
-from explorer.run.unfinished_report import resume_command
+from explorer.run.outcome import resume_command
 from explorer.schema.events import AgentStarted, AnyEvent, JournalRecord, RunStarted
 from explorer.schema.reasons import EndCause
 

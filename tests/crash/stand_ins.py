@@ -8,8 +8,8 @@ from explorer.journal.journal import Journal
 from explorer.journal.run_state import RunState
 from explorer.run.resources import open_resources
 from explorer.run.run import RunHooks
+from explorer.run.run_journal import SessionRecords
 from explorer.run.session import INPUTS, RunSession
-from explorer.run.session_records import SessionRecords
 from explorer.schema.events import AnyEvent, JournalRecord, RunStarted, Status
 from explorer.schema.settings import Settings
 from explorer.workspace.workspace import Workspace

@@ -16,9 +16,8 @@ from explorer.journal.codec import encode_all
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.offline.client import OfflineClient
+from explorer.run.outcome import helper_results, resume_command
 from explorer.run.run import RunHooks, RunResult, resume, start
-from explorer.run.structured_results import helper_results
-from explorer.run.unfinished_report import resume_command
 from explorer.schema.events import (
     AgentContinued,
     AgentFinished,

@@ -110,11 +110,6 @@ class RunResources:
         """Tools that roles may name and this run does not have, each with what would bring it."""
         return {**self.connectors.absent, **absent_shell(self.sandbox)}
 
-    @property
-    def other_tools(self) -> set[str]:
-        """Names of tools that are not built in: their results may show addresses without storing sources."""
-        return {tool.name for tool in (*self.extra_tools, *installed_extensions().installed_tools)}
-
     def tools(self, check: CheckAddress = as_asked) -> dict[str, Tool]:
         """All tools that reach outside, by name; an embedder's own replace those of the same name."""
         return {tool.name: tool for tool in (*self.connectors.tools(check), *self.extra_tools)}

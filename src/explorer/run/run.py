@@ -24,15 +24,14 @@ from explorer.llm.vendors import with_prefix
 from explorer.observe.run_log import RunLog, log_closed, log_written
 from explorer.run.collector import rare_collections
 from explorer.run.extensions import installed_extensions
-from explorer.run.finish import Conclusion, report_path
-from explorer.run.last_report import ReportGuard
+from explorer.run.finish import Conclusion, ReportGuard, report_path
+from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
 from explorer.run.resources import RunResources, open_resources, reserve_for_report
+from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.session import INPUTS, RunSession
-from explorer.run.session_record import SessionReasons, session_configured
-from explorer.run.session_records import RunJournal, SessionRecords
+from explorer.run.session_context import SessionReasons, session_configured
 from explorer.run.since import changes_path
 from explorer.run.single_agent import AgentSession
-from explorer.run.structured_results import FurtherLink, HelperResult, further_links, helper_results
 from explorer.schema.errors import ConfigError, NotFoundError
 from explorer.schema.events import JournalRecord, RunStarted, SingleAgent, Status
 from explorer.schema.messages import Estimate, Frozen, JsonObject, LLMClient, Usage, repair_text

@@ -1,13 +1,9 @@
 """One session of a run: the team is made, the orchestrator continued from where it was, and the end recorded."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from pathlib import Path
-
-from pydantic import BaseModel
 
 from explorer.agents.budget import Amount, Budget
 from explorer.agents.decisions import Decision
@@ -15,16 +11,11 @@ from explorer.agents.policies import reviewed
 from explorer.agents.roles import Role, leading_role, report_writers, with_tools
 from explorer.agents.run_rules import TeamContext
 from explorer.agents.subagents import Team
-from explorer.agents.tool_calls import Append, StoreFor
 from explorer.agents.user_stop import REPORT_S, repeating
 from explorer.documents.corpus.reading import input_drafts
 from explorer.journal.agent_state import AgentState
 from explorer.journal.control import Inbox
-from explorer.journal.run_state import RunState
-from explorer.llm.retry import FailedAttempt, WaitLimits
 from explorer.observe.provenance import write_files_index
-from explorer.reports.library import Library
-from explorer.reports.render import SAMPLE_FLAG
 from explorer.reports.verify.check import text_reader
 from explorer.reports.verify.judge import Judgements
 from explorer.run.finish import (
@@ -34,38 +25,27 @@ from explorer.run.finish import (
     draft_problem,
     finish_run,
     missing_report,
+    record_moved,
     restore_draft,
 )
 from explorer.run.judge import JudgeAccount, ask_judge
-from explorer.run.last_report import record_moved
 from explorer.run.resources import RunResources
-from explorer.run.session_records import SessionRecords
+from explorer.run.session_context import SessionContext
 from explorer.run.shell_session import ShellSession, open_shell
-from explorer.run.since import SINCE_FILES, earlier_addresses, words_on_earlier, write_changes
+from explorer.run.since import SINCE_FILES, words_on_earlier, write_changes
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.events import (
     ORCHESTRATOR,
     AgentFinished,
     CitationsJudged,
-    Source,
     Status,
     Steered,
-    TurnFailed,
 )
 from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
-from explorer.schema.settings import Settings
-from explorer.schema.tool import SourceDraft, Tool
-from explorer.sources.date_ranges import zone_named
-from explorer.sources.http.url_allowlist import UrlAllowlist
+from explorer.schema.tool import Tool
 from explorer.tools.answer import AnswerTool
-from explorer.tools.corpus import CORPUS_TOOLS
-from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
-from explorer.tools.library import LibraryAccess, library_tools
-from explorer.tools.past_runs import Past, SearchRunsTool
-from explorer.tools.sources import ListSourcesTool, ReadSourceTool
-from explorer.workspace.source_store import SourceStore, stored_at
-from explorer.workspace.workspace import Workspace
+from explorer.workspace.source_store import SourceStore
 
 SAMPLE_LINE = "This run reads bundled, invented sample data."
 INPUTS = "inputs"
@@ -87,26 +67,8 @@ Review = Callable[[AgentState, Decision | None], Decision | None]
 
 
 @dataclass(frozen=True)
-class RunSession:
-    """What one session of a run works with, from its start or from where an earlier session left it."""
-
-    workspace: Workspace
-    settings: Settings
-    now: Callable[[], datetime]
-    clock: Callable[[], float]
-    run_state: RunState
-    record: Append
-    records: SessionRecords
-    """What is read again of the run's records so far; sees each as it is recorded."""
-    progress: Callable[[str], None] = lambda _words: None
-    """Shows the user a line on how far a tool's call is."""
-    answer_form: type[BaseModel] | None = None
-    """What the program that embeds the engine wants besides the report."""
-
-    @property
-    def folder(self) -> Path:
-        """The run's."""
-        return self.workspace.folder
+class RunSession(SessionContext):
+    """Takes a run to its end: from its start, or from where an earlier session left it."""
 
     async def work(self, resources: RunResources, budget: Budget, message: str) -> Conclusion:
         """Take the run to an end.
@@ -118,7 +80,7 @@ class RunSession:
         self._restore_spending(budget, message)
         workspace = self.workspace
         workspace.sweep()
-        source_store = self._make_source_store(workspace)
+        source_store = self.source_store()
         ended, cut = None, EndReason()
         limit = asyncio.timeout(budget.seconds_left)
         try:
@@ -127,7 +89,7 @@ class RunSession:
                 _hurried(limit, budget),
                 open_shell(resources, workspace, self.run_state, self.record, budget.stopping) as shell,
             ):
-                team = self._team(resources, budget, workspace, source_store, shell)
+                team = self._team(resources, budget, source_store, shell)
                 with repeating(team.rules.check_for_stop):
                     ended = await self._orchestrate(team, resources, source_store, message)
                     while await team.rules.has_unanswered_message():
@@ -151,35 +113,35 @@ class RunSession:
             ended: The orchestrator's end; None when it was cut off.
             cut: Why it was cut off; false otherwise.
         """
-        judged = await self._judge(resources, budget, self.workspace)
+        judged = await self._judge(resources, budget)
         report_options = ReportOptions(self.settings.language, judged)
         conclusion = finish_run(self.run_state, self.workspace, ended, cut, report_options)
         await record_moved(self.run_state, self.workspace, self.record)
-        self._account_for(self.workspace, conclusion)
+        self._account_for(conclusion)
         return conclusion
 
-    async def _judge(self, resources: RunResources, budget: Budget, workspace: Workspace) -> Judgements | None:
+    async def _judge(self, resources: RunResources, budget: Budget) -> Judgements | None:
         """With `--judge`, a model's opinion of the citations; none once the run winds down, or a second time."""
         was_asked = isinstance(self.records.latest, CitationsJudged)
         if not self.settings.judge or budget.winding_down or was_asked:
             return None
-        verification, text_of = checked_draft(self.run_state, workspace), text_reader(workspace)
+        verification, text_of = checked_draft(self.run_state, self.workspace), text_reader(self.workspace)
         if not verification.claims:
             return None
-        judge_account = JudgeAccount(budget.root, self.record, self._record_failed_attempt)
+        judge_account = JudgeAccount(budget.root, self.record, self.record_failed_attempt)
         judged, event = await ask_judge(resources, judge_account, verification, text_of)
         await self.record(event)
         return judged
 
-    def _account_for(self, workspace: Workspace, conclusion: Conclusion) -> None:
+    def _account_for(self, conclusion: Conclusion) -> None:
         """Write down where each file comes from, and what changed since an earlier run."""
-        write_files_index(self.records.origins, workspace)
+        write_files_index(self.records.origins, self.workspace)
         if self.settings.since_run:
             since, began = self.settings.since_run, self.records.first_at
             write_changes(self.folder, since, self.run_state, began, str(conclusion.status))
 
     def _restore_spending(self, budget: Budget, message: str) -> None:
-        """Count what earlier lives used of the limits; a follow-up to a finished run has them anew."""
+        """Count what earlier sessions used of the limits; a follow-up to a finished run has them anew."""
         state = self.run_state.agents.get(ORCHESTRATOR)
         if message and state is not None and state.finished is not None:
             return
@@ -193,20 +155,10 @@ class RunSession:
             )
         )
 
-    def _make_source_store(self, workspace: Workspace) -> SourceStore:
-        async def write(path: str, text: str) -> None:
-            await asyncio.to_thread(workspace.write_own, path, text)
-
-        async def read(path: str) -> str:
-            return await asyncio.to_thread(workspace.read_text, path)
-
-        return SourceStore(self.record, write, self.now, self.run_state.sources.values(), read)
-
     def _team(
         self,
         resources: RunResources,
         budget: Budget,
-        workspace: Workspace,
         source_store: SourceStore,
         shell: ShellSession,
     ) -> Team:
@@ -215,12 +167,12 @@ class RunSession:
         return Team(
             TeamContext(
                 roles=self.roles(resources),
-                tools=self._tools(resources, [*shell.tools, *self.ending_tools(budget)]),
+                tools=self.all_tools(resources, [*shell.tools, *self.ending_tools(budget)]),
                 absent=resources.absent,
                 model_of=lambda role: resources.model_of(
-                    role, self._record_failed_attempt, self._waits(budget, is_for_report=role in for_report)
+                    role, self.record_failed_attempt, self.wait_limits(budget, is_for_report=role in for_report)
                 ),
-                workspace=workspace,
+                workspace=self.workspace,
                 run_state=self.run_state,
                 record=self.record,
                 budget=budget,
@@ -229,7 +181,7 @@ class RunSession:
                 jobs=shell.job_lines,
                 clock=self.clock,
                 max_output_tokens=self.settings.max_output_tokens,
-                store=self._store_for_tools(source_store),
+                store=self.store_for_tools(source_store),
                 now=resources.connectors.now if self.settings.is_sample else self.now,
                 progress=self.progress,
                 review=self.review(budget),
@@ -266,79 +218,6 @@ class RunSession:
             return None
         return ToolError(f"the user's program waits for the answer: call {AnswerTool.name}, then finish")
 
-    def _tools(self, resources: RunResources, own: Iterable[Tool]) -> dict[str, Tool]:
-        """Return all tools but `call_agent` by name: those given, those over files, those that bring evidence."""
-
-        def sources() -> Mapping[str, Source]:
-            return self.run_state.sources
-
-        async def check(url: str) -> str:
-            return await seen.check(url)
-
-        inner = [
-            *file_tools(self.workspace),
-            ListSourcesTool(self.workspace, sources),
-            ReadSourceTool(self.workspace, sources),
-            *self._earlier_work(sources),
-            *own,
-        ]
-        tools = {**resources.installed_tools(check), **{tool.name: tool for tool in inner}, **resources.tools(check)}
-        seen = self._url_allowlist(resources, tools.values())
-        return tools
-
-    def _url_allowlist(self, resources: RunResources, tools: Iterable[Tool]) -> UrlAllowlist:
-        """The addresses that may be read: those of the question, of sources, and of the run this one follows."""
-        others = resources.other_tools
-        # An earlier session may have had a folder to search that this one does not have.
-        searches = {tool.name for tool in (*tools, *CORPUS_TOOLS) if tool.is_search} | others
-        self.records.know_searches(searches)
-        seen = UrlAllowlist(
-            self.records.with_addresses, lambda one: self.workspace.read_text(stored_at(one)), searches, others
-        )
-        for url in earlier_addresses(self.folder, self.settings.since_run):
-            seen.saw_url(url)
-        return seen
-
-    def _store_for_tools(self, source_store: SourceStore) -> StoreFor:
-        """Return the store that tools put evidence into; what lookups find on the sample day is marked as invented."""
-
-        async def store(tool: Tool, drafts: Sequence[SourceDraft]) -> list[Source]:
-            if self.settings.is_sample and tool.is_lookup:
-                drafts = [draft.model_copy(update={"flags": (*draft.flags, SAMPLE_FLAG)}) for draft in drafts]
-            return await source_store.store(drafts)
-
-        return store
-
-    def _earlier_work(self, sources: Callable[[], Mapping[str, Source]]) -> list[Tool]:
-        """The tools over what is there before this run: the library of reports, and other runs."""
-        zone = zone_named(self.settings.timezone)
-        library = Library(self.settings.reports_dir, lambda: self.now().astimezone(zone))
-        run = self.folder.name
-        search = SearchRunsTool(Past(self.folder.parent, run, library))
-        return [*library_tools(LibraryAccess(library, run, sources)), search]
-
-    def _waits(self, budget: Budget, *, is_for_report: bool) -> WaitLimits:
-        """How long a role's agents wait for their model: helpers no longer than there is exploring."""
-        return WaitLimits(
-            lambda: budget.seconds_left,
-            self.settings.limits.max_outage_s,
-            lambda: None if is_for_report else budget.exploration_seconds_left,
-        )
-
-    async def _record_failed_attempt(self, failed: FailedAttempt) -> None:
-        waiting_s, error = failed.waiting_s, failed.error
-        await self.record(
-            TurnFailed(
-                agent=failed.request.agent,
-                fault=error.fault,
-                message=error.message,
-                attempt=failed.number,
-                waits_s=failed.waits_s,
-                waiting_since=None if waiting_s is None else self.now() - timedelta(seconds=waiting_s),
-                is_billed=error.is_billed,
-            )
-        )
-
     async def _orchestrate(
         self, team: Team, resources: RunResources, source_store: SourceStore, message: str
     ) -> AgentFinished:
@@ -351,7 +230,7 @@ class RunSession:
         restore_draft(self.run_state, self.workspace)
         if state is not None:
             return await team.run_orchestrator(state.task)
-        inputs = await self._inputs(self.workspace, source_store)
+        inputs = await self._inputs(source_store)
         words = await self.first_words(resources, source_store, inputs)
         return await team.run_orchestrator(words, {one.path: one.source for one in inputs})
 
@@ -391,12 +270,12 @@ class RunSession:
             lines.append(SAMPLE_LINE)
         return "\n".join(lines)
 
-    async def _inputs(self, workspace: Workspace, source_store: SourceStore) -> list[InputSource]:
+    async def _inputs(self, source_store: SourceStore) -> list[InputSource]:
         """Store the user's files as sources; return those by path."""
         if not (self.folder / INPUTS).is_dir():
             return []
-        files = {info.path: info for info in workspace.files(INPUTS) if info.path not in SINCE_FILES}
-        drafts = input_drafts(files, workspace.read_text)
+        files = {info.path: info for info in self.workspace.files(INPUTS) if info.path not in SINCE_FILES}
+        drafts = input_drafts(files, self.workspace.read_text)
         sources = await source_store.store([*drafts.values()])
         return [InputSource(path, one.id, files[path].lines) for path, one in zip(drafts, sources, strict=True)]
 

@@ -9,7 +9,7 @@ from explorer.journal.codec import Scan, examine
 from explorer.journal.control import Inbox
 from explorer.journal.listing import holder, is_running
 from explorer.journal.run_state import RunState
-from explorer.run.unfinished_report import resume_command
+from explorer.run.outcome import resume_command
 from explorer.sandbox.jobs import noted_jobs
 from explorer.schema.errors import JournalVersionError, StorageError, ToolError
 from explorer.schema.events import JOURNAL_VERSION, Source, Status

@@ -29,8 +29,7 @@ from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
 from explorer.observe.costs import Spending, spending_of
 from explorer.observe.provenance import origins
-from explorer.run.finish import report_path, report_text
-from explorer.run.last_report import report_of_unfinished
+from explorer.run.finish import report_of_unfinished, report_path, report_text
 from explorer.schema.errors import NotFoundError
 from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import Workspace

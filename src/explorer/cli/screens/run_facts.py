@@ -16,7 +16,7 @@ from explorer.journal.run_state import RunState
 from explorer.observe.costs import spending_of
 from explorer.observe.provenance import FileOrigin, Write, origins
 from explorer.run.finish import report_path
-from explorer.run.structured_results import further_links, helper_results
+from explorer.run.outcome import further_links, helper_results
 from explorer.schema.events import ENGINE, JournalRecord, RunFinished
 from explorer.text.frontmatter import split_frontmatter
 from explorer.workspace.workspace import Workspace

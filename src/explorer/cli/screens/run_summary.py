@@ -19,8 +19,8 @@ from explorer.cli.settings.options import RunOptions
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.run.finish import report_path
+from explorer.run.outcome import resume_command
 from explorer.run.run import RunResult
-from explorer.run.unfinished_report import resume_command
 from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError, StorageError
 from explorer.schema.reasons import LIMIT_WORDS
 from explorer.text.citations import without_references

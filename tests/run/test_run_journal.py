@@ -10,7 +10,7 @@ import pytest
 from explorer.journal.listing import read_records
 from explorer.observe.provenance import FILES_INDEX, origins
 from explorer.run.run import RunHooks, resume, start
-from explorer.run.session_records import SessionRecords
+from explorer.run.run_journal import SessionRecords
 from explorer.schema.events import JournalRecord, RunFinished
 from explorer.schema.settings import Settings
 from explorer.workspace.workspace import Workspace
