@@ -1,4 +1,4 @@
-"""Says what would work when a server refuses what the settings ask for: another API, another effort."""
+"""Advice on what would work when a server refuses what the settings ask for: another API, another effort."""
 
 import re
 
@@ -11,10 +11,10 @@ NO_SUCH_ROUTE = frozenset({404, 405, 501})
 """Statuses of a server that does not have an API at all."""
 
 _CHAT_PATH = "/v1/chat/completions"
-"""Where a server of OpenAI's kind has that API; at another path it is the address that is wrong."""
+"""The path of that API on servers of OpenAI's kind; with another path, the address is wrong."""
 
 _RESPONSES_ONLY = re.compile(r"v1/responses")
-"""Part of what OpenAI's Chat Completions says of models that it refuses, or refuses together with tools."""
+"""Part of the text with which OpenAI's Chat Completions refuses some models, or refuses them with tools."""
 
 _ABOUT_EFFORT = re.compile(r"effort", re.IGNORECASE)
 
@@ -23,8 +23,8 @@ class AdvisingClient:
     """A client whose refusals name the setting that works.
 
     Args:
-        client: An adapter, which asks once.
-        api: Which one: `anthropic`, `openai-responses` or `openai-chat`.
+        client: An adapter.
+        api: Its API: `anthropic`, `openai-responses` or `openai-chat`.
     """
 
     def __init__(self, client: LLMClient, api: str) -> None:
@@ -32,7 +32,7 @@ class AdvisingClient:
         self._api = api
 
     async def generate(self, request: Request) -> Turn:
-        """Ask.
+        """Send a request once.
 
         Raises:
             ModelError: No turn came.
@@ -43,12 +43,12 @@ class AdvisingClient:
             advised = self._with_advice(request, error)
             if advised is None:
                 raise
-            # What is known of the refusal stays known: one by its status is not billed.
+            # The status is kept: a refusal by its status is not billed.
             advised.status, advised.code, advised.is_unsent = error.status, error.code, error.is_unsent
             raise advised from error
 
     def _with_advice(self, request: Request, error: ModelError) -> ModelError | None:
-        """Return an error of the user's to fix; None for any other failure."""
+        """Return the error with advice for the user; None for any other failure."""
         if self._api == OPENAI_CHAT and _RESPONSES_ONLY.search(error.message):
             return _other_api("Chat Completions", f"{OPENAI_RESPONSES}:{request.model}", error)
         if error.fault is not ModelFault.REJECTED:
@@ -64,7 +64,7 @@ class AdvisingClient:
         return None
 
     def _without_route(self, request: Request, error: ModelError) -> ModelError | None:
-        """Return the advice for a server that has nothing at the API's path; None where it said what it lacks."""
+        """Return the advice for a server that has nothing at the API's path; None where the server named the cause."""
         refusal = error.refusal if isinstance(error, RequestRefusedError) else None
         if refusal is not None and refusal.cure is not None:
             return None

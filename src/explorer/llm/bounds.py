@@ -1,7 +1,7 @@
-"""How much of a server's reply is read at most, and the meter that one reply is counted by.
+"""Bounds of a server's reply, and the meter that counts one reply against them.
 
-A reply comes from outside, and a broken or hostile server never ends it. Each bound is far above what any reply in
-use needs, and small enough that a reply at all its bounds at once fits into 300 MB with the process around it.
+A broken or hostile server may send a reply without an end. Each bound is far above what any reply in use needs, and
+small enough that a process with a reply at all its bounds at once takes at most 300 MB.
 """
 
 from dataclasses import dataclass
@@ -13,64 +13,66 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ReplyBounds:
-    """The most that is read of one reply. Reaching one ends the reply with an error that names it."""
+    """The most that is read of one reply. A reply that reaches a bound ends with an error that names it."""
 
     header_count: int = 128
-    """Response headers; vendors send about 30."""
+    """The number of response headers; vendors send about 30."""
     header_bytes: int = 64 * 1024
-    """Of all response headers together."""
+    """The size of all response headers together."""
     encodings: int = 2
-    """Content encodings on top of each other; one is in use."""
+    """The number of content encodings on top of each other; one is in use."""
     error_bytes: int = 64 * 1024
-    """Of the body of an error or a redirect. The rest is left unread and is no error: the status says enough."""
+    """The size of the body of an error or a redirect. The rest is not read, without an error."""
     error_s: float = 10.0
-    """For such a body to arrive; then what has come is used."""
+    """The seconds for such a body to arrive; then the part that has come is used."""
     body_bytes: int = 128 * MIB
-    """Of a whole reply, decompressed and with all its framing: 128,000 tokens in events of 400 bytes are 50 MB."""
+    """The size of a reply, decompressed and with its framing: 128,000 tokens in events of 400 bytes are 50 MB."""
     list_bytes: int = 4 * MIB
-    """Of a list of models; the longest in use, with 500 models and their prices, has about 1 MB."""
+    """The size of a list of models; the longest in use, with 500 models and their prices, has about 1 MB."""
     event_bytes: int = 8 * MIB
-    """Of one event, or of a reply that is not streamed: a reply of 128,000 tokens in one event has about 1 MB."""
+    """The size of an event, or of a reply that is not streamed: 128,000 tokens in one event have about 1 MB."""
     event_values: int = 500_000
-    """Of JSON in one event: an empty object of two bytes takes 64 in memory."""
+    """The number of JSON values in one event: an empty object of two bytes takes 64 in memory."""
     events: int = 1_000_000
-    """Of one reply: 128,000 tokens, sent letter by letter."""
+    """The number of events of one reply: 128,000 tokens, sent letter by letter."""
     chars_per_token: int = 1_024
-    """Kept for each token the request allows: the longest tokens in use have 128 characters, and servers may count
-    otherwise."""
+    """The characters kept for each token that the request allows.
+
+    The longest tokens in use have 128 characters, and servers may count in another way.
+    """
     least_chars: int = MIB
-    """Kept however few tokens the request allows."""
+    """The characters kept however few tokens the request allows."""
     most_chars: int = 12 * MIB
-    """Kept of one reply however many tokens the request allows; a character takes up to four bytes, several times."""
+    """The characters kept however many tokens the request allows; one takes up to four bytes, several times."""
     parts: int = 2_000
-    """Blocks of one reply, its calls among them: a turn of 500 calls is one for a large team."""
+    """The number of blocks of one reply, calls included: a large team may get a turn of 500 calls."""
     id_chars: int = 256
-    """Of a call's id or name; vendors' have up to 64."""
+    """The length of a call's id or name; vendors' have up to 64."""
 
     def kept_chars(self, max_output_tokens: int) -> int:
-        """Return how many characters a reply to a request may bring."""
+        """Return how many characters a reply may have."""
         return min(self.most_chars, max(self.least_chars, self.chars_per_token * max_output_tokens))
 
 
 BOUNDS = ReplyBounds()
-"""What holds unless something else is handed in."""
+"""The default bounds."""
 
 _VALUE_CHARS = 64
-"""What a JSON value counts beside its own characters: about what it takes in memory."""
+"""The characters that a JSON value counts in addition to its own: about what it takes in memory."""
 _LONG_CHARS = 64 * 1024
-"""A shorter event is not searched for its number of values."""
+"""The length from which an event's values are counted."""
 
 
 class ReplyMeter:
     """Counts what is kept of one reply; each count costs the same however much has come before.
 
     Args:
-        endpoint: Who replies, for error messages.
-        max_output_tokens: What the request allows.
-        bounds: The most of everything.
+        endpoint: The server, for error messages.
+        max_output_tokens: The request's limit of the reply.
+        bounds: The bounds.
 
     Raises:
-        ModelError: From each method: a bound is reached (oversized).
+        ModelError: A bound is reached (oversized); raised by each method.
     """
 
     def __init__(self, endpoint: object, max_output_tokens: int, bounds: ReplyBounds = BOUNDS) -> None:
@@ -81,7 +83,7 @@ class ReplyMeter:
         self._parts = 0
 
     def keep_text(self, text: str) -> None:
-        """Count a piece of text, of thinking or of arguments."""
+        """Count a piece of text, thinking or arguments."""
         self._chars += len(text)
         if self._chars > self._most_chars:
             what = f"{self._most_chars:,} characters of text and arguments in one reply"
@@ -109,7 +111,7 @@ def check_event(data: str, endpoint: object, bounds: ReplyBounds = BOUNDS) -> No
     """Refuse an event that would take far more memory once parsed than its text.
 
     Raises:
-        ModelError: It holds too many values (oversized).
+        ModelError: It has too many values (oversized).
     """
     if len(data) > _LONG_CHARS and count_values(data) > bounds.event_values:
         raise oversized(endpoint, f"{bounds.event_values:,} JSON values in one event")

@@ -1,4 +1,4 @@
-"""Sorts what providers refuse with, by type, status and body, into faults that each have one consequence."""
+"""Sorts refusals of providers, by type, status and body, into faults that each have one consequence."""
 
 import base64
 import json
@@ -22,11 +22,11 @@ from explorer.text.sanitize import single_line
 MINUTE_S = 60
 HOUR_S = 3600
 MIN_KEY_CHARS = 8
-"""Shorter stand-ins for keys are struck out only as they are: coded, they are letters of any text."""
+"""The least length of a key that is removed in coded forms, too: shorter ones are parts of any text."""
 MESSAGE_CHARS = 500
-"""Of a server's own words, kept in an error."""
+"""Limit of a server's text in an error."""
 DETAIL_CHARS = 4_000
-"""Of an error's body, read for what the server wants instead."""
+"""Limit of an error's body that is searched for what the server wants instead."""
 
 KINDS: Mapping[str, ModelFault] = {
     "invalid_request_error": ModelFault.REJECTED,
@@ -57,14 +57,14 @@ KINDS: Mapping[str, ModelFault] = {
     "bio_policy": ModelFault.REJECTED,
     "misalignment_policy_violation": ModelFault.REJECTED,
 }
-"""What an error's `type` or `code` says when it arrives inside a stream whose status was 200."""
+"""The fault of each `type` or `code` of an error, such as one inside a stream whose status was 200."""
 
 STRONGER_THAN_STATUS = frozenset(
     {"rate_limit_error", "rate_limit_exceeded", "overloaded_error", "model_not_found", "invalid_api_key"}
     | {"authentication_error", "insufficient_quota", "billing_error", "request_too_large"}
     | {"server_is_overloaded", "slow_down"}
 )
-"""Words that are exact where the status beside them is not: an empty account answers 429, but waiting is no cure."""
+"""Codes that are more exact than the status: an empty account answers 429, but waiting does not help."""
 
 _STATUS: Mapping[int, ModelFault] = {
     401: ModelFault.CREDENTIALS,
@@ -96,29 +96,29 @@ _KEY_LIKE = re.compile(r"\bsk-[\w*.-]{4,}")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a provider said instead of a turn."""
+    """A provider's answer in place of a turn."""
 
     status: int
-    """HTTP status; 200 or less when it was said inside a stream."""
+    """The HTTP status; 200 or less for an error inside a stream."""
     kind: str = ""
     code: str = ""
     message: str = ""
     retry_after_s: float | None = None
     url: str = ""
-    """What was asked; empty for an error inside a stream."""
+    """The URL of the request; empty for an error inside a stream."""
     page: str | None = None
-    """The title of the web page that it was said with; None when it was none."""
+    """The title of the web page that was sent; None when it was not a web page."""
     detail: str = ""
-    """All that was said, as it came: some servers name a refused field beside the message only."""
+    """The whole answer: some servers name a refused field outside of the message only."""
 
     @property
     def cure(self) -> Cure | None:
-        """What fixes it, where its words are known."""
+        """What fixes it; None where its text is not known."""
         return cure_of(f"{self.code} {self.message}", self.status)
 
     @property
     def fault(self) -> ModelFault:
-        """The kind of failure: known words first, then length, exact words, the status, and vague words."""
+        """The fault: by known texts first, then length, exact codes, the status, and vague codes."""
         if self.cure is not None:
             return self.cure.fault
         if self.status not in _NOT_ABOUT_LENGTH and _TOO_LONG.search(f"{self.kind} {self.code} {self.message}"):
@@ -132,7 +132,7 @@ class Refusal:
 
     @property
     def _effective_status(self) -> int:
-        """The status, or for an error inside a stream the status that gateways write as its code."""
+        """The status; for an error inside a stream, the status that gateways write as its code."""
         if self.status < 400 and self.code.isdecimal():  # noqa: PLR2004
             return int(self.code)
         return self.status
@@ -149,7 +149,7 @@ class Refusal:
 
 
 def read_refusal(response: httpx2.Response) -> Refusal:
-    """Read an answer with an error status; its body may be anything, also a proxy's HTML page."""
+    """Read an answer with an error status; its body may be anything, such as a proxy's HTML page."""
     text = response.text
     try:
         payload: object = json.loads(text)
@@ -202,7 +202,7 @@ def _listed(error: JsonObject) -> str:
 
 
 class RequestRefusedError(ModelError):
-    """What a provider refused with, kept for whoever can write the request otherwise."""
+    """A refusal by a provider, for adapters that can write the request in another form."""
 
     def __init__(self, made: ModelError, refusal: Refusal) -> None:
         super().__init__(
@@ -213,12 +213,12 @@ class RequestRefusedError(ModelError):
             is_wrong_server=made.is_wrong_server,
         )
         self.refusal = refusal
-        """All that the server said."""
+        """The server's answer."""
         self.status, self.code = refusal.status, refusal.code
 
 
 def model_error(refusal: Refusal, endpoint: Endpoint) -> RequestRefusedError:
-    """Make the error for a refusal, with what fixes it; keys are struck out of the server's words."""
+    """Make the error for a refusal, with what fixes it; keys are removed from the server's text."""
     return RequestRefusedError(_described(refusal, endpoint), refusal)
 
 
@@ -240,7 +240,7 @@ def _described(refusal: Refusal, endpoint: Endpoint) -> ModelError:
         return ModelError(fault, message, hint=url_hint(endpoint))
     wants_key = fault is ModelFault.CREDENTIALS and not endpoint.secret.get_secret_value().strip()
     message = f"{endpoint} {WANTS_KEY if wants_key else _VERBS[fault]}{status}"
-    # Servers quote the key they refuse, so their words about it are left out altogether.
+    # Servers quote the key they refuse, so their text about it is left out.
     if fault is not ModelFault.CREDENTIALS and refusal.message:
         message += f": {redact(refusal.message, endpoint)}"
     return ModelError(fault, message, hint=_hint(fault, endpoint, refusal))
@@ -260,7 +260,7 @@ def unreachable(endpoint: Endpoint, why: str) -> ModelError:
 
 
 def redact(text: str, endpoint: Endpoint) -> str:
-    """Strike the key, and whatever looks like one, out of a text; shorten it to one line."""
+    """Remove the key, and whatever looks like one, from a text; shorten it to one line."""
     for spelling in _spellings(endpoint.secret.get_secret_value().strip()):
         text = text.replace(spelling, "***")
     text = single_line(_KEY_LIKE.sub("***", repair_text(text)))
@@ -268,11 +268,11 @@ def redact(text: str, endpoint: Endpoint) -> str:
 
 
 def _spellings(secret: str) -> tuple[str, ...]:
-    """A key in the forms in which servers and proxies quote what they were sent; none for no key."""
+    """Return a key in all forms in which servers and proxies may quote it."""
     if len(secret) < MIN_KEY_CHARS:
         return (secret,) if secret else ()
     raw = secret.encode()
-    # Where the key stands in a longer base64 text, its first and last letters depend on its neighbours.
+    # Within a longer base64 text, the first and last letters of the key depend on its neighbours.
     coded = (base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")[2 * shift : -1] for shift in range(3))
     return (secret, quote(secret, safe=""), raw.hex(), raw.hex().upper(), *coded)
 
@@ -337,14 +337,14 @@ def _key_hint(endpoint: Endpoint) -> str:
 
 
 def _when(seconds: float) -> str:
-    """Say when to come back: what a server asks for can be days."""
+    """Return when to try again: a server may ask for days."""
     if seconds < 2 * MINUTE_S:
         return "later"
     return f"in {seconds / MINUTE_S:.0f} minutes" if seconds < 2 * HOUR_S else f"in {seconds / HOUR_S:.0f} hours"
 
 
 def words_of_page(text: str) -> str:
-    """Return the words of an error page."""
+    """Return the text of an error page."""
     without_blocks = re.sub(r"(?is)<(script|style)\b.*?</\1\s*>", " ", text[:20_000])
     return single_line(re.sub(r"<[^>]*>", " ", without_blocks), MESSAGE_CHARS)
 

@@ -1,77 +1,77 @@
-"""Names what answered in place of a model server: another protocol, a web page, a broken answer, nothing at all.
+"""Errors for what answered in place of a model server: another protocol, a web page, a broken answer, nothing.
 
-An address that is slightly wrong (a port, a scheme, a path) is answered by something else. What that sent is the
-best hint at the mistake, and a second attempt gets the same: such errors say `is_wrong_server`, and are repeated only
-where the server has answered before.
+With a slightly wrong address (a port, a scheme, a path) something else answers. Its answer is the best hint at the
+mistake, and a second attempt gets the same: such errors have `is_wrong_server`, and are repeated only where the server
+has answered before.
 """
 
 import ast
 import asyncio
 import re
 import ssl
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import httpx2
 
 from explorer.llm.faults import redact, unreachable, words_of_page
-from explorer.llm.hints import network_hint, page_title, url_hint, why_unreached
+from explorer.llm.hints import causes_of, network_hint, page_title, url_hint, why_unreached
 from explorer.llm.options import Endpoint
 from explorer.network.client_options import UNTRUSTED, advice
 from explorer.schema.errors import ModelError, ModelFault
 
 SHOWN_CHARS = 80
-"""Of what a server sent, shown in an error."""
+"""Limit of a server's answer in an error."""
 
 PROBE_S = 2.0
-"""For a port to say something."""
+"""Seconds to wait for the first bytes of a port."""
 
 _QUOTED_BYTES = re.compile(r"""(?:bytearray\()?(b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*")""", re.DOTALL)
 """The bytes that a parser quotes in its error."""
 
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
-"""How a TLS alert and a TLS handshake begin (RFC 8446, 5.1)."""
+"""The first bytes of a TLS alert and of a TLS handshake (RFC 8446, 5.1)."""
 
 _CUT_SHORT = frozenset({"ServerDisconnectedError", "ConnectionResetError", "IncompleteReadError", "BrokenPipeError"})
 _DISCONNECTED = "Server disconnected without sending a response"
-"""What httpx2 says of an answer that ended before its headers did; bytes that came are lost."""
+"""The text of httpx2's error for an answer that ended within its headers; bytes that came are lost."""
 _NOT_ALL = "Not enough data to satisfy"
-"""What aiohttp says of a body that ended before its length or its last chunk."""
+"""The text of aiohttp's error for a body that ended before its length or its last chunk."""
 _NO_STATUS_LINE = re.compile(r"bad status line|illegal status line", re.IGNORECASE)
 _BROKEN_HTTP = frozenset({"HttpProcessingError", "BadHttpMessage", "LineTooLong", "TransferEncodingError"})
+
+
+_CONNECTING = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, ssl.SSLError)
+"""Errors of making a connection, so that nothing was sent on one."""
 
 
 def connection_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     """Make the error for a request that brought no readable answer.
 
     Args:
-        error: What the SDK or the transport raised. Its causes are searched for the first fault that says more.
-        endpoint: Where the request went.
+        error: The error of the SDK or the transport. Its causes are searched for a more precise one.
+        endpoint: The server.
     """
     unreached = why_unreached(error, endpoint)
     if unreached is not None:
         made = _wrong_server(f"no connection to {endpoint}: {unreached.words}", unreached.hint)
     else:
         made = _find(error, endpoint) or unreachable(endpoint, _words(error.__cause__ or error))
-    made.is_unsent = made.is_unsent or unreached is not None or any(map(_is_of_connecting, _causes(error)))
+    made.is_unsent = (
+        made.is_unsent or unreached is not None or any(isinstance(cause, _CONNECTING) for cause in causes_of(error))
+    )
     return made
-
-
-def _is_of_connecting(error: BaseException) -> bool:
-    """Whether no connection came about, so that nothing was sent on one."""
-    return isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout | ssl.SSLError)
 
 
 async def probed_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     """Make the error for a request of httpx2's own client, which forgets what was sent before it gave up.
 
-    The port is asked once more, by a bare connection and without a key, what it has to say.
+    The port is asked once more, over a bare connection and without a key, for its first bytes.
     """
     made = connection_error(error, endpoint)
     parts = urlsplit(endpoint.base_url)
     if endpoint.network.proxy_for(endpoint.base_url):  # the port is out of reach but for the proxy
         return made
-    if parts.scheme != "http" or not any(str(cause).startswith(_DISCONNECTED) for cause in _causes(error)):
+    if parts.scheme != "http" or not any(str(cause).startswith(_DISCONNECTED) for cause in causes_of(error)):
         return made
     sent = await _first_bytes(parts.hostname or "", parts.port or 80)
     return _other_protocol(sent, endpoint) if sent and not sent.startswith(b"HTTP/") else made
@@ -91,14 +91,14 @@ async def _first_bytes(host: str, port: int) -> bytes:
 
 
 def was_unsent(error: BaseException) -> bool:
-    """Say whether a request failed before a byte of it was sent, on a connection that the server had closed before."""
-    return any("closing transport" in str(cause) for cause in _causes(error))
+    """Return whether a request failed before a byte of it was sent, on a connection that the server had closed."""
+    return any("closing transport" in str(cause) for cause in causes_of(error))
 
 
 def stream_error(error: BaseException, endpoint: Endpoint) -> ModelError:
     """Make the error for a body that broke off, or that is not what its header says."""
     found = _find(error, endpoint)
-    # A body that merely ends early says nothing about who sent it.
+    # A body that only ends early does not show who sent it.
     return (
         found
         if found is not None and not _is_cut(error)
@@ -122,7 +122,7 @@ def web_page(text: str, status: int, endpoint: Endpoint) -> ModelError:
 
 
 def no_events(begin: bytes, kind: str, status: int, endpoint: Endpoint) -> ModelError:
-    """Make the error for a body in which there is no event at all.
+    """Make the error for a body without any event.
 
     Args:
         begin: The first bytes of the body.
@@ -140,7 +140,7 @@ def no_events(begin: bytes, kind: str, status: int, endpoint: Endpoint) -> Model
 
 def _find(error: BaseException, endpoint: Endpoint) -> ModelError | None:
     """Return what the causes of an error say, innermost first; a finished `ModelError` says it best."""
-    causes = list(_causes(error))
+    causes = list(causes_of(error))
     for cause in causes:
         if isinstance(cause, ModelError):
             return cause
@@ -152,11 +152,11 @@ def _find(error: BaseException, endpoint: Endpoint) -> ModelError | None:
 
 
 def _is_cut(error: BaseException) -> bool:
-    return any(type(cause).__name__ in _CUT_SHORT or _NOT_ALL in str(cause) for cause in _causes(error))
+    return any(type(cause).__name__ in _CUT_SHORT or _NOT_ALL in str(cause) for cause in causes_of(error))
 
 
 def _named(error: BaseException, endpoint: Endpoint) -> ModelError | None:
-    """Name one cause; None for one that says nothing by itself."""
+    """Return the error for one cause; None for a cause that shows nothing by itself."""
     if isinstance(error, ssl.SSLError):
         return _tls_error(error, endpoint)
     text, name = str(error), type(error).__name__
@@ -187,7 +187,7 @@ def _tls_error(error: ssl.SSLError, endpoint: Endpoint) -> ModelError:
 
 
 _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNEXPECTED_MESSAGE"})
-"""What OpenSSL calls an answer that is no TLS record."""
+"""OpenSSL's names for an answer that is not a TLS record."""
 
 
 def _other_protocol(sent: bytes, endpoint: Endpoint) -> ModelError:
@@ -230,7 +230,7 @@ def _quoted(text: str) -> bytes:
 
 
 def _shown(text: str, endpoint: Endpoint) -> str:
-    """One short line without keys and control characters."""
+    """Return one short line without keys and control characters."""
     printable = "".join(letter if letter.isprintable() else " " for letter in text[: 10 * SHOWN_CHARS])
     line = redact(printable, endpoint)
     return line if len(line) <= SHOWN_CHARS else line[:SHOWN_CHARS] + "..."
@@ -238,12 +238,3 @@ def _shown(text: str, endpoint: Endpoint) -> str:
 
 def _words(error: BaseException) -> str:
     return str(error) or type(error).__name__
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and what it was raised from, outermost first."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__

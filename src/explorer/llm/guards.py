@@ -1,6 +1,6 @@
-"""Guards an SDK's client: it leads no request to another origin, and reads no answer beyond its bounds.
+"""Guards of an HTTP client: it sends no request to another origin, and reads no answer beyond its bounds.
 
-Both are hooks of the client, so they hold for whatever sends over it: the SDK, `Sender`, a redirect.
+Both are hooks of the client, so they apply to whatever sends over it: the SDK, `RequestTemplate`, a redirect.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ def guards(
 
     Args:
         endpoint: The server; requests to another origin are refused.
-        bounds: The most of headers and bodies.
-        body_bytes: The most of a body that is no error; without it the bound of a reply holds.
+        bounds: The limits of headers and bodies.
+        body_bytes: The limit of a body that is not an error; 0: the limit of a reply.
     """
     origin = _origin(endpoint.base_url)
 
@@ -47,7 +47,7 @@ def guards(
 
 
 class _Body(httpx2.AsyncByteStream):
-    """A response's stream as it is read now; closing it closes the one below."""
+    """A response's stream with other chunks; closing it closes the original stream."""
 
     def __init__(self, below: Any, chunks: AsyncIterator[bytes]) -> None:  # noqa: ANN401 - the client's own stream
         self._below = below
@@ -61,7 +61,7 @@ class _Body(httpx2.AsyncByteStream):
 
 
 def _decoded(response: httpx2.Response) -> AsyncIterable[bytes]:
-    """Return a response's chunks decompressed, piece by piece; from then on the response knows of no encoding."""
+    """Return a response's chunks decompressed, piece by piece; the response then has no encoding."""
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream)
     if "content-encoding" not in response.headers:
@@ -81,7 +81,7 @@ async def _bounded(chunks: AsyncIterable[bytes], endpoint: Endpoint, most: int) 
 
 
 async def _beginning(chunks: AsyncIterable[bytes], bounds: ReplyBounds) -> AsyncIterator[bytes]:
-    """Yield the beginning of an error's body; how it ends, or breaks, matters less than its status."""
+    """Yield the beginning of an error's body; its end matters less than its status."""
     until = asyncio.get_running_loop().time() + bounds.error_s
     left, source = bounds.error_bytes, aiter(chunks)
     while left > 0:

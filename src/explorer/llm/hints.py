@@ -20,13 +20,13 @@ from explorer.text.sanitize import single_line
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    """A refusal that is known by its words."""
+    """A refusal that is known by its text."""
 
     says: str
-    """A pattern of what the server says."""
+    """A pattern of the server's text."""
     hint: str
     fault: ModelFault = ModelFault.REJECTED
-    """What it is, whatever its status: some are sent as 500, and asking again would not help."""
+    """The fault, whatever its status: some are sent as 500, and asking again would not help."""
 
 
 CURES = (
@@ -62,18 +62,18 @@ CURES = (
         "add credit to the provider's account, or take another provider: explorer models",
     ),
 )
-"""First match wins; each is said so by the vendor's own server (see `tests/vendor_rules`)."""
+"""The first match wins; each text is one of a vendor's own server (see `tests/vendor_rules`)."""
 
 
 def cure_of(refusal_text: str, status: int) -> Cure | None:
-    """Return what fixes a refusal; None where its words are not known."""
+    """Return what fixes a refusal; None where its text is not known."""
     if status == 429 and not re.search(r"quota|credit|balance", refusal_text, re.IGNORECASE):  # noqa: PLR2004
         return None
     return next((cure for cure in CURES if re.search(cure.says, refusal_text, re.IGNORECASE)), None)
 
 
 def foreign_key_hint(key: str, key_setting: str) -> str:
-    """Say whose key was given where it is another provider's; empty where it cannot be told."""
+    """Return the hint that a key is another provider's; empty when its form does not show that."""
     for prefix, owner, setting in _PREFIXES:
         if key.startswith(prefix):
             return f"{key_setting} holds a key of {owner}: put it into {setting}" if setting != key_setting else ""
@@ -92,22 +92,22 @@ START_COMMANDS: Mapping[int, str] = {
     8080: "llama-server -m MODEL.gguf --port 8080",
     8000: "vllm serve MODEL --enable-auto-tool-choice --tool-call-parser PARSER",
 }
-"""By the port that it uses by default, how a local server is started."""
+"""The command that starts a local server, by its default port."""
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 TITLE_CHARS = 80
 
 
 class Unreached(NamedTuple):
-    """Why no connection came about, and what to do about it."""
+    """Why there was no connection, and what to do about it."""
 
     words: str
     hint: str
 
 
 def why_unreached(error: BaseException, endpoint: Endpoint) -> Unreached | None:
-    """Read out of an error and its causes that the host is unknown or that nothing listens there; else None."""
-    causes = tuple(_causes(error))
+    """Return that the host is unknown or that nothing listens there, by an error and its causes; else None."""
+    causes = tuple(causes_of(error))
     host, port = _target(endpoint, causes)
     if proxy := endpoint.network.proxy_for(endpoint.base_url):  # nothing else was connected to
         return _proxy_unreached(proxy, causes)
@@ -119,7 +119,7 @@ def why_unreached(error: BaseException, endpoint: Endpoint) -> Unreached | None:
 
 
 def network_hint(endpoint: Endpoint) -> str:
-    """Say what to look at when a server is out of reach."""
+    """Return what to check when a server cannot be reached."""
     if endpoint.is_default:
         return "check the network; if it has a proxy, set HTTPS_PROXY"
     return f"check the network, and the host in {endpoint.url_setting}"
@@ -146,19 +146,19 @@ def page_title(text: str) -> str:
 
 
 def is_web_page(content_type: str, text: str) -> bool:
-    """Say whether an answer is a page for people, not an interface's reply."""
+    """Return whether an answer is a page for people, not the reply of an API."""
     return content_type.startswith("text/html") or bool(re.match(r"(?i)\s*<(!doctype html|html)\b", text))
 
 
 def url_hint(endpoint: Endpoint) -> str:
-    """Say what the address of an interface looks like."""
+    """Return what to check in the address of an API."""
     if urlsplit(endpoint.base_url).path.rstrip("/").endswith("/v1") or not endpoint.wants_v1:
         return f"check the address in {endpoint.url_setting}"
     return f"check the address in {endpoint.url_setting}: it should end in /v1"
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and those behind it, as often as they are chained."""
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those it was raised from, outermost first."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -168,7 +168,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _target(endpoint: Endpoint, causes: tuple[BaseException, ...]) -> tuple[str, int]:
-    """Return host and port that were tried: those of the connection, which may be a proxy's, else the URL's."""
+    """Return the host and port that were tried: those of the connection, which may be a proxy's, else the URL's."""
     parts = urlsplit(endpoint.base_url)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     for cause in causes:

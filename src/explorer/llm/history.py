@@ -1,21 +1,19 @@
-"""Which reasoning of earlier turns may be sent back: only that before which nothing has changed since it was made.
+"""What of earlier turns is sent to a provider: another provider's turns rewritten, and reasoning that is still valid.
 
-Newer models bind their reasoning to everything before it: system text, tools and messages. Behind anything else
-Anthropic refuses the whole request, and OpenAI ignores the reasoning. Much changes what stands before a turn: old
-results are cleared, old exchanges summarised, a run is forked with other roles, another version writes a message
-otherwise. So there is no list of such changes. Each turn carries a digest of what stood before it when it was made
-(`Turn.bound_to`, in the journal), and each request compares: reasoning goes back when the digest is the same, and is
-left out when it is another one or none. What is made after a change is bound to the changed history, and stays.
+Newer models bind their reasoning to everything before it: system text, tools and messages. After anything else
+Anthropic refuses the whole request, and OpenAI ignores the reasoning. Much changes what comes before a turn: old
+results are cleared, old exchanges summarised, a run is forked with other roles, another version writes a message in
+another form. So there is no list of such changes. Each turn has a digest of what came before it when it was made
+(`Turn.bound_to`, in the journal), and each request compares: reasoning is sent back when the digest is the same, and
+left out when it is another one or none. Reasoning after a change is bound to the changed history, and stays.
 
-A change leaves the reasoning before it alone, so a provider's cache is lost from the change on, and no earlier.
+A change does not affect the reasoning before it, so a provider's cache is lost from the change on, and no earlier.
 
 For an adapter whose provider binds reasoning:
 
     bound = self._reasoning.before(request)           # one `BoundReasoning(PROVIDER)` an adapter
     ...write the history with the reasoning of the turns at `bound.kept`, without that of all others...
     turn = turn.model_copy(update={"bound_to": bound.digest})     # when the reply has reasoning
-
-What one provider's turn looks like to another: rebuilt from the neutral view.
 """
 
 import hashlib
@@ -27,41 +25,36 @@ from typing import Protocol
 
 from explorer.llm.wire_json import encode
 from explorer.schema.errors import ModelError, ModelFault
-from explorer.schema.messages import JsonObject, Message, Request, Results, ToolCall, ToolSchema, Turn
+from explorer.schema.messages import JsonObject, Message, Request, Results, StopKind, ToolCall, ToolSchema, Turn
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_CHARS = 64
 _SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
-"""The only form of an id that every server accepts: Mistral's."""
+"""The only form of an id that every server accepts, which is Mistral's."""
 
 
 def is_own(turn: Turn, provider: str, model: str) -> bool:
-    """Say whether a turn's blocks may go back as they are: signatures hold for one provider and model only."""
+    """Return whether a turn's blocks may be sent back unchanged: signatures are valid for one provider and model."""
     return turn.provider == provider and turn.model == model
 
 
 def projected_ids(position: int, turn: Turn) -> Mapping[str, str]:
-    """Give a foreign turn's calls ids that every provider accepts and that no other turn has."""
+    """Return ids for the calls of another provider's turn that every provider accepts and no other turn has."""
     return {call.id: f"c{position:05}{number:03}" for number, call in enumerate(turn.calls)}
 
 
 def is_short_id(call_id: str) -> bool:
-    """Say whether an id has the form that every server accepts."""
+    """Return whether an id has the form that every server accepts."""
     return bool(_SHORT_ID.fullmatch(call_id))
 
 
-def projected_name(call: ToolCall) -> str:
-    """Return a call's name in letters that every provider accepts; models make up names, too."""
-    return accepted_name(call.name)
-
-
 def accepted_name(name: str) -> str:
-    """Return a tool's name in letters that every provider accepts."""
+    """Return a call's name in letters that every provider accepts; models make up names, too."""
     return _NOT_IN_NAMES.sub("_", name)[:_NAME_CHARS] or "unknown"
 
 
 def arguments_text(call: ToolCall) -> str:
-    """Return a call's arguments as JSON text; broken ones are empty, so that the next request is valid."""
+    """Return a call's arguments as JSON text; `{}` for broken ones, so that the next request is valid."""
     return json.dumps(call.arguments or {}, ensure_ascii=False)
 
 
@@ -69,7 +62,7 @@ def require_unique_ids(ids: Iterable[str]) -> None:
     """Refuse a turn in which two calls have one id: neither may be run.
 
     Raises:
-        ModelError: Two calls have one id (transport, so the turn is asked for again).
+        ModelError: Two calls have one id (transport, so the request is repeated).
     """
     seen: set[str] = set()
     for call_id in ids:
@@ -79,7 +72,7 @@ def require_unique_ids(ids: Iterable[str]) -> None:
 
 
 def with_ids(ids: list[str]) -> list[str]:
-    """Fill in the ids that a server left out, unique within the turn."""
+    """Return ids with new ones, unique within the turn, in place of those that a server left out."""
     if all(ids):
         return ids
     taken = set(ids)
@@ -96,6 +89,13 @@ def with_ids(ids: list[str]) -> list[str]:
     return filled
 
 
+def settled_stop(stop: StopKind, *, has_calls: bool) -> StopKind:
+    """Return `TOOL_USE` or `END` by the calls of a turn: servers use either word for both."""
+    if stop in {StopKind.END, StopKind.TOOL_USE}:
+        return StopKind.TOOL_USE if has_calls else StopKind.END
+    return stop
+
+
 def made_up_id(number: int) -> str:
     """Return an id for a call that has none, in the form that every server accepts."""
     return f"call{number:05}"
@@ -105,7 +105,7 @@ DIGEST_BYTES = 12
 
 
 class _Hash(Protocol):
-    """One of hashlib's."""
+    """A hash object of hashlib."""
 
     def update(self, data: bytes, /) -> None: ...
     def digest(self) -> bytes: ...
@@ -115,17 +115,17 @@ class _Hash(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeptReasoning:
-    """What holds for one request."""
+    """The reasoning that is valid in one request."""
 
     kept: frozenset[int]
-    """Places in the history of turns whose reasoning is sent back."""
+    """The indexes in the history of turns whose reasoning is sent back."""
     digest: str
-    """Of everything in the request: what the reply's reasoning is bound to."""
+    """The digest of the request, to which the reply's reasoning is bound."""
 
 
 @dataclass(slots=True)
 class _Read:
-    """One agent's last request: the next one mostly only adds to it, and is then not read again from the start."""
+    """One agent's last request. The next one usually only adds to it, and is then not read from the start."""
 
     model: str
     system: str
@@ -135,7 +135,7 @@ class _Read:
     state: _Hash
 
     def is_begin_of(self, request: Request) -> bool:
-        """Whether a request goes on from here. Messages are the same objects all along, so comparing costs nothing."""
+        """Return whether a request only adds to this one. Messages stay the same objects, so comparing is cheap."""
         if len(self.history) > len(request.history) or (self.model, self.system) != (request.model, request.system):
             return False
         pairs = zip(self.history, request.history, strict=False)
@@ -143,10 +143,10 @@ class _Read:
 
 
 class BoundReasoning:
-    """The digests of all conversations that one adapter sends.
+    """The digests of all conversations of one adapter.
 
     Args:
-        provider: Whose turns are sent back as they are.
+        provider: The provider whose turns are sent back unchanged.
     """
 
     def __init__(self, provider: str) -> None:
@@ -154,7 +154,7 @@ class BoundReasoning:
         self._read: dict[tuple[str, str], _Read] = {}
 
     def before(self, request: Request) -> KeptReasoning:
-        """Compare each turn's digest with what stands before it in this request."""
+        """Compare each turn's digest with what comes before it in this request."""
         read = self._read.get((request.run, request.agent))
         if read is None or not read.is_begin_of(request):
             read = _Read(request.model, request.system, request.tools, (), frozenset(), _prefix(request))
@@ -164,7 +164,7 @@ class BoundReasoning:
             if isinstance(message, Turn):
                 if is_own(message, self._provider, request.model) and message.bound_to == _text(state):
                     kept.add(index)
-                # Reasoning that is left out is missing before all that is made later, so that it was is part of this.
+                # Later reasoning is bound to whether this reasoning was sent, so that is part of the digest.
                 _add(state, "kept" if index in kept else "turn", encode(message.blocks))
             elif isinstance(message, Results):
                 for one in message.results:

@@ -1,7 +1,10 @@
 """The provider's prompt cache: requests of a role begin with the same bytes, and one of them warms the cache for all.
 
-A provider reads from its cache what begins with the same bytes as a request before. So what stays stands first, the
-history is only added to, and what may differ from request to request (the length of the reply) stands last.
+A provider reads from its cache what begins with the same bytes as an earlier request. So tools and system text come
+first, the history is only added to, and what may differ from request to request (the limit of the reply) comes last.
+
+A cache entry can be read only once the reply to the request that writes it has begun. Hundreds of helpers that ask at
+once would each pay for the whole prefix; so the first request is sent, and the others follow at its first content.
 """
 
 import asyncio
@@ -14,30 +17,31 @@ from explorer.llm.wire_json import encode
 from explorer.schema.messages import JsonObject, LLMClient, Request, ToolSchema, Turn
 
 HOLD_S = 10.0
+"""The longest time that a request waits for another one to warm the cache."""
 STAYS_WARM_S = 240.0
-"""An entry lives for five minutes after its last use; the other minute is the request's way."""
+"""Seconds for which an entry counts as warm: it is kept for five minutes after its last use, less a margin."""
 MIN_PREFIX_CHARS = 3_000
-"""A shorter head is under the least that providers cache (1,024 tokens)."""
+"""The least length of a prefix that providers cache (1,024 tokens)."""
 
 
 @dataclass(slots=True)
 class _WarmPrefix:
-    """What is known of one head."""
+    """The state of one prefix in the provider's cache."""
 
     is_long: bool
-    """Whether it is one that providers keep."""
+    """Whether providers cache it."""
     warm_until: float = 0.0
     leader: asyncio.Event | None = None
-    """Set when whoever goes ahead has heard its first content, or has failed."""
+    """Set when the request that warms the cache has its first content, or has failed."""
 
 
 class CacheWarmingClient:
-    """A client in whose hands requests with one head do not all go out cold.
+    """A client that lets one request warm the provider's cache before others with the same prefix are sent.
 
     Args:
-        client: Asks the provider; an adapter that tells of the first content through `FIRST_CONTENT`.
-        clock: Seconds.
-        hold_s: The longest that a request is held back; after that it goes, warm or not.
+        client: An adapter, which reports the first content through `FIRST_CONTENT`.
+        clock: Returns seconds.
+        hold_s: The longest time that a request waits; then it is sent, warm or not.
     """
 
     def __init__(self, client: LLMClient, clock: Callable[[], float] = time.monotonic, hold_s: float = HOLD_S) -> None:
@@ -47,7 +51,7 @@ class CacheWarmingClient:
         self._prefixes: dict[tuple[str, str], _WarmPrefix] = {}
 
     async def generate(self, request: Request) -> Turn:
-        """Ask, after whoever warms the cache for this request.
+        """Send a request, after another one that warms the cache for it.
 
         Raises:
             ModelError: No turn came.
@@ -61,13 +65,13 @@ class CacheWarmingClient:
         try:
             return await self._ask(request, prefix)
         finally:
-            # Also when it failed or was cancelled: the next one then goes ahead.
+            # Also when it failed or was cancelled: the next request then warms the cache.
             if prefix.leader is done:
                 prefix.leader = None
             done.set()
 
     async def _is_warm(self, prefix: _WarmPrefix) -> bool:
-        """Whether a request may go with the others; False when it is to go ahead of them. Waits while another does."""
+        """Wait while another request warms the cache; return False when this request has to warm it."""
         held_until = self._clock() + self._hold_s
         while self._clock() >= prefix.warm_until:
             leader, left_s = prefix.leader, held_until - self._clock()
@@ -107,26 +111,26 @@ def _is_long(request: Request) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _EncodedPrefix:
-    """One role's, and what it was made of."""
+    """The encoded prefix of one role, and what it was made of."""
 
     model: str
     system: str
     tools: tuple[ToolSchema, ...]
     run: str
     start: bytes
-    """Everything up to the first word of the history; the list of messages is open."""
+    """The bytes before the history; the list of messages is open."""
 
     def is_of(self, request: Request) -> bool:
-        """Whether it begins this request. The tools are the same objects all along, so comparing them costs nothing."""
+        """Return whether it is the prefix of a request. Tools stay the same objects, so comparing them is cheap."""
         mine = (self.model, self.run, self.system, self.tools)
         return mine == (request.model, request.run, request.system, request.tools)
 
 
 class PromptPrefixes:
-    """The heads of all roles that ask through one adapter.
+    """The encoded prefixes of all roles of one adapter: each is encoded once.
 
     Args:
-        write: Writes a request without its history, `messages` last: an empty list, or one with the system text.
+        write: Returns a request without its history, `messages` last: an empty list, or one with the system text.
     """
 
     def __init__(self, write: Callable[[Request], JsonObject]) -> None:
@@ -134,7 +138,7 @@ class PromptPrefixes:
         self._prefixes: dict[str, _EncodedPrefix] = {}
 
     def body(self, request: Request, messages: Sequence[JsonObject], rest: JsonObject) -> bytes:
-        """A whole request: the head, the history, and the rest, which may differ each time."""
+        """Return the body of a request: the prefix, the history, and the rest, which may differ each time."""
         start = self._start(request)
         joint = b"," if messages and not start.endswith(b"[") else b""
         return b"".join((start, joint, encode(messages)[1:], b",", encode(rest)[1:]))

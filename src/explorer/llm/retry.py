@@ -1,4 +1,4 @@
-"""Asks again when that can help, slows all requests down when a provider says so, and waits out an outage."""
+"""Repeats requests when that can help, slows all of them down when a provider throttles, and waits during outages."""
 
 import asyncio
 import random
@@ -13,9 +13,9 @@ from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import LLMClient, Request, Turn
 
 MAX_OUTAGE_S = 600.0
-"""For so long an outage is waited out where no limit is set."""
+"""Seconds that an outage may last when no limit is set."""
 MAX_PROBE_WAIT_S = 30.0
-"""Between two probes; a provider that is back is noticed after this at the latest."""
+"""The longest time between two probes, after which a provider that is back is noticed at the latest."""
 FIRST_PROBE_WAIT_S = 1.0
 """The upper end of the first wait; it doubles with every failed probe."""
 MINUTE_S = 60
@@ -23,27 +23,27 @@ MINUTE_S = 60
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """An attempt at a turn that brought none."""
+    """A failed attempt at a turn."""
 
     request: Request
     error: ModelError
     number: int
-    """Of the attempts at this turn, from 1."""
+    """The number of the attempt at this turn, from 1."""
     waits_s: float | None
-    """Seconds until the next attempt; None: given up."""
+    """Seconds until the next attempt; None: there is none."""
     waiting_s: float | None = None
-    """In an outage, the seconds since it began."""
+    """The seconds since an outage began; None without an outage."""
 
 
 @dataclass(slots=True)
 class Trouble:
-    """What one request has been through."""
+    """The failed attempts of one request."""
 
     attempts: int = 0
     alone: int = 0
-    """Attempts that failed while there was no outage."""
+    """The number of attempts that failed without an outage."""
     waited_s: float = 0.0
-    """After those."""
+    """The seconds waited after those."""
 
     def count(self, *, is_alone: bool) -> None:
         """Count a failed attempt."""
@@ -55,15 +55,15 @@ def outage_wait_s(failed_probes: int, chance: float) -> float:
     """Return the seconds until the next probe: the upper half of a bound that doubles up to `MAX_PROBE_WAIT_S`.
 
     Args:
-        failed_probes: In this outage.
-        chance: Between 0 and 1.
+        failed_probes: The number of failed probes in this outage.
+        chance: A random number between 0 and 1.
     """
     bound_s = min(MAX_PROBE_WAIT_S, FIRST_PROBE_WAIT_S * 2 ** min(failed_probes, 10))
     return bound_s * (1 + chance) / 2
 
 
 def gave_up(error: ModelError, waited_s: float) -> ModelError:
-    """Return the error of a provider that was waited for in vain."""
+    """Return the error of a provider that did not come back in time."""
     words = f"{error.message}; no request got through for {_duration(waited_s)}" if waited_s >= 1 else error.message
     made = ModelError(
         error.fault,
@@ -81,65 +81,65 @@ def _duration(seconds: float) -> str:
 
 
 MAX_ATTEMPTS = 8
-"""Of one request: before the provider has ever brought a turn, or while it brings turns to others."""
+"""The attempts of one request before the provider's first turn, or while other requests get turns."""
 MAX_WAITED_S = 600.0
-"""Of all waits for one turn together, outages not counted."""
+"""The seconds of all waits for one turn, without outages."""
 FIRST_WAIT_S = 1.0
 """The upper end of the first wait; it doubles with every attempt."""
 MAX_SLEEP_S = 1.0
-"""After so long at the latest somebody who waits at a gate looks whether it is open."""
+"""Seconds after which a waiting request checks again whether the gate is open."""
 
 FIRST_PARALLEL = 8
-"""How many requests go at once before one has succeeded."""
+"""The number of parallel requests before one has succeeded."""
 OUTAGE_FAILURES = 2
-"""So many failed attempts, and no success between them, are an outage."""
+"""The number of failed attempts in a row that are an outage."""
 
 THROTTLING_FAULTS = frozenset({ModelFault.RATE_LIMITED, ModelFault.OVERLOADED})
-"""Faults that are everyone's business, not only the failed request's."""
+"""Faults that concern all requests, not only the failed one."""
 
 OnFailure = Callable[[FailedAttempt], Awaitable[None]]
-"""Called with every failed attempt, before the wait."""
+"""Report a failed attempt, before the wait."""
 
 
 @dataclass(slots=True)
 class Contact:
-    """What is known of a provider, shared by the gates of its models."""
+    """Whether a provider has answered, shared by the gates of its models."""
 
     has_brought_turn: bool = False
-    """In this process, or in an earlier one of the run."""
+    """Whether it brought a turn in this process, or in an earlier one of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Clock, sleep and chance, handed in so that tests wait for nothing."""
+    """Clock, sleep and random numbers, passed in so that tests do not wait."""
 
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
-    """Between 0 and 1."""
+    """Return a random number between 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitLimits:
-    """How long a turn is waited for."""
+    """How long to wait for a turn."""
 
     seconds_left: Callable[[], float | None] = lambda: None
-    """How long the run may still take; None for no limit. No wait goes beyond it."""
+    """Return the seconds that the run may still take, which limit every wait; None for no limit."""
     max_outage_s: float | None = MAX_OUTAGE_S
-    """Without any request getting through; None for no limit."""
+    """Seconds without a successful request; None for no limit."""
     useful_s: Callable[[], float | None] = lambda: None
-    """For how long a turn would be of use: once it is 0 nobody waits any more; None for no limit."""
+    """Return the seconds for which a turn is of use; 0: do not wait any more; None for no limit."""
 
 
 class RateGate:
-    """What all requests with one key for one model pass through, in the order they came.
+    """Limits the parallel requests with one key for one model, in the order in which they came.
 
-    A provider that throttles one request throttles them all: everyone waits until the same instant, and fewer
-    go at once afterwards (halved, then one more per round of successes, as TCP does it). Until the first success
-    only a few go at once: a wrong key or a server that is down is then met by few, and not by hundreds.
+    A provider that throttles one request throttles them all: all wait until the same time, and fewer are sent in
+    parallel afterwards (halved, then one more per round of successes, as in TCP). Until the first success only a few
+    are sent in parallel, so that a wrong key or a server that is down fails a few requests, and not hundreds.
 
-    After a first success, failures in a row are an outage: from then on one request at a time probes the server, and
-    the others wait behind it, until one brings a turn.
+    After a first success, failures in a row are an outage: then one request at a time probes the server, and the
+    others wait for it, until one brings a turn.
     """
 
     def __init__(
@@ -155,31 +155,31 @@ class RateGate:
         self._max_parallel = max_parallel
         self._limit = float(min(max_parallel, FIRST_PARALLEL))
         self._is_tried = False
-        """Whether the provider has answered yet, be it with a turn or by throttling."""
+        """Whether the provider has answered yet, with a turn or by throttling."""
         self._running = 0
         self._opens_at = 0.0
         self._failing_since: float | None = None
         self._failures = 0
-        """In a row."""
+        """The number of failures in a row."""
         self._failed_probes = 0
         self._is_probing = False
         self._changed = asyncio.Event()
         self._first = asyncio.Lock()
-        """Held by whoever is next; the others wait behind it in the order they came."""
+        """The next request has it; the others wait for it in the order in which they came."""
 
     @property
     def parallel(self) -> int:
-        """How many requests may run at once now."""
+        """The number of requests that may run in parallel now."""
         return int(self._limit)
 
     @property
     def has_answered(self) -> bool:
-        """Whether a model server has ever answered this run, be it with a turn or by throttling."""
+        """Whether a model server has ever answered this run, with a turn or by throttling."""
         return self._contact.has_brought_turn or self._is_tried
 
     @property
     def has_brought_turn(self) -> bool:
-        """Whether the provider has brought this run a turn: what fails after that passes."""
+        """Whether the provider has brought this run a turn, so that later failures are probably temporary."""
         return self._contact.has_brought_turn
 
     @property
@@ -189,19 +189,19 @@ class RateGate:
 
     @property
     def failing_s(self) -> float:
-        """For how many seconds attempts have failed without one getting through."""
+        """The seconds for which all attempts have failed."""
         return 0.0 if self._failing_since is None else self._timing.clock() - self._failing_since
 
     @property
     def failed_probes(self) -> int:
-        """How many attempts were begun in this outage and have failed."""
+        """The number of attempts that were begun in this outage and failed."""
         return self._failed_probes
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[bool]:
-        """Wait until a request may go, and count it while it runs; yields whether it probes a server that is down.
+        """Wait until a request may be sent, and count it while it runs; yield whether it probes a server that is down.
 
-        Whoever is cancelled while waiting leaves the queue at once.
+        A request that is cancelled while it waits leaves the queue at once.
         """
         async with self._first:
             while not self._is_open():
@@ -223,28 +223,28 @@ class RateGate:
         self._failures += 1
         self._failed_probes += is_probe
         if self.is_down:
-            # When it is back, not everyone asks in the same second.
+            # When the server is back, not all requests are sent in the same second.
             self._limit = min(self._limit, float(FIRST_PARALLEL))
 
     def close(self, wait_s: float) -> None:
-        """Let nobody go for some seconds."""
+        """Send no request for some seconds."""
         self._opens_at = max(self._opens_at, self._timing.clock() + wait_s)
 
     def slow_down(self, wait_s: float) -> None:
-        """Let nobody go for some seconds, and half as many at once from then on."""
+        """Send no request for some seconds, and then half as many in parallel."""
         self.close(wait_s)
         self._limit = max(1.0, self._limit / 2)
         self._is_tried = True
 
     def note_answer(self) -> None:
-        """Take note that the server is there: an outage is over."""
+        """Record that the server answered: an outage is over."""
         if self.is_down:
             self._opens_at = self._timing.clock()
         self._failing_since, self._failures, self._failed_probes = None, 0, 0
         self._changed.set()
 
     def speed_up(self) -> None:
-        """Take note of a success: the limit grows by one when a whole round of requests has succeeded."""
+        """Record a success: the limit grows by one when a whole round of requests has succeeded."""
         self.note_answer()
         grown = self._limit + 1 / self._limit if self._is_tried else float(self._max_parallel)
         self._is_tried = self._contact.has_brought_turn = True
@@ -261,20 +261,20 @@ class RateGate:
         if closed_s > 0:
             await self._timing.sleep(min(closed_s, MAX_SLEEP_S))
         elif self._is_full():
-            # Only while somebody runs: the gate may have opened since it was looked at, and nobody would wake us.
+            # Only while a request runs: the gate may have opened since the check, and nothing would wake this one.
             self._changed.clear()
             await self._changed.wait()
 
 
 class RetryingClient:
-    """A client that asks another client again, patiently but not for ever.
+    """A client that repeats the requests of another client, within limits.
 
     Args:
-        client: The adapter that asks once.
+        client: The adapter, which sends a request once.
         gate: Shared by all clients with the same provider, key and model.
         on_failure: Called with every failed attempt, before the wait.
-        limits: How long to wait at most.
-        timing: Clock, sleep and chance.
+        limits: The limits of waiting.
+        timing: Clock, sleep and random numbers.
     """
 
     def __init__(
@@ -293,11 +293,11 @@ class RetryingClient:
         self._timing = timing or Timing()
 
     async def generate(self, request: Request) -> Turn:
-        """Ask until a turn comes. To cancel it ends every wait at once.
+        """Send a request until a turn comes. Cancelling ends every wait at once.
 
         Raises:
-            ModelError: The last attempt's error, when asking again cannot help or patience has run out; with
-                `is_outage` when the provider answers nobody.
+            ModelError: The last attempt's error, when another attempt cannot help or a limit is reached; with
+                `is_outage` when the provider answers no request.
         """
         trouble = Trouble()
         while True:
@@ -313,7 +313,7 @@ class RetryingClient:
                 return turn
 
     async def _fail(self, request: Request, error: ModelError, trouble: Trouble, *, is_probe: bool) -> None:
-        """Note a failure, report it and wait it out: at the gate, with everyone, or alone."""
+        """Record and report a failure, and wait: at the gate, with all requests, or alone."""
         gate = self._gate
         if error.is_retryable:
             gate.note_failure(is_probe=is_probe)
@@ -338,10 +338,10 @@ class RetryingClient:
             await self._timing.sleep(wait_s)
 
     def _wait_s(self, error: ModelError, trouble: Trouble) -> float | None:
-        """Return the seconds until the next attempt; None when there shall be none.
+        """Return the seconds until the next attempt; None: no further attempt.
 
-        Full jitter: uniform between nothing and a bound that doubles, so that many clients do not come back at
-        once (Brooker, "Exponential Backoff And Jitter", 2015). The provider's own wish is the least we wait.
+        Full jitter: uniform between 0 and a bound that doubles, so that many clients do not return at the same time
+        (Brooker, "Exponential Backoff And Jitter", 2015). The wait is never shorter than the provider asks for.
         """
         is_hopeless = error.is_wrong_server and not self._gate.has_answered
         if is_hopeless or not error.is_retryable:
@@ -357,21 +357,21 @@ class RetryingClient:
         return min(max(wait_s, error.retry_after_s or 0.0), *bounds)
 
     def _asks_too_long(self, error: ModelError, trouble: Trouble) -> bool:
-        """Whether the provider asks for a longer wait than there is time: it is reported at once."""
+        """Return whether the provider asks for a longer wait than the limits allow."""
         asked_s, time_s = error.retry_after_s or 0.0, self._limits.seconds_left()
         is_over = time_s is not None and asked_s >= time_s
         return asked_s > 0 and (is_over or asked_s > self._max_wait_s(error, trouble) > 0)
 
     def _max_wait_s(self, error: ModelError, trouble: Trouble) -> float:
-        """Return for how many seconds to wait yet; 0 or less: not at all."""
+        """Return how many more seconds a turn may be waited for; 0 or less: none."""
         most_s = self._limits.max_outage_s
         gate = self._gate
         if gate.is_down:
             return float("inf") if most_s is None else most_s - gate.failing_s
-        # Throttled while others get through, a request is unlucky and not at fault.
+        # A request that is throttled while others succeed is unlucky, not wrong.
         is_unlucky = error.fault is ModelFault.RATE_LIMITED and gate.has_brought_turn
         if trouble.alone >= MAX_ATTEMPTS and not is_unlucky:
             return 0.0
-        # Behind a closed gate the waits are everyone's: many agents have no more patience together than one.
+        # Waits at a closed gate are shared: many agents together wait no longer than one.
         shared_s = gate.failing_s if error.fault in THROTTLING_FAULTS else 0.0
         return MAX_WAITED_S - max(trouble.waited_s, shared_s)

@@ -1,11 +1,11 @@
-"""A model that says what a script says: for tests, examples and demonstrations without a model."""
+"""A client that replies from a script: for tests, examples and demonstrations without a model."""
 
 from collections.abc import Callable, Sequence
 
 from explorer.schema.messages import JsonObject, Request, StopKind, ToolCall, Turn, Usage
 
 Script = Callable[[Request], Turn]
-"""What to answer, as a pure function of the request, so that a resumed run hears the same."""
+"""Return the reply as a pure function of the request, so that a resumed run gets the same one."""
 
 
 class ScriptError(AssertionError):
@@ -16,18 +16,18 @@ class ScriptedClient:
     """Answers by role: from a list, one reply a request, or from a function of the request.
 
     Args:
-        scripts: By role, its replies in order or a function. A list is followed by turns taken, not by requests
-            made, so that a retried or resumed request gets the same reply; it is shared by a role's agents only
-            if they are to say the same.
+        scripts: For each role, its replies in order or a function. The next reply of a list depends on the turns in
+            the history, not on the requests made, so that a retried or resumed request gets the same one. All agents
+            of a role get the same replies.
     """
 
     def __init__(self, scripts: dict[str, Sequence[Turn] | Script]) -> None:
         self._scripts = scripts
         self.requests: list[Request] = []
-        """Everything asked so far."""
+        """All requests so far."""
 
     async def generate(self, request: Request) -> Turn:
-        """Say the next thing.
+        """Return the next reply.
 
         Raises:
             ScriptError: The script has no reply for this request.
@@ -45,7 +45,7 @@ class ScriptedClient:
 
 
 def says(text: str, *calls: tuple[str, JsonObject], stop: StopKind | None = None, cost_usd: float = 0.0) -> Turn:
-    """A reply: text, and calls as (tool name, arguments)."""
+    """Return a reply: text, and calls as (tool name, arguments)."""
     asked = tuple(
         ToolCall(id=f"call_{number}", name=name, arguments=arguments)
         for number, (name, arguments) in enumerate(calls, 1)

@@ -1,8 +1,11 @@
 """The base of the adapters: a vendor's SDK, opened over the engine's own connections, and requests through it.
 
-An SDK makes each request out of options, defaults and an address that are the same all along; that takes longer than
-all of the engine's own work on a turn. So the first body is sent by the SDK, and each later one in the request that
-the SDK made for the first: the same address, headers and credentials, over the same connections.
+The SDKs of the vendors are made by one generator, so they have the same names for the same things. An adapter derives
+from `SdkClient`, and writes requests and reads replies in its vendor's form; nothing here depends on the vendor.
+
+An SDK makes each request from options, defaults and an address that never change; that takes longer than all of the
+engine's own work on a turn. So the SDK sends the first body, and each later one is sent in the request that the SDK
+made for the first: the same address, headers and credentials, over the same connections.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -23,10 +26,10 @@ from explorer.llm.streaming import Reply, http_client, stream_reply
 from explorer.schema.messages import Request, Turn
 
 OWN_TO_EACH = frozenset({b"content-length", b"idempotency-key"})
-"""Headers that another body must not have: its length is another, and it is no repetition."""
+"""Headers that are not reused for another body: it has another length, and is not a repetition."""
 
 LARGE_BODY_BYTES = 1024 * 1024
-"""From here on aiohttp warns that a body sent at once may hold up the event loop."""
+"""The size from which aiohttp warns that a body sent at once may block the event loop."""
 PIECE_BYTES = 256 * 1024
 
 
@@ -42,7 +45,7 @@ class RequestTemplate:
     Args:
         first: Sends a body through the SDK and returns the raw response; its errors are `ModelError`.
         client: The client that the SDK sends over.
-        endpoint: Where requests go; the client is kept from leading them elsewhere.
+        endpoint: The server; requests to another one are refused.
         bounds: The most that is read of an answer.
     """
 
@@ -62,7 +65,7 @@ class RequestTemplate:
         self._failures = transport_errors()
 
     async def post(self, body: bytes) -> httpx2.Response:
-        """Send a body; the response is still to be read, and to be closed.
+        """Send a body; the caller reads and closes the response.
 
         Raises:
             ModelError: No connection, or the answer has an error status.
@@ -80,9 +83,9 @@ class RequestTemplate:
         return response
 
     async def _send(self, made: httpx2.Request, body: bytes) -> httpx2.Response:
-        """Send a body as the made request; once more when it could not be sent.
+        """Send a body in the first request's form; send it again when the connection was closed before.
 
-        llama.cpp's server promises to keep a connection and closes it after each stream: nothing was sent then.
+        llama.cpp's server promises to keep a connection, but closes it after each stream: nothing was sent then.
         """
         try:
             return await self._client.send(self._request(made, body), stream=True)
@@ -92,7 +95,7 @@ class RequestTemplate:
         return await self._client.send(self._request(made, body), stream=True)
 
     def _request(self, made: httpx2.Request, body: bytes) -> httpx2.Request:
-        """Make the request for a body; a large one is handed over in pieces, so that the event loop is not held up."""
+        """Make the request for a body; a large one is passed in pieces, so that the event loop is not blocked."""
         if len(body) <= LARGE_BODY_BYTES:
             return httpx2.Request("POST", made.url, headers=self._headers, content=body, extensions=made.extensions)
         headers = [*self._headers, (b"content-length", str(len(body)).encode())]
@@ -108,23 +111,23 @@ class RequestTemplate:
 
     def _keep(self, response: httpx2.Response) -> None:
         if response.history:
-            return  # It was led elsewhere: where to, the SDK's client finds out each time.
+            return  # it was redirected, which the SDK's client does each time
         made = response.request
         self._headers = [(name, value) for name, value in made.headers.raw if name.lower() not in OWN_TO_EACH]
         self._made = made
 
 
 class SdkConnection(Protocol):
-    """An SDK's client, as far as it is used: it adds the headers, the credentials and the address."""
+    """The used part of an SDK's client, which adds headers, credentials and address."""
 
     @property
     def base_url(self) -> httpx2.URL:
-        """The address that paths are added to."""
+        """The base URL."""
         ...
 
     @property
     def post(self) -> Callable[..., Any]:
-        """Send a body; returns an awaitable."""
+        """The method that sends a body and returns an awaitable."""
         ...
 
     async def close(self) -> None:
@@ -133,7 +136,7 @@ class SdkConnection(Protocol):
 
 
 class _Refused(Protocol):
-    """An SDK's error for an answer with an error status."""
+    """An SDK's error for an error status."""
 
     @property
     def response(self) -> httpx2.Response: ...
@@ -141,14 +144,14 @@ class _Refused(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sdk:
-    """The parts of one vendor's SDK, taken when an adapter is opened: importing an SDK is slow."""
+    """The used parts of one vendor's SDK, imported when an adapter is opened, because that is slow."""
 
     connect: Callable[..., SdkConnection]
     """The SDK's client class."""
     over_aiohttp: type[httpx2.AsyncClient]
     stream_class: type
     status_error: type[Exception]
-    """What an answer with an error status raises; it has the response."""
+    """The error for an error status; it has the response."""
     connection_error: type[Exception]
 
     @classmethod
@@ -169,12 +172,12 @@ class SdkClient:
 
     Args:
         options: How to reach the provider.
-        endpoint: The same in words, for errors.
+        endpoint: The server, for error messages.
         sdk: The vendor's SDK.
-        path: Where requests go, below the base URL.
+        path: The path of the API under the base URL.
 
     Raises:
-        CredentialsError: The key holds characters that no key has.
+        CredentialsError: The key has characters that no key has.
     """
 
     def __init__(self, options: ClientOptions, endpoint: Endpoint, sdk: Sdk, path: str) -> None:
@@ -189,7 +192,7 @@ class SdkClient:
             http_client=client,
         )
         self._sdk = sdk
-        # Whole, so that the SDK need not put it together for every request.
+        # The whole URL, so that the SDK does not make it for every request.
         self._url = f"{str(self._connection.base_url).rstrip('/')}{path}"
         self._sender = RequestTemplate(self._post, client, endpoint, options.bounds)
 
@@ -206,7 +209,7 @@ class SdkClient:
         await self._connection.close()
 
     def _meter(self, request: Request) -> ReplyMeter:
-        """Count what a reply keeps."""
+        """Return the meter for a reply."""
         return ReplyMeter(self._endpoint, request.max_output_tokens, self._options.bounds)
 
     async def _exchange(self, body: bytes, reply: Reply) -> None:
@@ -223,7 +226,7 @@ class SdkClient:
         return turn if cost is None else turn.model_copy(update={"cost_usd": cost})
 
     async def _post(self, body: bytes) -> httpx2.Response:
-        """Send a body as it is; `cast_to` a raw response makes the SDK hand it over unread."""
+        """Send a body through the SDK; `cast_to` a raw response makes the SDK return it unread."""
         try:
             response = await self._connection.post(
                 self._url,
@@ -245,7 +248,7 @@ class Adapter(Protocol):
     """A vendor's client that can be closed."""
 
     async def generate(self, request: Request) -> Turn:
-        """Ask once."""
+        """Send a request once."""
         ...
 
     async def aclose(self) -> None:
@@ -254,10 +257,10 @@ class Adapter(Protocol):
 
 
 class LateClient:
-    """A client that is made when it is first asked: importing a vendor's SDK can take a second.
+    """A client that is made at its first request: importing a vendor's SDK can take a second.
 
     Args:
-        make: Makes the adapter, with its SDK.
+        make: Returns the adapter, with its SDK.
     """
 
     def __init__(self, make: Callable[[], Adapter]) -> None:
@@ -269,12 +272,12 @@ class LateClient:
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
-        """Close the adapter, if there is one."""
+        """Close the adapter, if it was made."""
         if self._adapter is not None:
             await self._adapter.aclose()
 
     async def generate(self, request: Request) -> Turn:
-        """Ask once.
+        """Send a request once.
 
         Raises:
             ModelError: No turn came.

@@ -1,6 +1,6 @@
 """One request and its streamed reply, read as server-sent events (WHATWG HTML standard, section 9.2.6).
 
-Own code, because a few lines suffice and the SDKs' readers build typed objects at ten times the cost per event.
+The parser is our own, because a few lines suffice and the SDKs' parsers take ten times as long per event.
 """
 
 import asyncio
@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import NamedTuple, Protocol, Self
-from urllib.parse import urlsplit
 
 import httpx2
 
@@ -17,7 +16,6 @@ from explorer.llm.foreign_answers import no_events, stream_error, transport_erro
 from explorer.llm.options import ClientOptions, Endpoint, Timeouts
 from explorer.network.client_options import client_ways
 from explorer.schema.errors import ModelError, ModelFault
-from explorer.schema.network import is_this_machine
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -26,28 +24,28 @@ class ServerEvent(NamedTuple):
     """One event of a stream."""
 
     event: str
-    """Its type; `message` when the stream names none."""
+    """Its type; `message` when the stream does not give one."""
     data: str
     """Its data lines, joined by line feeds."""
 
 
 class StreamTooLargeError(ValueError):
-    """An event, or a line of one, is longer than allowed, or there are too many; says more than what was sent."""
+    """Raised when an event is longer than allowed, or there are too many; the text is the bound."""
 
 
 class EventParser:
     """Turns chunks of bytes, cut anywhere, into events.
 
     Args:
-        bounds: How long an event may be, and how many there may be.
+        bounds: The limits of an event's length and of the number of events.
     """
 
     def __init__(self, bounds: ReplyBounds = BOUNDS) -> None:
         self._bounds = bounds
         self._count = 0
-        """Of all events so far."""
+        """The number of events so far."""
         self._rest = bytearray()
-        """A line whose end has not come yet."""
+        """The beginning of a line whose end has not come yet."""
         self._is_after_return = False
         """Whether the last byte was a carriage return whose line feed may still come."""
         self._is_first_line = True
@@ -68,7 +66,7 @@ class EventParser:
         self._is_after_return = chunk.endswith(b"\r") if chunk else False
         events: list[ServerEvent] = []
         for line in self._lines(chunk):
-            # Nearly every line is one of data, and many a one of its type: these need no further look.
+            # Nearly every line is data or a type, which need no further check.
             if self._is_first_line:
                 self._take(line, events)
             elif line.startswith(b"data: "):
@@ -84,7 +82,7 @@ class EventParser:
     def close(self) -> list[ServerEvent]:
         """Return the event that the end of the stream completes.
 
-        The standard drops it; servers that end with `data: [DONE]` and no blank line make keeping it wiser.
+        The standard drops it; it is kept because some servers end with `data: [DONE]` and no blank line.
         """
         events: list[ServerEvent] = []
         line, self._rest = bytes(self._rest), bytearray()
@@ -100,7 +98,7 @@ class EventParser:
             raise StreamTooLargeError(f"{self._bounds.events:,} events in one reply")
 
     def _lines(self, chunk: bytes) -> list[bytes]:
-        """The lines that a chunk completes; a long line in many chunks is not searched again."""
+        """Return the lines that a chunk completes; a long line in many chunks is not searched again."""
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if b"\n" not in chunk:
@@ -136,29 +134,29 @@ class EventParser:
 
 
 DRAIN_S = 0.5
-"""Given to a complete stream to end by itself, so that its connection can be used again."""
+"""Seconds for a complete stream to end by itself, so that its connection can be used again."""
 
 MAX_CONNECTIONS = 1_000
-"""As many as the SDKs' own default: one for each of many helpers that ask at once."""
+"""The SDKs' own default, which allows one connection for each of many helpers that ask at once."""
 
 KEEP_ALIVE_S = 30.0
-"""An agent asks again when its tools have answered, often after more than the usual 5 s."""
+"""Seconds that idle connections are kept: an agent asks again after its tools, often later than the usual 5 s."""
 
 FIRST_CONTENT: ContextVar[Callable[[], None] | None] = ContextVar("FIRST_CONTENT", default=None)
-"""Called when the first content of the reply to the request being made has come."""
+"""A callback for the first content of the reply to the current request."""
 
 Post = Callable[[bytes], Awaitable[httpx2.Response]]
-"""Sends a body through an SDK and returns the raw response, still open; its errors are `ModelError`."""
+"""Send a body through an SDK, and return the raw response, still open; its errors are `ModelError`."""
 
 EVENT_STREAM = "text/event-stream"
 SHOWN_BYTES = 400
-"""Of a body that is no reply, kept to be shown."""
+"""The size of a body that is not a reply, for the error message."""
 PAGE_BYTES = 16_384
-"""Of a web page in place of a reply, read to find its title."""
+"""The size of a web page in place of a reply that is searched for its title."""
 
 
 class Reply(Protocol):
-    """What collects a stream's events."""
+    """Collects a stream's events."""
 
     @property
     def is_complete(self) -> bool:
@@ -166,19 +164,19 @@ class Reply(Protocol):
         ...
 
     def take(self, event: ServerEvent) -> bool:
-        """Collect one event; say whether it was content, not just a sign of life."""
+        """Collect one event; return whether it was content, and not only a ping."""
         ...
 
 
 def http_client(base_url: str, options: ClientOptions, over_aiohttp: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
     """Make the connection pool for an SDK.
 
-    Reading has no timeout here because `stream_reply` watches over content. The user's proxies are used, except for
+    Reading has no timeout here because `stream_reply` has timeouts for content. The user's proxies are used, except for
     servers on this machine, and nothing is read from the environment.
 
     Args:
-        base_url: Where requests go.
-        options: The network, and how long connecting may take.
+        base_url: The base URL of the server.
+        options: The network, and the timeout of connecting.
         over_aiohttp: The SDK's client over aiohttp, which opens a fifth of the connections when hundreds of agents
             ask at once, and costs half the CPU.
     """
@@ -197,11 +195,6 @@ def http_client(base_url: str, options: ClientOptions, over_aiohttp: type[httpx2
         trust_env=False,
         mounts={"all://": tunnel} if tunnel else None,
     )
-
-
-def is_loopback(url: str) -> bool:
-    """Say whether a URL means this machine."""
-    return is_this_machine(urlsplit(url).hostname or "")
 
 
 async def stream_reply(post: Post, body: bytes, reply: Reply, endpoint: Endpoint, timeouts: Timeouts) -> None:
@@ -229,9 +222,9 @@ async def stream_reply(post: Post, body: bytes, reply: Reply, endpoint: Endpoint
 
 
 class _Watch:
-    """Ends a turn when no content comes for too long, and in any case at its end.
+    """Ends a request when no content comes for too long, and in any case after the total time.
 
-    Content comes in hundreds of pieces, so each only says until when to wait; the timer looks at that when it is due.
+    Content comes in hundreds of pieces, so each only moves the deadline; the timer checks the deadline when it is due.
     """
 
     def __init__(self, alarm: asyncio.Timeout, timeouts: Timeouts) -> None:
@@ -242,7 +235,7 @@ class _Watch:
         self._ends_at = self._now() + timeouts.total_s
         self._until = min(self._now() + timeouts.first_content_s, self._ends_at)
         self._timer = self._loop.call_at(self._until, self._look)
-        self._tell_of_first = FIRST_CONTENT.get()
+        self._report_first = FIRST_CONTENT.get()
 
     def __enter__(self) -> Self:
         return self
@@ -258,9 +251,9 @@ class _Watch:
             self._timer = self._loop.call_at(self._until, self._look)
 
     def content_came(self) -> None:
-        if self._tell_of_first is not None:
-            self._tell_of_first()
-            self._tell_of_first = None
+        if self._report_first is not None:
+            self._report_first()
+            self._report_first = None
         self._until = min(self._now() + self._idle_s, self._ends_at)
         if self._until < self._timer.when():
             self._timer.cancel()
@@ -311,7 +304,7 @@ async def _read(response: httpx2.Response, most: int) -> bytes:
 
 
 def _hand_over(events: Iterable[ServerEvent], reply: Reply, watch: _Watch, endpoint: Endpoint) -> None:
-    """Give a chunk's events to the reply, and look at the clock once for all of them."""
+    """Give a chunk's events to the reply, and read the clock once for all of them."""
     if reply.is_complete:
         return
     has_content = False

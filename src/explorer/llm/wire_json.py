@@ -1,4 +1,4 @@
-"""JSON to and from the wire: requests that are always valid, arguments that are read strictly."""
+"""JSON of requests and replies: requests that are always valid, arguments that are read strictly."""
 
 import json
 import math
@@ -12,18 +12,18 @@ from explorer.schema.messages import JsonObject, repair_text
 
 TOO_DEEP = "nested too deeply"
 EXCERPT_CHARS = 40
-"""Of broken JSON, shown on either side of the place where it breaks."""
+"""The length of broken JSON that is shown on either side of the error."""
 
 
 MAX_DEPTH = 64
-"""Of nested JSON. A tool's arguments need less than 10; records of a run can be written down to about 200."""
+"""Levels of nested JSON. A tool's arguments need less than 10; records of a run can have about 200."""
 
 
 _TOO_DEEP_STREAM = f"the stream holds JSON that is nested deeper than {MAX_DEPTH} levels"
 
 
 class ParsedArguments(NamedTuple):
-    """A call's arguments as parsed; exactly one of the two says something."""
+    """A call's parsed arguments; exactly one of the two is set."""
 
     value: JsonObject | None
     problem: str
@@ -38,7 +38,7 @@ def encode(value: object) -> bytes:
 
 
 def repair_object(value: JsonObject) -> JsonObject:
-    """Mend every text within a JSON object, keys included."""
+    """Fix half surrogate pairs in every text of a JSON object, keys included."""
     try:
         orjson.dumps(value)
     except TypeError:
@@ -71,9 +71,9 @@ def parse_payload(data: str) -> JsonObject:
 
 
 def parse_arguments(raw: str) -> ParsedArguments:
-    """Read a call's arguments strictly; what is wrong is told in words for the model.
+    """Read a call's arguments strictly; the problem is a text for the model.
 
-    Nothing at all means no arguments: both providers stream it so for tools without parameters.
+    An empty text means no arguments: both providers stream that for tools without parameters.
     """
     if not raw.strip():
         return ParsedArguments({}, "")
@@ -95,11 +95,11 @@ def parse_arguments(raw: str) -> ParsedArguments:
 
 
 def is_too_deep(value: object, text: str) -> bool:
-    """Say whether JSON is nested too deeply to be passed on, level by level and without recursion.
+    """Return whether JSON has more levels than `MAX_DEPTH`; checked level by level, without recursion.
 
     Args:
-        value: What was read.
-        text: What it was read from: with few brackets there cannot be many levels.
+        value: The parsed JSON.
+        text: The text it was parsed from: with few brackets there cannot be many levels.
     """
     if text.count("[") + text.count("{") <= MAX_DEPTH:
         return False
@@ -119,13 +119,13 @@ def _children(value: Any) -> Iterable[Any]:  # noqa: ANN401 - foreign JSON
 
 
 def not_an_object(value: object) -> str:
-    """Say what came instead of a JSON object."""
+    """Return the problem that the arguments are not a JSON object."""
     kind = _KINDS.get(type(value), type(value).__name__)
     return f"The arguments are {kind}; they must be a JSON object with the tool's parameters as its fields."
 
 
 def cut_problem(raw: str) -> str:
-    """Say that a call was cut off by the output limit."""
+    """Return the problem that a call was cut off by the output limit."""
     return (
         f"The call was cut off by the output limit after {len(raw)} characters of its arguments, so it was not "
         "run. Call again with less at once, for example write a long file in several pieces."
@@ -133,23 +133,23 @@ def cut_problem(raw: str) -> str:
 
 
 def as_object(value: Any) -> JsonObject:  # noqa: ANN401 - foreign JSON, typed here
-    """Return a JSON object as it is, anything else as an empty one."""
+    """Return a JSON object unchanged, anything else as an empty one."""
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def as_objects(value: Any) -> list[JsonObject]:  # noqa: ANN401 - foreign JSON, typed here
-    """Return the objects of a JSON array; anything else has none."""
+    """Return the objects of a JSON array; an empty list for anything else."""
     items = cast("list[Any]", value) if isinstance(value, list) else []
     return [as_object(item) for item in items if isinstance(item, dict)]
 
 
 def as_text(value: object) -> str:
-    """Return a JSON string as it is, anything else as an empty one."""
+    """Return a JSON string unchanged, anything else as an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def as_count(value: object) -> int:
-    """Return a JSON number as a count; anything else, and negative numbers, count nothing."""
+    """Return a JSON number as a count; 0 for anything else, and for negative numbers."""
     if not isinstance(value, int | float) or not math.isfinite(value):
         return 0
     return max(0, int(value))
@@ -182,4 +182,4 @@ def _finite(number: str) -> float:
 
 
 _STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
-"""Made once: `json.loads` would make one for each event."""
+"""The decoder, made once: `json.loads` would make one for each event."""

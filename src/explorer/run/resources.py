@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from loguru import logger
 
@@ -19,7 +20,6 @@ from explorer.llm.clients import Clients, RetrySettings
 from explorer.llm.models import OFFLINE, Choice, ModelRef, choose
 from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
-from explorer.llm.streaming import is_loopback
 from explorer.llm.vendors import check_effort
 from explorer.network.client_options import check_network
 from explorer.offline.client import OfflineClient
@@ -31,6 +31,7 @@ from explorer.schema.errors import ConfigError, CredentialsError
 from explorer.schema.limits import Limits
 from explorer.schema.messages import LLMClient, Usage
 from explorer.schema.model_options import EVERY_ROLE, Price, Tier
+from explorer.schema.network import is_this_machine
 from explorer.schema.setting import extension_place
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
@@ -305,7 +306,7 @@ def pricing_of(ref: ModelRef, settings: Settings) -> Pricing:
     if usd is not None:
         return Pricing.PRICED if usd > 0 else Pricing.FREE
     vendor = vendor_of(ref, settings)
-    return Pricing.FREE if vendor and is_loopback(vendor.server.url) else Pricing.UNKNOWN
+    return Pricing.FREE if vendor and is_this_machine(urlsplit(vendor.server.url).hostname or "") else Pricing.UNKNOWN
 
 
 def known_cost(ref: ModelRef, settings: Settings, input_tokens: int, output_tokens: int) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from explorer.llm.anthropic.request import PROVIDER, REASONING
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
-from explorer.llm.history import require_unique_ids, with_ids
+from explorer.llm.history import require_unique_ids, settled_stop, with_ids
 from explorer.llm.options import Endpoint
 from explorer.llm.streaming import ServerEvent
 from explorer.llm.wire_json import (
@@ -32,27 +32,27 @@ STOPS: Mapping[str, StopKind] = {
     "refusal": StopKind.REFUSAL,
     "model_context_window_exceeded": StopKind.CONTEXT_EXCEEDED,
 }
-"""Every stop the SDK knows; a test compares the two."""
+"""Every stop reason that the SDK knows; a test compares the two."""
 
 CUTTING_STOPS = frozenset({StopKind.MAX_TOKENS, StopKind.CONTEXT_EXCEEDED})
 """Stops that may fall into the middle of a block."""
 
 
 class AnthropicReply:
-    """Collects one stream. Blocks are kept as they came; nothing is validated that only passes through."""
+    """Collects one stream. Blocks are kept unchanged, and not validated."""
 
     def __init__(self, endpoint: Endpoint, meter: ReplyMeter) -> None:
         self._endpoint = endpoint
         self._meter = meter
         self._data = ""
-        """The event being taken, as it came."""
+        """The data of the current event."""
         self._blocks: dict[int, JsonObject] = {}
         self._pieces: defaultdict[int, dict[str, list[str]]] = defaultdict(dict)
-        """Text by block and by field, joined once at the end."""
+        """The pieces of text of each block and field, joined once at the end."""
         self._citations: defaultdict[int, list[object]] = defaultdict(list)
-        """Of each block, beside those it began with."""
+        """The citations of each block that came after its start."""
         self._delta: JsonObject = {}
-        """The message's own changes: why it stopped."""
+        """The changes of the message itself, such as why it stopped."""
         self._usage: JsonObject = {}
         self._is_complete = False
         self._has_true_reasoning = True
@@ -73,14 +73,14 @@ class AnthropicReply:
 
     @property
     def has_true_reasoning(self) -> bool:
-        """Whether all up to the turn's last reasoning is what the model sent.
+        """Whether everything up to the turn's last reasoning is what the model sent.
 
-        Half a surrogate pair and arguments that are no JSON cannot be sent back as they came.
+        Half surrogate pairs and arguments that are not JSON cannot be sent back unchanged.
         """
         return self._has_true_reasoning
 
     def take(self, event: ServerEvent) -> bool:
-        """Collect one event; pings and types that are not known yet are no content.
+        """Collect one event; return whether it was content: pings and unknown types are not.
 
         Raises:
             ModelError: The event is broken, or is itself an error.
@@ -112,7 +112,7 @@ class AnthropicReply:
             blocks=tuple(blocks),
             text="\n\n".join(text for block in blocks if (text := _text_of(block))),
             calls=calls,
-            stop=_settled(stop, has_calls=bool(calls)),
+            stop=settled_stop(stop, has_calls=bool(calls)),
             stop_detail=_detail(stop_reason, as_object(self._delta.get("stop_details"))),
             usage=to_usage(self._usage),
         )
@@ -133,7 +133,7 @@ class AnthropicReply:
         return True
 
     def _take_piece(self, payload: JsonObject) -> bool:
-        """Add a piece to its block. A text is added to, a citation appended, anything else replaces."""
+        """Add a piece to its block: text and citations are appended, anything else replaces the field."""
         index, delta = _index(payload), as_object(payload.get("delta"))
         if index not in self._blocks:
             raise ModelError(ModelFault.TRANSPORT, f"{self._endpoint} sent a piece of a block that never started")
@@ -197,7 +197,7 @@ class AnthropicReply:
 
 
 def to_usage(usage: JsonObject) -> Usage:
-    """Normalise: Anthropic counts cached input apart, we count it in."""
+    """Return normalised usage: Anthropic counts cached input separately, we include it."""
     read = as_count(usage.get("cache_read_input_tokens"))
     written = as_count(usage.get("cache_creation_input_tokens"))
     details = as_object(usage.get("output_tokens_details"))
@@ -208,13 +208,6 @@ def to_usage(usage: JsonObject) -> Usage:
         cache_write_tokens=written,
         reasoning_tokens=as_count(details.get("thinking_tokens")),
     )
-
-
-def _settled(stop: StopKind, *, has_calls: bool) -> StopKind:
-    """Let the calls decide between "ended" and "asks for tools": a complete call is meant to be run."""
-    if stop in {StopKind.END, StopKind.TOOL_USE}:
-        return StopKind.TOOL_USE if has_calls else StopKind.END
-    return stop
 
 
 def _arguments(raw: str, given: object) -> ParsedArguments:

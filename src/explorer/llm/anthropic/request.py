@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from explorer.llm.history import is_own, projected_ids, projected_name
+from explorer.llm.history import accepted_name, is_own, projected_ids
 from explorer.schema.messages import CallResult, JsonObject, Message, Request, Results, StopKind, Turn, UserText
 
 PROVIDER = "anthropic"
@@ -144,7 +144,7 @@ def _may_go_back(turn: Turn) -> bool:
 def _projected_blocks(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:
     blocks = [_text(turn.text)] if turn.text.strip() else []
     for call in turn.calls:
-        name = projected_name(call)
+        name = accepted_name(call.name)
         blocks.append({"type": "tool_use", "id": ids[call.id], "name": name, "input": call.arguments or {}})
     return blocks
 

@@ -12,7 +12,6 @@ from explorer.llm.history import (
     is_own,
     is_short_id,
     projected_ids,
-    projected_name,
 )
 from explorer.llm.hosts import OPENAI_CHAT
 from explorer.llm.openai.compatible import CutPrompts, plain
@@ -33,11 +32,11 @@ from explorer.llm.prompt_cache import PromptPrefixes
 from explorer.schema.messages import JsonObject, Request, Results, Turn, UserText
 
 BOUND_FIELDS = ("reasoning_details", "reasoning")
-"""A gateway's form of reasoning that may be bound to what stands before it; `reasoning_details` holds signatures."""
+"""A gateway's fields of reasoning that may be bound to what comes before; `reasoning_details` has signatures."""
 
 
 def to_prefix(request: Request, dialect: Dialect) -> JsonObject:
-    """Write what stays the same for all requests of a role in a run: all but the history and the limit."""
+    """Return the part that is the same in all requests of a role in a run: all but the history and the limit."""
     body: JsonObject = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
     if dialect.has_cache_key:
         body |= cache_key(request)
@@ -58,7 +57,7 @@ def to_prefix(request: Request, dialect: Dialect) -> JsonObject:
 
 
 def to_rest(request: Request, dialect: Dialect) -> JsonObject:
-    """Write what may differ each time: the output limit, as the server accepts it, and the effort."""
+    """Return the part that may differ each time: the output limit, as the server accepts it, and the effort."""
     most = dialect.max_output_tokens or request.max_output_tokens
     rest: JsonObject = {dialect.output_limit: min(request.max_output_tokens, most)}
     if request.effort:
@@ -67,12 +66,12 @@ def to_rest(request: Request, dialect: Dialect) -> JsonObject:
 
 
 def to_messages(request: Request, dialect: Dialect, kept: Collection[int] = ()) -> list[JsonObject]:
-    """Write the history; it is only ever added to.
+    """Return the messages of the history, which is only added to.
 
     Args:
-        request: Whose history.
+        request: The request.
         dialect: What the server accepts.
-        kept: Places of turns whose signed reasoning may go back, because nothing before it has changed since.
+        kept: The indexes of turns whose signed reasoning is sent back, because nothing before it has changed.
     """
     messages: list[JsonObject] = []
     ids: Mapping[str, str] = {}
@@ -94,7 +93,7 @@ def to_messages(request: Request, dialect: Dialect, kept: Collection[int] = ()) 
 
 
 def _sent_ids(position: int, turn: Turn, dialect: Dialect, seen: set[str]) -> Mapping[str, str]:
-    """Return other ids for an own turn's calls where its own came before, or are longer than the server accepts."""
+    """Return new ids for an own turn's calls if an earlier turn has them, or the server does not accept their form."""
     own = {call.id for call in turn.calls}
     is_fine = not own & seen and (not dialect.needs_short_ids or all(is_short_id(one) for one in own))
     seen |= own
@@ -125,14 +124,14 @@ def _call_in_dialect(call: JsonObject, dialect: Dialect, ids: Mapping[str, str],
     made["function"] = {**call["function"], "name": accepted_name(call["function"]["name"])}
     if dialect.is_standard_only:
         made = {name: made[name] for name in ("id", "type", "function")}
-    # Of parallel calls, Gemini signs the first one only.
+    # Gemini signs only the first one of parallel calls.
     if dialect.needs_signatures and is_first and "extra_content" not in made:
         made["extra_content"] = {"google": {"thought_signature": SKIP_SIGNATURE}}
     return made
 
 
 def _append_user_text(messages: list[JsonObject], user_text: UserText, dialect: Dialect) -> None:
-    """Add words of the user; two messages of one role in a row break the templates of many local models."""
+    """Add a user message; two messages of one role in a row break the templates of many local models."""
     if not user_text.text.strip():
         return
     if dialect.needs_reply_after_results and messages and messages[-1]["role"] == "tool":
@@ -144,9 +143,9 @@ def _append_user_text(messages: list[JsonObject], user_text: UserText, dialect: 
 
 
 def _own_messages(turn: Turn, *, has_bound: bool) -> list[JsonObject]:
-    """Return the turn's message as it was stored; one that says nothing at all is refused by servers.
+    """Return the turn's stored message, unless it is empty, which servers refuse.
 
-    Signed reasoning behind a changed beginning is left out: the model that signed it would refuse the request.
+    Signed reasoning after a changed beginning is left out: the model that signed it would refuse the request.
     """
     kept = [block for block in turn.blocks if block.get("content") or block.get("tool_calls") or block.get("refusal")]
     if has_bound or not any("reasoning_details" in block for block in kept):
@@ -161,7 +160,7 @@ def _projected_messages(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:
             {
                 "id": ids[call.id],
                 "type": "function",
-                "function": {"name": projected_name(call), "arguments": arguments_text(call)},
+                "function": {"name": accepted_name(call.name), "arguments": arguments_text(call)},
             }
             for call in turn.calls
         ]
@@ -169,7 +168,7 @@ def _projected_messages(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:
 
 
 MOST_LESSONS = 8
-"""How often one request is written otherwise because the server refused it."""
+"""How often one request is sent in another form because the server refused it."""
 
 
 class OpenAIClient(OpenAISdkClient):
@@ -179,12 +178,12 @@ class OpenAIClient(OpenAISdkClient):
         super().__init__(options, "/chat/completions")
         self._prefixes: dict[Dialect, PromptPrefixes] = {}
         self._dialects: dict[str, Dialect] = {}
-        """By model, what it accepts, as far as that is known by now."""
+        """The dialect of each model, as far as it is known."""
         self._reasoning = BoundReasoning(OPENAI_CHAT)
         self._prompts = CutPrompts()
 
     async def generate(self, request: Request) -> Turn:
-        """Ask once and return the complete turn.
+        """Send a request once, and return the complete turn.
 
         Raises:
             ModelError: No turn came; nothing of the attempt may be used.
@@ -196,7 +195,7 @@ class OpenAIClient(OpenAISdkClient):
         return self._priced(turn, request, self._priced_as)
 
     async def _ask(self, request: Request, kept: Collection[int]) -> Turn:
-        """Ask, and ask again as the server wants it when its refusal says how."""
+        """Send a request, and send it again in the form that the server's refusal asks for."""
         for _ in range(MOST_LESSONS):
             dialect = self._dialect(request.model)
             try:
@@ -221,7 +220,7 @@ class OpenAIClient(OpenAISdkClient):
         return self._dialects[model]
 
     def _has_learnt(self, model: str, used: Dialect, error: RequestRefusedError) -> bool:
-        """Note what a refusal teaches; say whether the request would now be written otherwise."""
+        """Learn from a refusal; return whether the request would now have another form."""
         learnt = learn(self._dialects[model], error.refusal)
         if learnt is not None:
             self._dialects[model] = learnt

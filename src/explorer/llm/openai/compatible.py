@@ -25,15 +25,15 @@ KEPT = frozenset(
     {"type", "description", "properties", "required", "items", "enum", "anyOf", "default", "nullable"}
     | {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"}
 )
-"""Keywords that Gemini, llama.cpp and OpenAI all know."""
+"""The keywords that Gemini, llama.cpp and OpenAI all know."""
 MOST_REPEATED = 1_000
-"""llama.cpp refuses a grammar that repeats something 2,000 times (ggml-org/llama.cpp #25746)."""
+"""The largest repetition: llama.cpp refuses a grammar with one of 2,000 (ggml-org/llama.cpp #25746)."""
 DEEPEST = 8
-"""A schema that holds itself is unrolled so far."""
+"""The number of levels to which a recursive schema is unrolled."""
 
 
 def plain(schema: JsonObject) -> JsonObject:
-    """Return a schema in common words: references resolved, rare keywords rewritten or left out."""
+    """Return a schema in common keywords: references resolved, rare keywords rewritten or left out."""
     return _plain(schema, cast("Mapping[str, JsonObject]", schema.get("$defs", {})), 0)
 
 
@@ -82,14 +82,14 @@ def _of_one_type(whole: JsonObject) -> JsonObject:
 
 
 def _is_possible(key: str, value: Any) -> bool:  # noqa: ANN401 - JSON
-    """Say whether a keyword may stay: Gemini's enums hold texts only, llama.cpp's repetitions are bounded."""
+    """Return whether a keyword may stay: Gemini's enums have texts only, llama.cpp's repetitions are limited."""
     if key == "enum":
         return all(isinstance(one, str) and one for one in value)
     return key not in {"minItems", "maxItems", "minLength", "maxLength"} or value <= MOST_REPEATED
 
 
 def _with_type(made: JsonObject) -> JsonObject:
-    """Name the type that an enum or a list of fields implies."""
+    """Add the type that an enum or a list of fields implies."""
     if "type" in made or "anyOf" in made:
         return made
     if "enum" in made:
@@ -102,7 +102,7 @@ def _described(schema: JsonObject) -> JsonObject:
 
 
 class WrittenCall(NamedTuple):
-    """A call as written."""
+    """A call that a model wrote as text."""
 
     name: str
     arguments: JsonObject
@@ -116,7 +116,7 @@ _ALLOWED_FIELDS = frozenset({"name", "arguments", "parameters", "id", "type"})
 
 
 def find_written_calls(text: str, known_tools: Collection[str]) -> tuple[WrittenCall, ...]:
-    """Return the calls a reply consists of; none when it is anything else, in whole or in part."""
+    """Return the calls that a reply consists of; empty when any part of it is something else."""
     inside = _inside(_THINKING.sub("", text, count=1).strip())
     if not inside.startswith(("{", "[")):
         return ()
@@ -126,7 +126,7 @@ def find_written_calls(text: str, known_tools: Collection[str]) -> tuple[Written
 
 
 def _inside(text: str) -> str:
-    """Take off one fence, or the tags around calls."""
+    """Remove one code fence, or the tags around calls."""
     fenced = _FENCED.match(text)
     if fenced is not None:
         return fenced["inside"].strip()
@@ -134,7 +134,7 @@ def _inside(text: str) -> str:
 
 
 def _objects(text: str) -> list[JsonObject]:
-    """Read the JSON objects a text consists of, one after another or in one array; none if anything is left."""
+    """Read the JSON objects that a text consists of, in a row or in one array; empty if anything else is in it."""
     decoder = json.JSONDecoder()
     values: list[JsonObject] = []
     position = 0
@@ -150,7 +150,7 @@ def _objects(text: str) -> list[JsonObject]:
 
 
 def _items(value: Any) -> list[JsonObject]:  # noqa: ANN401 - foreign JSON, typed here
-    """Return an array's items or the value itself; what is no object becomes an empty one, which is no call."""
+    """Return an array's items or the value itself; anything but an object becomes an empty one, which is not a call."""
     return [as_object(item) for item in value] if isinstance(value, list) else [as_object(value)]  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -167,16 +167,16 @@ def _to_call(value: JsonObject, known_tools: Collection[str]) -> WrittenCall | N
 
 
 BYTES_PER_TOKEN = 4
-"""Of prose, code and JSON, about; for the figure that people are told."""
+"""The mean of prose, code and JSON, for figures in messages."""
 SUSPECT_BYTES_PER_TOKEN = 6
-"""More than tokenizers have on average for any of these: with so few tokens, a second sign is enough."""
+"""More than the mean of any tokenizer: with so few tokens, a second sign is enough."""
 CERTAIN_BYTES_PER_TOKEN = 8
 LEAST_BYTES_PER_TOKEN = 2
-"""Fewer than these have: so many bytes that were added are no more tokens than this."""
+"""Fewer than any tokenizer has, which gives an upper bound of the tokens that were added."""
 LEAST_WINDOW_TOKENS = 512
-"""No window is smaller. A server that counts less does not count."""
+"""The smallest window: a server that reports less does not count tokens."""
 LEAST_GROWTH_BYTES = 64
-"""Less that was added may vanish in what a template leaves out."""
+"""The least addition that is compared: a template may leave out a smaller one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class CutPrompts:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], _Sent] = {}
         self._counts_whole: set[str] = set()
-        """Models whose server was seen to count whole prompts, and not only what its cache did not hold."""
+        """Models whose server counts whole prompts, and not only the part that was not cached."""
 
     def marked(self, request: Request, turn: Turn) -> Turn:
         """Return the turn, with `cut_from_tokens` where its server did not read all of the request."""
@@ -211,23 +211,23 @@ class CutPrompts:
 
 
 def _goes_on(last: _Sent, request: Request) -> bool:
-    """Whether a request only adds to the one before. Messages are the same objects all along."""
+    """Return whether a request only adds to the one before. Messages stay the same objects."""
     pairs = zip(last.history, request.history, strict=False)
     return len(last.history) <= len(request.history) and all(old is new for old, new in pairs)
 
 
 def _is_whole(last: _Sent, sent: _Sent) -> bool:
-    """Whether the count grew by what was added, and is more than that alone can be."""
+    """Return whether the count grew by what was added, and is larger than that part alone can be."""
     added = sent.bytes - last.bytes
     grew = sent.counted - last.counted
     return grew * SUSPECT_BYTES_PER_TOKEN >= added > 0 and sent.counted * LEAST_BYTES_PER_TOKEN > added
 
 
 def _is_cut(last: _Sent, sent: _Sent, *, counts_whole: bool) -> bool:
-    """Whether fewer tokens were counted than were sent.
+    """Return whether fewer tokens were counted than were sent.
 
-    A few servers count only what their cache did not hold: such a count is no larger than what was added can be.
-    Reasoning that a template leaves out makes a prompt shorter, but no shorter than what is shown.
+    A few servers count only the part that was not cached: such a count is not larger than what was added can be.
+    Reasoning that a template leaves out makes a prompt shorter, but not shorter than the text that is shown.
     """
     if sent.counted < LEAST_WINDOW_TOKENS or sent.counted * SUSPECT_BYTES_PER_TOKEN >= sent.bytes:
         return False

@@ -1,8 +1,7 @@
-"""What Chat Completions servers disagree about, as data: known by host or model name, else learnt from a refusal.
+"""Differences between Chat Completions servers, as data: known by host or model name, else learnt from a refusal.
 
-The body that is sent by default is one that most servers accept. Where a server is known to want something else, a row
-of `KNOWN` says what. Where nobody knows, the server's first refusal says it: `learn` reads it, the request is sent
-again as the server wants it, and so are all later ones.
+Most servers accept the default body. A row of `KNOWN` has what a known server needs. For other servers, `learn` reads
+it in their first refusal, and the request is sent again in the form that the server wants, as are all later ones.
 """
 
 import re
@@ -13,25 +12,25 @@ from explorer.llm.faults import Refusal
 from explorer.llm.hosts import is_host
 
 REASONING_FIELD = "reasoning_content"
-"""What DeepSeek, Kimi and GLM call a model's reasoning, in replies and in requests."""
+"""The field with a model's reasoning of DeepSeek, Kimi and GLM, in replies and in requests."""
 NO_REASONING = " "
-"""Stands for reasoning that is not there, where a server insists on some; DeepSeek refuses an empty text."""
+"""The reasoning of a turn without any, where a server requires some; DeepSeek refuses an empty text."""
 SKIP_SIGNATURE = "skip_thought_signature_validator"
-"""Google's own word for a call that no Gemini model made (ai.google.dev/gemini-api/docs/thought-signatures)."""
+"""Google's signature for a call that no Gemini model made (ai.google.dev/gemini-api/docs/thought-signatures)."""
 READ_ON = "I have read the results."
-"""The model's words between a result and the user's, where a server wants the model to speak first."""
+"""The assistant message between a result and a user message, where a server requires one."""
 
 OPTIONAL_FIELDS = ("stream_options", "prompt_cache_key")
-"""Fields of a request that it can do without."""
+"""Fields that a request can be sent without."""
 ADDED_FIELDS = ("reasoning_content", "reasoning_details", "reasoning", "extra_content", "annotations", "audio")
 """Fields that servers add to the standard's assistant message; some refuse each other's."""
 LEAST_OUTPUT_TOKENS = 1_024
-"""With room for less than this, the conversation is too long, not the limit too high."""
+"""The least output limit: if less is left, the conversation is too long, not the limit too high."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What one model behind one address accepts."""
+    """What one model at one address accepts."""
 
     output_limit: str = "max_tokens"
     """The field for the output limit: the older name, which most servers know, or `max_completion_tokens`."""
@@ -40,7 +39,7 @@ class Dialect:
     left_out: frozenset[str] = frozenset()
     """Fields of a request that are refused."""
     has_cache_key: bool = False
-    """Whether requests say by `prompt_cache_key` whose cache holds their beginning."""
+    """Whether requests have a `prompt_cache_key`, which leads them to the cache with their beginning."""
     is_standard_only: bool = False
     """Whether fields of an assistant message that the standard does not have are refused."""
     needs_reasoning: bool = False
@@ -50,21 +49,21 @@ class Dialect:
     needs_short_ids: bool = False
     """Whether ids of calls must be nine letters or digits."""
     needs_reply_after_results: bool = False
-    """Whether the user's words right after a tool's result are refused."""
+    """Whether a user message right after a tool's result is refused."""
     needs_words_or_calls: bool = False
-    """Whether an assistant message with both words and calls is refused."""
+    """Whether an assistant message with both text and calls is refused."""
     needs_text: bool = False
     """Whether the content of an assistant message with calls must be a text, not null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a vendor's host, and of its models wherever they run."""
+    """A known difference of a vendor's host, or of its models on any host."""
 
     hosts: tuple[str, ...]
-    """Also those that end in a dot and this."""
+    """Host names; their subdomains match, too."""
     models: str
-    """A pattern of the models' names; empty: none are known by their names."""
+    """A pattern of the models' names; empty: only the host matters."""
     changes: Callable[[Dialect], Dialect]
 
 
@@ -95,7 +94,7 @@ KNOWN = (
 
 
 def dialect_of(base_url: str, model: str) -> Dialect:
-    """Return what is known of a model behind an address, before it has refused anything."""
+    """Return the known dialect of a model at an address, before any refusal."""
     dialect = Dialect()
     for known in KNOWN:
         is_named = known.models and re.search(known.models, model.lower())
@@ -105,7 +104,7 @@ def dialect_of(base_url: str, model: str) -> Dialect:
 
 
 def learn(dialect: Dialect, refusal: Refusal) -> Dialect | None:
-    """Return what the server wants instead, by the words of its refusal; None when they say nothing new."""
+    """Return the dialect that a server wants by the text of its refusal; None when it shows nothing new."""
     for lesson in _LESSONS:
         learnt = lesson(dialect, refusal.detail)
         if learnt is not None and learnt != dialect:
@@ -114,7 +113,7 @@ def learn(dialect: Dialect, refusal: Refusal) -> Dialect | None:
 
 
 def _output_name(dialect: Dialect, refusal_text: str) -> Dialect | None:
-    """Take the other name of the output limit."""
+    """Change to the other name of the output limit."""
     if dialect.output_limit not in re.findall(r"\w+", refusal_text) or not _REFUSES_FIELD.search(refusal_text):
         return None
     other = "max_tokens" if dialect.output_limit == "max_completion_tokens" else "max_completion_tokens"
@@ -138,7 +137,7 @@ def _unknown_field(dialect: Dialect, refusal_text: str) -> Dialect | None:
 
 
 def _output_cap(dialect: Dialect, refusal_text: str) -> Dialect | None:
-    """Lower the output limit to what the server says is the most, or to half of what its window has left."""
+    """Lower the output limit to the server's maximum, or to half of what is left of its window."""
     found = re.search(_MOST, refusal_text)
     if found is not None:
         most = int(next(group for group in found.groups() if group).replace(",", ""))
@@ -151,7 +150,7 @@ def _output_cap(dialect: Dialect, refusal_text: str) -> Dialect | None:
 
 
 def _when(pattern: str, **changes: bool) -> Callable[[Dialect, str], Dialect | None]:
-    """Make a lesson of a pattern and what it changes."""
+    """Return a lesson: a pattern, and what it changes."""
     compiled = re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
     def lesson(dialect: Dialect, refusal_text: str) -> Dialect | None:
@@ -161,7 +160,7 @@ def _when(pattern: str, **changes: bool) -> Callable[[Dialect, str], Dialect | N
 
 
 def _is_named(field: str, refusal_text: str) -> bool:
-    """Say whether a refusal names a field as a field: quoted, or at the end of a path."""
+    """Return whether a refusal names a field: quoted, or at the end of a path."""
     return bool(re.search(rf"[\"'`.\\]{field}[\"'`\\]|\.{field}\b|supplied: {field}\b", refusal_text))
 
 

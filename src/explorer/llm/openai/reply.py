@@ -8,7 +8,7 @@ from typing import Any
 
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
-from explorer.llm.history import made_up_id, require_unique_ids, with_ids
+from explorer.llm.history import made_up_id, require_unique_ids, settled_stop, with_ids
 from explorer.llm.hosts import OPENAI_CHAT
 from explorer.llm.openai.compatible import find_written_calls
 from explorer.llm.openai.dialect import REASONING_FIELD
@@ -34,13 +34,13 @@ STANDARD_FIELDS = frozenset({"index", "id", "type", "function"})
 
 @dataclass(slots=True)
 class _StreamedCall:
-    """One call while it comes in."""
+    """A call during the stream."""
 
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list[str])
     added: JsonObject = field(default_factory=dict[str, Any])
-    """What the server adds to the standard, such as Google's thought signature; it goes back as it came."""
+    """Fields that the server adds to the standard, such as Google's thought signature; they are sent back unchanged."""
 
     def take(self, entry: JsonObject, function: JsonObject) -> str:
         """Add an entry; return the piece of arguments that it brought."""
@@ -50,7 +50,7 @@ class _StreamedCall:
         arguments = function.get("arguments")
         if arguments is None:
             return ""
-        # Some servers send the object itself where its text belongs.
+        # Some servers send the object itself in place of its text.
         piece = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
         self.pieces.append(piece)
         return piece
@@ -63,10 +63,10 @@ class StreamedCalls:
         self._meter = meter
         self._calls: list[_StreamedCall] = []
         self._latest: dict[int, _StreamedCall] = {}
-        """By index, the call that its next piece belongs to; found at once among hundreds."""
+        """The call of each index, to which its next piece belongs."""
 
     def __bool__(self) -> bool:
-        """Say whether any call came."""
+        """Return whether any call came."""
         return bool(self._calls)
 
     def take(self, entry: JsonObject) -> None:
@@ -85,9 +85,9 @@ class StreamedCalls:
         self._meter.check_id(call.name)
 
     def finish(self, *, is_cut: bool) -> tuple[list[JsonObject], tuple[ToolCall, ...]]:
-        """Return the calls in the wire's form and in the neutral one.
+        """Return the calls in the API's form and in the neutral one.
 
-        Broken arguments go back as `{}`: servers that parse them for their templates would refuse the request.
+        Broken arguments are sent back as `{}`: servers that parse them for their templates would refuse the request.
 
         Args:
             is_cut: Whether the output limit fell into the last call.
@@ -129,7 +129,7 @@ class StreamedCalls:
 
 
 def wire_call(call_id: str, name: str, arguments: str) -> JsonObject:
-    """Write one call as it stands in an assistant message."""
+    """Return a call in the form of an assistant message."""
     return {"id": call_id, "type": "function", "function": {"name": name or "unknown", "arguments": arguments}}
 
 
@@ -140,18 +140,18 @@ STOPS: Mapping[str, StopKind] = {
     "content_filter": StopKind.REFUSAL,
     "function_call": StopKind.TOOL_USE,
 }
-"""Every stop the SDK knows; a test compares the two."""
+"""Every finish reason that the SDK knows; a test compares the two."""
 
 END_OF_STREAM = "[DONE]"
 SHORT = 20
-"""A longer event is not the end."""
+"""Limit of the event at the end of a stream."""
 
 _NOT_KEPT = frozenset({"role", "tool_calls", "function_call"})
-"""Fields of a delta that are not simply joined."""
+"""Fields of a delta that are not joined."""
 
 
 class OpenAIReply:
-    """Collects one stream. What servers add to the standard (reasoning) is kept, and goes back with the message."""
+    """Collects one stream. Fields that servers add to the standard, such as reasoning, are kept and sent back."""
 
     def __init__(self, endpoint: Endpoint, known_tools: Collection[str], meter: ReplyMeter) -> None:
         self._endpoint = endpoint
@@ -171,7 +171,7 @@ class OpenAIReply:
         return self._is_complete
 
     def take(self, event: ServerEvent) -> bool:
-        """Collect one event; chunks that add nothing are no content.
+        """Collect one event; return whether it was content: empty chunks are not.
 
         Raises:
             ModelError: The chunk is broken, or is itself an error.
@@ -211,7 +211,7 @@ class OpenAIReply:
             blocks=(message,),
             text=as_text(message.get("content")),
             calls=calls,
-            stop=StopKind.REFUSAL if refusal else _settled(stop, has_calls=bool(calls)),
+            stop=StopKind.REFUSAL if refusal else settled_stop(stop, has_calls=bool(calls)),
             stop_detail=": ".join(word for word in words if word),
             usage=to_usage(self._usage),
         )
@@ -246,14 +246,14 @@ class OpenAIReply:
         return is_content or bool(entries)
 
     def _take_parts(self, parts: Sequence[JsonObject]) -> None:
-        """Collect content that comes in parts: Mistral's reasoning models send words and thoughts so."""
+        """Collect content that comes in parts, as text and reasoning of Mistral's models do."""
         for part in parts:
             thoughts = as_objects(part.get("thinking"))
             self._pieces["content"].append(as_text(part.get("text")))
             self._pieces[REASONING_FIELD] += [as_text(thought.get("text")) for thought in thoughts]
 
     def _message(self, stop: StopKind) -> tuple[JsonObject, tuple[ToolCall, ...], bool]:
-        """Join the pieces to one assistant message; say whether its calls were written as text."""
+        """Return the assistant message, its calls, and whether they were written as text."""
         joined = {field: "".join(pieces) for field, pieces in self._pieces.items()}
         texts = {field: text for field, text in joined.items() if text}
         lists = {field: join_parts(parts) for field, parts in self._lists.items()}
@@ -273,7 +273,7 @@ class OpenAIReply:
 def join_parts(parts: Sequence[Any]) -> list[Any]:
     """Join the pieces in which a gateway streams one part of its reasoning: same index, same type.
 
-    Whoever sends them back in pieces is refused: the signature of the last one is over the whole text.
+    Separate pieces are refused when they are sent back: the last one's signature is that of the whole text.
     """
     joined: list[Any] = []
     for part in parts:
@@ -301,7 +301,7 @@ def _joined(last: JsonObject, part: JsonObject) -> JsonObject:
 
 
 def to_usage(usage: JsonObject) -> Usage:
-    """Normalise: prompt tokens include cached ones already."""
+    """Return normalised usage; prompt tokens already include cached ones."""
     prompt = as_object(usage.get("prompt_tokens_details"))
     completion = as_object(usage.get("completion_tokens_details"))
     return Usage(
@@ -314,15 +314,8 @@ def to_usage(usage: JsonObject) -> Usage:
 
 
 def _is_first(choice: JsonObject) -> bool:
-    """Whether a choice is the one that was asked for; others are never mixed with it."""
+    """Return whether a choice is the first one; others are ignored."""
     return choice.get("index") in {None, 0}
-
-
-def _settled(stop: StopKind, *, has_calls: bool) -> StopKind:
-    """Let the calls decide between "ended" and "asks for tools": many servers say `stop` for both."""
-    if stop in {StopKind.END, StopKind.TOOL_USE}:
-        return StopKind.TOOL_USE if has_calls else StopKind.END
-    return stop
 
 
 def _written(text: str, known_tools: Collection[str]) -> tuple[list[JsonObject], tuple[ToolCall, ...]]:
@@ -337,7 +330,7 @@ def _written(text: str, known_tools: Collection[str]) -> tuple[list[JsonObject],
 def _repaired(
     message: JsonObject, calls: tuple[ToolCall, ...], *, is_written: bool
 ) -> tuple[JsonObject, tuple[ToolCall, ...], bool]:
-    """Mend half surrogate pairs in both views."""
+    """Fix half surrogate pairs in both views."""
     return repair_object(message), tuple(_repaired_call(call) for call in calls), is_written
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from explorer.llm.history import BoundReasoning, arguments_text, is_own, projected_ids, projected_name
+from explorer.llm.history import BoundReasoning, accepted_name, arguments_text, is_own, projected_ids
 from explorer.llm.hosts import OPENAI_RESPONSES
 from explorer.llm.openai.responses_reply import ResponsesReply
 from explorer.llm.openai.sdk import OpenAISdkClient, cache_key
@@ -12,15 +12,15 @@ from explorer.schema.errors import ModelError
 from explorer.schema.messages import JsonObject, Request, Results, Turn
 
 MIN_OUTPUT_TOKENS = 16
-"""The API refuses a lower limit."""
+"""The lowest output limit that the API accepts."""
 
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 
 
 def to_prefix(request: Request) -> JsonObject:
-    """Write what stays the same for all requests of a role in a run: all but the history, the limit and the effort.
+    """Return the part that is the same in all requests of a role in a run: all but history, limit and effort.
 
-    `strict` is off because it is on by default in this API, and demands schemas in which every field is required.
+    `strict` is off because it is on by default in this API, and requires schemas in which every field is required.
     """
     body: JsonObject = {"model": request.model, "stream": True, "store": False, **cache_key(request)}
     if request.system.strip():
@@ -41,11 +41,11 @@ def to_prefix(request: Request) -> JsonObject:
 
 
 def to_rest(request: Request, *, wants_reasoning: bool = True) -> JsonObject:
-    """Write what may differ each time.
+    """Return the part that may differ each time.
 
     Args:
-        request: What is asked.
-        wants_reasoning: Whether the encrypted reasoning is asked for; models without any refuse that.
+        request: The request.
+        wants_reasoning: Whether to ask for encrypted reasoning, which models without reasoning refuse.
     """
     rest: JsonObject = {"max_output_tokens": max(request.max_output_tokens, MIN_OUTPUT_TOKENS)}
     if wants_reasoning:
@@ -56,11 +56,11 @@ def to_rest(request: Request, *, wants_reasoning: bool = True) -> JsonObject:
 
 
 def to_input(request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
-    """Write the history; it is only ever added to.
+    """Return the items of the history, which is only added to.
 
     Args:
-        request: What is asked.
-        kept: Places in the history of turns whose reasoning is sent; that of all others is left out.
+        request: The request.
+        kept: The indexes of turns whose reasoning is sent; that of all others is left out.
     """
     items: list[JsonObject] = []
     ids: Mapping[str, str] = {}
@@ -83,8 +83,8 @@ def _own_items(blocks: Sequence[JsonObject], *, keeps_reasoning: bool) -> Sequen
     """Return a turn's items as the API sent them, or all of them without reasoning and ids.
 
     The API refuses reasoning without the item that followed it, and an item without the reasoning that led to it. It
-    knows by their ids which belong together. So a turn goes back whole. Where one of its items cannot go back, no
-    reasoning of the turn does; and without ids nothing is left that could lack its pair.
+    knows by their ids which belong together. So a turn is sent back whole. If one of its items cannot be sent
+    back, no reasoning of the turn is; and without ids no item can lack its pair.
     """
     is_free = keeps_reasoning or not any(is_reasoning(block) for block in blocks)
     if is_free and all(_may_return(blocks, index) for index in range(len(blocks))):
@@ -93,7 +93,7 @@ def _own_items(blocks: Sequence[JsonObject], *, keeps_reasoning: bool) -> Sequen
 
 
 def _may_return(blocks: Sequence[JsonObject], index: int) -> bool:
-    """Whether an item is complete, and a piece of reasoning has behind it what it led to."""
+    """Return whether an item is complete, and reasoning has the item after it that it led to."""
     block = blocks[index]
     if block.get("status") not in {None, "completed"} or _is_empty(block):
         return False
@@ -107,12 +107,12 @@ def _bare(block: JsonObject) -> JsonObject:
 
 
 def is_reasoning(block: JsonObject) -> bool:
-    """Whether an item holds a model's reasoning."""
+    """Return whether an item is a model's reasoning."""
     return block.get("type") == "reasoning"
 
 
 def _is_empty(block: JsonObject) -> bool:
-    """Whether an item is a message that says nothing."""
+    """Return whether an item is a message without text."""
     if block.get("type") != "message":
         return False
     return not any(part.get("text") or part.get("refusal") for part in block.get("content") or ())
@@ -125,20 +125,20 @@ def _output(content: str, call_id: str) -> JsonObject:
 def _projected_items(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:
     items: list[JsonObject] = [{"role": "assistant", "content": turn.text}] if turn.text.strip() else []
     for call in turn.calls:
-        name = projected_name(call)
+        name = accepted_name(call.name)
         arguments = arguments_text(call)
         items.append({"type": "function_call", "call_id": ids[call.id], "name": name, "arguments": arguments})
     return items
 
 
 NO_REASONING = "encrypted content is not supported"
-"""What a model without reasoning is refused with when its encrypted reasoning is asked for."""
+"""Part of the refusal of a model without reasoning that is asked for encrypted reasoning."""
 
 
 class ResponsesClient(OpenAISdkClient):
-    """Asks OpenAI's models through the API made for models that reason and call tools.
+    """Asks OpenAI's models through the API for models that reason and call tools.
 
-    Nothing is stored at the vendor: each request holds the whole conversation, and the encrypted reasoning in it.
+    Nothing is stored at the vendor: each request has the whole conversation, with the encrypted reasoning in it.
     """
 
     def __init__(self, options: ClientOptions) -> None:
@@ -146,10 +146,10 @@ class ResponsesClient(OpenAISdkClient):
         self._prefixes = PromptPrefixes(to_prefix)
         self._reasoning = BoundReasoning(OPENAI_RESPONSES)
         self._without_reasoning: set[str] = set()
-        """Models that do not reason."""
+        """The models that do not reason."""
 
     async def generate(self, request: Request) -> Turn:
-        """Ask once, or once more without what the server says it cannot take, and return the complete turn.
+        """Send a request, again without encrypted reasoning if the model has none, and return the complete turn.
 
         Raises:
             ModelError: No turn came; nothing of the attempt may be used.
@@ -162,7 +162,7 @@ class ResponsesClient(OpenAISdkClient):
         return await self._ask(request)
 
     def _learn(self, request: Request, error: ModelError) -> bool:
-        """Take note of what a server refuses; whether asking again without it makes sense."""
+        """Learn from a refusal; return whether the request is to be sent again."""
         if NO_REASONING in error.message.lower() and request.model not in self._without_reasoning:
             self._without_reasoning.add(request.model)
             return True

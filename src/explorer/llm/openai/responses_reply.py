@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
-from explorer.llm.history import require_unique_ids, with_ids
+from explorer.llm.history import require_unique_ids, settled_stop, with_ids
 from explorer.llm.hosts import OPENAI_RESPONSES
 from explorer.llm.options import Endpoint
 from explorer.llm.streaming import ServerEvent
@@ -31,7 +31,7 @@ STATUSES: Mapping[str, StopKind] = {
     "in_progress": StopKind.UNKNOWN,
     "queued": StopKind.UNKNOWN,
 }
-"""Every status of a response that the SDK knows; a test compares the two. A failed one is an error and no turn."""
+"""Every status of a response that the SDK knows; a test compares the two. A failed one is an error, not a turn."""
 
 REASONS: Mapping[str, StopKind] = {
     "max_output_tokens": StopKind.MAX_TOKENS,
@@ -40,19 +40,19 @@ REASONS: Mapping[str, StopKind] = {
     "steered": StopKind.UNKNOWN,
 }
 """Every reason of an incomplete response that the SDK knows; a test compares the two. The unknown ones belong to
-features that are never asked for."""
+features that are not used."""
 
 CUTTING_STOPS = frozenset({StopKind.MAX_TOKENS, StopKind.UNKNOWN})
 """Stops that may fall into the middle of an item."""
 
 END_OF_STREAM = "[DONE]"
-"""Sent at the end by some compatible servers, where it means nothing."""
+"""The data that some compatible servers send at the end, without a meaning."""
 
 
 class ResponsesReply:
-    """Collects one stream. Items are kept as their last event gave them; nothing is checked that only passes through.
+    """Collects one stream. Items are kept as in their last event, and not validated.
 
-    An item comes twice, when it begins and when it is done, and only the second one is whole: what is encrypted in
+    An item comes twice, when it begins and when it is done, and only the second one is complete: encrypted parts of
     the first may be cut.
     """
 
@@ -60,13 +60,13 @@ class ResponsesReply:
         self._endpoint = endpoint
         self._meter = meter
         self._data = ""
-        """The event being taken, as it came."""
+        """The data of the current event."""
         self._begun: dict[int, JsonObject] = {}
         self._done: dict[int, JsonObject] = {}
         self._pieces: defaultdict[int, list[str]] = defaultdict(list)
-        """Arguments by item."""
+        """The pieces of arguments of each item."""
         self._response: JsonObject = {}
-        """What the terminal event says of the whole response."""
+        """The response in the terminal event."""
         self._takers: Mapping[str, Callable[[JsonObject], bool]] = {
             "response.output_item.added": self._take_begun,
             "response.output_item.done": self._take_done,
@@ -83,7 +83,7 @@ class ResponsesReply:
         return bool(self._response)
 
     def take(self, event: ServerEvent) -> bool:
-        """Collect one event; only what carries a piece of an item is content.
+        """Collect one event; return whether it was content: only a piece of an item is.
 
         Raises:
             ModelError: The event is broken, or is itself an error.
@@ -98,7 +98,7 @@ class ResponsesReply:
             return take(payload)
         if not kind.endswith(".delta"):
             return False
-        # Its item brings the text once more when it is done. What has no end is noticed here.
+        # The text comes again with the finished item. It is counted here to stop a reply without an end.
         self._meter.keep_text(as_text(payload.get("delta")))
         return True
 
@@ -123,7 +123,7 @@ class ResponsesReply:
             blocks=tuple(blocks),
             text="\n\n".join(text for block in blocks if (text := "".join(_parts(block, "text")))),
             calls=calls,
-            stop=StopKind.REFUSAL if refusal else _settled(stop, has_calls=bool(calls)),
+            stop=StopKind.REFUSAL if refusal else settled_stop(stop, has_calls=bool(calls)),
             stop_detail=": ".join(word for word in (status, reason, refusal) if word),
             usage=to_usage(as_object(self._response.get("usage"))),
         )
@@ -188,7 +188,7 @@ class ResponsesReply:
             raise ModelError(ModelFault.TRANSPORT, message)
 
     def _with_calls(self, items: list[JsonObject], *, is_cut: bool) -> tuple[list[JsonObject], tuple[ToolCall, ...]]:
-        """Read the calls; arguments that are none go back as `{}`."""
+        """Read the calls; broken arguments are sent back as `{}`."""
         indexes = [index for index, item in enumerate(items) if _is_call(item)]
         ids = with_ids([as_text(items[index].get("call_id")) for index in indexes])
         require_unique_ids(ids)
@@ -204,7 +204,7 @@ class ResponsesReply:
 
 
 def to_usage(usage: JsonObject) -> Usage:
-    """Normalise: input tokens include cached ones already."""
+    """Return normalised usage; input tokens already include cached ones."""
     read = as_object(usage.get("input_tokens_details"))
     written = as_object(usage.get("output_tokens_details"))
     return Usage(
@@ -225,20 +225,15 @@ def _call(item: JsonObject, call_id: str, index: int, *, is_whole: bool) -> Tool
     return ToolCall(id=call_id, name=as_text(item.get("name")), arguments=whole, problem=problem, at=at)
 
 
-def _settled(stop: StopKind, *, has_calls: bool) -> StopKind:
-    """Let the calls decide between "ended" and "asks for tools": the API says `completed` for both."""
-    return StopKind.TOOL_USE if stop is StopKind.END and has_calls else stop
-
-
 def _kind_of_whole(payload: JsonObject) -> str:
-    """The event that a payload without a type stands for: an error, or a response in one piece."""
+    """Return the type of a payload without one: an error, or a response in one piece."""
     if payload.get("error"):
         return "error"
     return "response.completed" if payload.get("object") == "response" else ""
 
 
 def _parts(block: JsonObject, field: str) -> list[str]:
-    """The texts, or the refusals, of a message."""
+    """Return the texts, or the refusals, of a message."""
     if block.get("type") != "message":
         return []
     return [text for part in as_objects(block.get("content")) if (text := as_text(part.get(field)))]

@@ -25,7 +25,7 @@ class OpenAISdkClient(SdkClient):
 
     Args:
         options: How to reach the provider.
-        path: Of the API, below the base URL.
+        path: The path of the API under the base URL.
     """
 
     def __init__(self, options: ClientOptions, path: str) -> None:
@@ -36,7 +36,7 @@ class OpenAISdkClient(SdkClient):
         endpoint = Endpoint(name, base_url, *settings, options.key, options.network, is_default=not options.base_url)
         super().__init__(options, endpoint, _sdk(is_for_openai=official), path)
         self._priced_as = "openai" if official else ""
-        """Another server sets its own prices, whatever its models are called."""
+        """The provider of the price list; empty for another server, which sets its own prices."""
 
 
 def _sdk(*, is_for_openai: bool) -> Sdk:
@@ -45,7 +45,7 @@ def _sdk(*, is_for_openai: bool) -> Sdk:
     def connect(**given: Any) -> "openai.AsyncOpenAI":
         client: openai.AsyncOpenAI = cast("Any", sdk.connect(**given))
         if not is_for_openai:
-            # The SDK reads these from the environment; another server has no business knowing them.
+            # The SDK reads these from the environment; they are not meant for another server.
             client.organization = None
             client.project = None
         return client
