@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from explorer.cli.screens.sanitize import without_controls
 from explorer.cli.screens.table import fitted
 from explorer.cli.settings.options import OutputFormat
 from explorer.schema.errors import ExplorerError, StorageError
@@ -98,9 +99,13 @@ def described(error: ExplorerError) -> dict[str, str]:
     return {"message": error.message, "hint": error.hint, "type": type(error).__name__}
 
 
+ESCAPED_CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+"""Those below U+0020 are escaped in any JSON."""
+
+
 def as_json(value: object) -> str:
-    """One line of JSON; what cannot be encoded is written as an escape."""
-    line = json.dumps(value, ensure_ascii=False, default=str)
+    """One line of JSON; what cannot be encoded, or would control a terminal, is written as an escape."""
+    line = json.dumps(value, ensure_ascii=False, default=str).translate(ESCAPED_CONTROLS)
     return line.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -111,7 +116,7 @@ def say(text: str) -> None:
 
 
 def emit(text: str) -> None:
-    """Write to stdout, complete.
+    """Write to stdout, complete, without what would control a terminal: a pipe may end at one.
 
     A reader that went away (`| head`) is no failure: what follows goes nowhere.
 
@@ -119,7 +124,7 @@ def emit(text: str) -> None:
         StorageError: The output is a file on a full disk, or the like.
     """
     try:
-        print(text, flush=True)
+        print(without_controls(text), flush=True)
     except BrokenPipeError:
         discard_stdout()
     except OSError as error:
