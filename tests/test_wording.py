@@ -103,7 +103,6 @@ TO_REWRITE = frozenset(
     {
         "cli",
         "documents",
-        "llm",
         "offline",
         "reports",
         "run",

@@ -1,1 +1,1 @@
-"""What happened in a run, and the state that is derived from it."""
+"""What happened in a run, and the state that is computed from it."""

@@ -1,1 +1,1 @@
-"""The port to models: adapters for each wire protocol, the choice between them, retry and prices."""
+"""The interface to models: an adapter for each API, the choice of models, retries and prices."""

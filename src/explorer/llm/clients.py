@@ -1,4 +1,4 @@
-"""The clients of a run's models: opened together, closed together, with one gate a model."""
+"""The clients of a run's models, opened and closed together, with one gate for each model."""
 
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
@@ -16,20 +16,20 @@ from explorer.schema.messages import LLMClient
 
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
-    """How long models are waited for, and by which clock; handed in so that tests wait for nothing."""
+    """Timeouts and clock of requests, passed in so that tests do not wait."""
 
     timeouts: Timeouts = field(default_factory=Timeouts)
-    """With one reply."""
+    """The timeouts of one reply."""
     timing: Timing = field(default_factory=Timing)
-    """Between attempts."""
+    """The clock of waits between attempts."""
 
 
 class Clients:
-    """One client per prefix of a vendor, and one gate per model.
+    """One client for each prefix of a vendor, and one gate for each model.
 
     Args:
-        setup: The vendors, as they are set.
-        offline: Answers for the provider `offline`.
+        setup: The vendors and their settings.
+        offline: The client of the provider `offline`.
         retry_settings: Timeouts of a reply, and the clock of the waits between attempts.
     """
 
@@ -44,7 +44,7 @@ class Clients:
         self._clients: dict[str, LLMClient] = {OFFLINE: offline} if offline is not None else {}
         self._gates: dict[ModelRef, RateGate] = {}
         self._contacts: dict[str, Contact] = {}
-        """By vendor: its models are at one address, and one that answered shows that the address is right."""
+        """The contact of each vendor: its models have one address, and one that answered shows that it is right."""
 
     async def __aenter__(self) -> Self:
         """Return the clients; none is open yet."""
@@ -58,7 +58,7 @@ class Clients:
         """Open the clients that a run's models need.
 
         Raises:
-            ConfigError: There is no such vendor, or an address or a key cannot be used as it is set.
+            ConfigError: A vendor does not exist, or an address or a key cannot be used.
         """
         for provider in sorted({model.provider for model in models} - self._clients.keys()):
             one = self._setup.vendor_of(provider)
@@ -70,7 +70,7 @@ class Clients:
             self._clients[provider] = CacheWarmingClient(client, self.timing.clock) if has_cache else client
 
     def client_for(self, model: ModelRef) -> LLMClient:
-        """Return the client of a model that was opened. It asks once; retrying is another's part."""
+        """Return the client of a model that was opened. It does not retry."""
         return self._clients[model.provider]
 
     def gate_for(self, model: ModelRef) -> RateGate:
@@ -81,10 +81,10 @@ class Clients:
         return self._gates[model]
 
     def expect(self, models: Iterable[str]) -> None:
-        """Take note of models that brought this run turns in an earlier process: an outage of theirs is waited out.
+        """Record which models brought turns in an earlier process of the run, so that outages of theirs are waited for.
 
         Args:
-            models: With their vendors' prefixes.
+            models: Their names with the vendors' prefixes.
         """
         for label in models:
             provider = label.partition(":")[0]

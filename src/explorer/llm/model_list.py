@@ -10,31 +10,28 @@ from explorer.llm.bounds import BOUNDS
 from explorer.llm.faults import model_error, read_refusal, unreachable
 from explorer.llm.foreign_answers import probed_error, web_page
 from explorer.llm.guards import guards
+from explorer.llm.models import DIRECT, LIST_S
 from explorer.llm.options import NO_KEY, Endpoint, key_text
 from explorer.llm.wire_json import as_object, as_objects, as_text
 from explorer.network.client_options import client_ways
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.network import Network
 
-DIRECT = Network()
-"""The network between programs of this machine."""
-LIST_S = 15.0
-
 
 async def list_models(
     base_url: str, key: SecretStr = NO_KEY, timeout_s: float = LIST_S, network: Network = DIRECT
 ) -> tuple[str, ...]:
-    """Return the names of a server's models, chat models only as far as their names tell.
+    """Return the names of a server's models, without those that are no chat models by their names.
 
     Raises:
-        ModelError: The server cannot be reached, refuses, or lists no model.
+        ModelError: The server cannot be reached, refuses, or has no model.
     """
     endpoint = Endpoint("the OpenAI-compatible server", base_url, "OPENAI_API_KEY", "OPENAI_BASE_URL", key, network)
     headers = {"Authorization": f"Bearer {key_text(key, endpoint.key_setting)}"}
     url = base_url.rstrip("/") + "/models"
     try:
         async with (
-            asyncio.timeout(timeout_s),  # Of all of it: the client's own is for each piece.
+            asyncio.timeout(timeout_s),  # For the whole request: the client's own timeout is for each piece.
             httpx2.AsyncClient(timeout=timeout_s, follow_redirects=True, **client_ways(network, base_url)) as client,
         ):
             client.event_hooks = guards(endpoint, BOUNDS, BOUNDS.list_bytes)

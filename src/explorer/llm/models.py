@@ -1,4 +1,4 @@
-"""Which model each role asks: what the user named, else the best that is at hand."""
+"""Chooses the model of each role: the one that the user named, else the best one available."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ from explorer.schema.network import Network
 OFFLINE = "offline"
 AUTO = "auto"
 PROBE_S = 0.5
-"""A server on this machine answers at once or is not there."""
+"""Seconds to wait for a server on this machine, which answers at once or not at all."""
 LIST_S = 15.0
-"""A server that the user named gets more time."""
+"""Seconds to wait for the list of models of a server that the user named."""
 DIRECT = Network()
 """The network between programs of this machine."""
 
@@ -27,42 +27,42 @@ class ModelRef:
     provider: str
     """A vendor's prefix, which may select one of its APIs, or `offline`."""
     name: str
-    """As the provider knows it."""
+    """The provider's name for it."""
 
     def __str__(self) -> str:
-        """Write it so that `parse_model` reads it back."""
+        """Return the text that `parse_model` reads."""
         return OFFLINE if self.provider == OFFLINE else f"{self.provider}:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSetup:
-    """Which models are asked for, and the vendors that have them."""
+    """The user's choice of models, and the vendors."""
 
     model: str = AUTO
-    """For all roles, as `parse_model` reads it; `auto`: the best that is at hand."""
+    """The model of all roles, as `parse_model` reads it; `auto`: the best one available."""
     role_models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By role, over `model`."""
+    """The model of each role here; it goes before `model`."""
     vendors: Mapping[str, ConfiguredVendor] = field(default_factory=dict[str, ConfiguredVendor])
-    """By name, in the order in which they are chosen."""
+    """The vendors by name, in the order of the automatic choice."""
     price: Price | None = None
-    """Used for models without a known price."""
+    """The price of models without a known one."""
     network: Network = field(default_factory=Network)
     """The proxies and authorities of the user's network."""
     max_parallel_requests: int = 9
-    """To one model."""
+    """The number of parallel requests to one model."""
 
     @property
     def known(self) -> list[Vendor[Any]]:
-        """The vendors, whatever is set."""
+        """The vendors without their settings."""
         return [one.vendor for one in self.vendors.values()]
 
     def vendor_of(self, provider: str) -> ConfiguredVendor | None:
-        """Return the vendor that a prefix belongs to; None: no vendor's."""
+        """Return the vendor of a prefix; None without one."""
         found = with_prefix(self.known, provider)
         return self.vendors[found.name] if found else None
 
     def contact_of(self, provider: str) -> str:
-        """Return what stands for the server that is asked, whichever of a vendor's prefixes is used."""
+        """Return the name that all prefixes of a vendor share: its server is the same."""
         found = with_prefix(self.known, provider)
         return found.name if found else provider
 
@@ -72,16 +72,16 @@ class Choice:
     """The models of a run."""
 
     models: Mapping[str, ModelRef]
-    """By role."""
+    """The model of each role."""
     why: str
-    """What decided, in words for people."""
+    """The reason of the choice, for people."""
     found: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The address of a server that was found on this machine, by its vendor; empty: the settings' own hold."""
+    """The address of a server that was found on this machine, by vendor; empty: those of the settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Default:
-    """What roles without a model of their own get."""
+    """The model of roles without one of their own."""
 
     model_of: Callable[[Tier], ModelRef]
     why: str
@@ -99,10 +99,10 @@ class LocalServer(NamedTuple):
 def parse_model(text: str, vendors: Collection[Vendor[Any]]) -> ModelRef:
     """Read `offline`, `PREFIX:NAME` with the prefix of a vendor, or a bare name, which a vendor may claim.
 
-    Names may hold colons themselves (`gpt-oss:20b`), so only the vendors' prefixes are prefixes.
+    Names may contain colons (`gpt-oss:20b`), so only the vendors' prefixes are prefixes.
 
     Raises:
-        ConfigError: No name is left, or no vendor claims a bare one.
+        ConfigError: The name is empty, or no vendor claims a bare one.
     """
     provider, colon, name = text.strip().partition(":")
     if provider == OFFLINE:
@@ -116,7 +116,7 @@ def parse_model(text: str, vendors: Collection[Vendor[Any]]) -> ModelRef:
 
 
 def _claimed_by(name: str, vendors: Collection[Vendor[Any]]) -> str:
-    """Return the vendor whose models have names with such a beginning."""
+    """Return the vendor that claims a bare name by its beginning."""
     claims = [(len(start), one.name) for one in vendors for start in one.bare_names if name.startswith(start)]
     if not claims:
         raise ConfigError(f"the model {name!r} has no vendor", hint="write it with a prefix: --model VENDOR:NAME")
@@ -124,17 +124,16 @@ def _claimed_by(name: str, vendors: Collection[Vendor[Any]]) -> str:
 
 
 async def choose(setup: ModelSetup, tiers: Mapping[str, Tier], local_urls: Sequence[str] | None = None) -> Choice:
-    """Choose a model for every role: the role's own, else the one named, else the tier's default.
+    """Choose a model for every role: the role's own, else the one for all roles, else the tier's default.
 
     Args:
-        setup: Models and vendors as the user set them.
-        tiers: Every role with how strong a model it asks for.
-        local_urls: Where to look for a server on this machine when nothing else is set; None: where such servers
-            listen by default.
+        setup: The user's models and vendors.
+        tiers: The tier of every role.
+        local_urls: The addresses of servers on this machine to try when no vendor is ready; None: the default ones.
 
     Raises:
-        CredentialsError: A named model needs a key that is not there.
-        ModelError: The server the user named cannot be asked for its models.
+        CredentialsError: A named model needs a key that is not set.
+        ModelError: The server that the user named does not list its models.
     """
     named = {role: parse_model(text, setup.known) for role, text in setup.role_models.items() if _is_named(text)}
     if tiers.keys() <= named.keys():
@@ -155,7 +154,7 @@ def _is_named(text: str) -> bool:
 
 
 async def _automatic(setup: ModelSetup, local_urls: Sequence[str] | None) -> _Default:
-    """Take the first vendor that is ready, before others one whose settings name a model; else what is local."""
+    """Choose the first vendor that is ready, preferably one with a model in its settings; else a local server."""
     ready = [one for one in setup.vendors.values() if one.is_automatic and one.is_ready]
     if not ready:
         return await _local(setup, local_urls)
@@ -173,7 +172,7 @@ async def _automatic(setup: ModelSetup, local_urls: Sequence[str] | None) -> _De
 
 
 async def _local(setup: ModelSetup, local_urls: Sequence[str] | None) -> _Default:
-    """Take a server on this machine, with the model that its vendor's settings name where it has that; else offline."""
+    """Choose a server on this machine, with the model in its vendor's settings if it has that; else offline."""
     server = await _find_local_server(setup.vendors.values(), local_urls)
     if server is None:
         return _always(ModelRef(OFFLINE, OFFLINE), _nothing_found(setup, local_urls))
@@ -186,7 +185,7 @@ async def _local(setup: ModelSetup, local_urls: Sequence[str] | None) -> _Defaul
 async def _find_local_server(
     vendors: Iterable[ConfiguredVendor], local_urls: Sequence[str] | None
 ) -> LocalServer | None:
-    """Return the first server on this machine that answers with models; None when there is none."""
+    """Return the first server on this machine that answers with models; None without one."""
     for one in vendors:
         for url in _urls(one, local_urls):
             if models := await models_at(one.vendor, url, PROBE_S):
@@ -195,7 +194,7 @@ async def _find_local_server(
 
 
 async def models_at(vendor: Vendor[Any], url: str, timeout_s: float) -> Sequence[str]:
-    """Return the models of a server on this machine, which gets no key; none where none answers in time."""
+    """Return the models of a server on this machine, which gets no key; empty when it does not answer in time."""
     if vendor.list_models is None:
         return ()
     try:
@@ -210,7 +209,7 @@ def _urls(one: ConfiguredVendor, local_urls: Sequence[str] | None) -> Sequence[s
 
 
 def _nothing_found(setup: ModelSetup, local_urls: Sequence[str] | None) -> str:
-    """Name what was looked for in vain."""
+    """Return the reason that no vendor and no local server was found."""
     vendors = [one for one in setup.vendors.values() if one.is_automatic]
     ports = ", ".join(str(urlsplit(url).port) for one in vendors for url in _urls(one, local_urls))
     fields = ([(one.vendor, one.vendor.needs) for one in vendors], [(one.vendor, one.vendor.url) for one in vendors])
@@ -223,7 +222,7 @@ def _always(model: ModelRef, why: str) -> _Default:
 
 
 def _without_access(setup: ModelSetup, models: Iterable[ModelRef], found: Mapping[str, str]) -> list[ModelRef]:
-    """Return the models whose vendor cannot be asked: no key, and no other server that may do without."""
+    """Return the models whose vendor cannot be used: it has no key, and no server that works without."""
 
     def has_access(model: ModelRef) -> bool:
         one = setup.vendor_of(model.provider)
@@ -235,7 +234,7 @@ def _without_access(setup: ModelSetup, models: Iterable[ModelRef], found: Mappin
 async def _local_for(
     lacking: Sequence[ModelRef], setup: ModelSetup, local_urls: Sequence[str] | None
 ) -> Mapping[str, str]:
-    """Return the server on this machine that has the models: `--model llama3.2` just works next to Ollama."""
+    """Return the server on this machine that has the models, so that `--model llama3.2` works with Ollama."""
     vendors = {setup.contact_of(model.provider) for model in lacking}
     if len(vendors) == 1:
         server = await _find_local_server([setup.vendors[name] for name in vendors], local_urls)

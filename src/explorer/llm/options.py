@@ -1,4 +1,4 @@
-"""What opening a vendor's client takes: address, key, patience and bounds."""
+"""Options of a vendor's client: address, key, timeouts and bounds."""
 
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
@@ -13,20 +13,20 @@ from explorer.schema.network import Network
 NO_KEY = SecretStr("")
 
 LOCAL_KEY = "local"
-"""Sent where a server wants no key but the SDK insists on one."""
+"""The key for servers that need none, because the SDK requires one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Patience with a reply. Only content counts as life: a server can ping for ever."""
+    """How long to wait for a reply. Only content counts: a server can ping for ever."""
 
     connect_s: float = 15.0
     first_content_s: float = 120.0
-    """From the request to the first content; long, because prompts are read and local models loaded."""
+    """Seconds from the request to the first content; long, because prompts are read and local models loaded."""
     idle_s: float = 60.0
-    """Between two pieces of content."""
+    """Seconds between two pieces of content."""
     total_s: float = 600.0
-    """For the whole turn."""
+    """Seconds for the whole turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class ClientOptions:
     """How to reach a provider."""
 
     base_url: str = ""
-    """Empty: the provider's own."""
+    """The base URL; empty: the provider's own."""
     key: SecretStr = NO_KEY
     timeouts: Timeouts = field(default_factory=Timeouts)
     price: Price | None = None
-    """Used for models without a known price."""
+    """The price of models without a known one."""
     bounds: ReplyBounds = BOUNDS
     """The most that is read of a reply."""
     network: Network = field(default_factory=Network)
@@ -47,7 +47,7 @@ class ClientOptions:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where requests go, in words for error messages."""
+    """A server, for error messages."""
 
     name: str
     """The provider's name for people."""
@@ -55,19 +55,19 @@ class Endpoint:
     key_setting: str
     url_setting: str
     secret: SecretStr = NO_KEY
-    """The key, so that it can be struck out of anything a server says."""
+    """The key, which is removed from the server's texts."""
     network: Network = field(default_factory=Network)
-    """What connections go through, so that a failure names the proxy or the certificates that are in the way."""
+    """The user's network, for errors that name the proxy or the certificates."""
     is_default: bool = False
-    """Whether it is the provider's own address, which the user did not write."""
+    """Whether it is the provider's own address, not one of the settings."""
 
     @property
     def wants_v1(self) -> bool:
-        """Whether the addresses of its kind end in a version; the Anthropic SDK adds that itself."""
+        """Whether addresses of its kind end in `/v1`; the Anthropic SDK adds that itself."""
         return self.url_setting != "ANTHROPIC_BASE_URL"
 
     def __str__(self) -> str:
-        """Name and address, without any password in it."""
+        """Return its name and address, without a password."""
         return f"{self.name} at {public_url(self.base_url)}"
 
 
@@ -78,10 +78,10 @@ def public_url(url: str) -> str:
 
 
 def check_url(url: str, setting: str) -> None:
-    """Refuse what cannot be the address of a server, before a client stumbles over it.
+    """Check that a setting is the address of a server.
 
     Raises:
-        ConfigError: It is no http or https URL with a host.
+        ConfigError: It is not an http or https URL with a host.
     """
     try:
         parts = urlsplit(url)
@@ -94,10 +94,10 @@ def check_url(url: str, setting: str) -> None:
 
 
 def key_text(key: SecretStr, setting: str) -> str:
-    """Return the key as a header takes it; a stand-in where there is none, for servers that want none.
+    """Return the key for a header; `LOCAL_KEY` without one, for servers that need none.
 
     Raises:
-        CredentialsError: It holds characters that no key has, as a pasted one may.
+        CredentialsError: It has characters that no key has, as a pasted text may.
     """
     text = key.get_secret_value().strip()
     if not (text.isascii() and text.isprintable()):

@@ -1,4 +1,4 @@
-"""What tokens cost, after the price list of `genai-prices`."""
+"""The prices of tokens, by the price list of `genai-prices`."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -11,12 +11,12 @@ _MILLION = 1_000_000
 
 
 def cost_usd(model: str, provider: str, usage: Usage, override: Price | None) -> float | None:
-    """Return what a turn cost; None when no price is known.
+    """Return the USD that a turn cost; None when no price is known.
 
     Args:
         model: The model's name, without the provider's prefix.
         provider: A provider of the price list; empty: none, since other servers set their own prices.
-        usage: Normalised, so that `input_tokens` includes cached ones.
+        usage: The normalised usage: `input_tokens` includes cached ones.
         override: The user's own price, used when the list has none.
     """
     read = min(usage.cache_read_tokens, usage.input_tokens)
@@ -36,9 +36,9 @@ def cost_usd(model: str, provider: str, usage: Usage, override: Price | None) ->
 def max_cost_usd(
     model: str, provider: str, input_tokens: int, output_tokens: int, override: Price | None
 ) -> float | None:
-    """Return the most that so many tokens can cost, for reservations; None when no price is known.
+    """Return the most USD that so many tokens can cost, for reservations; None when no price is known.
 
-    The worst case is that nothing is read from the cache and everything is written to it.
+    In the worst case nothing is read from the cache, and everything is written to it.
     """
     plain = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     written = plain.model_copy(update={"cache_write_tokens": input_tokens})
@@ -63,7 +63,7 @@ def _listed_usd(model: str, provider: str, tokens: dict[str, int]) -> float | No
 
 
 def _rate(price: Any, input_tokens: int) -> float:  # noqa: ANN401 - Decimal, or the list's own tiers
-    """USD per million tokens in a request with so much input."""
+    """Return the USD per million tokens in a request with so much input."""
     if price is None:
         return 0.0
     tiers = getattr(price, "tiers", None)
@@ -75,24 +75,27 @@ def _rate(price: Any, input_tokens: int) -> float:  # noqa: ANN401 - Decimal, or
 
 @lru_cache(maxsize=64)
 def _prices_of(model: str, provider: str) -> Any:  # noqa: ANN401 - the list's own type, imported late
-    """What the list says of a model; None when it says nothing. Found once: looking through the list takes long."""
-    from genai_prices import data_snapshot  # noqa: PLC0415 - the list is slow to import
-
+    """Return a model's prices in the list; None without any. Cached: a search of the list takes long."""
     try:
-        _, found = data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)
-        return found.get_prices(datetime.now(UTC))
+        return _listed(model, provider).get_prices(datetime.now(UTC))
     except (LookupError, ValueError):
         return None
 
 
-def window_tokens(model: str, provider: str) -> int | None:
-    """Return how many tokens a model's window holds; None when that is not known."""
-    if not provider:
-        return None
+def _listed(model: str, provider: str) -> Any:  # noqa: ANN401 - the list's own type, imported late
+    """Return a model's entry in the list.
+
+    Raises:
+        LookupError: It has none.
+    """
     from genai_prices import data_snapshot  # noqa: PLC0415 - the list is slow to import
 
+    return data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)[1]
+
+
+def window_tokens(model: str, provider: str) -> int | None:
+    """Return the tokens of a model's context window; None when it is not known."""
     try:
-        _, found = data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)
+        return _listed(model, provider).context_window if provider else None
     except LookupError:
         return None
-    return found.context_window

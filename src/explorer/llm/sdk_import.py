@@ -107,7 +107,7 @@ class _OnDemand(SourceFileLoader):
 
     @cached_property
     def _re_exports(self) -> Mapping[str, tuple[str, str]]:
-        """By name: the module below that has it, and its name there. A whole SDK's `__init__` does more than that."""
+        """The module and the name there of each re-exported name. A whole SDK's `__init__` does more than that."""
         if "." not in self.name:
             return {}
         places: dict[str, tuple[str, str]] = {}

@@ -1,7 +1,7 @@
-"""What a vendor of models registers: the entry point `explorer.models` names a `Vendor`.
+"""The registration of a vendor of models: the entry point `explorer.models` names a `Vendor`.
 
-A vendor's settings and facts are read by every command, so the module of a `Vendor` imports no SDK and no library of
-the network: what opens its client imports them.
+Every command reads a vendor's settings and facts, so the module of a `Vendor` imports no SDK and no network library;
+the function that opens its client imports them.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -20,37 +20,37 @@ from explorer.schema.setting import ExtensionSettings, Setting, declared_setting
 
 S = TypeVar("S", bound=ExtensionSettings)
 RESERVED_PREFIXES = frozenset({"offline", "auto"})
-"""Words for a model that no vendor's prefix may be."""
+"""Prefixes that no vendor may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAccess:
-    """What opening a vendor's client takes, besides its own settings."""
+    """What opening a vendor's client needs, in addition to its own settings."""
 
     network: Network = field(default_factory=Network)
     """The proxies and authorities of the user's network."""
     price: Price | None = None
     """The user's price for models without a known one."""
     prefix: str = ""
-    """The prefix that the model is asked for with: the vendor's name, or one of its further prefixes."""
+    """The prefix of the model: the vendor's name, or one of its further prefixes."""
     timeouts: Timeouts | None = None
-    """How long to wait for a reply; None: as long as suits the vendor."""
+    """How long to wait for a reply; None: the vendor's default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The server that a vendor's settings lead to."""
+    """The server in a vendor's settings."""
 
     url: str = ""
-    """Where requests go; empty: not known, so `doctor` does not ask there."""
+    """The base URL; empty: not known, so `doctor` sends no request."""
     is_open: bool = False
-    """Whether it may answer without a key, as a server of the user's own does."""
+    """Whether it may answer without a key, as the user's own server does."""
     models: Mapping[Tier, str] = field(default_factory=dict[Tier, str])
-    """The model for each tier, where the user names none; empty: the server is asked for its list."""
+    """The default model of each tier; empty: the server is asked for its list."""
     price_list: str = ""
-    """The provider of `genai-prices` whose prices and windows hold there; empty: none."""
+    """The provider of `genai-prices` with its prices and windows; empty: none."""
     has_prompt_cache: bool = False
-    """Whether requests with the same beginning are cheaper and faster one after the other."""
+    """Whether it caches the beginning of requests, so that one request warms the cache for others."""
 
 
 NO_SERVER = Server()
@@ -58,45 +58,49 @@ NO_SERVER = Server()
 
 @dataclass(frozen=True)
 class Vendor(Generic[S]):
-    """A vendor of models, asked for as `NAME:MODEL`."""
+    """A vendor of models. Users write a model as `NAME:MODEL`."""
 
     name: str
     """The prefix of its models."""
     settings: type[S]
     open: Callable[[S, ModelAccess], AbstractAsyncContextManager[LLMClient]]
-    """Opens its client, which asks once; retries, limits of rate and the account are around it. Its turns have their
-    cost, where it is known."""
+    """Open its client, which sends a request once; retries, rate limits and accounts are added around it.
+
+    Its turns have their cost, if that is known.
+    """
     needs: str = ""
     """The field of its settings that must be set, usually its key; empty: none."""
     price: Callable[[str], Price | None] = lambda _model: None
-    """USD per million tokens of a model, by its name; None: not known, so a limit of money needs the user's price."""
+    """Return a model's price by its name; None: not known, so a limit of money needs the user's price."""
     window_tokens: Callable[[str], int | None] = lambda _model: None
-    """How many tokens a model's conversations may have; None: not known."""
+    """Return the tokens of a model's context window by its name; None: not known."""
     efforts: tuple[str, ...] = ()
-    """The words for how much a model is to reason; empty: any is passed on."""
+    """The allowed values of effort; empty: any value is sent."""
     prefixes: tuple[str, ...] = ()
-    """Further prefixes, for instance one for each of its APIs."""
+    """Further prefixes, such as one for each of its APIs."""
     bare_names: tuple[str, ...] = ()
-    """Beginnings of the names that are its models' without a prefix; the longest that fits counts."""
+    """Beginnings of bare names that are its models; of all vendors, the longest beginning that matches counts."""
     url: str = ""
     """The field of its settings with the address of its server; empty: none."""
     model: str = ""
-    """The field of its settings that names the model of all roles where the choice is automatic; empty: none."""
+    """The field of its settings with the model of all roles for the automatic choice; empty: none."""
     server: Callable[[S], Server] = lambda _settings: NO_SERVER
-    """Where its settings lead. With `models` there, or with `list_models`, the vendor takes part in the automatic
-    choice of models as soon as it is ready."""
+    """Return the server in its settings.
+
+    With `models` of the server, or with `list_models`, the vendor takes part in the automatic choice of models.
+    """
     list_models: Callable[[S, Network, float], Awaitable[Sequence[str]]] | None = None
-    """Asks its server for the names of its models, for at most so many seconds. Raises `ModelError`."""
+    """Return the names of its server's models, within so many seconds; raise `ModelError`."""
     local_servers: Mapping[str, str] = field(default_factory=dict[str, str])
     """Programs that serve its protocol on this machine, by name, with the address that each has by default."""
 
     @property
     def all_prefixes(self) -> tuple[str, ...]:
-        """Its name and its further prefixes."""
+        """All its prefixes: its name and the further ones."""
         return (self.name, *self.prefixes)
 
     def variable(self, of: str) -> str:
-        """Return the environment variable of a field of its settings; empty where no field is named."""
+        """Return the environment variable of a field of its settings; empty for an empty name."""
         return declared_setting(self.settings, of).variable if of else ""
 
     @property
@@ -107,14 +111,14 @@ class Vendor(Generic[S]):
 
 @dataclass(frozen=True)
 class ConfiguredVendor:
-    """A vendor, and what the user set for it."""
+    """A vendor with the user's settings for it."""
 
     vendor: Vendor[Any]
     settings: ExtensionSettings
 
     @property
     def server(self) -> Server:
-        """Where its requests go."""
+        """The server in its settings."""
         return self.vendor.server(self.settings)
 
     @property
@@ -124,21 +128,21 @@ class ConfiguredVendor:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can be asked: it has what it needs, or its server may do without."""
+        """Whether it can be used: the setting that it needs is set, or its server works without."""
         return self.has_needed or self.server.is_open
 
     @property
     def is_automatic(self) -> bool:
-        """Whether it has a model where the user names none."""
+        """Whether it takes part in the automatic choice of models."""
         return bool(self.server.models) or self.vendor.list_models is not None
 
     @property
     def model(self) -> str:
-        """The model that its settings name; empty: none."""
+        """The model in its settings; empty: none."""
         return self._value(self.vendor.model) if self.vendor.model else ""
 
     def at(self, url: str) -> Self:
-        """Return the vendor with another address of its server."""
+        """Return the vendor with another address."""
         return replace(self, settings=self.settings.model_copy(update={self.vendor.url: url}))
 
     def _value(self, name: str) -> str:
@@ -147,15 +151,15 @@ class ConfiguredVendor:
 
 
 def check_effort(vendor: Vendor[Any] | None, model: object, effort: str) -> None:
-    """Refuse a word for effort that a model's vendor does not know, before anything is asked.
+    """Check, before a request is sent, that a model's vendor knows the value of effort.
 
     Args:
-        vendor: The model's vendor; None: the stand-in, which takes any word.
+        vendor: The model's vendor; None: the offline client, which takes any value.
         model: The model, for the error.
-        effort: How much it is to reason; empty: nothing was said.
+        effort: How much it is to reason; empty: not set.
 
     Raises:
-        ConfigError: Names the words that there are.
+        ConfigError: The vendor does not know the value; the hint has the known ones.
     """
     known = vendor.efforts if vendor else ()
     if effort and known and effort not in known:
@@ -164,5 +168,5 @@ def check_effort(vendor: Vendor[Any] | None, model: object, effort: str) -> None
 
 
 def with_prefix(vendors: Iterable[Vendor[Any]], prefix: str) -> Vendor[Any] | None:
-    """Return the vendor that a prefix belongs to; None: no vendor's."""
+    """Return the vendor of a prefix; None without one."""
     return next((vendor for vendor in vendors if prefix in vendor.all_prefixes), None)

@@ -1,1 +1,1 @@
-"""What can be derived from a journal: costs, spans, log lines, and the origin of files."""
+"""What is computed from a journal: costs, spans, log lines, and the provenance of files."""

@@ -1,1 +1,1 @@
-"""The frozen vocabulary: messages, events, tools, settings, errors. No I/O, no vendor."""
+"""Frozen types of the whole engine: messages, events, tools, settings, errors. No I/O, no vendor."""

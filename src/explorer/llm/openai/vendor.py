@@ -22,15 +22,15 @@ LOCAL_SERVERS = {
     "LM Studio": "http://127.0.0.1:1234/v1",
     "llama.cpp": "http://127.0.0.1:8080/v1",
 }
-"""Where they listen by default."""
+"""The default addresses of local servers."""
 SELF_HOSTED = Timeouts(first_content_s=600.0, idle_s=120.0, total_s=1800.0)
-"""A model on someone's own machine may read a prompt at 30 tokens a second, and answer at 5."""
+"""Timeouts of a user's own server, which may read a prompt at 30 tokens a second, and answer at 5."""
 REASONING = Timeouts(first_content_s=600.0, idle_s=600.0, total_s=3600.0)
-"""A model that reasons sends nothing while it does: its reasoning comes encrypted and in one piece."""
+"""Timeouts of models that reason: they send nothing meanwhile, and then the encrypted reasoning in one piece."""
 
 
 class OpenAISettings(ExtensionSettings):
-    """Key, address and model, of OpenAI or of a compatible server."""
+    """The key, address and model of OpenAI or of a compatible server."""
 
     model: Annotated[
         str,
