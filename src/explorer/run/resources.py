@@ -22,7 +22,6 @@ from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.llm.vendors import check_effort
 from explorer.network.client_options import check_network
-from explorer.offline.client import OfflineClient
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import installed_extensions
 from explorer.run.settings_parts import model_setup, vendor_of
@@ -163,7 +162,7 @@ async def open_resources(
     async with AsyncExitStack() as stack:
         connectors = await stack.enter_async_context(Connectors.open(settings, progress))
         clients = await stack.enter_async_context(
-            Clients(model_setup(settings), offline=OfflineClient(), retry_settings=retry_settings)
+            Clients(model_setup(settings), offline=_offline_client(choice), retry_settings=retry_settings)
         )
         chosen = judge.models[JUDGE] if judge else None
         await clients.open([*choice.models.values(), *([chosen] if chosen else [])])
@@ -171,6 +170,15 @@ async def open_resources(
         yield RunResources(
             settings, roles, choice, clients, connectors, extra_tools, own_client, sandbox, chosen, origins
         )
+
+
+def _offline_client(choice: Choice) -> LLMClient | None:
+    """Return what answers without a model, where a role asks it."""
+    if all(ref.provider != OFFLINE for ref in choice.models.values()):
+        return None
+    from explorer.offline.client import OfflineClient  # noqa: PLC0415 - a run with a model does not pay for it
+
+    return OfflineClient()
 
 
 def absent_shell(sandbox: Sandbox) -> dict[str, str]:
