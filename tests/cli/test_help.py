@@ -184,3 +184,11 @@ def test_the_first_line_comes_before_the_engine_is_imported(tmp_path: Path, word
     strangers = SDKS | ENGINE | {"httpx", "httpx2", "httpcore2", "yaml", "filelock", "regex", "rich.console"}
     assert not strangers & set(imported)
     assert not [name for name in imported if name.startswith(("explorer.tools.", "explorer.documents."))]
+
+
+@pytest.mark.slow
+def test_a_run_with_a_model_imports_no_stand_in_for_one() -> None:
+    """Offline mode and the libraries of vendors and search engines are imported where a role asks them."""
+    code = "import json, sys, explorer.cli.launch; print(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not {*json.loads(done.stdout)} & (SDKS | {"aiohttp", "explorer.offline.client", "explorer.offline.writer"})

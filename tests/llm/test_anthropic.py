@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from explorer.llm.anthropic.messages import AnthropicClient
 from explorer.llm.anthropic.reply import STOPS, AnthropicReply
-from explorer.llm.anthropic.request import to_messages, to_prefix, to_rest
+from explorer.llm.anthropic.request import Histories, to_prefix, to_rest
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.prompt_cache import PromptPrefixes
@@ -33,7 +33,7 @@ READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "ob
 
 def to_body(request: Request) -> JsonObject:
     """The body as it is sent, with all reasoning that may go back at all."""
-    messages = to_messages(request, range(len(request.history)))
+    messages = Histories().messages(request, range(len(request.history)))
     return json.loads(PromptPrefixes(to_prefix).body(request, messages, to_rest(request)))
 
 
@@ -138,9 +138,10 @@ def test_a_turns_reasoning_goes_back_whole_or_not_at_all(
 ) -> None:
     """Where a part of it cannot stand where it was made, the API would refuse the rest."""
     turn = Turn(provider="anthropic", model="claude-opus-5-5", blocks=blocks, stop=stop)
-    messages = to_messages(request_for(UserText(text="Go."), turn), {1})
+    messages = Histories().messages(request_for(UserText(text="Go."), turn), {1})
     assert messages[1:] == ([{"role": "assistant", "content": [blocks[at] for at in sent]}] if sent else [])
-    assert not any(block in (THINKING, REDACTED) for one in to_messages(request_for(turn)) for block in one["content"])
+    without = Histories().messages(request_for(turn))
+    assert not any(block in (THINKING, REDACTED) for one in without for block in one["content"])
 
 
 def marked_places(request: Request) -> list[tuple[str, int, int]]:

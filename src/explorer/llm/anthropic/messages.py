@@ -1,7 +1,7 @@
 """The adapter for Anthropic's Messages API, on the official SDK's transport, authentication and error mapping."""
 
 from explorer.llm.anthropic.reply import AnthropicReply
-from explorer.llm.anthropic.request import DEFAULT_URL, PROVIDER, REASONING, to_messages, to_prefix, to_rest
+from explorer.llm.anthropic.request import DEFAULT_URL, PROVIDER, REASONING, Histories, to_prefix, to_rest
 from explorer.llm.history import BoundReasoning
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.prompt_cache import PromptPrefixes
@@ -24,6 +24,7 @@ class AnthropicClient(SdkClient):
         )
         super().__init__(options, endpoint, Sdk.imported("anthropic", "AsyncAnthropic"), "/v1/messages")
         self._prefixes = PromptPrefixes(to_prefix)
+        self._histories = Histories()
         self._reasoning = BoundReasoning(PROVIDER)
 
     async def generate(self, request: Request) -> Turn:
@@ -34,7 +35,7 @@ class AnthropicClient(SdkClient):
         """
         reply = AnthropicReply(self._endpoint, self._meter(request))
         bound = self._reasoning.before(request)
-        body = self._prefixes.body(request, to_messages(request, bound.kept), to_rest(request))
+        body = self._prefixes.body(request, self._histories.messages(request, bound.kept), to_rest(request))
         await self._exchange(body, reply)
         turn = reply.turn(request.model)
         if reply.has_true_reasoning and any(block.get("type") in REASONING for block in turn.blocks):

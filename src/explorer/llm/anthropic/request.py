@@ -1,6 +1,7 @@
 """A request in the words of Anthropic's Messages API."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from explorer.llm.history import accepted_name, is_own, projected_ids
 from explorer.schema.messages import CallResult, JsonObject, Message, Request, Results, StopKind, Turn, UserText
@@ -43,14 +44,71 @@ def to_rest(request: Request) -> JsonObject:
     return rest
 
 
-def to_messages(request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
-    """Write the history, marked for the cache; but for the marks it is only ever added to.
+@dataclass(slots=True)
+class _Written:
+    """One agent's history as it was last sent, without the marks for the cache."""
 
-    Args:
-        request: What is asked.
-        kept: Places in the history of turns whose reasoning is sent; that of all others is left out.
-    """
-    return with_cache_marks(_messages(request, kept))
+    model: str
+    history: tuple[Message, ...] = ()
+    kept: frozenset[int] = frozenset()
+    messages: list[JsonObject] = field(default_factory=list[JsonObject])
+    """The roles in turn; results come first in their message, as the API demands."""
+    ids: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By a call's own id: the id that is sent, for the calls of the latest turn."""
+
+    def is_begin_of(self, request: Request, kept: frozenset[int]) -> bool:
+        """Return whether the request only adds to this history. Its messages are then the same objects."""
+        length = len(self.history)
+        if self.model != request.model or length > len(request.history):
+            return False
+        is_same = all(old is new for old, new in zip(self.history, request.history, strict=False))
+        return is_same and self.kept == frozenset(position for position in kept if position < length)
+
+    def add(self, request: Request, kept: frozenset[int]) -> None:
+        """Write what the request adds."""
+        for position in range(len(self.history), len(request.history)):
+            message = request.history[position]
+            if not isinstance(message, Turn):
+                self._append("user", _user_blocks(message, self.ids))
+            elif is_own(message, PROVIDER, self.model):
+                self.ids = {}
+                self._append("assistant", _own_blocks(message, keeps_reasoning=position in kept))
+            else:
+                self.ids = projected_ids(position, message)
+                self._append("assistant", _projected_blocks(message, self.ids))
+        self.history, self.kept = request.history, kept
+
+    def _append(self, role: str, blocks: list[JsonObject]) -> None:
+        if not blocks:
+            return
+        if not self.messages or self.messages[-1]["role"] != role:
+            self.messages.append({"role": role, "content": []})
+        content: list[JsonObject] = self.messages[-1]["content"]
+        content.extend(blocks)
+        if role == "user":
+            content.sort(key=_is_text)
+
+
+class Histories:
+    """The histories of all agents of one adapter: each message is written once, and a request adds to what is there."""
+
+    def __init__(self) -> None:
+        self._written: dict[tuple[str, str], _Written] = {}
+
+    def messages(self, request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
+        """Return the history, marked for the cache; apart from the marks it is only added to.
+
+        Args:
+            request: The request.
+            kept: The indexes of turns whose reasoning is sent; that of all others is left out.
+        """
+        kept = frozenset(kept)
+        agent = (request.run, request.agent)
+        written = self._written.get(agent)
+        if written is None or not written.is_begin_of(request, kept):
+            written = self._written[agent] = _Written(request.model)
+        written.add(request, kept)
+        return with_cache_marks(list(written.messages))
 
 
 def with_cache_marks(messages: list[JsonObject]) -> list[JsonObject]:
@@ -58,6 +116,8 @@ def with_cache_marks(messages: list[JsonObject]) -> list[JsonObject]:
 
     With the mark at the end of the head that is three of the four that the API allows. The fourth stands amid a turn
     that adds many blocks: an entry is looked for at most 20 blocks before a mark.
+
+    The list is changed and returned; its messages are not changed.
     """
     user_messages = [index for index in range(len(messages) - 1, -1, -1) if messages[index]["role"] == "user"][:2]
     tails = [(index, len(messages[index]["content"]) - 1) for index in user_messages]
@@ -87,33 +147,6 @@ def _may_be_marked(messages: list[JsonObject], position: tuple[int, int]) -> boo
 
 def _marked(block: JsonObject) -> JsonObject:
     return {**block, "cache_control": dict(CACHE_MARK)}
-
-
-def _messages(request: Request, kept: Collection[int]) -> list[JsonObject]:
-    """Write the history with its roles in turn; results come first in their message, as the API demands."""
-    messages: list[JsonObject] = []
-    ids: Mapping[str, str] = {}
-    for position, message in enumerate(request.history):
-        if isinstance(message, Turn):
-            own = is_own(message, PROVIDER, request.model)
-            ids = {} if own else projected_ids(position, message)
-            blocks = _own_blocks(message, keeps_reasoning=position in kept) if own else _projected_blocks(message, ids)
-            _append(messages, "assistant", blocks)
-        else:
-            _append(messages, "user", _user_blocks(message, ids))
-    for message in messages:
-        if message["role"] == "user" and len(message["content"]) > 1:
-            message["content"].sort(key=_is_text)
-    return messages
-
-
-def _append(messages: list[JsonObject], role: str, blocks: list[JsonObject]) -> None:
-    if not blocks:
-        return
-    if messages and messages[-1]["role"] == role:
-        messages[-1]["content"].extend(blocks)
-    else:
-        messages.append({"role": role, "content": blocks})
 
 
 def _own_blocks(turn: Turn, *, keeps_reasoning: bool) -> list[JsonObject]:
