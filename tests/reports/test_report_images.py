@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import fence
 from markdown_it.token import Token
 
 from engine_stage import source
@@ -65,11 +66,24 @@ PAYLOADS = (
     f'<p style="background:url({TRAP})">x</p>',
     f"a<br>\n<video poster={TRAP}>",
     f"line\r![x]({TRAP})\r```\r![x]({TRAP})",
+    f"| a |\n|---|\n~~~ |\n| ![x]({TRAP}) |",
+    f"| a |\n|---|\n~~~ |\n\n~~~\n![x]({TRAP})\n~~~\n\n![x]({TRAP})\n\n~~~",
+    f"> | a |\n> |---|\n> ``` |\n> | ![x]({TRAP}) |",
+    f"- | a |\n  |---|\n  ~~~ |\n  | ![x]({TRAP}) |",
 )
 
 
+def viewers() -> Iterator[MarkdownIt]:
+    """Viewers that differ in tables: they have none, a block of code ends one, or it is one of its rows."""
+    yield MarkdownIt("commonmark").enable("strikethrough")
+    yield MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    old = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    old.block.ruler.at("fence", fence, {"alt": ["paragraph", "reference", "list"]})
+    yield old
+
+
 def loaded(markdown: str) -> Iterator[str]:
-    """What a viewer with HTML switched on would load from elsewhere, or run."""
+    """What viewers with HTML switched on would load from elsewhere, or run."""
 
     def of(tokens: list[Token]) -> Iterator[str]:
         for token in tokens:
@@ -81,7 +95,8 @@ def loaded(markdown: str) -> Iterator[str]:
                 yield token.content
             yield from of(token.children or [])
 
-    yield from of(MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(markdown))
+    for viewer in viewers():
+        yield from of(viewer.parse(markdown))
 
 
 def at_once(markdown: str) -> list[str]:
@@ -104,7 +119,25 @@ def test_the_control_loads(tmp_path: Path) -> None:
 
 
 PIECES = """![ [ ] ]( ) ! a ` `` ``` ~~~ < > <b> <img src= /> \\ | - " //evil chart.png &#60; <!-- --> $""".split(" ")  # noqa: SIM905 - as a list it would take forty lines
-pieces = st.sampled_from([*PIECES, TRAP, " ", "    ", "\t", "\n", "\n\n", "\r", "\n> ", "\n- ", "\n[r]: "])
+pieces = st.sampled_from(
+    [
+        *PIECES,
+        TRAP,
+        f"![]({TRAP})",
+        "\n| a |\n|---|\n",
+        "\n~~~ |",
+        "\n~~~\n",
+        " ",
+        "    ",
+        "\t",
+        "\n",
+        "\n\n",
+        "\r",
+        "\n> ",
+        "\n- ",
+        "\n[r]: ",
+    ]
+)
 
 
 @example("`a\nb` ![](//evil) `c`")

@@ -49,6 +49,8 @@ RISKY = re.compile(
 LOADING_TAG = re.compile(r"<(?=[a-z][a-z0-9-]*[\s/]+[^\s/>]|(?:style|script)\b)", re.IGNORECASE)
 MAX_BLOCKS_CHARS = 300_000
 """Of a report; in a longer one no block is taken for code, for telling them apart would take too long."""
+MAX_ROUNDS = 5
+"""Of putting blank lines before blocks of code, after each of which the blocks are told apart anew."""
 LOCAL = re.compile(r"(?!/)[\w./%+,@=~ -]+")
 
 
@@ -208,17 +210,37 @@ def _local(found: "re.Match[str]") -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """The lines of a text, each with whether it is in a fenced block of code.
+    """The lines of a text, each with whether it is in a fenced block of code for every viewer.
 
-    HTML is no HTML here, since none is left when the report is shown: it would tell otherwise where a block ends.
+    HTML is no HTML here, since none is left when the report is shown: it would tell otherwise where a block ends. A
+    blank line is put before a block that follows a line of something else: for some viewers it would be a table's row.
     """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for _ in range(MAX_ROUNDS):
+        blocks = _fences(lines)
+        joined = [first for first, _ in blocks if first and lines[first - 1].strip(" \t>")]
+        if not joined:
+            code = {number for first, end in blocks for number in range(first, end)}
+            return ((line, number in code) for number, line in enumerate(lines))
+        for first in reversed(joined):
+            lines.insert(first, _marks_of_quote(lines[first]))
+    return ((line, False) for line in lines)
+
+
+def _marks_of_quote(line: str) -> str:
+    """What a blank line next to this one begins with, so that it is in the same quotation."""
+    return line[: len(line) - len(line.lstrip(" \t>"))].rstrip()
+
+
+def _fences(lines: Sequence[str]) -> list[tuple[int, int]]:
+    """First line, and the line after the last, of each fenced block of code."""
     from markdown_it import MarkdownIt  # noqa: PLC0415 - only reports need it
 
-    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = "\n".join(lines)
+    if len(text) > MAX_BLOCKS_CHARS:
+        return []
     reader = MarkdownIt("commonmark", {"html": False}).disable("inline")
-    blocks = reader.parse(plain) if len(plain) <= MAX_BLOCKS_CHARS else []
-    code = {number for block in blocks if block.type == "fence" and block.map for number in range(*block.map)}
-    return ((line, number in code) for number, line in enumerate(plain.split("\n")))
+    return [(block.map[0], block.map[1]) for block in reader.parse(text) if block.type == "fence" and block.map]
 
 
 def reference(source: Source) -> str:
