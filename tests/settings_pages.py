@@ -11,7 +11,7 @@ from typing import get_args, get_type_hints
 from cyclopts import Parameter
 
 from explorer.cli.settings.options import GROUPS, AskOptions
-from explorer.cli.settings.table import ROLE_MODELS, all_settings
+from explorer.cli.settings.values import ROLE_MODELS, all_settings
 from explorer.schema.setting import Group, Setting
 
 ROOT = Path(__file__).parents[1]

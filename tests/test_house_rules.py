@@ -20,7 +20,7 @@ import pytest
 
 from explorer import tools as tools_package
 from explorer.agents.roles import PromptLoader, built_in_roles, load_role
-from explorer.cli.settings.table import MODEL_VARIABLE, all_settings
+from explorer.cli.settings.values import MODEL_VARIABLE, all_settings
 from explorer.schema.events import ORCHESTRATOR
 from explorer.schema.model_options import Tier
 from explorer.schema.tool import Tool

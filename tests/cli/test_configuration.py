@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from explorer.cli.settings.configuration import NO_FLAGS, Flags, read_configuration, user_file
-from explorer.cli.settings.load import flags_of
+from explorer.cli.settings.configuration import NO_FLAGS, Flags, flags_of, read_configuration, user_file
 from explorer.cli.settings.options import AskOptions, RunOptions
-from explorer.cli.settings.table import CORE, all_settings
+from explorer.cli.settings.values import CORE, all_settings
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Settings
 

@@ -10,7 +10,7 @@ import pytest
 
 from cli.conftest import NOON, turn
 from cli.stage import Process
-from explorer.cli.screens.number_format import cached, percent, short_time
+from explorer.cli.screens.formatting import cached, percent, short_time
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table, spending_facts
 from explorer.observe.costs import Spending, spending_of
 from explorer.schema.events import AgentStarted, AnyEvent, JournalRecord, RunForked, RunStarted, TurnTaken

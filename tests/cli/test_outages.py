@@ -6,10 +6,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from explorer.cli.commands.runs import run_facts
 from explorer.cli.screens.live import drawing
-from explorer.cli.screens.outages import outage_words
-from explorer.cli.screens.run_facts import run_facts
-from explorer.cli.screens.run_view import RunView
+from explorer.cli.screens.run_view import RunView, outage_words
 from explorer.cli.screens.screen import line_of
 from explorer.journal.codec import encode_all, scan
 from explorer.llm.scripted import says

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from command import done_here
-from explorer.cli.screens.run_facts import print_report
+from explorer.cli.screens.output import print_report
 
 
 def on_terminal(markdown: str, folder: Path) -> str:

@@ -7,11 +7,9 @@ from datetime import timedelta
 import pytest
 from rich.console import Console
 
-from explorer.cli.screens.activity import outcome
+from explorer.cli.screens.formatting import counted, duration, money, one_line, plain, tokens
 from explorer.cli.screens.live import drawing
-from explorer.cli.screens.number_format import counted, duration, money, tokens
-from explorer.cli.screens.run_view import RunView
-from explorer.cli.screens.sanitize import one_line, plain
+from explorer.cli.screens.run_view import RunView, outcome
 from explorer.cli.screens.screen import Lines, line_of
 from explorer.schema.events import (
     AgentContinued,

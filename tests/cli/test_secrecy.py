@@ -40,7 +40,7 @@ def test_the_environment_forgets_its_keys() -> None:
 PROGRAM = """
 import ctypes, os, sys
 from explorer.cli.settings.options import COMMON
-from explorer.cli.settings.load import configured
+from explorer.cli.settings.configuration import configured
 settings = configured(COMMON).settings
 dumpable = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)
 print(settings.secrets.openai_key.get_secret_value()[:7], os.environ.get("OPENAI_API_KEY"), dumpable)

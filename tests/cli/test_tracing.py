@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Process
-from explorer.cli.screens.screen import Lines, Quiet
-from explorer.cli.screens.screen_choice import tap_for
+from explorer.cli.screens.screen import Lines, Quiet, tap_for
 from explorer.cli.session import Session
 from explorer.cli.settings.options import RunOptions
-from explorer.cli.tracing import REFUSED, read_headers, traced, traces_url
+from explorer.cli.telemetry import REFUSED, read_headers, traced, traces_url
 from explorer.journal.listing import read_records
 from explorer.schema.settings import Secrets, Services, Settings
 from otlp_reader import read_spans

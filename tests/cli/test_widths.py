@@ -18,8 +18,7 @@ from rich.cells import cell_len
 from cli.conftest import STORY
 from cli.stage import SCRIPT, Explorer, clean_environment
 from cli.test_process import read_to_end
-from explorer.cli.screens.output import emit_page
-from explorer.cli.screens.table import aligned
+from explorer.cli.screens.output import aligned, emit_page
 
 HEADER = ("RUN", "STATUS", "QUESTION")
 ROWS = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from command import environment
-from explorer.cli.commands.doctor_run import check_run
+from explorer.cli.commands.doctor import check_run
 from explorer.run.run import RunHooks, RunResult, resume
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import RunFinished, SandboxChosen, Status

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from command import explorer, explorer_here
-from explorer.cli.settings.table import all_settings
+from explorer.cli.settings.values import all_settings
 from explorer.llm.models import ModelRef
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import BUILT_IN, OWN, Point, installed_extensions

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from explorer.cli.screens.run_facts import run_facts
+from explorer.cli.commands.runs import run_facts
 from explorer.cli.screens.run_view import RunView
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState

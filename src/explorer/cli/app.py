@@ -9,10 +9,18 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from explorer.cli.failures import print_bug, print_error, verbosity, write_replacing
 from explorer.cli.help_text import COMMANDS
 from explorer.cli.question import question_of
-from explorer.cli.screens.output import INTERRUPTED, CommandResult, described, emit_outcome
+from explorer.cli.screens.output import (
+    INTERRUPTED,
+    CommandResult,
+    described,
+    emit_outcome,
+    print_bug,
+    print_error,
+    verbosity,
+    write_replacing,
+)
 from explorer.cli.settings.options import ASK, COMMON, AskOptions, CommonOptions, OutputFormat, wanted_format
 from explorer.cli.typo import refuse_mistyped_command
 from explorer.schema.errors import ConfigError, ExplorerError
@@ -45,11 +53,11 @@ docstring, since the page that lists them all is written by hand."""
 COMMANDS_OF_RUNS = {
     "list": ("commands.runs:runs", "List runs, newest last."),
     "rm": (
-        "commands.remove:rm",
+        "commands.archive:rm",
         "Remove runs, with all their files; a running run is refused.\n\nExample: `explorer runs rm 20261122-101500`",
     ),
     "gc": (
-        "commands.remove:gc",
+        "commands.archive:gc",
         (
             "Remove old runs; never one that is running or damaged, nor an unfinished one unless asked for.\n\n"
             "With `--keep` alone, age does not matter.\n\n"
@@ -58,7 +66,7 @@ COMMANDS_OF_RUNS = {
         ),
     ),
     "export": (
-        "commands.export_import:export_run",
+        "commands.archive:export_run",
         (
             "Write a run into one file: journal, sources, findings, report. Keys are in none of them.\n\n"
             "A damaged run can be exported too, for safekeeping.\n\n"
@@ -66,7 +74,7 @@ COMMANDS_OF_RUNS = {
         ),
     ),
     "import": (
-        "commands.export_import:import_run",
+        "commands.archive:import_run",
         (
             "Read back an exported run: it can be shown, watched and continued.\n\n"
             "Service addresses in its journal are replaced by your own settings. Continuing a run sends everything "

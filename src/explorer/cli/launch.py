@@ -12,18 +12,16 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from explorer.cli.commands.catalog import check_team
+from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.dry_run import print_plan
-from explorer.cli.logs import show_logs
 from explorer.cli.piped_input import piped_files
 from explorer.cli.screens.output import say
 from explorer.cli.screens.run_summary import SummaryPrinter
-from explorer.cli.screens.screen_choice import screen_for, tap_for
+from explorer.cli.screens.screen import screen_for, tap_for
 from explorer.cli.session import Session, Work
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import AskOptions, RunOptions
-from explorer.cli.tool_files import named_tools
-from explorer.cli.tracing import traced
+from explorer.cli.telemetry import show_logs, traced
 from explorer.journal.control import Inbox
 from explorer.journal.listing import find_run, holder
 from explorer.run.run import RunHooks, RunResult, resume, start

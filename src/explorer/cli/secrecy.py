@@ -8,7 +8,7 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from typing import TextIO
 
-from explorer.cli.settings.table import all_settings
+from explorer.cli.settings.values import all_settings
 from explorer.schema.network import VARIABLES as NETWORK_VARIABLES
 from explorer.schema.settings import Settings
 from explorer.text.sanitize import Redactor

@@ -9,10 +9,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.question import as_asked
+from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import say
-from explorer.cli.screens.sanitize import one_line
-from explorer.cli.settings.configuration import Configuration
-from explorer.cli.settings.load import configured
+from explorer.cli.settings.configuration import Configuration, configured
 from explorer.cli.settings.options import RUN, AskOptions, RunOptions
 from explorer.schema.errors import ConfigError
 

@@ -1,4 +1,7 @@
-"""What there is to work with: `tools`, `agents`, `models`."""
+"""The commands `tools`, `agents` and `models`, and what a team is checked for before it starts.
+
+Files that the user names with `--tools` are code that runs with the user's rights.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -8,21 +11,18 @@ from typing import Any
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
 from explorer.agents.roles import Role, check_roles, helper_lines, with_offered
 from explorer.cli.commands.library import library_of
-from explorer.cli.screens.number_format import counted
-from explorer.cli.screens.output import emit_json, emit_page
-from explorer.cli.screens.sanitize import one_line
+from explorer.cli.screens.formatting import counted, one_line
+from explorer.cli.screens.output import aligned, emit_json, emit_page
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE
-from explorer.cli.screens.table import aligned
-from explorer.cli.settings.load import configured
+from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
-from explorer.cli.tool_files import named_tools
 from explorer.run.connectors import Connectors
-from explorer.run.extensions import OWN, installed_extensions
+from explorer.run.extensions import OWN, installed_extensions, tools_in_file
 from explorer.run.resources import absent_shell, choose_models, choose_shell, effort_of, load_roles
 from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.shell import Shell
-from explorer.schema.errors import ToolError
+from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool, ToolResult
 from explorer.text.words import sentences
@@ -33,6 +33,29 @@ from explorer.tools.past_runs import Past, SearchRunsTool
 from explorer.tools.shell import shell_tools
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.workspace import Workspace
+
+
+def named_tools(options: CommonOptions, settings: Settings) -> list[Tool[Any]]:
+    """Return the tools of the files that the command line names; no setting and no run can name one.
+
+    Raises:
+        ConfigError: A file cannot be used, or is where agents write or where what is explored lies.
+    """
+    paths = [Path(name).expanduser() for name in options.tools]
+    for path in paths:
+        _check_place(path, settings)
+    return [tool for path in paths for tool in tools_in_file(path)]
+
+
+def _check_place(path: Path, settings: Settings) -> None:
+    for what, folder in (
+        ("the workspace, where agents write", settings.workspace),
+        ("the library of reports, where agents write", settings.reports_dir),
+        ("the folder that is explored", settings.corpus),
+    ):
+        if folder is not None and path.resolve().is_relative_to(folder.resolve()):
+            raise ConfigError(f"{path} is in {what}, so it is not run", hint=f"move it out of {folder}")
+
 
 SENTENCE_CHARS = 90
 LEADS, WRITES_REPORT = "leads the run", "writes the report"

@@ -2,10 +2,8 @@
 
 from dataclasses import asdict
 
-from explorer.cli.screens.output import emit_json, emit_page
-from explorer.cli.screens.table import aligned
-from explorer.cli.settings.configuration import Value
-from explorer.cli.settings.load import configured
+from explorer.cli.screens.output import aligned, emit_json, emit_page
+from explorer.cli.settings.configuration import Value, configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.schema.model_options import EVERY_ROLE
 from explorer.schema.setting import NO_LIMIT

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from explorer.cli.screens.formatting import plain
 from explorer.cli.screens.output import emit_json, emit_page, say
-from explorer.cli.screens.sanitize import plain
-from explorer.cli.settings.load import configured
+from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import RUNNING, UNFINISHED, find_run, is_running
 from explorer.reports.compare import RunSnapshot, compare_runs, comparison_page, snapshot_on_disk

@@ -5,14 +5,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from explorer.agents.roles import Role
-from explorer.cli.commands.catalog import check_team
-from explorer.cli.screens.number_format import duration, money, size
-from explorer.cli.screens.output import emit_json, emit_page
-from explorer.cli.screens.sanitize import one_line
+from explorer.cli.commands.catalog import check_team, named_tools
+from explorer.cli.screens.formatting import duration, money, one_line, size
+from explorer.cli.screens.output import aligned, emit_json, emit_page
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE, tight_limit_words
-from explorer.cli.screens.table import aligned
 from explorer.cli.settings.options import AskOptions
-from explorer.cli.tool_files import named_tools
 from explorer.llm.models import Choice, ModelRef
 from explorer.run.resources import (
     choose_judge,

@@ -7,12 +7,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.launch import check_before_paying, continue_run
-from explorer.cli.logs import show_logs
 from explorer.cli.question import as_asked
-from explorer.cli.screens.number_format import counted
+from explorer.cli.screens.formatting import counted
 from explorer.cli.screens.output import emit_json, emit_page, say
-from explorer.cli.settings.load import configured
+from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import RUN, RunOptions
+from explorer.cli.telemetry import show_logs
 from explorer.journal.listing import find_run, read_records
 from explorer.journal.run_state import RunState
 from explorer.run.fork import Forked

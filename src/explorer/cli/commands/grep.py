@@ -11,9 +11,9 @@ from typing import Annotated
 import regex
 from cyclopts import Parameter
 
+from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import emit_json, emit_page
-from explorer.cli.screens.sanitize import one_line
-from explorer.cli.settings.load import configured
+from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import find_run, is_run
 from explorer.reports.earlier import PastRun

@@ -5,11 +5,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.screens.output import emit_json, emit_page, say
-from explorer.cli.screens.run_facts import print_report
-from explorer.cli.screens.sanitize import one_line
-from explorer.cli.screens.table import aligned
-from explorer.cli.settings.load import configured
+from explorer.cli.screens.formatting import one_line
+from explorer.cli.screens.output import aligned, emit_json, emit_page, print_report, say
+from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.reports.library import DAYS, Library, StoredReport
 from explorer.schema.errors import NotFoundError, ToolError

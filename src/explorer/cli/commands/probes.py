@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from explorer.cli.screens.number_format import counted
+from explorer.cli.screens.formatting import counted
 from explorer.cli.settings.configuration import DEFAULT, Configuration
 from explorer.llm.models import models_at
 from explorer.llm.vendors import Vendor

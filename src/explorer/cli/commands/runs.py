@@ -1,38 +1,146 @@
-"""The commands that look at runs without running anything: `runs`, `show`, `report`."""
+"""The commands that look at runs without running anything: `runs`, `show`, `report`.
+
+`show` prints figures, the timeline of a run and the origin of its files.
+"""
 
 import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from explorer.cli.screens.formatting import cost, counted, duration, money, one_line, plain, size, spent, tokens
 from explorer.cli.screens.live import tree
-from explorer.cli.screens.number_format import cost, counted, duration, money, size, spent, tokens
-from explorer.cli.screens.outages import outage_words
-from explorer.cli.screens.output import emit_json, emit_page, say
-from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table
-from explorer.cli.screens.run_facts import (
-    TimelineEvent,
-    named,
-    origins_page,
-    print_report,
-    run_facts,
-    timeline_page,
-)
-from explorer.cli.screens.run_view import RUNNING, AgentView, RunView
-from explorer.cli.screens.sanitize import one_line, plain
+from explorer.cli.screens.output import aligned, emit_json, emit_page, print_report, say, terminal_width, token_counts
+from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table, spending_facts
+from explorer.cli.screens.run_view import RUNNING, AgentView, RunView, outage_words, session_facts
 from explorer.cli.screens.screen import line_of
 from explorer.cli.screens.session_lines import session_page
-from explorer.cli.screens.table import aligned, terminal_width
-from explorer.cli.settings.load import configured
+from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
+from explorer.journal.run_state import RunState
 from explorer.observe.costs import Spending, spending_of
-from explorer.observe.provenance import origins
+from explorer.observe.provenance import FileOrigin, Write, origins
 from explorer.run.finish import report_of_unfinished, report_path, report_text
+from explorer.run.outcome import further_links, helper_results
 from explorer.schema.errors import NotFoundError
+from explorer.schema.events import ENGINE, JournalRecord, RunFinished
 from explorer.workspace.access import REPORT
 from explorer.workspace.workspace import Workspace
+
+MAX_IDS = 20
+
+
+def origins_page(found: Sequence[FileOrigin]) -> str:
+    """One block a file: what it cites, and each write of it."""
+    return "\n\n".join(_block(origin) for origin in found) or "No agent wrote a file."
+
+
+def _block(origin: FileOrigin) -> str:
+    lines = [
+        f"{one_line(origin.path)}  {counted(origin.lines, 'line')}  {one_line(origin.title)}".rstrip(),
+        f"  cites   {_ids(origin.cites)}",
+        *([f"  read    {_ids(origin.read)}: met in files and words of others"] if origin.read else []),
+        *([f"  unseen  {_ids(origin.unseen)}: shown to none of its writers before"] if origin.unseen else []),
+        *(f"  {_write(write)}" for write in origin.writes),
+    ]
+    return "\n".join(lines)
+
+
+def _write(write: Write) -> str:
+    when = write.at.astimezone().strftime("%H:%M:%S")
+    return f"{write.tool}  {write.agent} ({write.role})  record {write.seq}, {when}  {write.bytes} bytes  {write.call}"
+
+
+def _ids(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_IDS} more" if len(names) > MAX_IDS else ""
+    return (", ".join(names[:MAX_IDS]) or "nothing") + more
+
+
+@dataclass(frozen=True)
+class TimelineEvent:
+    """One record in the order of things."""
+
+    seq: int
+    at: datetime
+    words: str
+
+    def facts(self) -> dict[str, object]:
+        """For programs."""
+        return {"seq": self.seq, "at": self.at.isoformat(), "words": self.words}
+
+
+def named(record: JournalRecord) -> str:
+    """A record without news for people, by its kind."""
+    event = record.event
+    return event.type.replace("_", " ") if event.agent == ENGINE else f"{event.agent}  {event.type.replace('_', ' ')}"
+
+
+def timeline_page(events: Sequence[TimelineEvent]) -> str:
+    """One line each: number, time, what happened."""
+    width = len(str(events[-1].seq)) if events else 1
+    return "\n".join(f"{event.seq:>{width}} {event.at.astimezone():%H:%M:%S} {event.words}" for event in events)
+
+
+def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> dict[str, object]:
+    """Everything, for programs."""
+    spending, run_state = spending_of(records), RunState.of(record.event for record in records)
+    seconds = {agent.id: agent.seconds for agent in spending.agents}
+    path = report_path(folder)
+    return {
+        "run_id": folder.name,
+        "folder": str(folder.resolve()),
+        "question": view.question,
+        "status": view.status,
+        "reason": view.reason,
+        "cause": view.cause.value,
+        "started": view.started.isoformat() if view.started else None,
+        "cost_usd": view.cost_usd,
+        "estimated": view.estimated.model_dump(),
+        "tokens": token_counts(view.usage),
+        "steps": view.steps,
+        "models": view.models,
+        "session": session_facts(view),
+        "agents": [_agent_facts(agent, seconds.get(agent.id, 0.0)) for agent in view.agents.values()],
+        "helpers": [one.model_dump(mode="json") for one in helper_results(run_state)],
+        "further_links": [one.model_dump() for one in further_links(run_state)],
+        "slowest_agent": spending.slowest.id if spending.slowest else None,
+        "tokens_by_role": {role.role: role.totals.usage.total_tokens for role in spending.roles},
+        "spending": spending_facts(spending),
+        "failed_attempts": view.failed_attempts,
+        "outages": [
+            {"model": one.model, "since": one.since.isoformat(), "waits_s": one.waits_s}
+            for one in view.outages.values()
+        ],
+        "orders": [asdict(order) for order in view.orders],
+        "files": [file.model_dump(mode="json") for file in view.files.values()],
+        "origins": [origin.model_dump(mode="json") for origin in origins(records, Workspace(folder))],
+        "sources": [source.model_dump(mode="json") for source in view.sources.values()],
+        "report": str(path) if path else None,
+        "records": len(records),
+        "endings": [record.at.isoformat() for record in records if isinstance(record.event, RunFinished)],
+    }
+
+
+def _agent_facts(agent: AgentView, seconds: float) -> dict[str, object]:
+    return {
+        "id": agent.id,
+        "role": agent.role,
+        "parent": agent.parent,
+        "status": agent.status,
+        "reason": agent.reason,
+        "task": agent.task,
+        "steps": agent.steps,
+        "max_steps": agent.max_steps,
+        "tokens": token_counts(agent.usage),
+        "cost_usd": agent.cost_usd,
+        "seconds": round(seconds, 3),
+    }
+
 
 TIMELINE_LINES = 20
 PAGE_COLUMNS = 80

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from explorer.cli.question import as_asked
 from explorer.cli.screens.output import emit_json, emit_page, say
-from explorer.cli.settings.load import configured
+from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import CommonOptions
 from explorer.journal.control import ControlKind, ControlMessage, Inbox
 from explorer.journal.listing import JournalTail, find_run, holder, is_running

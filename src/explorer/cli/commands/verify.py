@@ -1,18 +1,20 @@
-"""The command `verify`: which cited sentences of a run's report their stored sources carry."""
+"""The command `verify`: which cited sentences of a run's report their stored sources carry.
+
+The words that answered the latest follow-up are checked as a report is.
+"""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.answer_check import check_answer
 from explorer.cli.commands.runs import RunName
-from explorer.cli.screens.number_format import counted, money, tokens
+from explorer.cli.screens.formatting import counted, money, one_line, tokens
 from explorer.cli.screens.output import emit_json, emit_page, say
-from explorer.cli.screens.sanitize import one_line
-from explorer.cli.settings.load import configured
+from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import COMMON, MODELS, CommonOptions
 from explorer.journal.listing import LATEST, find_run, read_records
 from explorer.journal.run_state import RunState
@@ -27,11 +29,55 @@ from explorer.run.finish import written_report
 from explorer.run.resources import with_servers
 from explorer.run.settings_parts import model_setup
 from explorer.schema.errors import ConfigError, StorageError, ToolError
-from explorer.schema.events import Status
+from explorer.schema.events import ORCHESTRATOR, Status
 from explorer.schema.messages import JsonObject
 from explorer.schema.model_options import Tier
 from explorer.schema.settings import Settings
 from explorer.workspace.workspace import Workspace
+
+SUBJECT = "the answer"
+
+
+@dataclass(frozen=True)
+class AnswerCheck:
+    """What was found out about an answer in words."""
+
+    verification: Verification
+    flaws: tuple[Flaw, ...]
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it may not be relied on."""
+        return bool(self.verification.faults or self.flaws)
+
+    @property
+    def facts(self) -> JsonObject:
+        """For programs."""
+        shown = [{"kind": str(flaw.kind), "reason": flaw.reason(SUBJECT)} for flaw in self.flaws]
+        return {"counts": self.verification.counts, "uncited": len(self.verification.uncited), "flaws": shown}
+
+    @property
+    def page(self) -> str:
+        """For people: the verdicts in one line, then what is wrong."""
+        counts = self.verification.counts
+        verdicts = [
+            f"{number} {name.replace('_', ' ')}" for name, number in counts.items() if name != "total" and number
+        ]
+        words = ", ".join(verdicts) or "none"
+        lines = [f"The latest answer, given as text: {counted(counts['total'], 'cited sentence')} ({words})"]
+        lines += [f"  {one_line(claim.sentence, 300)}" for claim in self.verification.faults]
+        return "\n".join([*lines, *(f"Wrong: {one_line(flaw.reason(SUBJECT), 300)}" for flaw in self.flaws)])
+
+
+def check_answer(run_state: RunState, text_of: TextOf) -> AnswerCheck | None:
+    """Check the words that ended the run's latest session; None where its report is the answer."""
+    lead = run_state.agents.get(ORCHESTRATOR)
+    if run_state.finished is None or not run_state.finished.answer or lead is None or lead.finished is None:
+        return None
+    words = lead.finished.summary
+    verification = check(words, run_state.sources, text_of)
+    return AnswerCheck(verification, flaws(words, run_state.sources, text_of, verification, run_state.asked))
+
 
 WRONG = 1
 SAY_NOTHING = frozenset({Status.NOTHING_FOUND, Status.SOURCES_UNAVAILABLE, Status.FAILED})

@@ -10,15 +10,12 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from pydantic import BaseModel, ValidationError
 
-from explorer.cli.failures import print_error
-from explorer.cli.screens.output import INTERRUPTED, CommandResult, emit_outcome, say
-from explorer.cli.screens.run_facts import print_report
+from explorer.cli.screens.formatting import one_line
+from explorer.cli.screens.output import INTERRUPTED, CommandResult, emit_outcome, print_error, print_report, say
 from explorer.cli.screens.run_summary import seen_outcome
 from explorer.cli.screens.run_view import RUNNING, RunView
-from explorer.cli.screens.sanitize import one_line
-from explorer.cli.screens.screen import Screen
-from explorer.cli.screens.screen_choice import screen_for, tap_for
-from explorer.cli.settings.load import configured
+from explorer.cli.screens.screen import Screen, screen_for, tap_for
+from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.journal import Observe
 from explorer.journal.listing import LATEST, UNFINISHED, JournalTail, find_run, is_running, read_records

@@ -11,12 +11,9 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from explorer.cli.screens.cut_line import cut_line
-from explorer.cli.screens.number_format import counted, duration, money, tokens
-from explorer.cli.screens.outages import outage_words
-from explorer.cli.screens.run_view import WORKING, AgentView, RunView
-from explorer.cli.screens.sanitize import one_line
-from explorer.cli.screens.session_lines import models_words, session_lines, short_model
+from explorer.cli.screens.formatting import counted, duration, money, one_line, tokens
+from explorer.cli.screens.run_view import WORKING, AgentView, RunView, outage_words
+from explorer.cli.screens.session_lines import cut_line, models_words, session_lines, short_model
 from explorer.schema.events import JournalRecord, SessionConfigured, TurnTaken
 
 REFRESH_S = 0.125

@@ -4,9 +4,8 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from explorer.cli.screens.number_format import cached, cost, counted, money, percent, short_time, tokens
+from explorer.cli.screens.formatting import cached, cost, counted, money, one_line, percent, short_time, tokens
 from explorer.cli.screens.output import token_counts
-from explorer.cli.screens.sanitize import one_line
 from explorer.observe.costs import AgentShare, Spending, UsageTotals
 from explorer.observe.timeline import PathSegment, longest
 

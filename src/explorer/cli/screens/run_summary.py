@@ -8,12 +8,18 @@ import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from explorer.cli.failures import print_error
-from explorer.cli.screens.number_format import cached, cited, counted, duration, spent, tokens
-from explorer.cli.screens.output import CommandResult, described, emit_outcome, exit_code, say, token_counts
-from explorer.cli.screens.run_facts import print_report
+from explorer.cli.screens.formatting import cached, cited, counted, duration, one_line, spent, tokens
+from explorer.cli.screens.output import (
+    CommandResult,
+    described,
+    emit_outcome,
+    exit_code,
+    print_error,
+    print_report,
+    say,
+    token_counts,
+)
 from explorer.cli.screens.run_view import RunView, session_facts
-from explorer.cli.screens.sanitize import one_line
 from explorer.cli.session import SessionEnd
 from explorer.cli.settings.options import RunOptions
 from explorer.journal.listing import read_records

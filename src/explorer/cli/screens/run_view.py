@@ -1,10 +1,9 @@
-"""A run as people see it: a pure fold over its records."""
+"""The state of a run as people see it, computed from its records: agents, what each does now, spending, outages."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from explorer.cli.screens.activity import doing
-from explorer.cli.screens.outages import Outage, outage_words
+from explorer.cli.screens.formatting import counted, one_line
 from explorer.journal.run_state import Unanswered, reserved
 from explorer.schema.events import (
     ORCHESTRATOR,
@@ -33,6 +32,70 @@ from explorer.schema.events import (
 from explorer.schema.messages import Estimate, ToolCall, Usage
 from explorer.schema.reasons import EndCause
 from explorer.schema.tool import Effect
+from explorer.text.sanitize import FENCE_START
+
+DOING_CHARS = 60
+
+
+def doing(call: ToolCall, started: ToolStarted | None) -> str:
+    """What a call does: `reading lantern-db.example`; its name, where its tool says no more."""
+    return one_line((started.activity if started else "") or call.name, DOING_CHARS)
+
+
+def asked(call: ToolCall) -> str:
+    """A call as it was asked: its name and its first argument, `get_hn_comments 123`."""
+    first = next(iter(call.arguments.values()), "") if call.arguments else ""
+    return one_line(f"{call.name} {first if isinstance(first, str | int | float) else ''}", DOING_CHARS)
+
+
+def outcome(event: ToolFinished) -> str:
+    """What a call brought: `50 comments`, `12 lines`, or why it failed."""
+    if not event.success:
+        return one_line(f"failed: {event.content}", DOING_CHARS * 2)
+    if event.files:
+        return ", ".join(counted(file.lines, "line") for file in event.files)
+    return _counted(event) or one_line(FENCE_START.sub("", event.content).partition("\n")[0], DOING_CHARS)
+
+
+def _counted(event: ToolFinished) -> str:
+    """Return how much a call showed, by its data; empty where that does not say."""
+    shown, unit = event.data.get("shown"), event.data.get("unit", "")
+    if isinstance(shown, int):
+        return f"{shown:,} {unit}".rstrip()
+    if "last" in event.data:
+        return f"{unit} {event.data.get('first')}-{event.data['last']} of {event.data.get('total')}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A model that brought turns before and brings none now."""
+
+    model: str
+    """With the provider's prefix."""
+    since: datetime
+    waits_s: float | None
+    """From the latest failed attempt to the next; None: it is not waited for any more."""
+    next_try: datetime | None
+    """None: there is none."""
+
+
+def outage_words(outage: Outage, now: datetime | None = None) -> str:
+    """Write an outage in one line: `waiting for openai:model-a since 12:03, next try in 20 s`.
+
+    Args:
+        outage: What is waited for.
+        now: To count down from; None: the moment of the latest failed attempt.
+    """
+    since = f"{outage.since.astimezone():%H:%M}"
+    if outage.waits_s is None:
+        return f"{outage.model} has not answered since {since}; no further attempt"
+    seconds = outage.waits_s
+    if now is not None and outage.next_try is not None:
+        seconds = (outage.next_try - now).total_seconds()
+    next_try = f"next try in {seconds:.0f} s" if seconds > 0 else "trying again now"
+    return f"waiting for {outage.model} since {since}, {next_try}"
+
 
 WORKING = "working"
 RUNNING = "running"

@@ -1,13 +1,13 @@
-"""What a session works with, for people: the first lines of every run, and a page with all reasons."""
+"""What a session works with, for people: first lines, a page with reasons, and a warning when prompts are cut."""
 
 import math
 import textwrap
 from collections.abc import Callable, Mapping
 
 from explorer.agents.budget import ReportReserve, enough, held_back
-from explorer.cli.screens.number_format import counted, duration, money
-from explorer.cli.screens.sanitize import one_line
-from explorer.schema.events import LimitInUse, ModelInUse, SessionConfigured
+from explorer.cli.screens.formatting import counted, duration, money, one_line, tokens
+from explorer.cli.screens.run_view import RunView
+from explorer.schema.events import LimitInUse, ModelInUse, SessionConfigured, TurnTaken
 from explorer.schema.limits import Limits
 
 OFFLINE = "offline"
@@ -175,3 +175,24 @@ def _origin(limit: LimitInUse) -> str:
 def _short_origin(limit: LimitInUse) -> str:
     """`default: the price is not known` as `default`; `flag --max-cost` as `--max-cost`."""
     return limit.origin.partition(":")[0].removeprefix("flag ").removeprefix("environment ")
+
+
+RAISE_IT = "OLLAMA_CONTEXT_LENGTH=64000 ollama serve"
+"""64,000 tokens are what Ollama's own pages advise for agents."""
+
+
+def cut_line(event: TurnTaken, view: RunView) -> str:
+    """Return the line for a turn that answers only part of its request; empty for others, and for the model's next.
+
+    Args:
+        event: A turn.
+        view: The run just before it.
+    """
+    turn = event.turn
+    if not turn.cut_from_tokens or turn.model in view.cut:
+        return ""
+    read, sent = tokens(turn.usage.input_tokens), tokens(turn.cut_from_tokens)
+    return (
+        f"{turn.model} was given only {read} of about {sent} tokens: its server cuts long prompts without a word. "
+        f"Raise its context length, for Ollama: {RAISE_IT}"
+    )

@@ -1,26 +1,94 @@
 """From flags, environment and files to one frozen `Settings`, with the origin of every value.
 
 Precedence: flags > environment > `.env` > `explorer.toml` > the user's `config.toml` > defaults.
+
+The default time zone is that of this machine, by its name in the IANA database.
 """
 
+import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dotenv import dotenv_values
 from pydantic import ValidationError
 
-from explorer.cli.settings.table import MODEL_VARIABLE, MODELS_KEY, ROLE, all_settings
-from explorer.cli.settings.values import BY_MODEL, DEFAULT, Raw, Value, values_of
-from explorer.cli.settings.zone import machine_zone
+from explorer.cli.secrecy import keep_secret
+from explorer.cli.settings.options import CommonOptions, RunOptions
+from explorer.cli.settings.values import (
+    BY_MODEL,
+    CORE,
+    DEFAULT,
+    MODEL_VARIABLE,
+    MODELS_KEY,
+    ROLE,
+    Raw,
+    Value,
+    all_settings,
+    values_of,
+)
 from explorer.cli.typo import closest
+from explorer.run.extensions import installed_extensions
 from explorer.schema.errors import ConfigError
 from explorer.schema.limits import DEPENDENT_LIMITS
 from explorer.schema.network import network_of
 from explorer.schema.setting import Setting
 from explorer.schema.settings import Settings
+from explorer.workspace.access import journal_path
+
+LOCALTIME = Path("/etc/localtime")
+TIMEZONE_FILE = Path("/etc/timezone")
+DATABASE = "zoneinfo/"
+MAX_NAME_CHARS = 64
+
+
+def machine_zone(
+    environment: Mapping[str, str], localtime: Path = LOCALTIME, timezone_file: Path = TIMEZONE_FILE
+) -> str:
+    """What `TZ`, /etc/localtime or /etc/timezone name; empty, which stands for UTC, when none names a zone.
+
+    `TZ` decides alone when it is set, also when it names no zone: rules written out (`CET-1CEST`) have no name.
+    """
+    if name := environment.get("TZ", "").strip():
+        return _known(_in_database(name.removeprefix(":")))
+    return _known(_linked(localtime)) or _known(_in_file(timezone_file))
+
+
+def _linked(path: Path) -> str:
+    """The zone that a link into the database leads to."""
+    try:
+        target = path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return ""
+    return _in_database(str(target))
+
+
+def _in_file(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _in_database(name: str) -> str:
+    """A path into the database as the zone's name; a name stays."""
+    if not name.startswith("/"):
+        return name
+    return name.partition(DATABASE)[2].removeprefix("posix/").removeprefix("right/")
+
+
+def _known(name: str) -> str:
+    if not name or len(name) > MAX_NAME_CHARS:
+        return ""
+    try:
+        return ZoneInfo(name).key
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ""
+
 
 SHOWN_CHARS = 80
 """Of a bad value, in an error."""
@@ -299,3 +367,75 @@ def _unknown_variables(variables: Mapping[str, str], origin: str) -> tuple[Unkno
         and name not in NOT_SETTINGS
     ]
     return tuple(Unknown(f"{origin} {name}", closest(name, known, 4)) for name in strangers)
+
+
+def configured(options: CommonOptions) -> Configuration:
+    """The settings after the flags of a command, the environment and the files.
+
+    Raises:
+        ConfigError: A value is not allowed, or a variable of ours is not known.
+    """
+    configuration = inspected(options)
+    refuse_unknown(configuration)
+    if not options.quiet:
+        for failure in installed_extensions().failures:
+            print(failure, file=sys.stderr)
+    return configuration
+
+
+def inspected(options: CommonOptions) -> Configuration:
+    """The same, for the command that reports unknown variables itself."""
+    configuration = read_configuration(flags_of(options), os.environ, settings_folder(Path.cwd()))
+    keep_secret(configuration.settings, os.environ)
+    return configuration
+
+
+def settings_folder(here: Path) -> Path:
+    """Where `.env` and `explorer.toml` are looked for: here, but above a run, in whose folder agents can write."""
+    runs = [folder for folder in (here, *here.parents) if journal_path(folder).exists()]
+    return runs[-1].parent if runs else here
+
+
+def flags_of(options: CommonOptions) -> Flags:
+    """Flags by the names of the settings they set.
+
+    Raises:
+        ConfigError: Two flags say opposite things.
+    """
+    if isinstance(options, RunOptions) and options.no_shell and options.unsafe_shell:
+        raise ConfigError("a shell cannot be both absent and unsafe", hint="give one of --no-shell and --unsafe-shell")
+    given: dict[str, str] = {}
+    models: dict[str, str] = {}
+    for setting in CORE:
+        for flag in setting.flags:
+            value: str | bool | tuple[str, ...] | None = getattr(options, flag.name[2:].replace("-", "_"), None)
+            if isinstance(value, bool):
+                given |= {setting.name: flag.value} if value else {}
+            elif isinstance(value, str):
+                given[setting.name] = value
+            elif value and setting.name == "effort":
+                given[setting.name] = ",".join(value)
+            else:
+                _take_models(value or (), given, models)
+    return Flags(given, models)
+
+
+def _take_models(values: tuple[str, ...], given: dict[str, str], models: dict[str, str]) -> None:
+    """Sort `NAME` and `ROLE=NAME` of repeated flags."""
+    for value in values:
+        role, equals, name = value.partition("=")
+        if equals and ROLE.fullmatch(role):
+            models[role] = name
+        else:
+            given["model"] = value
+
+
+def settings_of_process() -> Settings:
+    """The settings that the process's environment and the files of its folder give, as for a command without flags.
+
+    Raises:
+        ConfigError: A value is not allowed, or a variable of ours is not known.
+    """
+    configuration = read_configuration(NO_FLAGS, os.environ, settings_folder(Path.cwd()))
+    refuse_unknown(configuration)
+    return configuration.settings

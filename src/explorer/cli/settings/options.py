@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from explorer.cli.settings.table import CORE
+from explorer.cli.settings.values import CORE
 from explorer.schema.setting import Group as Heading
 
 OutputFormat = Literal["text", "json", "stream-json"]

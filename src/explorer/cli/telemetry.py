@@ -1,8 +1,11 @@
-"""Spans of a run for the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names; nothing where none is named."""
+"""What shows a run at work to people who look after it: the log for `-v`, and spans for an OpenTelemetry collector."""
 
 import re
+import sys
 from dataclasses import replace
 from urllib.parse import unquote, urlsplit
+
+from loguru import logger
 
 from explorer.cli.session import Session
 from explorer.schema.events import JournalRecord
@@ -64,3 +67,23 @@ def read_headers(text: str) -> dict[str, str]:
         if equals and HEADER_NAME.fullmatch(name.strip()) and clear.isascii() and clear.isprintable():
             headers[name.strip()] = clear
     return headers
+
+
+LEVELS = {1: "INFO"}
+"""By the number of `-v`; more of them show everything."""
+
+
+def show_logs(verbose: int) -> None:
+    """Send the log to stderr when asked."""
+    if not verbose:
+        return
+    logger.remove()
+    # Without `diagnose`: it prints the values of variables, and keys are among them.
+    logger.add(
+        sys.stderr,
+        level=LEVELS.get(verbose, "DEBUG"),
+        format="{time:HH:mm:ss} {level} {name}: {message}",
+        diagnose=False,
+        backtrace=False,
+    )
+    logger.enable("explorer")
