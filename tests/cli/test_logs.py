@@ -9,8 +9,8 @@ import pytest
 from loguru import logger
 
 from command import explorer, explorer_here
-from explorer.sources.search.chain import SearchChain
 from explorer.sources.search.port import SearchFailedError, WebAnswer, WebQuery, WebSearch
+from explorer.sources.search.selection import SearchChain
 from sources.loopback import Answer, open_plain_web, serving
 
 CANARY = "sk-canary-0123456789abcdef"

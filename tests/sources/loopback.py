@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from explorer.network.guard import Guard
+from explorer.network.transport import GuardedTransport
 from explorer.schema.events import AnyEvent
 from explorer.sources.http.fetch import Web
-from explorer.sources.http.transport import GuardedTransport
 from explorer.workspace.source_store import SourceStore
 from tool_call import NO_RUN
 

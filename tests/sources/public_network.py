@@ -12,9 +12,9 @@ import httpcore2
 import httpx2
 
 from explorer.network.guard import Guard
+from explorer.network.transport import GuardedTransport
 from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.sources.http.robots import Politeness
-from explorer.sources.http.transport import GuardedTransport
 
 
 @dataclass

@@ -14,7 +14,7 @@ import pytest
 from explorer.documents.parsing.parser import TrustingParser
 from explorer.network.guard import UrlRefusedError
 from explorer.schema.errors import ToolError
-from explorer.sources.http.fetch import FetchLimits
+from explorer.sources.http.fetched import FetchLimits
 from explorer.sources.pages import PageReader
 from sources.loopback import Answer, Handler, Site, open_web, serving
 from sources.public_network import ChecksThenForgets, PublicNetwork, Unguarded
@@ -245,7 +245,8 @@ MEMORY = """
 import asyncio, re, sys
 from pathlib import Path
 from explorer.schema.errors import ToolError
-from explorer.sources.http.fetch import FetchLimits, Web
+from explorer.sources.http.fetch import Web
+from explorer.sources.http.fetched import FetchLimits
 from explorer.network.guard import Guard
 import httpx2
 

@@ -15,8 +15,7 @@ import pytest
 from explorer.documents.parsing.parser import TrustingParser
 from explorer.network.guard import Guard, UrlRefusedError
 from explorer.schema.errors import ToolError
-from explorer.sources.http.cache import ResponseCache
-from explorer.sources.http.disk_cache import CACHE_FOLDER, CacheKey, DiskCache, clear
+from explorer.sources.http.cache import CACHE_FOLDER, CacheKey, DiskCache, ResponseCache, clear
 from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
 from explorer.sources.page import WebPage
@@ -332,7 +331,7 @@ async def test_several_runs_at_once(folder: Path, wall: Wall) -> None:
 PROCESS = """
 import asyncio, sys
 from pathlib import Path
-from explorer.sources.http.disk_cache import DiskCache
+from explorer.sources.http.cache import DiskCache
 from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.network.guard import Guard
 

@@ -13,7 +13,8 @@ import pytest
 from explorer.network.guard import Guard, UrlRefusedError
 from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.fetch import API_LIMITS, PAGE_LIMITS, FetchLimits, Web
+from explorer.sources.http.fetch import Web
+from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, FetchLimits
 from sources.loopback import Answer, Handler, Route, Site, free_port, no_pause, open_web, serving
 
 PAGE = Answer(b"<p>hello</p>")

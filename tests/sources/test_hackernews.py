@@ -11,8 +11,7 @@ import pytest
 
 from explorer.schema.errors import ToolError
 from explorer.sources.hackernews.items import HnUser
-from explorer.sources.hackernews.services import HnQuery, ServiceDownError
-from explorer.sources.hackernews.threads import Thread
+from explorer.sources.hackernews.services import HnQuery, ServiceDownError, Thread
 from explorer.sources.threads import Comment, CommentRange, page_of, walk
 from sources.hn_site import ITEMS, TEN, client, hn_routes, node
 from sources.loopback import Answer, Handler, Site, as_json, open_plain_web, serving

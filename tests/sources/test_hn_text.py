@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.sources.hackernews.text import plain_text
+from explorer.sources.hackernews.items import plain_text
 
 
 @pytest.mark.parametrize(

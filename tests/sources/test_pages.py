@@ -12,8 +12,7 @@ from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.sources.http.fetch import Web
 from explorer.sources.page import WebPage, is_stale
-from explorer.sources.pages import PageReader
-from explorer.sources.reader_service import ReaderService
+from explorer.sources.pages import PageReader, ReaderService
 from sources.loopback import NOW, Answer, Route, as_json, no_pause, open_web, serving
 
 SENTENCE = "The paper lighthouse on the northern pier was folded by hand from a single sheet of blue card. "

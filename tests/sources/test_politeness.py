@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from explorer.schema.errors import ToolError
-from explorer.sources.http.fetch import API_LIMITS, PAGE_LIMITS, FetchLimits, FetchPolicy, Web
+from explorer.sources.http.fetch import FetchPolicy, Web
+from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, FetchLimits
 from explorer.sources.http.robots import Politeness
 from sources.loopback import Answer, Handler, Site, open_web, serving
 from sources.public_network import FakeTime

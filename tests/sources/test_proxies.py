@@ -17,6 +17,7 @@ from explorer.llm.openai.chat import OpenAIClient
 from explorer.llm.options import ClientOptions
 from explorer.network.client_options import check_network, ssl_context
 from explorer.network.guard import UrlRefusedError
+from explorer.network.transport import GuardedTransport
 from explorer.schema.errors import ConfigError, ModelError, ModelFault, ToolError
 from explorer.schema.messages import Request, UserText
 from explorer.schema.network import Network, network_of
@@ -24,7 +25,6 @@ from explorer.schema.settings import Settings
 from explorer.sources.http.api_client import ApiRules
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.fetch import FetchPolicy, Web
-from explorer.sources.http.transport import GuardedTransport
 from explorer.sources.search.port import SearchFailedError, WebQuery
 from explorer.sources.search.tavily import TavilySearch
 from sources.loopback import Answer, free_port, no_pause, serving

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from explorer.schema.errors import ToolError
-from explorer.sources.reddit.arctic_shift import ArcticShift
+from explorer.sources.reddit.keyless import ArcticShift
 from explorer.sources.reddit.reddit import Access, Reddit, Routed
 from explorer.sources.reddit.routes import PostName, PostsQuery, RedditThread, RouteClosedError
 from explorer.sources.threads import CommentRange, walk

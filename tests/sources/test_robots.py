@@ -7,7 +7,8 @@ import pytest
 from explorer.network.guard import Guard, UrlRefusedError
 from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.fetch import API_LIMITS, FetchPolicy, Web
+from explorer.sources.http.fetch import FetchPolicy, Web
+from explorer.sources.http.fetched import API_LIMITS
 from explorer.sources.http.robots import Politeness, RobotsError
 from sources.loopback import Answer, Route, open_web, serving
 from sources.public_network import FakeTime, PublicNetwork

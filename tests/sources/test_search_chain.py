@@ -9,10 +9,9 @@ from explorer.run.extensions import installed_extensions
 from explorer.run.settings_parts import search_setup
 from explorer.schema.errors import ConfigError, CredentialsError, ToolError
 from explorer.schema.settings import Secrets, Services, Settings
-from explorer.sources.search.chain import SearchChain
 from explorer.sources.search.exa import ExaSearch
 from explorer.sources.search.port import SearchFailedError, WebAnswer, WebHit, WebQuery, WebSearch, merged
-from explorer.sources.search.selection import SearchSetup, choose_search, plan_search
+from explorer.sources.search.selection import SearchChain, SearchSetup, choose_search, plan_search
 from sources.loopback import Answer, Route, as_json, free_port, no_pause, serving
 
 TAVILY = {"results": [{"title": "T", "url": "https://t.example/", "content": "t"}]}

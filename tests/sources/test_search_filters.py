@@ -2,8 +2,7 @@
 
 import pytest
 
-from explorer.sources.search.filters import answered, iso_date, window, with_sites
-from explorer.sources.search.port import WebHit, WebQuery
+from explorer.sources.search.port import WebHit, WebQuery, answered, iso_date, window, with_sites
 from sources.loopback import NOW
 
 

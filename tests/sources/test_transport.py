@@ -12,10 +12,10 @@ import httpcore2
 import pytest
 
 from explorer.network.guard import Guard
+from explorer.network.transport import GuardedBackend, GuardedTransport
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.network import Network
 from explorer.sources.http.fetch import Web
-from explorer.sources.http.transport import GuardedBackend, GuardedTransport
 from sources.loopback import Answer, serving
 from sources.public_network import PublicNetwork
 

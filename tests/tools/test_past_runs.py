@@ -9,7 +9,7 @@ import pytest
 from explorer.reports.earlier import PastRun, PastText, SearchLimits, past_runs, search, words_sought
 from explorer.schema.errors import ToolError
 from explorer.schema.tool import ToolResult
-from explorer.tools.past_runs import MAX_STORED_CHARS, Past, SearchRunsTool
+from explorer.tools.library import MAX_STORED_CHARS, Past, SearchRunsTool
 from reports.library.stage import FIRST, SECOND, begun, library, past_run, stored
 from sources.loopback import Ledger, unfenced
 from tool_call import call_tool

@@ -16,8 +16,7 @@ from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.site import HOST as HN_HOST
 from explorer.sources.http.fetch import Web
 from explorer.sources.page import WebPage
-from explorer.sources.pages import PageReader
-from explorer.sources.reader_service import ReaderService
+from explorer.sources.pages import PageReader, ReaderService
 from explorer.tools.hackernews import HnCommentsTool
 from explorer.tools.web import PAGE_CHARS, ReadWebpageTool
 from sources.hn_site import client, hn_routes

@@ -9,7 +9,7 @@ from explorer.schema.tool import ToolResult
 from explorer.sources.http.api_client import ApiRules
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
 from explorer.sources.search.tavily import TavilySearch
-from explorer.tools.web_search import TavilySearchTool
+from explorer.tools.web import TavilySearchTool
 from sources.loopback import Answer, Ledger, as_json, no_pause, serving, unfenced
 from tool_call import call_tool
 

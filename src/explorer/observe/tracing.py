@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 from itertools import islice
 from urllib.parse import urlsplit
 
+from explorer.network.exchange import ExchangeError, HttpRequest
 from explorer.observe.spans import Span, Spans, Value
+from explorer.schema.errors import ExplorerError
 from explorer.schema.events import JournalRecord
 from explorer.schema.network import Network
 from explorer.schema.version import __version__
@@ -119,6 +121,8 @@ SEND_S = 5.0
 LAST_S = 2.0
 """Seconds that a collector may take for all remaining spans at the end."""
 HTTP_ERROR = 400
+ANSWER_BYTES = 10_000
+"""The most that is read of a collector's answer."""
 Post = Callable[[bytes], Awaitable[str]]
 """Send a body; return what went wrong, or an empty text."""
 
@@ -163,26 +167,31 @@ class SpanExporter:
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
         """Send within the context, and at its end the remaining spans, for at most `LAST_S`."""
-        import httpx2  # noqa: PLC0415 - slow to import, and only needed where a collector is configured
+        from explorer.network.client import GuardedClient  # noqa: PLC0415 - slow to import, and seldom needed
+        from explorer.network.guard import Guard  # noqa: PLC0415 - the same
 
-        from explorer.network.client_options import client_ways  # noqa: PLC0415 - the same
+        url = self._collector.url
+        # The user chose the collector, which may be at a private address.
+        guard = Guard([urlsplit(url).hostname or ""])
+        client = GuardedClient(guard, f"explorer/{__version__}", self._collector.network, seconds=SEND_S)
+        headers = {**self._collector.headers, "Content-Type": CONTENT_TYPE}
 
-        ways = client_ways(self._collector.network, self._collector.url)
-        async with httpx2.AsyncClient(headers=self._headers(), timeout=SEND_S, **ways) as client:
+        async def post(body: bytes) -> str:
+            try:
+                answer = await client.send(HttpRequest("POST", url, headers, body, ANSWER_BYTES))
+            except (ExchangeError, ExplorerError) as error:
+                return str(error) or type(error).__name__
+            return f"it answers {answer.status}" if answer.status >= HTTP_ERROR else ""
 
-            async def post(body: bytes) -> str:
-                try:
-                    answer = await client.post(self._collector.url, content=body)
-                except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                    return str(error) or type(error).__name__
-                return f"it answers {answer.status_code}" if answer.status_code >= HTTP_ERROR else ""
-
+        try:
             async with asyncio.TaskGroup() as group:
                 sending = group.create_task(self._keep_sending(post))
                 try:
                     yield
                 finally:
                     await self._end(sending)
+        finally:
+            await client.aclose()
 
     async def _end(self, sending: asyncio.Task[None]) -> None:
         self._is_ending = True
@@ -216,9 +225,6 @@ class SpanExporter:
             parts = urlsplit(self._collector.url)
             # Only the parts of the address that contain no key.
             self._warn_user(f"spans are lost at {parts.scheme}://{parts.hostname}: {problem}; the run continues")
-
-    def _headers(self) -> dict[str, str]:
-        return {**self._collector.headers, "Content-Type": CONTENT_TYPE, "User-Agent": f"explorer/{__version__}"}
 
 
 class Tracing:

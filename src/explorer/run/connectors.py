@@ -19,12 +19,11 @@ from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.sources.connections import CheckAddress, SourceConnections, as_asked
 from explorer.sources.date_ranges import zone_named
+from explorer.sources.http.cache import CACHE_FOLDER, DiskCache
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.disk_cache import CACHE_FOLDER, DiskCache
 from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.sources.page import SiteAccess, ThreadReader
-from explorer.sources.pages import PageReader
-from explorer.sources.reader_service import ReaderService
+from explorer.sources.pages import PageReader, ReaderService
 from explorer.sources.search.port import WebSearch
 from explorer.sources.search.selection import choose_search
 

@@ -60,7 +60,7 @@ BUILT_IN = (
     EntryPoint("get_hn_user", "explorer.tools.hackernews:HnUserTool", Point.TOOLS),
     EntryPoint("get_reddit_posts", "explorer.tools.reddit:RedditPostsTool", Point.TOOLS),
     EntryPoint("get_comments", "explorer.tools.comments:GetCommentsTool", Point.TOOLS),
-    EntryPoint("web_search", "explorer.tools.web_search:TavilySearchTool", Point.TOOLS),
+    EntryPoint("web_search", "explorer.tools.web:TavilySearchTool", Point.TOOLS),
     EntryPoint("read_webpage", "explorer.tools.web:ReadWebpageTool", Point.TOOLS),
     EntryPoint("search_corpus", "explorer.tools.corpus:SearchCorpusTool", Point.TOOLS),
     EntryPoint("read_document", "explorer.tools.corpus:ReadDocumentTool", Point.TOOLS),

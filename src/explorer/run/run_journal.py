@@ -22,7 +22,7 @@ from explorer.schema.events import (
     TurnTaken,
 )
 from explorer.schema.messages import JsonObject
-from explorer.tools.answer import answer_of
+from explorer.tools.finish import answer_of
 
 
 @dataclass

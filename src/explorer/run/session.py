@@ -43,8 +43,7 @@ from explorer.schema.events import (
 )
 from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
 from explorer.schema.tool import Tool
-from explorer.tools.answer import AnswerTool
-from explorer.tools.finish import FinishTool
+from explorer.tools.finish import AnswerTool, FinishTool
 from explorer.workspace.source_store import SourceStore
 
 SAMPLE_LINE = "This run reads bundled, invented sample data."

@@ -38,8 +38,7 @@ from explorer.sources.http.url_allowlist import UrlAllowlist
 from explorer.sources.search.selection import plan_search
 from explorer.tools.corpus import CORPUS_TOOLS
 from explorer.tools.files import file_tools
-from explorer.tools.library import LibraryAccess, library_tools
-from explorer.tools.past_runs import Past, SearchRunsTool
+from explorer.tools.library import LibraryAccess, Past, SearchRunsTool, library_tools
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.source_store import SourceStore, stored_at
 from explorer.workspace.workspace import Workspace

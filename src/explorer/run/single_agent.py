@@ -16,7 +16,7 @@ from explorer.run.session import InputSource, Review, RunSession
 from explorer.schema.events import AgentFinished, SingleAgent, Status
 from explorer.schema.reasons import EndReason
 from explorer.schema.tool import Tool
-from explorer.tools.answer import AnswerTool
+from explorer.tools.finish import AnswerTool
 from explorer.workspace.source_store import SourceStore
 
 MAX_STEPS = 100

@@ -8,7 +8,7 @@ from itertools import count
 
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import SourceDraft, Store, shown
-from explorer.sources.timestamps import moment
+from explorer.sources.http.wire import moment
 from explorer.text.sanitize import fence, single_line
 
 DELETED = "deleted"

@@ -11,10 +11,9 @@ from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.sources.connections import SourceConnections
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.services import ServiceDownError
-from explorer.sources.hackernews.thread_text import hn_thread_text
-from explorer.sources.reddit.reddit import Reddit
+from explorer.sources.hackernews.text import hn_thread_text
+from explorer.sources.reddit.reddit import Reddit, reddit_thread_text
 from explorer.sources.reddit.routes import post_named
-from explorer.sources.reddit.text import reddit_thread_text
 from explorer.sources.threads import CommentRange, ThreadText, stored
 from explorer.text.sanitize import single_line
 

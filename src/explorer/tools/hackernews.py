@@ -14,11 +14,10 @@ from explorer.sources.connections import SourceConnections
 from explorer.sources.date_ranges import Window, days_in, window
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.items import HnUser, SearchHit
-from explorer.sources.hackernews.list_text import VIA, hn_draft, hn_entry, hn_facts
 from explorer.sources.hackernews.services import HnFound, HnQuery, ServiceDownError
-from explorer.sources.hackernews.thread_text import hn_thread_text
+from explorer.sources.hackernews.text import VIA, hn_draft, hn_entry, hn_facts, hn_thread_text
+from explorer.sources.http.wire import moment
 from explorer.sources.threads import CommentRange, number, stored
-from explorer.sources.timestamps import moment
 from explorer.text.sanitize import fence, single_line
 
 MAX_STORIES = 200

@@ -6,9 +6,8 @@ from pydantic import Field
 
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.sources.connections import SourceConnections
-from explorer.sources.reddit.reddit import Reddit
+from explorer.sources.reddit.reddit import Reddit, reddit_draft, reddit_entry
 from explorer.sources.reddit.routes import PostsQuery, RedditPosts, Routed, subreddit_named
-from explorer.sources.reddit.text import reddit_draft, reddit_entry
 from explorer.text.sanitize import fence, single_line
 
 MAX_POSTS = 100

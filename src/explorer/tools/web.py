@@ -1,18 +1,22 @@
-"""The tool that reads a web page."""
+"""Tools that search the web, and read a page."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Self
+from datetime import UTC, datetime, tzinfo
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from explorer.schema.errors import RefusedCallError
+from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
-from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult
+from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import CheckAddress, SourceConnections, as_asked
+from explorer.sources.date_ranges import since_time
 from explorer.sources.page import STALE, WebPage, is_stale
 from explorer.sources.pages import PageReader
+from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
 from explorer.text.sanitize import fence, single_line, visible
 
 PAGE_CHARS = 20_000
@@ -116,3 +120,115 @@ def _page_lines(source_id: str, page: WebPage, text: str, offset: int) -> str:
         fence(text[offset:end]),
     ]
     return "\n".join(lines)
+
+
+SNIPPET_CHARS = 1_000
+URL_CHARS = 4_000
+ENTRY_LINES = 3
+"""Of a hit: title, address and snippet."""
+
+
+class WebSearchArguments(Arguments):
+    """Arguments of `web_search`."""
+
+    query: str = Field(min_length=1, max_length=400)
+    max_results: int = Field(default=8, ge=1, le=20)
+    search_depth: Literal["basic", "advanced"] = "basic"
+    include_domains: list[str] = Field(default=[])
+    exclude_domains: list[str] = Field(default=[])
+    since: str = Field(default="", description="2026-08-01, 24h, last week")
+
+
+class TavilySearchTool(Tool[WebSearchArguments]):
+    """`web_search`, through whatever engine stands behind the port."""
+
+    name = "web_search"
+    description = "Search the web for pages to read."
+    arguments = WebSearchArguments
+    activity = 'searching the web for "{query}"'
+    is_search = True
+    is_lookup = True
+
+    def __init__(self, client: WebSearch, zone: tzinfo = UTC) -> None:
+        self._client = client
+        self._zone = zone
+
+    @classmethod
+    def connect(cls, connections: SourceConnections) -> Self:
+        """Make it for a run."""
+        return cls(connections.search, connections.zone)
+
+    async def execute(self, arguments: WebSearchArguments, context: ToolContext) -> ToolResult:
+        """Search and list the results."""
+        after = since_time(arguments.since, context.now(), self._zone)
+        query = WebQuery(
+            words=arguments.query,
+            max_results=arguments.max_results,
+            depth=arguments.search_depth,
+            include_domains=_named(arguments.include_domains),
+            exclude_domains=_named(arguments.exclude_domains),
+            since=after.astimezone(UTC).date().isoformat() if after else "",
+        )
+        answer = await self._client.search(query)
+        sources = await context.store([_draft(hit) for hit in answer.hits])
+        entries = [
+            _entry(number, source.id, hit)
+            for number, (source, hit) in enumerate(zip(sources, answer.hits, strict=True), start=1)
+        ]
+        content = "\n".join([*_head(arguments.query, answer), *_body(entries)])
+        metadata = {
+            **shown(len(sources), "result", "results"),
+            "hits": _facts(sources, answer),
+        }
+        return ToolResult(success=True, content=content, metadata=metadata)
+
+
+def _facts(sources: Sequence[Source], answer: WebAnswer) -> list[JsonObject]:
+    """Return each hit for programs; its snippet is the given line within the fence."""
+    return [
+        {
+            "source": source.id,
+            "title": single_line(hit.title, TITLE_CHARS),
+            "url": single_line(hit.url, URL_CHARS),
+            "published": single_line(hit.published, TITLE_CHARS),
+            "line": ENTRY_LINES * place + ENTRY_LINES - 1,
+        }
+        for place, (source, hit) in enumerate(zip(sources, answer.hits, strict=True))
+    ]
+
+
+def _named(sites: Sequence[str]) -> tuple[str, ...]:
+    return tuple(site.strip() for site in sites if site.strip())
+
+
+def _head(words: str, answer: WebAnswer) -> list[str]:
+    """Who answered, and what has to be known about it; in words of ours, so it stands before the fence."""
+    first = f'Web search for "{single_line(words, TITLE_CHARS)}" through {answer.engine}: {len(answer.hits)} results.'
+    return [first, *(single_line(note, TITLE_CHARS) for note in answer.notes)]
+
+
+def _body(entries: Sequence[str]) -> list[str]:
+    return [fence("\n".join(entries)) if entries else "Try other words or fewer filters."]
+
+
+def _draft(hit: WebHit) -> SourceDraft:
+    """What was seen of the page, and behind it the page's whole text where the engine delivered it."""
+    seen = f"{hit.title}\n{hit.url}\n\n{hit.snippet}"
+    is_page = len(hit.text) > len(hit.snippet)
+    return SourceDraft(
+        url=hit.url,
+        title=hit.title,
+        kind="page" if is_page else "search_hit",
+        via=hit.engine,
+        author=hit.author,
+        published=hit.published,
+        text=f"{seen}\n\n{hit.text}" if is_page else seen,
+        flags=hit.flags if is_page else (),
+    )
+
+
+def _entry(number: int, source_id: str, hit: WebHit) -> str:
+    date = f" ({single_line(hit.published, TITLE_CHARS)})" if hit.published else ""
+    snippet = single_line(hit.snippet, SNIPPET_CHARS)
+    title, url = single_line(hit.title, TITLE_CHARS), single_line(hit.url, URL_CHARS)
+    return f"{number}. [{source_id}] {title}{date}\n   {url}\n   {snippet}"

@@ -28,7 +28,7 @@ from explorer.journal.listing import (
 from explorer.run.archive import MAX_PATH_CHARS, move_in, pack, remove, size_of, unpacked
 from explorer.run.fork import fork
 from explorer.schema.errors import ConfigError
-from explorer.sources.http.disk_cache import clear
+from explorer.sources.http.cache import clear
 
 AGE = re.compile(r"(\d+)([hdw])")
 HOURS = {"h": 1, "d": 24, "w": 7 * 24}

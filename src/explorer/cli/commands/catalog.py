@@ -28,8 +28,7 @@ from explorer.schema.tool import Tool, ToolResult
 from explorer.text.words import sentences
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
-from explorer.tools.library import LibraryAccess, library_tools
-from explorer.tools.past_runs import Past, SearchRunsTool
+from explorer.tools.library import LibraryAccess, Past, SearchRunsTool, library_tools
 from explorer.tools.shell import shell_tools
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.workspace import Workspace

@@ -10,19 +10,20 @@ from threading import Thread
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import httpx2
-
 from explorer.cli.screens.formatting import counted
 from explorer.cli.settings.configuration import DEFAULT, Configuration
 from explorer.llm.models import models_at
 from explorer.llm.vendors import Vendor
-from explorer.network.client_options import PROXY_LOGIN_REQUIRED, advice, client_ways, login_problem
+from explorer.network.client import GuardedClient
+from explorer.network.exchange import ExchangeError, HttpRequest
+from explorer.network.guard import Guard, NoSuchSiteError
 from explorer.run.extensions import installed_extensions
 from explorer.run.settings_parts import model_setup, search_setup
-from explorer.schema.errors import ConfigError
+from explorer.schema.errors import ConfigError, ExplorerError
 from explorer.schema.network import Network
 from explorer.schema.setting import extension_place
 from explorer.schema.settings import Settings
+from explorer.schema.version import __version__
 from explorer.sources.search.selection import plan_search
 
 PROBE_S = 3.0
@@ -122,28 +123,36 @@ def _search_probes(settings: Settings) -> list[Probe]:
 def problem_at(network: Network, url: str) -> str:
     """Why nobody answers there; empty when somebody does: any status counts, a refusal too."""
     try:
-        with httpx2.Client(timeout=PROBE_S, **client_ways(network, url)) as client:
-            answer = client.head(url)
-        proxy = network.proxy_for(url)
-        if proxy is not None and answer.status_code == PROXY_LOGIN_REQUIRED:
-            return login_problem(proxy)
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ConfigError) as error:
-        why = _words(error, url)
-        if isinstance(error, httpx2.ProxyError) and why.startswith(str(PROXY_LOGIN_REQUIRED)):
-            proxy = network.proxy_for(url)
-            return login_problem(proxy) if proxy else why
-        return "; ".join(part for part in (why, _way(network, url), advice(network, why)) if part)
-    return ""
+        asyncio.run(_ask(network, url))
+    except NoSuchSiteError:
+        why = f"the host name {urlsplit(url).hostname} cannot be resolved"
+    except ExchangeError as error:
+        if error.is_proxy:
+            return str(error)
+        why = str(error) or error.kind
+    except ExplorerError as error:  # of the guard, or of the user's proxies and certificates
+        why = error.message
+    except ValueError as error:
+        why = str(error)
+    else:
+        return ""
+    return "; ".join(part for part in (why, _way(network, url)) if part)
 
 
-def _words(error: Exception, url: str) -> str:
-    """Say why a connection failed; of an unknown host the system's own words hold a number and no name."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, socket.gaierror):
-        cause = cause.__cause__ or cause.__context__
-    if cause is not None:
-        return f"the host name {urlsplit(url).hostname} cannot be resolved"
-    return str(error) or type(error).__name__
+async def _ask(network: Network, url: str) -> None:
+    """Send one request to a server that the user chose, which may be at a private address."""
+    guard = Guard([urlsplit(url).hostname or ""], resolve=_resolve)
+    client = GuardedClient(guard, f"explorer/{__version__}", network, seconds=PROBE_S)
+    try:
+        await client.send(HttpRequest("HEAD", url))
+    finally:
+        await client.aclose()
+
+
+async def _resolve(host: str, port: int) -> list[str]:
+    """Look a name up in this very thread, which nobody waits for: the loop's own threads are waited for at its end."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[4][0]) for address in found]
 
 
 def _way(network: Network, url: str) -> str:

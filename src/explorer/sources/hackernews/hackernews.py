@@ -15,16 +15,18 @@ from pydantic import TypeAdapter
 from explorer.schema.errors import NoSuchThingError, ToolError
 from explorer.sources.hackernews.items import AlgoliaUser, FirebaseUser, HnUser, Story
 from explorer.sources.hackernews.services import (
+    BATCH,
     DayOfStories,
     HnFound,
     HnQuery,
     HnServices,
+    HnThreads,
     ServiceDownError,
+    Thread,
     day_of_stories,
     search,
 )
-from explorer.sources.hackernews.thread_text import hn_thread_text
-from explorer.sources.hackernews.threads import BATCH, HnThreads, Thread
+from explorer.sources.hackernews.text import hn_thread_text
 from explorer.sources.page import Fetcher, WebPage
 from explorer.sources.threads import CommentRange
 

@@ -1,87 +1,128 @@
-"""Hacker News' little HTML as plain text: paragraphs, italics, links with their whole address, code."""
+"""Stories and threads of Hacker News as text for a model, and as the sources they are stored as."""
 
-import re
-from html.parser import HTMLParser
+from datetime import datetime
+from urllib.parse import urlsplit
 
-CODE = "\x00"
-"""Stands at both ends of code while reading; the API's text has no such character."""
+from explorer.schema.messages import JsonObject
+from explorer.schema.tool import SourceDraft
+from explorer.sources.hackernews.items import ITEM_URL, SearchHit, Story
+from explorer.sources.hackernews.services import Thread
+from explorer.sources.http.wire import moment
+from explorer.sources.threads import LeadLine, ThreadText, hanging, number, shown_of, thread_body, ways_on
+from explorer.text.sanitize import single_line
 
-
-def plain_text(html: str) -> str:
-    """Paragraphs parted by an empty line, `*italics*`, code in fences, links as addresses."""
-    reader = _Reader()
-    reader.feed(html)
-    reader.close()
-    return reader.text()
-
-
-class _Reader(HTMLParser):
-    """HN writes `<p>` between paragraphs and never closes it, and cuts the visible text of links."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self._parts: list[str] = []
-        self._link = ""
-        self._link_text: list[str] | None = None
-        self._is_code = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "p":
-            self._parts.append("\n\n")
-        elif tag == "br":
-            self._parts.append("\n")
-        elif tag in {"i", "em"}:
-            self._parts.append("*")
-        elif tag == "pre" and not self._is_code:
-            self._is_code = True
-            self._parts.append(CODE)
-        elif tag == "a":
-            self._link = dict(attrs).get("href") or ""
-            self._link_text = []
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in {"i", "em"}:
-            self._parts.append("*")
-        elif tag == "pre" and self._is_code:
-            self._is_code = False
-            self._parts.append(CODE)
-        elif tag == "a" and self._link_text is not None:
-            self._parts.append(_link(self._link, "".join(self._link_text)))
-            self._link_text = None
-
-    def handle_data(self, data: str) -> None:
-        data = data.replace(CODE, "")
-        if not self._is_code:
-            data = re.sub(r"\s+", " ", data)
-        if self._link_text is not None:
-            self._link_text.append(data)
-        else:
-            self._parts.append(data)
-
-    def text(self) -> str:
-        """What was read, tidied; a link or code left open ends with the text."""
-        if self._is_code:
-            self.handle_endtag("pre")
-        if self._link_text is not None:
-            self._parts.append(_link(self._link, "".join(self._link_text)))
-            self._link_text = None
-        blocks = "".join(self._parts).split(CODE)
-        # Every second block is code: its spaces are its own.
-        tidy = [block.strip("\n") if index % 2 else _tidied(block) for index, block in enumerate(blocks)]
-        fenced = [f"```\n{block}\n```" if index % 2 else block for index, block in enumerate(tidy)]
-        return "\n\n".join(block for block in fenced if block).strip()
+VIA = "hackernews"
+COMMENT_PREVIEW_CHARS = 500
 
 
-def _tidied(text: str) -> str:
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", text)).strip()
+def hn_entry(place: int, source_id: str, hit: SearchHit, now: datetime) -> str:
+    """Two lines for a story; a third with the text for a comment."""
+    story = hit.story
+    site = _site(story.url)
+    title = f"{place}. [{source_id}] {single_line(story.title)}" + (f" ({site})" if site else "")
+    age_h = _age_h(story, now)
+    facts = [
+        f"id {story.id}",
+        f"{number(story.points)} points",
+        f"{number(story.comments)} comments",
+        f"{velocity(story.points, age_h)} points/h",
+        f"{'?' if age_h is None else f'{age_h:.1f}'} h old",
+        f"by {single_line(story.author) or '?'}",
+        moment(story.time) or "?",
+        single_line(story.url) or "text",
+    ]
+    lines = [title, "   " + " | ".join(facts)]
+    if hit.comment:
+        text = single_line(hit.comment)
+        lines.append("   " + (text if len(text) <= COMMENT_PREVIEW_CHARS else text[:COMMENT_PREVIEW_CHARS] + " ..."))
+    return "\n".join(lines)
 
 
-def _link(href: str, text: str) -> str:
-    """The address alone where the text is (the cut form of) it, else both."""
-    shown = text.strip().removesuffix("...").removesuffix("…")
-    if not href:
-        return text
-    bare = re.sub(r"^https?://", "", href)
-    if not shown or href.startswith(shown) or bare.startswith(re.sub(r"^https?://", "", shown)):
-        return href
-    return f"{text.strip()} ({href})"
+def hn_facts(source_id: str, story: Story, now: datetime) -> JsonObject:
+    """Return what an entry says of a story, for programs; null where it is not known."""
+    age_h = _age_h(story, now)
+    speed = None if story.points is None or age_h is None else story.points / max(age_h, 1.0)
+    return {
+        "source": source_id,
+        "id": story.id,
+        "title": single_line(story.title),
+        "url": single_line(story.url),
+        "points": story.points,
+        "comments": story.comments,
+        "points_per_hour": None if speed is None else round(speed, 1),
+        "age_hours": None if age_h is None else round(age_h, 1),
+        "author": single_line(story.author),
+        "time": moment(story.time),
+    }
+
+
+def _age_h(story: Story, now: datetime) -> float | None:
+    return None if story.time is None else max(now.timestamp() - story.time, 0.0) / 3600
+
+
+def velocity(points: int | None, age_h: float | None) -> str:
+    """Points an hour, in the first hour as if it were over; `?` where either is not known."""
+    return "?" if points is None or age_h is None else f"{points / max(age_h, 1.0):.1f}"
+
+
+def hn_draft(story: Story) -> SourceDraft:
+    """All that is known of a story, as a source."""
+    facts = (
+        f"{number(story.points)} points, {number(story.comments)} comments, by {story.author or '?'},"
+        f" {moment(story.time) or '?'}"
+    )
+    parts = [story.title, story.url, facts, *([f"\n{story.text}"] if story.text else [])]
+    return SourceDraft(
+        url=story.item_url,
+        title=story.title,
+        kind=story.kind if story.kind == "comment" else "story",
+        via=VIA,
+        author=story.author,
+        published=moment(story.time),
+        text="\n".join(part for part in parts if part),
+    )
+
+
+def _site(url: str) -> str:
+    try:
+        return single_line(urlsplit(url).netloc.removeprefix("www."))
+    except ValueError:  # what a story gives as its address is shown, even if it is none
+        return ""
+
+
+def hn_thread_text(thread: Thread, argument: str) -> ThreadText:
+    """A thread, written down; `argument` is what its id is called by the tool that shows it."""
+    story = thread.story
+    lead = () if thread.root else tuple(_story_lines(story))
+    under = f" under comment {thread.root}" if thread.root else ""
+    below = thread.comments[0].replies if thread.root else thread.comments
+    draft = SourceDraft(
+        url=ITEM_URL.format(thread.root) if thread.root else story.item_url,
+        title=story.title,
+        kind="comments",
+        via=VIA,
+        author=thread.comments[0].author if thread.root else story.author,
+        published=moment(thread.comments[0].time if thread.root else story.time),
+        text=f"{story.title}\n{story.url or story.item_url}\n\n{thread_body(lead, thread.comments)}",
+    )
+    return ThreadText(
+        draft=draft,
+        head=f'"{single_line(story.title)}" (story id {story.id}): {shown_of(thread.shown, thread.total)}{under}.',
+        notes=ways_on(below, thread.next_offset, lambda one: f"{argument}={one}"),
+        lead=lead,
+        comments=tuple(thread.comments),
+        shown=thread.shown,
+        total=thread.total,
+    )
+
+
+def _story_lines(story: Story) -> list[LeadLine]:
+    """The story's own text and a poll's options, before the comments that answer them."""
+    lines: list[LeadLine] = []
+    if story.state:
+        lines.append(LeadLine(f"The story is {story.state}."))
+    if story.text:
+        lines.append(LeadLine(hanging(story.text, "  "), "Text of the story: ", is_of_author=True))
+    if story.options:
+        lines.append(LeadLine("; ".join(single_line(option) for option in story.options), "Options of the poll: "))
+    return lines

@@ -13,10 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
-from explorer.schema.errors import ToolError
-from explorer.schema.messages import JsonObject
-from explorer.sources.http.caller import Caller
-from explorer.sources.http.exchange import (
+from explorer.network.exchange import (
     MAX_RETRY_AFTER_S,
     Attempt,
     DamagedAnswerError,
@@ -26,6 +23,9 @@ from explorer.sources.http.exchange import (
     Sender,
     with_retries,
 )
+from explorer.schema.errors import ToolError
+from explorer.schema.messages import JsonObject
+from explorer.sources.http.caller import Caller
 from explorer.text.sanitize import single_line
 
 MAX_WORDS_CHARS = 300
@@ -189,8 +189,8 @@ class ApiClient:
 
     def _opened(self) -> Sender:
         if self._client is None:
+            from explorer.network.client import GuardedClient  # noqa: PLC0415 - the same
             from explorer.network.guard import Guard  # noqa: PLC0415 - the network's libraries are slow to import
-            from explorer.sources.http.client import GuardedClient  # noqa: PLC0415 - the same
 
             caller = self._rules.caller
             guard = Guard([urlsplit(self._url).hostname or ""])

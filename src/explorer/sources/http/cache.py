@@ -1,9 +1,31 @@
-"""A small memory of answers: bounded in bytes and in age, the least recently used leave first."""
+"""Answers that are kept: in memory for a process, bounded in bytes and age, and on disk for all runs of a workspace.
 
+A body is kept under its own hash, and entries lead to it from an address. Everything is checked when it is read, so
+what a crash, a full disk or another process left half done is as good as absent; nothing here makes a fetch fail.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+from filelock import AsyncFileLock
+from pydantic import AwareDatetime, ValidationError
+
+from explorer.schema.messages import Frozen
+from explorer.sources.http.fetched import DAY_S, Fetched, FetchLimits
+from explorer.workspace.safe_open import read_below
 
 MAX_BYTES = 64_000_000
 MAX_AGE_S = 900.0
@@ -52,3 +74,230 @@ class ResponseCache(Generic[T]):
 
     def _drop(self, key: Hashable) -> None:
         self._bytes -= self._kept.pop(key).size
+
+
+CACHE_FOLDER = ".cache/pages"
+"""In the workspace, beside the runs."""
+MAX_DISK_BYTES = 500_000_000
+ENOUGH = 0.8
+"""Of the most; so far it is emptied, the longest unused first."""
+LARGEST = 8
+"""A body may take this part of the whole at most."""
+LONGEST_WAIT_S = 30.0
+"""For another process that fetches the same; then we fetch too."""
+LEFT_BEHIND_S = 3600.0
+"""Older files of a write or a lock belong to nobody any more."""
+MAX_ENTRY_BYTES = 64_000
+SECRET_PARAMETERS = re.compile(
+    r"(.*[-_.])?(api-?_?key|key|token|secret|signature|sig|password|passwd|pwd|auth|authorization|credential|session)",
+    re.IGNORECASE,
+)
+"""Names of parameters of a query that open something: such an address is not written down."""
+
+
+class CacheEntry(Frozen):
+    """What is known about a kept body."""
+
+    v: Literal[1] = 1
+    asked: str
+    accept: str
+    url: str
+    """After redirects."""
+    status: int
+    content_type: str
+    is_truncated: bool
+    fetched_at: AwareDatetime
+    keep_s: float
+    sha256: str
+
+
+@dataclass(frozen=True)
+class CacheKey:
+    """What an answer depends on."""
+
+    url: str
+    accept: str
+    is_opened: bool = False
+    """The user opened the host for this machine: a workspace that no longer does is not shown its pages."""
+
+    @property
+    def digest(self) -> str:
+        """The entry's name."""
+        return hashlib.sha256(json.dumps([self.url, self.accept, self.is_opened]).encode()).hexdigest()
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether the address holds something that opens doors."""
+        parts = urlsplit(self.url)
+        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+        return "@" in parts.netloc or any(SECRET_PARAMETERS.fullmatch(name) for name in names)
+
+
+class DiskCache:
+    """Answers on disk, for several processes at once."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        max_bytes: int = MAX_DISK_BYTES,
+        longest_wait_s: float = LONGEST_WAIT_S,
+    ) -> None:
+        self._folder = folder
+        self._now = now
+        self._max_bytes = max_bytes
+        self._longest_wait_s = longest_wait_s
+        self._unswept = max_bytes
+
+    async def get(self, key: CacheKey, limits: FetchLimits) -> Fetched | None:
+        """A kept answer that is whole, young and long enough."""
+        return None if key.is_secret else await asyncio.to_thread(self._get, key, limits)
+
+    async def put(self, key: CacheKey, fetched: Fetched) -> None:
+        """Keep an answer, under the address it came from at last too; what should not be kept is not."""
+        last = replace(key, url=fetched.url.partition("#")[0])
+        if (
+            fetched.keep_s > 0
+            and len(fetched.body) <= self._max_bytes // LARGEST
+            and not (key.is_secret or last.is_secret)
+        ):
+            await asyncio.to_thread(self._put, dict.fromkeys((key, last)), fetched)
+
+    @asynccontextmanager
+    async def alone(self, key: CacheKey) -> AsyncGenerator[None]:
+        """Keep other processes from fetching the same meanwhile; after a long wait, go on beside them."""
+        async with AsyncExitStack() as stack:
+            # A disk that refuses, and a wait that is over, which is an OSError too.
+            with suppress(OSError):
+                folder = self._made("locks")
+                lock = AsyncFileLock(
+                    folder / f"{key.digest}.lock", timeout=self._longest_wait_s, mode=0o600, run_in_executor=False
+                )
+                await stack.enter_async_context(lock)
+            yield
+
+    def _get(self, key: CacheKey, limits: FetchLimits) -> Fetched | None:
+        try:
+            path = self._place("entries", key.digest)
+            entry = CacheEntry.model_validate_json(self._read(path, MAX_ENTRY_BYTES))
+            if (entry.asked, entry.accept) != (key.url, key.accept) or not self._is_young(entry, limits):
+                return None
+            body_path = self._place("bodies", entry.sha256)
+            body = self._read(body_path, self._max_bytes // LARGEST)
+            if hashlib.sha256(body).hexdigest() != entry.sha256:
+                return None
+            _date(body_path, self._now().timestamp())
+        except (OSError, ValidationError):
+            return None
+        fetched = Fetched(
+            url=entry.url,
+            status=entry.status,
+            content_type=entry.content_type,
+            body=body,
+            is_truncated=entry.is_truncated,
+            fetched_at=entry.fetched_at,
+            from_cache=True,
+            keep_s=entry.keep_s,
+        )
+        return fetched if fetched.serves(limits) else None
+
+    def _is_young(self, entry: CacheEntry, limits: FetchLimits) -> bool:
+        age_s = (self._now() - entry.fetched_at).total_seconds()
+        return 0 <= age_s <= min(entry.keep_s, limits.keep_s)
+
+    def _put(self, keys: dict[CacheKey, None], fetched: Fetched) -> None:
+        digest = hashlib.sha256(fetched.body).hexdigest()
+        with suppress(OSError):  # a full or read-only disk: then there is no cache
+            fetched_at = fetched.fetched_at or self._now()
+            _write(self._place("bodies", digest, made=True), fetched.body, self._now().timestamp())
+            for key in keys:
+                entry = CacheEntry(
+                    asked=key.url,
+                    accept=key.accept,
+                    url=fetched.url,
+                    status=fetched.status,
+                    content_type=fetched.content_type,
+                    is_truncated=fetched.is_truncated,
+                    fetched_at=fetched_at,
+                    keep_s=fetched.keep_s,
+                    sha256=digest,
+                )
+                path = self._place("entries", key.digest, made=True)
+                _write(path, entry.model_dump_json().encode(), fetched_at.timestamp() + fetched.keep_s)
+            self._unswept += len(fetched.body)
+            if self._unswept > self._max_bytes // 10:
+                self._unswept = 0
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what is out of date, then the bodies that were not used for longest, until there is room again.
+
+        A file's time is when it was last of use, and an entry's is when it stops being so: nothing has to be read.
+        """
+        now = self._now().timestamp()
+        for path, stat in _files(self._folder / "entries"):
+            if stat.st_mtime < now:
+                path.unlink(missing_ok=True)
+        for path, stat in (*_files(self._folder, "*/*/*.tmp"), *_files(self._folder, "locks/*.lock")):
+            if stat.st_mtime < now - LEFT_BEHIND_S:
+                path.unlink(missing_ok=True)
+        bodies = sorted(_files(self._folder / "bodies"), key=lambda found: found[1].st_mtime)
+        excess = sum(stat.st_size for _, stat in bodies) - self._max_bytes
+        excess = excess + int(self._max_bytes * (1 - ENOUGH)) if excess > 0 else 0
+        for path, stat in bodies:
+            if excess > 0 or stat.st_mtime < now - DAY_S:
+                path.unlink(missing_ok=True)
+                excess -= stat.st_size
+
+    def _place(self, kind: str, digest: str, *, made: bool = False) -> Path:
+        """Where a file is, spread over folders that stay small."""
+        if not re.fullmatch(r"[0-9a-f]{64}", digest):
+            raise OSError(f"{digest} is not a name in the cache")
+        return (self._made(kind, digest[:2]) if made else self._folder / kind / digest[:2]) / digest
+
+    def _read(self, path: Path, limit: int) -> bytes:
+        return read_below(self._folder, path.relative_to(self._folder).as_posix(), limit)
+
+    def _made(self, *names: str) -> Path:
+        """A folder of the cache, made for the user alone."""
+        path = self._folder
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in names:
+            path /= name
+            path.mkdir(mode=0o700, exist_ok=True)
+        return path
+
+
+def clear(workspace: Path) -> int:
+    """Throw a workspace's cache away; the bytes it had. Runs at work go on, and fetch what they miss."""
+    folder = workspace / CACHE_FOLDER
+    size = sum(stat.st_size for _, stat in _files(folder))
+    shutil.rmtree(folder, ignore_errors=True)
+    return size
+
+
+def _files(folder: Path, pattern: str = "**/*") -> Iterator[tuple[Path, os.stat_result]]:
+    """The plain files beneath a folder; those that vanish while we look are not among them."""
+    for path in folder.glob(pattern):
+        with suppress(OSError):
+            stat = path.lstat()
+            if path.is_file() and not path.is_symlink():
+                yield path, stat
+
+
+def _write(path: Path, content: bytes, moment: float) -> None:
+    """Replace a file whole: another process reads the old one or the new one. For the user's eyes only."""
+    opened, name = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
+    try:
+        with open(opened, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
+            file.write(content)
+        _date(Path(name), moment)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _date(path: Path, moment: float) -> None:
+    os.utime(path, (moment, moment))

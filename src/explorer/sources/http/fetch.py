@@ -1,8 +1,8 @@
-"""Fetching from the web: guarded, bounded in bytes and seconds, polite, and each URL only once at a time.
+"""Fetches from the web: guarded, bounded in bytes and seconds, polite, and each URL only once at a time.
 
-Redirects are followed by hand, so that every hop passes the guard and the manners of its host. Whatever goes wrong
-becomes a `ToolError` that tells the model what happened; an answer with an error status is an answer, and the caller
-judges it.
+Redirects are followed here and not by the client, so that the guard and the host's politeness apply to each address.
+A failure becomes a `ToolError` that says what happened. An answer with an error status is an answer, which the caller
+judges. The log gets the host of a fetch, never the rest of an address, and nothing of a page.
 """
 
 import asyncio
@@ -13,22 +13,35 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
 import httpx2
+from loguru import logger
 
+from explorer.network.client import GuardedClient
+from explorer.network.exchange import Attempt, DamagedAnswerError, ExchangeError, HttpRequest, with_retries
 from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
-from explorer.sources.http.cache import ResponseCache
+from explorer.sources.http.cache import CacheKey, DiskCache, ResponseCache
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.client import GuardedClient
-from explorer.sources.http.disk_cache import CacheKey, DiskCache
-from explorer.sources.http.exchange import Attempt, DamagedAnswerError, ExchangeError, HttpRequest, with_retries
-from explorer.sources.http.fetch_log import logged, logged_failure
-from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
-from explorer.sources.http.headers import keep_s
+from explorer.sources.http.fetched import PAGE_LIMITS, Fetched, FetchLimits, keep_s
 from explorer.sources.http.robots import Politeness, Robots, TooManyRedirectsError
 
-__all__ = ["API_LIMITS", "PAGE_LIMITS", "FetchLimits", "FetchPolicy", "Fetched", "Web"]
+
+def logged(fetched: Fetched) -> Fetched:
+    """Log an answer and return it; one with an error status is a degradation."""
+    way = ", from the cache" if fetched.from_cache else ""
+    level = "WARNING" if fetched.problem else "INFO"
+    host = urlsplit(fetched.url).hostname
+    logger.log(level, "source fetched: {} status {}, {} bytes{}", host, fetched.status, len(fetched.body), way)
+    return fetched
+
+
+def logged_failure(host: str, error: ToolError) -> ToolError:
+    """Log that no answer came and return the error, whose words are not shown: they name the whole address."""
+    logger.warning("source not fetched: {} ({})", host, type(error.__cause__ or error).__name__)
+    return error
+
 
 MAX_REDIRECTS = 5
 IO_TIMEOUT_S = 15.0

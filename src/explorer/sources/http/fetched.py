@@ -78,3 +78,18 @@ class Fetched:
     def serves(self, limits: FetchLimits) -> bool:
         """Whether it is as long as a fetch within these limits would have brought."""
         return not self.is_truncated or len(self.body) >= limits.body_bytes
+
+
+LEAST_KEEP_S = 300.0
+"""Of a page, whatever it says of itself: agents come back to a page within minutes, and shall see the same."""
+
+
+def keep_s(cache_control: str, limits: FetchLimits) -> float:
+    """Seconds for which a Cache-Control header lets an answer be kept, within our own bounds."""
+    parts = (part.partition("=") for part in cache_control.lower().split(","))
+    directives = {name.strip(): value.strip(' "') for name, _, value in parts}
+    if "no-store" in directives:
+        return 0.0
+    age = "0" if "no-cache" in directives else directives.get("max-age", "")
+    age_s = float(age) if age.isdecimal() else limits.keep_s
+    return min(max(age_s, LEAST_KEEP_S), limits.keep_s)

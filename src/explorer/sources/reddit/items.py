@@ -9,9 +9,8 @@ from urllib.parse import urljoin
 
 from pydantic import BeforeValidator, ValidationError
 
-from explorer.sources.http.wire import WireModel, listed
+from explorer.sources.http.wire import Seconds, WireModel, listed
 from explorer.sources.threads import DELETED, REMOVED, Comment, CommentPage, CommentRange, page_of, size
-from explorer.sources.timestamps import Seconds
 
 SITE = "https://www.reddit.com"
 GONE_TEXTS = {"[deleted]": DELETED, "[removed]": REMOVED, "[ Removed by Reddit ]": REMOVED}

@@ -1,9 +1,7 @@
-"""Asking Reddit's API: a token of the user's own app, its limits kept, every refusal told in words of ours.
+"""Sends requests to Reddit's API with a token of the user's own app, within its limits.
 
-The token goes to one host and nowhere else: redirects are not followed. Neither it nor the app's secret ever stands
-in an error, and an answer's own words are not repeated, since they end up where a model reads instructions.
-
-What an answer of Reddit's API means, in words of ours: its own are from outside, and are not repeated.
+The token goes to one host only: redirects are not followed. Neither the token nor the app's secret is ever in an error.
+What an answer means is described in our own text, because the server's text could reach a model as an instruction.
 """
 
 import asyncio
@@ -19,11 +17,11 @@ from urllib.parse import urlencode
 
 from pydantic import ValidationError
 
+from explorer.network.client import GuardedClient
+from explorer.network.exchange import Attempt, ExchangeError, HttpRequest, HttpResponse, with_retries
 from explorer.network.guard import Guard
 from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import Caller
-from explorer.sources.http.client import GuardedClient
-from explorer.sources.http.exchange import Attempt, ExchangeError, HttpRequest, HttpResponse, with_retries
 from explorer.sources.http.wire import WireModel
 from explorer.sources.reddit.routes import RedditRefusedError, RouteClosedError
 

@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 
 from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, ServiceRefusedError, parsed
-from explorer.sources.search.filters import Window, answered, iso_date, window, with_sites
 from explorer.sources.search.port import (
     ApiSearch,
     SearchAccess,
@@ -19,7 +18,12 @@ from explorer.sources.search.port import (
     WebHit,
     WebQuery,
     WebSearch,
+    Window,
+    answered,
     failure,
+    iso_date,
+    window,
+    with_sites,
 )
 
 PATH = "/res/v1/web/search"

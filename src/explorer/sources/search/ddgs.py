@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from explorer.schema.network import Network
 from explorer.schema.setting import NoSettings
-from explorer.sources.search.filters import Window, answered, window, with_sites
 from explorer.sources.search.port import (
     LONG_REST_S,
     SHORT_REST_S,
@@ -24,6 +23,10 @@ from explorer.sources.search.port import (
     WebHit,
     WebQuery,
     WebSearch,
+    Window,
+    answered,
+    window,
+    with_sites,
 )
 from explorer.text.sanitize import single_line
 

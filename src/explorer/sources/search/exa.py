@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 from explorer.schema.messages import JsonObject
 from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
-from explorer.sources.search.filters import answered, iso_date
 from explorer.sources.search.port import (
     PAGE_TEXT_CHARS,
     ApiSearch,
@@ -18,7 +17,9 @@ from explorer.sources.search.port import (
     WebHit,
     WebQuery,
     WebSearch,
+    answered,
     failure,
+    iso_date,
     page_text,
 )
 from explorer.text.sanitize import single_line

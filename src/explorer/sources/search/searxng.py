@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from explorer.schema.setting import URL, ExtensionSettings, Group, Setting
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
-from explorer.sources.search.filters import answered, iso_date, window, with_sites
 from explorer.sources.search.port import (
     ApiSearch,
     SearchAccess,
@@ -20,7 +19,11 @@ from explorer.sources.search.port import (
     WebHit,
     WebQuery,
     WebSearch,
+    answered,
     failure,
+    iso_date,
+    window,
+    with_sites,
 )
 from explorer.text.sanitize import single_line
 

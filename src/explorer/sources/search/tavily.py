@@ -16,7 +16,6 @@ from explorer.sources.http.api_client import (
     ServiceRefusedError,
     UnreachableError,
 )
-from explorer.sources.search.filters import answered, iso_date
 from explorer.sources.search.port import (
     LONG_REST_S,
     SearchAccess,
@@ -26,7 +25,9 @@ from explorer.sources.search.port import (
     WebHit,
     WebQuery,
     WebSearch,
+    answered,
     failure,
+    iso_date,
     page_text,
 )
 from explorer.text.sanitize import single_line

@@ -1,8 +1,7 @@
-"""The one HTTP client of all sources: judged addresses, bounded answers, no cookies.
+"""The HTTP client for everything but models: judged addresses, bounded answers, no cookies.
 
-Redirects are not followed here: a caller that follows them has each address judged, and a key would travel along.
-
-Callers differ in what an answer or a failure means to them; how a request is sent and an answer read is here.
+Redirects are not followed here, because a key would be sent along: a caller that follows them has each address judged.
+What an answer or a failure means is the caller's matter.
 """
 
 from contextlib import aclosing
@@ -10,10 +9,10 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx2
 
+from explorer.network.exchange import DamagedAnswerError, ExchangeError, HttpRequest, HttpResponse
 from explorer.network.guard import Guard
+from explorer.network.transport import GuardedTransport
 from explorer.schema.network import Network
-from explorer.sources.http.exchange import DamagedAnswerError, ExchangeError, HttpRequest, HttpResponse
-from explorer.sources.http.transport import GuardedTransport
 
 
 class GuardedClient:

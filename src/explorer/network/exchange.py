@@ -2,11 +2,11 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Generic, Protocol, TypeVar
-
-from explorer.sources.http.headers import retry_after_s
 
 MAX_RETRY_AFTER_S = 5.0
 """A server that asks for a longer wait is not asked again."""
@@ -136,3 +136,13 @@ async def with_retries(attempt: Callable[[], Awaitable[Attempt[T]]], retries: in
         if wait_s > 0:
             await pause(wait_s)
     raise AssertionError("the last attempt returns or raises")
+
+
+def retry_after_s(value: str) -> float | None:
+    """Seconds from a Retry-After header in either of its two forms."""
+    if not value or value.isdecimal():
+        return float(value) if value else None
+    try:
+        return max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
+    except ValueError:
+        return None
