@@ -31,6 +31,10 @@ AVOIDED: Mapping[str, str] = {
     r"(?<!there )(?:is|are|was|were) no(?! (?:longer|more)\b)": "is not a",
     r"in words|(?:your|its|own|last|the user's) words": "message, text, as text",
     r"carr(?:y|ies)": "support, contain",
+    r"holds?(?! back)|held(?! back)": "contain, have, apply",
+    r"nobody|whoever": "no one, not, the one that",
+    r"all the same|in vain|now and then": "still, without success, sometimes",
+    r"read(?:s)? off": "computed from",
     r"behind (?:each|every|it|the end|what|them|both)": "after, past",
 }
 """Each avoided word or phrase as a pattern for whole words, and what to write instead."""
@@ -51,6 +55,10 @@ class Allowed:
 
 
 ALLOWED = (
+    Allowed("src/explorer/cli/typo.py", "help helps held", "a list of English words"),
+    Allowed("src/explorer/documents/parsing/judgement.py", "press (&|and) hold", "a text of other sites"),
+    Allowed("src/explorer/sources/http/robots.py", "User-agent: nobody", "a name in a robots.txt"),
+    Allowed("src/explorer/text/differences.py", "under until nobody", "a list of words that are not names"),
     Allowed("src/explorer/offline/question.py", "ask|tell) hn", "matches the titles of Hacker News"),
     Allowed("src/explorer/offline/question.py", "tell show give", "a list of words that users write"),
     Allowed("src/explorer/offline/question.py", "each ask tell", "a list of words that users write"),

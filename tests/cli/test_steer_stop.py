@@ -40,7 +40,7 @@ def test_a_run_at_work_is_steered_and_nothing_else_is_done_to_it(kept_run: Path,
         assert "is running and cannot be packed" in here("runs", "export", "latest").stderr
         looked_at = here("doctor", "latest")
         assert looked_at.returncode == 0
-        assert f"held by process {os.getpid()}" in looked_at.stdout
+        assert f"locked by process {os.getpid()}" in looked_at.stdout
         queued = json.loads(here("steer", "latest", "First words", "--wait", "0", "--output-format", "json").stdout)
         assert (queued["state"], queued["record"]) == ("queued", None)
     finally:
@@ -63,7 +63,7 @@ def test_a_running_run_is_watched_and_steered_and_nothing_else_is_done_to_it(
     assert "is running and cannot be packed" in here("runs", "export", "latest").stderr
     looked_at = here("doctor", "latest")
     assert looked_at.returncode == 0
-    assert f"held by process {held_run.pid}" in looked_at.stdout
+    assert f"locked by process {held_run.pid}" in looked_at.stdout
     queued = json.loads(here("steer", "latest", "First words", "--wait", "0", "--output-format", "json").stdout)
     assert (queued["state"], queued["record"]) == ("queued", None)
 

@@ -301,7 +301,7 @@ def test_the_variables() -> None:
         ({"https_proxy": f"http://me:{PASSWORD}@h:port"}, "https_proxy cannot be used: it is not a valid URL"),
         ({"HTTP_PROXY": "http://"}, "HTTP_PROXY cannot be used: it names no host"),
         ({"SSL_CERT_FILE": "/nowhere/ca.pem"}, "SSL_CERT_FILE cannot be used: there is no such file: /nowhere/ca.pem"),
-        ({"SSL_CERT_FILE": __file__}, "SSL_CERT_FILE cannot be used: it holds no certificates"),
+        ({"SSL_CERT_FILE": __file__}, "SSL_CERT_FILE cannot be used: it contains no certificates"),
     ],
 )
 def test_what_cannot_be_used_is_refused_at_the_start(variables: dict[str, str], words: str) -> None:

@@ -109,14 +109,14 @@ _MISTRAL_RULES = (
     ),
     Rule(
         id="M3",
-        says="requests hold fields that Mistral knows only",
+        says="requests contain fields that Mistral knows only",
         source="editor-code-assistant/eca #231 and #315, Gitlawb/openclaude #739: 422 extra_forbidden",
         check=_mistral_request,
         violate=with_field("max_completion_tokens", 1024),
     ),
     Rule(
         id="M4",
-        says="messages hold fields that Mistral knows only",
+        says="messages contain fields that Mistral knows only",
         source="charmbracelet/crush #1590: extra_forbidden, messages.X.assistant.reasoning_content",
         check=_mistral_messages,
         violate=at(2, reasoning_content="Hm."),
@@ -211,7 +211,7 @@ GEMINI = RuleSet(
         *COMMON_RULES,
         Rule(
             id="G1",
-            says="schemas hold Gemini's keywords only, and enums texts only",
+            says="schemas contain Gemini's keywords only, and enums texts only",
             source="zed-industries/zed #44875 (const), obsidian-smart-composer #455 (additionalProperties)",
             check=_gemini_schema,
             violate=with_property({"const": "a"}),
@@ -483,7 +483,7 @@ GROQ = RuleSet(
         *COMMON_RULES,
         Rule(
             id="Q1",
-            says="messages hold no reasoning",
+            says="messages contain no reasoning",
             source="tashfeenahmed/freellmapi #1070, janhq/jan #8136, karthink/gptel #774",
             check=_groq_fields,
             violate=at(2, reasoning_content="Hm."),

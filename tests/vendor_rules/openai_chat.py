@@ -399,14 +399,14 @@ RULES = RuleSet(
         ),
         Rule(
             id="O6",
-            says="messages hold standard fields only",
+            says="messages contain standard fields only",
             source="OpenAI API: Unknown parameter: 'messages[2].reasoning_content'",
             check=_message_fields,
             violate=at(2, reasoning_content="Hm."),
         ),
         Rule(
             id="O7",
-            says="requests hold standard fields only",
+            says="requests contain standard fields only",
             source="OpenAI API: Unrecognized request argument supplied",
             check=_request_fields,
             violate=with_field("num_ctx", 8192),

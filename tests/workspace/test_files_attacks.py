@@ -526,7 +526,7 @@ def test_agents_have_their_share_and_no_more(folder: Path, opening: Opening) -> 
     """Files and bytes beyond are refused with what would help; less, an old file's, and the report's are not."""
     workspace = Workspace(folder, opening, Quota(bytes=1_000, files=5))
     workspace.write_text("b.md", "x" * 900)
-    with pytest.raises(ToolError, match=r"would hold 4 files and 1017 bytes, and 5 files and 1000 bytes are the limit"):
+    with pytest.raises(ToolError, match=r"would have 4 files and 1017 bytes, and 5 files and 1000 bytes are the limit"):
         workspace.write_text("c.md", "x" * 101)
     workspace.write_text("report.md", "x" * 5_000)
     workspace.remove("report.md")

@@ -117,7 +117,7 @@ WORDS: dict[NoteReason, str] = {
         "all that you need to continue: what you found, with the source ids; what you decided and why; what you tried "
         "without success; what is still open. Your task, your latest exchanges and the list of your files will stay."
     ),
-    NoteReason.ACT: f"Nobody reads your text: {{words}}. {ACTIONS}",
+    NoteReason.ACT: f"Your text is not read: {{words}}. {ACTIONS}",
     NoteReason.CORRECT: "{words}\nThen call finish_exploration.",
     NoteReason.WRAP_UP: "You have {left} turns left. Write down what you have now, then end with your summary.",
     NoteReason.ERRORS: ("Your last {turns} turns brought only errors. Do something else, or end with what you have."),

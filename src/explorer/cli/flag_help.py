@@ -34,7 +34,7 @@ Limits per question ("none" removes one):
                            model is asked
 
 Input and output:
-  --workspace DIR          Folder that holds the runs
+  --workspace DIR          Folder with the runs
   --output-format FORMAT   Format of stdout: text, json, or stream-json (one
                            record per line)
   -v, --verbose            Log to stderr; -vv: everything, with tracebacks

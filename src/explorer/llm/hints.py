@@ -76,7 +76,7 @@ def foreign_key_hint(key: str, key_setting: str) -> str:
     """Return the hint that a key is another provider's; empty when its form does not show that."""
     for prefix, owner, setting in _PREFIXES:
         if key.startswith(prefix):
-            return f"{key_setting} holds a key of {owner}: put it into {setting}" if setting != key_setting else ""
+            return f"{key_setting} contains a key of {owner}: put it into {setting}" if setting != key_setting else ""
     return ""
 
 

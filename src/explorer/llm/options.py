@@ -101,5 +101,5 @@ def key_text(key: SecretStr, setting: str) -> str:
     """
     text = key.get_secret_value().strip()
     if not (text.isascii() and text.isprintable()):
-        raise CredentialsError(f"{setting} holds characters that no key has", hint=f"copy {setting} once more")
+        raise CredentialsError(f"{setting} contains characters that no key has", hint=f"copy {setting} once more")
     return text or LOCAL_KEY

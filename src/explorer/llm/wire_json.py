@@ -19,7 +19,7 @@ MAX_DEPTH = 64
 """Levels of nested JSON. A tool's arguments need less than 10; records of a run can have about 200."""
 
 
-_TOO_DEEP_STREAM = f"the stream holds JSON that is nested deeper than {MAX_DEPTH} levels"
+_TOO_DEEP_STREAM = f"the stream contains JSON that is nested deeper than {MAX_DEPTH} levels"
 
 
 class ParsedArguments(NamedTuple):
@@ -61,12 +61,12 @@ def parse_payload(data: str) -> JsonObject:
     except RecursionError as error:
         raise ModelError(ModelFault.OVERSIZED, _TOO_DEEP_STREAM) from error
     except ValueError as error:
-        message = f"the stream holds broken JSON ({error}): {_excerpt(data, 0)}"
+        message = f"the stream contains broken JSON ({error}): {_excerpt(data, 0)}"
         raise ModelError(ModelFault.TRANSPORT, message) from error
     if is_too_deep(payload, data):
         raise ModelError(ModelFault.OVERSIZED, _TOO_DEEP_STREAM)
     if not isinstance(payload, dict):
-        raise ModelError(ModelFault.TRANSPORT, f"the stream holds no JSON object: {_excerpt(data, 0)}")
+        raise ModelError(ModelFault.TRANSPORT, f"the stream contains no JSON object: {_excerpt(data, 0)}")
     return as_object(payload)  # pyright: ignore[reportUnknownArgumentType] - foreign JSON
 
 

@@ -64,7 +64,7 @@ def ssl_context(network: Network) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=network.ca_file or None, capath=network.ca_dir or None)
     except (ssl.SSLError, OSError) as error:
-        raise _unusable(CA_FILE, network.ca_file, "it holds no certificates in PEM form") from error
+        raise _unusable(CA_FILE, network.ca_file, "it contains no certificates in PEM form") from error
 
 
 @contextmanager

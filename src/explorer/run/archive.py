@@ -212,7 +212,7 @@ def _extract(source: Path, staging: Path, bounds: ArchiveLimits) -> Path:
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
         raise ConfigError(f"{source} is not a packed run: {error}", hint=HOW_TO_PACK) from error
     if len(names) != 1:
-        raise ConfigError(f"{source} is not a packed run: it holds {len(names)} folders", hint=HOW_TO_PACK)
+        raise ConfigError(f"{source} is not a packed run: it contains {len(names)} folders", hint=HOW_TO_PACK)
     return staging / names.pop()
 
 
@@ -240,12 +240,12 @@ def _safe_parts(entry: tarfile.TarInfo) -> tuple[str, ...]:
     """The folders and the name of a plain file; everything else is refused."""
     shown = ascii(entry.name[:80])
     if entry.type not in {tarfile.REGTYPE, tarfile.AREGTYPE} or entry.issparse():
-        raise ConfigError(f"the file holds {shown}, which is not a plain file", hint=HOW_TO_PACK)
+        raise ConfigError(f"the file contains {shown}, which is not a plain file", hint=HOW_TO_PACK)
     parts = PurePosixPath(entry.name).parts
     if not _is_plain(entry.name) or entry.name.startswith("/") or ".." in parts or len(parts) < 2:  # noqa: PLR2004 - a run and a file
-        raise ConfigError(f"the file holds {shown}, which is not a path inside a run", hint=HOW_TO_PACK)
+        raise ConfigError(f"the file contains {shown}, which is not a path inside a run", hint=HOW_TO_PACK)
     if RUN_ID.fullmatch(parts[0]) is None:
-        raise ConfigError(f"the file holds {shown}, whose folder is not a run's id", hint=HOW_TO_PACK)
+        raise ConfigError(f"the file contains {shown}, whose folder is not a run's id", hint=HOW_TO_PACK)
     return parts
 
 
@@ -276,7 +276,7 @@ def _check_journal(folder: Path) -> None:
     """
     path = journal_path(folder)
     if not path.is_file():
-        raise ConfigError("the file holds no run: there is no journal in it", hint=HOW_TO_PACK)
+        raise ConfigError("the file contains no run: there is no journal in it", hint=HOW_TO_PACK)
     found = scan(path.read_bytes())
     started = found.records[0].event if found.records else None
     run_state = RunState.of(record.event for record in found.records)

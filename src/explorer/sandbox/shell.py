@@ -98,7 +98,7 @@ class Shell:
             # The kernel ends a command with the thread that started it: a worker's would take it along.
             raise RuntimeError("commands are started from the main thread")
         if "\0" in command:
-            raise ToolError("a command cannot hold a NUL character")
+            raise ToolError("a command cannot contain a NUL character")
         limits = self.place.limits
         before = await asyncio.to_thread(files_of, self.place.folder, MAX_FILES)
         group = ProcessGroup.make(f"explorer-{os.getpid()}-{time.monotonic_ns()}", limits.processes)

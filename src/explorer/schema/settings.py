@@ -55,7 +55,7 @@ class Settings(BaseModel):
         Setting(
             "EXPLORER_WORKSPACE",
             PATH,
-            "Folder that holds the runs",
+            "Folder with the runs",
             Group.FILES,
             flags=(Flag("--workspace", "DIR"),),
         ),

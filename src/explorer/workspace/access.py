@@ -47,12 +47,12 @@ def parts_of(path: str) -> list[str]:
     if text.startswith(("/", "~")) or "\\" in text or WINDOWS_DRIVE.match(text):
         raise ToolError(f"{path!r} is not a path inside this run's folder; use a relative one such as notes/topic.md")
     if any(unicodedata.category(c) in UNSEEN for c in text):
-        raise ToolError(f"{path!r} holds invisible or control characters; use plain letters")
+        raise ToolError(f"{path!r} contains invisible or control characters; use plain letters")
     parts = [part for part in text.split("/") if part not in {"", "."}]
     if ".." in parts:
         raise ToolError(f"{path!r} leaves this run's folder; use a relative path without ..")
     if any(len(part.encode()) > MAX_NAME_BYTES for part in parts):
-        raise ToolError(f"{path!r} holds a name of over {MAX_NAME_BYTES} bytes; choose a shorter one")
+        raise ToolError(f"{path!r} contains a name of over {MAX_NAME_BYTES} bytes; choose a shorter one")
     if not parts:
         raise ToolError(f"{path!r} names the run's folder itself, not a file in it")
     return parts

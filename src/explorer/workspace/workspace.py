@@ -90,7 +90,7 @@ class QuotaTracker:
                 after = self._after(files, size)
             if (files > 0 or size > 0) and self._is_too_much(after):
                 raise ToolError(
-                    f"{path} is not written: this run's folder would hold {after.files} files and {after.bytes} bytes, "
+                    f"{path} is not written: this run's folder would have {after.files} files and {after.bytes} bytes, "
                     f"and {self._quota.files} files and {self._quota.bytes} bytes are the limit; "
                     "write into files that are there, shorten them, or remove what is not needed"
                 )

@@ -135,7 +135,9 @@ def _agreed(doomed: Sequence[Doomed]) -> bool:
         ConfigError: There is nobody to ask.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise ConfigError(f"{counted(len(doomed), 'run')} would be removed, and nobody can be asked", hint="add --yes")
+        raise ConfigError(
+            f"{counted(len(doomed), 'run')} would be removed, and there is no terminal to ask", hint="add --yes"
+        )
     say(_listing(doomed))
     say(f"remove {counted(len(doomed), 'run')}? [y/N]")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

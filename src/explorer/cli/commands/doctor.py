@@ -109,9 +109,9 @@ def _state(run_state: RunState, run_id: str, *, is_busy: bool) -> CheckResult:
 def _holder(folder: Path, *, is_busy: bool) -> Iterator[CheckResult]:
     process = holder(folder)
     if process is not None:
-        yield CheckResult("lock", "ok", f"held by process {process}")
+        yield CheckResult("lock", "ok", f"locked by process {process}")
     elif is_busy:
-        yield CheckResult("lock", "ok", "held by a process that cannot be seen from here")
+        yield CheckResult("lock", "ok", "locked by a process that cannot be seen from here")
     elif (folder / ".explorer" / "holder").exists():
         yield CheckResult("lock", "ok", "free; the last process was stopped without time to tidy up")
     else:
@@ -260,7 +260,7 @@ def check_python(version: tuple[int, ...]) -> CheckResult:
 
 
 def check_shell(sandbox: Sandbox) -> CheckResult:
-    """What holds the commands of agents: seen to hold, not believed."""
+    """Check what confines the commands of agents, by a test of it."""
     if sandbox.confinement is None:
         level = "warn" if sandbox.fix else "ok"
         return CheckResult("shell", level, f"agents have no shell: {sandbox.reason}", sandbox.fix)

@@ -121,7 +121,7 @@ def _search_probes(settings: Settings) -> list[Probe]:
 
 
 def problem_at(network: Network, url: str) -> str:
-    """Why nobody answers there; empty when somebody does: any status counts, a refusal too."""
+    """Return why no server answers there; empty when one does: any status counts, a refusal too."""
     try:
         asyncio.run(_ask(network, url))
     except NoSuchSiteError:

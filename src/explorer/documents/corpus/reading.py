@@ -71,7 +71,7 @@ async def read_file(parser: DocumentParser, body: bytes, file: FoundFile) -> Sto
 def _stored(document: Document, file: FoundFile) -> StoredDocument:
     text = visible(document.text)
     if not text.strip():
-        raise ToolError(f"{file.path} holds no text")
+        raise ToolError(f"{file.path} has no text")
     flags = document.flags
     if len(text) > MAX_TEXT_CHARS:
         text, flags = text[:MAX_TEXT_CHARS], tuple(dict.fromkeys((*flags, TRUNCATED)))
@@ -164,7 +164,7 @@ def read_inputs(paths: Iterable[Path], given: Mapping[str, bytes] | None = None)
     """The user's files, none with another's name; `given` are those that are not on disk, by name.
 
     Raises:
-        ConfigError: One cannot be read, is too big, or holds no text.
+        ConfigError: One cannot be read, is too big, or has no text.
     """
     inputs: list[InputFile] = []
     taken: set[str] = set()

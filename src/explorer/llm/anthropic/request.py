@@ -54,7 +54,7 @@ class _Written:
     messages: list[JsonObject] = field(default_factory=list[JsonObject])
     """The roles in turn; results come first in their message, as the API demands."""
     ids: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By a call's own id: the id that is sent, for the calls of the latest turn."""
+    """The ids that are sent for the calls of the latest turn, by their own ids."""
 
     def is_begin_of(self, request: Request, kept: frozenset[int]) -> bool:
         """Return whether the request only adds to this history. Its messages are then the same objects."""

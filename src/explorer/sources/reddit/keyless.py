@@ -223,8 +223,8 @@ SITE = "https://www.reddit.com"
 FEED_LIMITS = FetchLimits(seconds=20.0, body_bytes=4_000_000, in_flight=1, retries=0, is_service=True, keep_s=600.0)
 """A feed may be asked for a few times a minute only: one answer serves for a while, and none is tried again."""
 CLOSED_S = 60.0
-NO_NUMBERS = "Feeds hold no scores and no numbers of comments, and at most 25 entries."
-NO_TREE = "Feeds hold at most 25 entries and no tree: which comment answers which is not known."
+NO_NUMBERS = "Feeds contain no scores and no numbers of comments, and at most 25 entries."
+NO_TREE = "Feeds contain at most 25 entries and no tree: which comment answers which is not known."
 ENTITY = re.compile(rb"<!ENTITY", re.IGNORECASE)
 MARKDOWN = re.compile(r'<div class="md">(.*)</div>', re.DOTALL)
 LINK = re.compile(r'<a href="([^"]*)">\[link\]</a>')
@@ -277,7 +277,7 @@ class RedditFeeds:
         entries = await self._entries(f"/comments/{name.post}/.rss")
         post = next((_post(entry) for entry in entries if entry.id == f"t3_{name.post}"), None)
         if post is None:
-            raise RouteClosedError(f"it holds no post {name.post}")
+            raise RouteClosedError(f"it contains no post {name.post}")
         comments = [_comment(entry) for entry in entries if entry.id.startswith("t1_")]
         if name.comment:
             root = next((comment for comment in comments if comment.id == name.comment), None)
