@@ -6,6 +6,7 @@ import threading
 import tracemalloc
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import httpx2
 import pytest
@@ -225,6 +226,41 @@ async def test_a_silent_server() -> None:
         async with open_web() as web, asyncio.timeout(5):
             with pytest.raises(ToolError, match="did not answer"):
                 await web.get(f"{site.url}/", limits=FetchLimits(seconds=0.2))
+
+
+HINT = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+
+
+async def test_interim_answers_without_end_are_ended() -> None:
+    """A server that only ever sends 103: each of three connections takes about the bytes that a head may have."""
+    sent = [0]
+
+    def hints(handler: Handler) -> None:
+        handler.close_connection = True
+        with suppress(OSError):
+            while sent[0] < 500_000_000:
+                handler.wfile.write(HINT * 500)
+                sent[0] += len(HINT) * 500
+
+    with serving({"/": hints}) as site:
+        async with open_web() as web:
+            with pytest.raises(ToolError, match="bytes came before an answer began"):
+                await web.get(f"{site.url}/")
+    assert len(site.asked) == 3
+    # What the sockets hold of each connection is sent, too, and not read.
+    assert sent[0] < 100_000_000
+
+
+async def test_a_few_interim_answers_are_passed_over() -> None:
+    """What comes before the answer is no part of it, and a body much larger than a head is read to its end, twice."""
+    body = b"x" * 1_000_000
+
+    def after_hints(handler: Handler) -> None:
+        handler.wfile.write(HINT * 100 + b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + body)
+
+    with serving({"/1": after_hints, "/2": after_hints}) as site:
+        async with open_web() as web:
+            assert [(await web.get(f"{site.url}/{n}")).body for n in (1, 2)] == [body, body]
 
 
 async def test_nobody_listens() -> None:

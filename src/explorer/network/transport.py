@@ -17,6 +17,7 @@ import httpx2
 
 from explorer.network.client_options import PROXY_LOGIN_REQUIRED, advice, login_problem, ssl_context
 from explorer.network.guard import Guard
+from explorer.network.response_heads import BoundedNetwork, body_begins
 from explorer.schema.network import Network, Proxy
 
 KEEP_ALIVE_S = 15.0
@@ -189,8 +190,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._guard = guard
         self._given_context = ssl_context
         self._outbound = outbound
-        self._backend = GuardedBackend(guard, network)
-        self._proxied = ProxiedPools(network or system_network())
+        bounded = BoundedNetwork(network or system_network())
+        self._backend = GuardedBackend(guard, bounded)
+        self._proxied = ProxiedPools(bounded)
         self._pools: dict[bytes, httpcore2.AsyncConnectionPool] = {}
 
     @cached_property
@@ -237,6 +239,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                 response = await self._proxied.ask(proxy, inner, self._ssl_context)
         except FAILURES as error:
             raise self._translated(error) from error
+        body_begins(response)
         return httpx2.Response(
             status_code=response.status,
             headers=response.headers,
