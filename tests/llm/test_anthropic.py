@@ -5,9 +5,8 @@ import pytest
 from anthropic.types import StopReason
 from pydantic import SecretStr
 
-from explorer.llm.anthropic.messages import AnthropicClient
+from explorer.llm.anthropic.messages import AnthropicClient, Histories, to_prefix, to_rest
 from explorer.llm.anthropic.reply import STOPS, AnthropicReply
-from explorer.llm.anthropic.request import Histories, to_prefix, to_rest
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.prompt_cache import PromptPrefixes

@@ -7,10 +7,9 @@ from anthropic.types import Model
 from openai.types.shared.chat_model import ChatModel
 from pydantic import SecretStr
 
-from explorer.llm.anthropic.request import PROVIDER as ANTHROPIC
 from explorer.llm.anthropic.vendor import TIER_MODELS as ANTHROPIC_MODELS
 from explorer.llm.clients import Clients
-from explorer.llm.hosts import OPENAI_CHAT, OPENAI_RESPONSES
+from explorer.llm.hosts import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from explorer.llm.models import OFFLINE, ModelRef, choose
 from explorer.llm.models import parse_model as parse
 from explorer.llm.openai.vendor import NAME as OPENAI

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explorer.llm.anthropic.request import Histories
+from explorer.llm.anthropic.messages import Histories
 from explorer.llm.options import Timeouts
 from explorer.schema.messages import CallResult, Message, Request, Results, StopKind, ToolCall, Turn, UserText
 from llm.conversations import QUESTION

@@ -2,6 +2,8 @@
 
 from urllib.parse import urlsplit
 
+ANTHROPIC = "anthropic"
+ANTHROPIC_URL = "https://api.anthropic.com"
 OPENAI_RESPONSES = "openai-responses"
 OPENAI_CHAT = "openai-chat"
 OPENAI_TURNS = frozenset({OPENAI_CHAT, OPENAI_RESPONSES})

@@ -1,12 +1,208 @@
 """The adapter for Anthropic's Messages API, on the official SDK's transport, authentication and error mapping."""
 
-from explorer.llm.anthropic.reply import AnthropicReply
-from explorer.llm.anthropic.request import DEFAULT_URL, PROVIDER, REASONING, Histories, to_prefix, to_rest
-from explorer.llm.history import BoundReasoning
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from explorer.llm.anthropic.reply import REASONING, AnthropicReply
+from explorer.llm.history import BoundReasoning, accepted_name, is_own, projected_ids
+from explorer.llm.hosts import ANTHROPIC, ANTHROPIC_URL
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.prompt_cache import PromptPrefixes
 from explorer.llm.sdk_client import Sdk, SdkClient
-from explorer.schema.messages import Request, Turn
+from explorer.schema.messages import CallResult, JsonObject, Message, Request, Results, StopKind, Turn, UserText
+
+CACHE_MARK: Mapping[str, str] = {"type": "ephemeral"}
+
+LONG_TURN_BLOCKS = 15
+"""The number of added blocks from which a turn gets a cache mark in its middle, too."""
+
+
+def to_prefix(request: Request) -> JsonObject:
+    """Return the part that is the same in all requests of a role; its end has a cache mark."""
+    body: JsonObject = {"model": request.model, "stream": True}
+    if request.tools:
+        body["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+            for tool in request.tools
+        ]
+    if request.system.strip():
+        # Tools come before the system text and are covered by its mark.
+        body["system"] = [_marked(_text(request.system))]
+    elif request.tools:
+        body["tools"][-1] = _marked(body["tools"][-1])
+    body["messages"] = []
+    return body
+
+
+def to_rest(request: Request) -> JsonObject:
+    """Return the part that may differ each time."""
+    rest: JsonObject = {"max_tokens": request.max_output_tokens}
+    if request.effort:
+        rest["output_config"] = {"effort": request.effort}
+    return rest
+
+
+@dataclass(slots=True)
+class _Written:
+    """One agent's history as it was last sent, without the marks for the cache."""
+
+    model: str
+    history: tuple[Message, ...] = ()
+    kept: frozenset[int] = frozenset()
+    messages: list[JsonObject] = field(default_factory=list[JsonObject])
+    """The roles in turn; results come first in their message, as the API demands."""
+    ids: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The ids that are sent for the calls of the latest turn, by their own ids."""
+
+    def is_begin_of(self, request: Request, kept: frozenset[int]) -> bool:
+        """Return whether the request only adds to this history. Its messages are then the same objects."""
+        length = len(self.history)
+        if self.model != request.model or length > len(request.history):
+            return False
+        is_same = all(old is new for old, new in zip(self.history, request.history, strict=False))
+        return is_same and self.kept == frozenset(position for position in kept if position < length)
+
+    def add(self, request: Request, kept: frozenset[int]) -> None:
+        """Write what the request adds."""
+        for position in range(len(self.history), len(request.history)):
+            message = request.history[position]
+            if not isinstance(message, Turn):
+                self._append("user", _user_blocks(message, self.ids))
+            elif is_own(message, ANTHROPIC, self.model):
+                self.ids = {}
+                self._append("assistant", _own_blocks(message, keeps_reasoning=position in kept))
+            else:
+                self.ids = projected_ids(position, message)
+                self._append("assistant", _projected_blocks(message, self.ids))
+        self.history, self.kept = request.history, kept
+
+    def _append(self, role: str, blocks: list[JsonObject]) -> None:
+        if not blocks:
+            return
+        if not self.messages or self.messages[-1]["role"] != role:
+            self.messages.append({"role": role, "content": []})
+        content: list[JsonObject] = self.messages[-1]["content"]
+        content.extend(blocks)
+        if role == "user":
+            content.sort(key=_is_text)
+
+
+class Histories:
+    """The histories of all agents of one adapter: each message is written once, and a request adds to what is there."""
+
+    def __init__(self) -> None:
+        self._written: dict[tuple[str, str], _Written] = {}
+
+    def messages(self, request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
+        """Return the history, marked for the cache; apart from the marks it is only added to.
+
+        Args:
+            request: The request.
+            kept: The indexes of turns whose reasoning is sent; that of all others is left out.
+        """
+        kept = frozenset(kept)
+        agent = (request.run, request.agent)
+        written = self._written.get(agent)
+        if written is None or not written.is_begin_of(request, kept):
+            written = self._written[agent] = _Written(request.model)
+        written.add(request, kept)
+        return with_cache_marks(list(written.messages))
+
+
+def with_cache_marks(messages: list[JsonObject]) -> list[JsonObject]:
+    """Mark the last user message, and the last one of the request before, whose cache entry is then found at once.
+
+    With the mark at the end of the prefix these are three of the four that the API allows. The fourth is in the middle
+    of a turn that adds many blocks: an entry is searched for at most 20 blocks before a mark.
+
+    The list is changed and returned; its messages are not changed.
+    """
+    user_messages = [index for index in range(len(messages) - 1, -1, -1) if messages[index]["role"] == "user"][:2]
+    tails = [(index, len(messages[index]["content"]) - 1) for index in user_messages]
+    for index, block in [*tails, *_middle(messages, user_messages)]:
+        content = list(messages[index]["content"])
+        content[block] = _marked(content[block])
+        messages[index] = {**messages[index], "content": content}
+    return messages
+
+
+def _middle(messages: list[JsonObject], user_messages: list[int]) -> list[tuple[int, int]]:
+    """Return the middle one of the blocks that a long turn adds, without the last one; empty for a short turn."""
+    since = user_messages[1] + 1 if len(user_messages) > 1 else 0
+    added = [
+        (index, block) for index in range(since, len(messages)) for block in range(len(messages[index]["content"]))
+    ]
+    if len(added) <= LONG_TURN_BLOCKS:
+        return []
+    half = len(added) // 2
+    near = sorted(range(len(added) - 1), key=lambda position: abs(position - half))
+    places = (added[position] for position in near)
+    return [(one, block) for one, block in places if messages[one]["content"][block].get("type") not in REASONING][:1]
+
+
+def _marked(block: JsonObject) -> JsonObject:
+    return {**block, "cache_control": dict(CACHE_MARK)}
+
+
+def _own_blocks(turn: Turn, *, keeps_reasoning: bool) -> list[JsonObject]:
+    """Return a turn's blocks as the API accepts them: without empty text, and with all of its reasoning or none."""
+    blocks = [block for block in turn.blocks if not _is_empty_text(block)]
+    if keeps_reasoning and _may_go_back(turn):
+        return blocks
+    return [block for block in blocks if block.get("type") not in REASONING]
+
+
+def _may_go_back(turn: Turn) -> bool:
+    """Return whether all of a turn's reasoning can be sent back in its place; a part of it would be refused.
+
+    Reasoning that was cut has no signature. Reasoning after an empty text, which is never sent, would come after
+    something else. No message may end with reasoning, except after a pause, from which the API itself continues.
+    """
+    ends_with_reasoning = bool(turn.blocks) and turn.blocks[-1].get("type") in REASONING
+    if ends_with_reasoning and turn.stop is not StopKind.PAUSE:
+        return False
+    has_gap = False
+    for block in turn.blocks:
+        has_gap = has_gap or _is_empty_text(block)
+        if block.get("type") in REASONING and (has_gap or not (block.get("signature") or block.get("data"))):
+            return False
+    return True
+
+
+def _projected_blocks(turn: Turn, ids: Mapping[str, str]) -> list[JsonObject]:
+    blocks = [_text(turn.text)] if turn.text.strip() else []
+    for call in turn.calls:
+        name = accepted_name(call.name)
+        blocks.append({"type": "tool_use", "id": ids[call.id], "name": name, "input": call.arguments or {}})
+    return blocks
+
+
+def _user_blocks(message: Message, ids: Mapping[str, str]) -> list[JsonObject]:
+    if isinstance(message, Results):
+        return [_result(result, ids.get(result.id, result.id)) for result in message.results]
+    is_said = isinstance(message, UserText) and message.text.strip()
+    return [_text(message.text)] if is_said else []
+
+
+def _result(result: CallResult, call_id: str) -> JsonObject:
+    block: JsonObject = {"type": "tool_result", "tool_use_id": call_id}
+    if result.content:
+        block["content"] = result.content
+    if result.is_error:
+        block["is_error"] = True
+    return block
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+def _is_text(block: JsonObject) -> bool:
+    return block["type"] == "text"
+
+
+def _is_empty_text(block: JsonObject) -> bool:
+    return block.get("type") == "text" and not block.get("text", "").strip()
 
 
 class AnthropicClient(SdkClient):
@@ -17,7 +213,7 @@ class AnthropicClient(SdkClient):
     """
 
     def __init__(self, options: ClientOptions) -> None:
-        base_url = options.base_url or DEFAULT_URL
+        base_url = options.base_url or ANTHROPIC_URL
         settings = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
         endpoint = Endpoint(
             "Anthropic", base_url, *settings, options.key, options.network, is_default=not options.base_url
@@ -25,10 +221,10 @@ class AnthropicClient(SdkClient):
         super().__init__(options, endpoint, Sdk.imported("anthropic", "AsyncAnthropic"), "/v1/messages")
         self._prefixes = PromptPrefixes(to_prefix)
         self._histories = Histories()
-        self._reasoning = BoundReasoning(PROVIDER)
+        self._reasoning = BoundReasoning(ANTHROPIC)
 
     async def generate(self, request: Request) -> Turn:
-        """Ask once and return the complete turn.
+        """Send a request once, and return the complete turn.
 
         Raises:
             ModelError: No turn came; nothing of the attempt may be used.
@@ -40,4 +236,4 @@ class AnthropicClient(SdkClient):
         turn = reply.turn(request.model)
         if reply.has_true_reasoning and any(block.get("type") in REASONING for block in turn.blocks):
             turn = turn.model_copy(update={"bound_to": bound.digest})
-        return self._priced(turn, request, PROVIDER)
+        return self._priced(turn, request, ANTHROPIC)

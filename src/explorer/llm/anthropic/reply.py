@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
-from explorer.llm.anthropic.request import PROVIDER, REASONING
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.faults import model_error, refusal_of
 from explorer.llm.history import require_unique_ids, settled_stop, with_ids
+from explorer.llm.hosts import ANTHROPIC
 from explorer.llm.options import Endpoint
 from explorer.llm.streaming import ServerEvent
 from explorer.llm.wire_json import (
@@ -22,6 +22,9 @@ from explorer.llm.wire_json import (
 )
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.messages import JsonObject, StopKind, ToolCall, Turn, Usage, place_of
+
+REASONING = frozenset({"thinking", "redacted_thinking"})
+"""The types of blocks with a model's reasoning; the API refuses a cache mark on these."""
 
 STOPS: Mapping[str, StopKind] = {
     "end_turn": StopKind.END,
@@ -107,7 +110,7 @@ class AnthropicReply:
         )
         require_unique_ids(call.id for call in calls)
         return Turn(
-            provider=PROVIDER,
+            provider=ANTHROPIC,
             model=model,
             blocks=tuple(blocks),
             text="\n\n".join(text for block in blocks if (text := _text_of(block))),

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import SecretStr
 
-from explorer.llm.anthropic.request import DEFAULT_URL
-from explorer.llm.anthropic.request import PROVIDER as NAME
+from explorer.llm.hosts import ANTHROPIC, ANTHROPIC_URL
 from explorer.llm.options import ClientOptions, Timeouts, check_url, key_text
 from explorer.llm.vendors import ModelAccess, Server, Vendor
 from explorer.schema.messages import LLMClient
@@ -47,10 +46,10 @@ class AnthropicSettings(ExtensionSettings):
 
 def _server(settings: AnthropicSettings) -> Server:
     return Server(
-        url=settings.url or DEFAULT_URL,
+        url=settings.url or ANTHROPIC_URL,
         is_open=bool(settings.url),
         models=TIER_MODELS,
-        price_list=NAME,
+        price_list=ANTHROPIC,
         has_prompt_cache=True,
     )
 
@@ -67,11 +66,11 @@ async def _open(settings: AnthropicSettings, access: ModelAccess) -> AsyncGenera
     timeouts = access.timeouts or Timeouts()
     options = ClientOptions(settings.url, settings.key, timeouts, access.price, network=access.network)
     async with LateClient(lambda: AnthropicClient(options)) as client:
-        yield AdvisingClient(client, NAME)
+        yield AdvisingClient(client, ANTHROPIC)
 
 
 VENDOR = Vendor(
-    NAME,
+    ANTHROPIC,
     AnthropicSettings,
     _open,
     needs="key",
