@@ -96,6 +96,12 @@ def site_of(host: str) -> str:
     return ".".join(labels[-3 if is_short else -2 :])
 
 
+def domain_of(site: str) -> str:
+    """Return the domain under which everybody has a site, of which this is one; the site itself where there is none."""
+    domain = ".".join(site.split(".")[-2:])
+    return domain if SHARED.fullmatch(domain) else site
+
+
 def shown(url: str) -> str:
     """An address as a reader sees it."""
     return url if url.isascii() and url.isprintable() else visible(url)
@@ -148,6 +154,8 @@ def _first_foreign(raw: str) -> int:
 
 LINKS_PER_SITE = 20
 """Fetches of one site in a run that only its being linked on a page speaks for."""
+LINKS_PER_DOMAIN = 40
+"""The same for all sites of a domain under which everybody has one: an attacker may have a site for each letter."""
 MAX_SEARCHED_CHARS = 50_000_000
 """Of stored texts, the newest first, for one address: within a second or so."""
 PAGE_VIAS = frozenset({"direct", "reader"})
@@ -254,13 +262,18 @@ class UrlAllowlist:
             self._uncounted.discard(key)
             if not await self._is_given(key):
                 self._spent[site] = self._spent.get(site, 0) + 1
-        spent = self._spent.get(site, 0)
-        if spent >= LINKS_PER_SITE:
-            raise RefusedCallError(
-                f"{spent} links to {site} were followed already, which is enough for one run; search for what you "
-                "need there, or use another source."
-            )
-        self._spent[site] = spent + 1
+        domain = domain_of(site)
+        of_domain = sum(count for one, count in self._spent.items() if domain_of(one) == domain)
+        for place, spent, most in (
+            (site, self._spent.get(site, 0), LINKS_PER_SITE),
+            (domain, of_domain, LINKS_PER_DOMAIN),
+        ):
+            if spent >= most:
+                raise RefusedCallError(
+                    f"{spent} links to {place} were followed already, which is enough for one run; search for what "
+                    "you need there, or use another source."
+                )
+        self._spent[site] = self._spent.get(site, 0) + 1
 
     def _listen(self) -> None:
         """Take in what happened since: the user's words, and the addresses of sources."""
