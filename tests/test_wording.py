@@ -109,12 +109,8 @@ BEGINNINGS = re.compile(r"\s*(?:Of|By|As) ")
 """Beginnings of a docstring that needs its neighbour to be understood."""
 TO_REWRITE = frozenset(
     {
-        "cli",
         "documents",
-        "offline",
         "reports",
-        "run",
-        "sandbox",
         "sources",
         "tools",
     }

@@ -47,7 +47,7 @@ LAZY_COMMANDS = {
     "doctor": "commands.doctor:doctor",
     "completion": "commands.completion:completion",
 }
-"""By name: where the command is, below `explorer.cli`. None is imported before it is called; its help is its
+"""Where each command is, below `explorer.cli`, by name. None is imported before it is called; its help is its
 docstring, since the page that lists them all is written by hand."""
 
 COMMANDS_OF_RUNS = {
@@ -83,7 +83,7 @@ COMMANDS_OF_RUNS = {
         ),
     ),
 }
-"""Below `runs`: where each is, and its help, so that none is imported for the page that lists them."""
+"""Where each command below `runs` is, and its help, so that none is imported for the page that lists them."""
 
 COMMANDS_OF_REPORTS = {
     "list": (
@@ -98,11 +98,11 @@ COMMANDS_OF_REPORTS = {
         "Print a report of the library.\n\nExample: `explorer report show 2026-11-22/sqlite-4`",
     ),
 }
-"""Below `report`, which by itself prints a run's."""
+"""Where each command below `report` is; `report` alone prints a run's report."""
 
 
 def build_app() -> App:
-    """The parser with all commands."""
+    """Return the parser with all commands."""
     app = App(
         name="explorer",
         help="Ask a question, get a cited report.",
@@ -173,7 +173,7 @@ def ask_anyway(*question: str, options: AskOptions = ASK) -> int:
 
 
 def run_tokens(tokens: list[str]) -> int:
-    """Run one command line; its exit code."""
+    """Run one command line and return its exit code."""
     write_replacing()
     output_format, verbose = wanted_format(tokens), verbosity(tokens)
     sys.excepthook = partial(_on_bug, output_format, verbose)

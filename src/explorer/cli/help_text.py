@@ -84,7 +84,7 @@ variables, .env and explorer.toml: see `explorer config show`.
 
 
 def quick_answer(tokens: Sequence[str]) -> str | None:
-    """What needs no parser: the first page of help, and the version; None for everything else."""
+    """Return what needs no parser: the first page of help, and the version; None for everything else."""
     flags = list(tokens[: tokens.index("--")] if "--" in tokens else tokens)
     if flags == ["help"]:
         return HELP

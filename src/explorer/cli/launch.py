@@ -34,7 +34,7 @@ REPORT_SUFFIXES = frozenset({"", ".md", ".markdown", ".txt"})
 
 
 def _piped(options: RunOptions) -> dict[str, bytes]:
-    """What is piped in next to a question, by name; of stdin that is the question itself nothing is left."""
+    """Return what is piped in next to a question, by name; of stdin that is the question itself nothing is left."""
     if not isinstance(options, AskOptions) or options.from_stdin:
         return {}
     return piped_files(say if not options.quiet else lambda _words: None)
@@ -59,7 +59,7 @@ def start_run(question: str, configuration: Configuration, options: RunOptions) 
 
 
 def _since(options: RunOptions, settings: Settings) -> dict[str, str]:
-    """The earlier run by its whole id."""
+    """Return the earlier run by its whole id."""
     if not isinstance(options, AskOptions) or options.since_run is None:
         return {}
     folder = find_run(settings.workspace, options.since_run)
@@ -113,7 +113,7 @@ def _drive(work: Work, session: Session, settings: Settings, options: RunOptions
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The loop of uvloop where it is installed, for 3 to 14 % less CPU; None for Python's own."""
+    """Return the loop of uvloop where it is installed, for 3 to 14 % less CPU; None for Python's own."""
     if find_spec("uvloop") is None:
         return None
     import uvloop  # noqa: PLC0415 - few have it

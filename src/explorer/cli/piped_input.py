@@ -15,12 +15,12 @@ from explorer.schema.errors import ConfigError
 WAIT_S = 2.0
 """A pipe that holds nothing for so long, and is not closed, is a script's own and nobody's input."""
 SUFFIXES = {HTML: ".html", PDF: ".pdf"}
-"""Of what is no plain text."""
+"""Suffix of a kind that is not plain text."""
 NOTHING = "nothing came from standard input, though it is open; the question is asked without it"
 
 
 def piped_files(say: Callable[[str], None], wait_s: float = WAIT_S) -> dict[str, bytes]:
-    """What stdin holds, by the name it gets in the run: `stdin.txt`, or `.html`, `.pdf`; empty when it holds nothing.
+    """Read stdin; return its bytes by their name in the run, such as `stdin.txt` or `stdin.pdf`, or nothing.
 
     Nothing is read from a terminal, a device such as /dev/null, or a closed stdin.
 
@@ -52,7 +52,7 @@ def _body(say: Callable[[str], None], wait_s: float) -> bytes:
 
 
 def _holds_something(say: Callable[[str], None], wait_s: float) -> bool:
-    """Whether stdin is a file, or a pipe with something in it or closed at its other end."""
+    """Return whether stdin is a file, or a pipe with something in it or closed at its other end."""
     try:
         descriptor = sys.stdin.fileno()
     except io.UnsupportedOperation:

@@ -9,11 +9,11 @@ from explorer.schema.errors import ConfigError
 
 QUESTION_CHARS = 200_000
 UTF8_BYTES = 4
-"""Of the longest character."""
+"""Bytes of the longest character."""
 
 
 def question_of(words: Sequence[str], options: AskOptions) -> str:
-    """The question, or with `-c` the follow-up, which may be empty.
+    """Return the question, or with `-c` the follow-up, which may be empty.
 
     Raises:
         ConfigError: It is missing, too long, or looks like a mistyped command.
@@ -27,7 +27,7 @@ def question_of(words: Sequence[str], options: AskOptions) -> str:
 
 
 def as_asked(text: str) -> str:
-    """Words as the engine takes them.
+    """Return words as the engine takes them.
 
     Raises:
         ConfigError: They are too many.
@@ -42,6 +42,6 @@ def as_asked(text: str) -> str:
 
 
 def _stdin() -> str:
-    """What stdin holds; of an endless one no more than it takes to see that it is too much."""
+    """Return what stdin holds; of an endless one no more than it takes to see that it is too much."""
     content = sys.stdin.buffer.read(QUESTION_CHARS * UTF8_BYTES * 4)
     return content.decode("utf-8", "replace")

@@ -43,11 +43,11 @@ class RedactingStream(io.TextIOBase):
         self._stream.flush()
 
     def isatty(self) -> bool:
-        """Whether a person is looking."""
+        """Return whether stdout is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
-        """The descriptor below."""
+        """Return the descriptor below."""
         return self._stream.fileno()
 
     def writable(self) -> bool:
@@ -56,7 +56,7 @@ class RedactingStream(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """Of the stream below."""
+        """Encoding of the wrapped stream."""
         return self._stream.encoding
 
     @property
@@ -77,7 +77,7 @@ def guard_streams() -> None:
 
 
 def keep_secret(settings: Settings, environment: MutableMapping[str, str]) -> None:
-    """Once the settings are read: forget the environment's keys and proxies, and show no key and no password.
+    """Forget the environment's keys and proxies once the settings are read, and show no key and no password.
 
     Programs that are started inherit none either, and on Linux no other process of this user can look into this one.
     """

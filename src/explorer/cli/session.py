@@ -23,7 +23,7 @@ STOP_REASONS = {
     TERMINATED: "ended by SIGTERM",
     HUNG_UP: "its terminal was closed (SIGHUP)",
 }
-"""By exit code."""
+"""Reasons by exit code."""
 WIND_DOWN_WORDS = (
     f"stopping: helpers are cut off, the report comes within {REPORT_S:g} s; press Ctrl-C again to stop at once, "
     "with the engine's own report"
@@ -39,7 +39,7 @@ Work = Callable[[RunHooks], Awaitable[RunResult]]
 
 @dataclass(frozen=True)
 class SessionEnd:
-    """How it went: exactly one of the first three is set."""
+    """The end of a session: exactly one of `result`, `error` and `interrupted` is set."""
 
     view: RunView
     result: RunResult | None = None
@@ -60,7 +60,7 @@ class Session:
     on_record: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
     """What is open while the work is done, e.g. what sends spans of it."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By a setting's name, where it was set."""
+    """Where each setting was set, by its name."""
     view: RunView = field(default_factory=RunView)
     stop: StopSignal = field(default_factory=StopSignal)
     last_resort: Callable[[int], None] = lambda _code: None
@@ -78,7 +78,7 @@ class Session:
         self.tap_past(records)
 
     async def drive(self, work: Work) -> SessionEnd:
-        """Do the work while showing it; a signal winds it down, a second one stops it."""
+        """Do the work while showing it; one signal asks for the report, a second one stops the work."""
         try:
             with self._signals(), self.screen.shown(self.view):
                 async with self.on_record():
@@ -171,7 +171,7 @@ class Session:
 
 
 def _crash_point() -> OnCheckpoint | None:
-    """Where a test wants the process to end; users' builds lack the module, and the variable means nothing."""
+    """Return where a test wants the process to end; users' builds lack the module, and the variable means nothing."""
     wanted = os.environ.get("EXPLORER_CRASH", "")
     if not wanted:
         return None

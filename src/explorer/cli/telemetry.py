@@ -43,7 +43,7 @@ def traced(session: Session, settings: Settings) -> Session:
 
 
 def traces_url(settings: Settings) -> str:
-    """Where spans go; empty when nowhere."""
+    """Return where spans go; empty when nowhere."""
     services = settings.services
     base = services.otlp_endpoint.rstrip("/")
     return services.otlp_traces_endpoint or (base and base + TRACES)
@@ -70,7 +70,7 @@ def read_headers(text: str) -> dict[str, str]:
 
 
 LEVELS = {1: "INFO"}
-"""By the number of `-v`; more of them show everything."""
+"""Log level by the number of `-v`; more than these show everything."""
 
 
 def show_logs(verbose: int) -> None:

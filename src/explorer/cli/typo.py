@@ -13,7 +13,7 @@ SUBCOMMANDS: Mapping[str, tuple[str, ...]] = {
     "report": ("list", "show"),
     "completion": ("bash", "zsh", "fish"),
 }
-"""By command, the words that may stand behind it."""
+"""Words that may follow a command, by command."""
 TAKES_RUN = frozenset(
     {"resume", "fork", "steer", "stop", "watch", "show", "diff", "report", "verify", "grep", "doctor"}
 )
@@ -157,9 +157,9 @@ class Meant:
     """What a first word was probably meant to be."""
 
     command: str
-    """With its flags or words; empty: there is nothing like it."""
+    """Command with its flags or words; empty: there is nothing like it."""
     is_exact: bool = False
-    """It is a command, and stands too late."""
+    """Whether the word is a command in the wrong place."""
 
 
 def edit_distance(left: str, right: str) -> int:
@@ -177,7 +177,7 @@ def edit_distance(left: str, right: str) -> int:
 
 
 def closest(word: str, known: Iterable[str], limit: int) -> str | None:
-    """The known word at most `limit` edits away, the nearest first; None when there is none."""
+    """Return the known word at most `limit` edits away, the nearest first; None when there is none."""
     distances = sorted((edit_distance(word, name), name) for name in known)
     return distances[0][1] if distances and distances[0][0] <= limit else None
 
@@ -210,7 +210,7 @@ def _quoted(word: str) -> str:
 
 
 def meant_command(words: Sequence[str]) -> Meant | None:
-    """What a command line's words were meant to be; None: a question.
+    """Return the command that a command line's words were meant to be; None: a question.
 
     Words in quotes arrive as one and are a question. Of bare words, the first is judged together with what follows:
     a command line is short, and its second word is a run, a path or a command's own word; a question is prose.
@@ -232,7 +232,7 @@ def meant_command(words: Sequence[str]) -> Meant | None:
 
 
 def _is_slip(first: str, near: str, rest: Sequence[str]) -> bool:
-    """Whether the words fit the command that the first one is close to."""
+    """Return whether the words fit the command that the first one is close to."""
     if first in ENGLISH_WORDS:
         # `reports show that ...` is prose, `reports show NAME` is not.
         return _fits(near, rest, is_word=True)
@@ -240,7 +240,7 @@ def _is_slip(first: str, near: str, rest: Sequence[str]) -> bool:
 
 
 def _fits(command: str, rest: Sequence[str], *, is_word: bool = False) -> bool:
-    """Whether what follows is what the command takes.
+    """Return whether what follows is what the command takes.
 
     Args:
         command: One of ours.
@@ -259,7 +259,7 @@ def _fits(command: str, rest: Sequence[str], *, is_word: bool = False) -> bool:
 
 
 def _is_argument(command: str, word: str) -> bool:
-    """Whether the one word behind a command is one that it takes, and hardly one of a question."""
+    """Return whether the one word behind a command is one that it takes, and hardly one of a question."""
     if command in TAKES_ANYTHING or closest(word, SUBCOMMANDS.get(command, ()), 1):
         return True
     # `resmue "go deeper into the second point"`: nobody writes half of a question in quotes.
@@ -267,7 +267,7 @@ def _is_argument(command: str, word: str) -> bool:
 
 
 def _is_command_line(first: str, rest: Sequence[str]) -> bool:
-    """Whether a word that is a command elsewhere is meant as one here."""
+    """Return whether a word that is a command elsewhere is meant as one here."""
     if not rest:
         return True
     if len(rest) > 1:

@@ -59,7 +59,7 @@ def most_notable(stories: Iterable[ListedStory]) -> list[ListedStory]:
 
 
 def about(stories: Sequence[ListedStory], words: Iterable[str]) -> list[ListedStory]:
-    """The stories whose title, address or text share words with a topic: those with most of them."""
+    """Return the stories whose title, address or text share words with a topic: those with most of them."""
     wanted = set(words)
     shared = {story.id: len(wanted & set(words_of(f"{story.title} {story.url}"))) for story in stories}
     most = max(shared.values(), default=0)
@@ -68,7 +68,7 @@ def about(stories: Sequence[ListedStory], words: Iterable[str]) -> list[ListedSt
 
 
 def theme_lines(stories: Sequence[ListedStory], phrases: Phrases, notes: Sequence[ResearchNote] = ()) -> list[str]:
-    """The themes of a list, largest first, each with its most notable stories; titles decide."""
+    """Return the themes of a list, largest first, each with its most notable stories; titles decide."""
     shown = {note.story.id for note in notes if note.story}
     groups: list[tuple[str, list[ListedStory]]] = []
     for key, pattern in THEMES.items():
@@ -107,7 +107,7 @@ def context_files(task: TaskData) -> list[str]:
 
 
 def stories_of(texts: dict[str, str]) -> list[ListedStory]:
-    """Every story that the files list, once."""
+    """Return every story that the files list, once."""
     found: dict[int, ListedStory] = {}
     for text in texts.values():
         for story in stories_in(text.splitlines()):
@@ -189,7 +189,7 @@ def _passages(path: str, source: str, text: str) -> list[_Passage]:
 
 
 def _choose(passages: Sequence[_Passage], question: str) -> list[_Passage]:
-    """The passages that meet the question, then those that meet names found in the best of them: a second hop."""
+    """Return the passages that meet the question, then those that meet names found in the best of them."""
     texts = [f"{passage.heading} {passage.text}" for passage in passages]
     first = [index for _, index in rank_by_query(texts, words_of(question))[:MAX_PASSAGES]]
     names = {word for index in first[:HOP_BASE] for word in words_of(" ".join(names_in(texts[index])))}
@@ -199,7 +199,7 @@ def _choose(passages: Sequence[_Passage], question: str) -> list[_Passage]:
 
 
 def _as_notes(chosen: Sequence[_Passage]) -> list[ResearchNote]:
-    """One note for each heading of each file, in the order of the best passage."""
+    """Return one note for each heading of each file, in the order of the best passage."""
     groups: dict[tuple[str, str], list[NoteQuote]] = {}
     for passage in chosen:
         made = quote(passage.text, passage.source)

@@ -32,12 +32,12 @@ class OfflineClient:
     """Answers a request by rule: the same request always gets the same turn, and nothing is remembered between two."""
 
     async def generate(self, request: Request) -> Turn:
-        """The next turn."""
+        """Return the next turn of the role that asks."""
         return next_turn(request)
 
 
 def next_turn(request: Request) -> Turn:
-    """The next turn, as a function of the request alone."""
+    """Return the next turn, as a function of the request alone."""
     task, said, exchanges = split_history(request.history)
     state = ScriptState(task, {tool.name: tool for tool in request.tools}, messages=said[-1:])
     script = (
@@ -77,7 +77,7 @@ def _task_by_task(
 
 
 def _known_arguments(call: Ask, state: ScriptState) -> JsonObject:
-    """The arguments that the tool takes here: tools refuse what they do not know."""
+    """Return the arguments that the tool takes here: tools refuse what they do not know."""
     known = state.tools[call.tool].parameters.get("properties")
     if not isinstance(known, dict) or not known:
         return call.arguments

@@ -24,12 +24,12 @@ class NoteQuote:
     text: str
     source: str
     author: str = ""
-    """Of a comment."""
+    """Author of a comment."""
     is_reply: bool = False
-    """It answers the quote before it."""
+    """Whether the quote answers the one before it."""
 
     def line(self, phrases: Phrases) -> str:
-        """As a line of markdown; curly marks enclose what is verbatim."""
+        """Return a line of markdown; curly marks enclose what is verbatim."""
         indent = "  " if self.is_reply else ""
         verb = f" {phrases('replies')}" if self.is_reply else ""
         who = f"*{self.author}*{verb}: " if self.author else ""
@@ -43,9 +43,9 @@ class ResearchNote:
     title: str
     story: ListedStory | None = None
     about: str = ""
-    """Of a page: author, date, address."""
+    """Author, date and address of a page."""
     source: str = ""
-    """Of the page."""
+    """Id of the page's source."""
     article: tuple[NoteQuote, ...] = ()
     post: tuple[NoteQuote, ...] = ()
     discussion: tuple[NoteQuote, ...] = ()
@@ -63,19 +63,19 @@ SECTION_BY_HEADING = {f"## {words}": key for key in (*SECTIONS, "why", "unknown"
 
 
 def safe_author(name: str) -> str:
-    """A commenter's name that cannot break the line it stands on."""
+    """Return a commenter's name that cannot break the line it stands on."""
     return re.sub(r"[^\w.-]", "", name, flags=re.ASCII) or "?"
 
 
 def quote(text: str, source: str, author: str = "", *, is_reply: bool = False) -> NoteQuote | None:
-    """A quote, unless its words could be taken for a mark of ours."""
+    """Return a quote, unless its words could be taken for a mark of ours."""
     if not text or "\n" in text or CITATION_MARK.search(text):
         return None
     return NoteQuote(text, source, safe_author(author) if author else "", is_reply)
 
 
 def numbers_line(story: ListedStory, phrases: Phrases) -> str:
-    """Why a story is notable: the cited numbers, and what was computed from them."""
+    """Return why a story is notable: the cited numbers, and what was computed from them."""
     line = phrases("numbers", points=story.points, comments=story.comments, cite=f"[{story.source}]")
     if story.velocity and story.age_hours <= FRESH_HOURS:
         line += phrases("speed", velocity=f"{story.velocity:.1f}", age=f"{story.age_hours:.1f}")
@@ -83,7 +83,7 @@ def numbers_line(story: ListedStory, phrases: Phrases) -> str:
 
 
 def write_note(note: ResearchNote, phrases: Phrases) -> str:
-    """A note as a file."""
+    """Return the text of a note's file."""
     lines = [f"# {note.title}", ""]
     if note.story is not None:
         lines += [story_entry(1, note.story), "", f"## {phrases('why')}", "", f"- {numbers_line(note.story, phrases)}"]
@@ -117,7 +117,7 @@ class _Reading:
 
 
 def read_note(text: str) -> ResearchNote | None:
-    """A note from its file; None when the file is not one."""
+    """Parse a note from its file; None when the file is not one."""
     lines = text.splitlines()
     if not lines or not lines[0].startswith("# "):
         return None
@@ -140,7 +140,7 @@ def read_note(text: str) -> ResearchNote | None:
 
 
 def write_overview(title: str, stories: Sequence[ListedStory], gaps: Iterable[str], phrases: Phrases) -> str:
-    """The list of stories as a file, in the order given."""
+    """Return the list of stories as a file, in the order given."""
     lines = [f"# {title}", "", *(story_entry(number, story) for number, story in enumerate(stories, 1))]
     gaps = list(gaps)
     if gaps:
@@ -149,7 +149,7 @@ def write_overview(title: str, stories: Sequence[ListedStory], gaps: Iterable[st
 
 
 def gaps_in(text: str) -> list[str]:
-    """The lines of a file's section on what is not known."""
+    """Return the lines of a file's section on what is not known."""
     reading = _Reading()
     for line in text.splitlines():
         reading.take(line)
@@ -157,7 +157,7 @@ def gaps_in(text: str) -> list[str]:
 
 
 def short_reason(text: str) -> str:
-    """The first sentence of a tool's error, with hosts in the place of addresses."""
+    """Return the first sentence of a tool's error, with hosts in the place of addresses."""
     line = harmless(with_hosts_only(text))
     end = re.search(r"[.。](?:\s|$)", line)
     sentence = (line[: end.start()] if end else line).strip()
@@ -165,7 +165,7 @@ def short_reason(text: str) -> str:
 
 
 def slug(text: str) -> str:
-    """A file name's worth of a title; empty for a title without Latin letters."""
+    """Return a file name's worth of a title; empty for a title without Latin letters."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     name = ""
     for word in words:

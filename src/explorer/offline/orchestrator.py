@@ -54,7 +54,7 @@ def answer_follow_up(
 
 
 def _fitting(found: ToolAnswer, listed: ToolAnswer) -> list[str]:
-    """The run's notes: those with most matching lines first."""
+    """Return the run's notes: those with most matching lines first."""
     matches: dict[str, int] = found.data.get("matches", {})
     paths: list[str] = listed.data.get("paths", [])
     notes = [path for path in paths if path.endswith(".md") and path not in NO_CONTEXT and not path.startswith(".")]
@@ -138,7 +138,7 @@ def _explore(state: ScriptState, plan: ResearchPlan) -> Part:
 
 
 def brief(wish: Wish, plan: ResearchPlan | None = None) -> list[str]:
-    """Lines that every helper's task ends with."""
+    """Return the lines that every helper's task ends with."""
     lines = ["", f"Question: {single_line(wish.question)}", f"Language of the report: {wish.language}"]
     if wish.is_sample:
         lines.append(SAMPLE_LINE)
@@ -149,12 +149,12 @@ def brief(wish: Wish, plan: ResearchPlan | None = None) -> list[str]:
 
 
 def call_helper(role: str, lines: Sequence[str], **more: object) -> Ask:
-    """A `call_agent` call."""
+    """Return the call that gives a helper a task."""
     return Ask("call_agent", {"agent_type": role, "task_description": "\n".join(lines), **more})
 
 
 def _take(plan: ResearchPlan, answer: ToolAnswer) -> HelperReply:
-    """A helper's answer into the plan: its files, and what failed."""
+    """Add a helper's answer to the plan: its files, and what failed."""
     reply = reply_in(answer.data)
     plan.paths += [path for path in reply.output_files if path not in plan.paths]
     if answer.is_error and not reply.output_files:
@@ -191,7 +191,7 @@ def _listed(plan: ResearchPlan) -> list[ListedStory]:
 
 
 def _choose(plan: ResearchPlan, steered: frozenset[str]) -> list[ListedStory]:
-    """The stories for a closer look: those about the topic, else the most notable; steers come first."""
+    """Return the stories for a closer look: those about the topic, else the most notable; steers come first."""
     wish, listed = plan.wish, _listed(plan)
     if wish.topic:
         listed = about(listed, wish.topic_words)
@@ -225,14 +225,14 @@ def _read_closely(state: ScriptState, plan: ResearchPlan) -> Part:
 
 
 def _is_thin(plan: ResearchPlan) -> bool:
-    """Whether the number of stories is ours and less than half of them gave anything to quote."""
+    """Return whether the number of stories is ours and less than half of them gave anything to quote."""
     notes = [note for text in plan.texts.values() if (note := read_note(text))]
     shown = sum(note.has_text for note in notes)
     return not plan.wish.is_counted and not plan.wish.topic and 2 * shown < plan.wish.count
 
 
 def _look_further(state: ScriptState, plan: ResearchPlan, stories: Sequence[ListedStory]) -> Part:
-    """A second round over the next stories of the list, when the first could not be read."""
+    """Look at the next stories of the list, when the first could not be read."""
     known = {story.id for story in stories}
     further = [story for story in most_notable(_listed(plan)) if story.id not in known]
     if further:
@@ -270,7 +270,7 @@ def _from_files(plan: ResearchPlan) -> Part:
 
 
 def _report(state: ScriptState, plan: ResearchPlan) -> Part:
-    """By the writer; when there is no time or no writer, by the orchestrator itself."""
+    """Have the writer write the report; when there is no time or no writer, the orchestrator writes it."""
     if not state.is_hurried:
         task = ["Write the report `report.md` from these files."]
         if _is_about_own_files(plan):

@@ -43,7 +43,7 @@ def search_web(state: ScriptState, wish: Wish, folder: str, gaps: Sequence[str] 
 
 
 def query_words(question: str) -> str:
-    """A question as a search query: on one line, at most a dozen words."""
+    """Return a question as a search query: on one line, at most a dozen words."""
     return " ".join(single_line(question).split()[: 2 * MAX_QUERY_WORDS])[:300]
 
 
@@ -68,7 +68,7 @@ def read_pages(
 
 
 def passages_about(text: str, question: str, source: str, count: int) -> tuple[NoteQuote, ...]:
-    """The quotable sentences that share most with a question, best first."""
+    """Return the quotable sentences that share most with a question, best first."""
     sentences = list(dict.fromkeys(sentence for sentence in sentences_of(text) if is_quotable(sentence)))
     ranked = rank_by_query(sentences, words_of(question))
     quotes = [quote(sentences[index], source) for _, index in ranked[: 2 * count]]
@@ -96,7 +96,7 @@ def _keep_hits(wish: Wish, folder: str, hits: Sequence[ListedHit], gaps: Sequenc
 
 
 def _without_web(state: ScriptState, wish: Wish, folder: str, gaps: list[str]) -> Script:
-    """What Hacker News has on the question, when the web cannot be searched; else an honest note."""
+    """Search Hacker News when the web cannot be searched; note what is not known."""
     phrases = Phrases(wish.language)
     notes: list[ResearchNote] = []
     if "search_hn" in state.tools and not state.is_hurried:

@@ -142,19 +142,19 @@ class Phrases:
         self.language = "zh" if language.lower().startswith("zh") else "en"
 
     def __call__(self, key: str, /, **values: object) -> str:
-        """A phrase with its values filled in."""
+        """Return a phrase with its values filled in."""
         english, chinese = PHRASES[key]
         return (chinese if self.language == "zh" else english).format(**values)
 
     def matches(self, key: str, text: str) -> str:
-        """The title that a gap of this kind names; empty when the text is none."""
+        """Return the title that a gap of this kind names; empty when the text is none."""
         template = re.escape(PHRASES[key][self.language == "zh"])
         pattern = template.replace(r"\{title\}", "(?P<title>.+?)")
         match = re.fullmatch(re.sub(r"\\\{\w+\\\}", ".*", pattern), text)
         return match["title"] if match else ""
 
     def day(self, moment: str) -> str:
-        """A date in words; empty when there is none."""
+        """Return a date in words; empty when there is none."""
         try:
             at = datetime.fromisoformat(moment)
         except ValueError:

@@ -102,11 +102,11 @@ class Wish:
     """What the stories should be about; empty for any."""
     count: int
     is_counted: bool
-    """The question says how many."""
+    """Whether the question says how many."""
     files: tuple[tuple[str, str], ...] = ()
     """Paths of the user's files, with their source ids."""
     has_folder: bool = False
-    """There is a folder of the user's to search."""
+    """Whether there is a folder of the user's to search."""
 
     @property
     def topic_words(self) -> frozenset[str]:
@@ -156,7 +156,7 @@ def _wish(
 
 
 def _kind(question: str, *, has_files: bool, has_folder: bool, is_sample: bool) -> QuestionKind:
-    """Files come first, then what the question names, then the user's folder."""
+    """Return where an answer is looked for: in files first, then where the question says, then in the user's folder."""
     if has_files:
         return QuestionKind.FILES
     if is_sample or SAYS_HACKER_NEWS.search(question):
@@ -167,7 +167,7 @@ def _kind(question: str, *, has_files: bool, has_folder: bool, is_sample: bool) 
 
 
 def count_of(question: str) -> int:
-    """How many stories are asked for; 0 when it is not said."""
+    """Return how many stories are asked for; 0 when it is not said."""
     for pattern in COUNTS:
         if match := pattern.search(question):
             word = match[1].lower()
@@ -176,7 +176,7 @@ def count_of(question: str) -> int:
 
 
 def topic_of(question: str) -> str:
-    """What the stories should be about; empty when the question is about the day as a whole."""
+    """Return what the stories should be about; empty when the question is about the day as a whole."""
     quoted = QUOTED.search(question)
     candidates = [quoted[1]] if quoted else []
     candidates += [match[1] for pattern in TOPIC_PATTERNS for match in pattern.finditer(question)]

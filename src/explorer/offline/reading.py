@@ -17,7 +17,7 @@ STORY_FACTS = re.compile(
     r"^ {3}id (\d+) \| ([\d,]+|\?) points? \| ([\d,]+|\?) comments? \| ([\d.,]+|\?) points/h \| ([\d.,]+|\?) h old"
     r" \| by (\S+) \| (\S+) \| (text|\?|https?://\S+)"
 )
-"""Of a story in a task or a note; `story_entry` writes both lines."""
+"""Second line of a story in a task or a note; `story_entry` writes both lines."""
 ADDRESS = re.compile(r"https?://\S+")
 HARMLESS = str.maketrans("[]<>`", "()\u2039\u203a'")
 
@@ -45,7 +45,7 @@ class ListedStory:
 
     @property
     def link(self) -> str:
-        """Its article, or its own page."""
+        """Address of the story's article, or of its own page."""
         return self.url or f"https://news.ycombinator.com/item?id={self.id}"
 
 
@@ -253,12 +253,12 @@ def _number(text: str) -> float:
 
 
 def harmless(text: str) -> str:
-    """Text from outside as one line without brackets: neither a citation, nor a link, nor HTML of ours."""
+    """Return text from outside as one line without brackets: neither a citation, nor a link, nor HTML of ours."""
     return " ".join(text.translate(HARMLESS).split())
 
 
 def story_entry(number: int, story: ListedStory) -> str:
-    """A story in the form of the lists, for tasks and notes."""
+    """Return a story in the form of the lists, for tasks and notes."""
     site = f" ({story.site})" if story.site else ""
     return (
         f"{number}. [{story.source}] {story.title}{site}\n"

@@ -14,7 +14,7 @@ from explorer.schema.reasons import NoteReason
 
 PROVIDER = "offline"
 MAX_FILE_PARTS = 60
-"""Of one file, read part by part: at least half a million characters."""
+"""Parts of one file that are read: at least half a million characters."""
 HURRIES = frozenset(
     {
         NoteReason.WRAP_UP,
@@ -29,13 +29,13 @@ HURRIES = frozenset(
 CONTINUED = frozenset({NoteReason.CONTINUE, NoteReason.TRY_AGAIN})
 """Words of the engine with which a run is continued that ended early."""
 VERSION = 2
-"""Of what scripts read: turns that an older one made are not replayed, for their results lack the data."""
+"""Version of the data that scripts read. Turns of an older version are not replayed: their results lack the data."""
 NUMBERED_LINE = re.compile(r"\s*(\d+)\t(.*)")
 
 
 @dataclass(frozen=True)
 class Ask:
-    """One call."""
+    """A call of a tool."""
 
     tool: str
     arguments: JsonObject
@@ -51,7 +51,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """What a call brought."""
+    """The answer to a call."""
 
     text: str
     is_error: bool = False
@@ -67,7 +67,7 @@ Part = Generator[Step, Sequence[ToolAnswer], None]
 
 @dataclass
 class ScriptState:
-    """What a script knows besides the answers; played anew with the script, so nothing outlives a request."""
+    """State of a script besides the answers. It is computed anew for each request, with the script."""
 
     task: TaskData
     tools: dict[str, ToolSchema]
@@ -82,7 +82,7 @@ class ScriptState:
     is_continued: bool = False
     """The limits were renewed after an early end."""
     is_without_sources: bool = False
-    """That end was for want of sources: lookups are to be made again."""
+    """Whether the run ended because no source was reached: lookups are made again."""
 
     def hear(self, words: UserText) -> None:
         """Take in words that came after a turn: by why they were said, and only the user's as words."""
@@ -97,7 +97,7 @@ class ScriptState:
             self.messages.append(words.text)
 
     def take_messages(self) -> str:
-        """The user's words not yet taken up, as one text."""
+        """Return the user's words not yet taken up, as one text."""
         taken = "\n\n".join(self.messages)
         self.messages.clear()
         return taken
@@ -155,7 +155,7 @@ def is_replayed(turn: Turn) -> bool:
 
 
 def play(script: Script, state: ScriptState, exchanges: Sequence[Exchange]) -> Step:
-    """The step that comes after the exchanges. Calls of tools that are not there never leave: the script is told."""
+    """Return the step after the exchanges. A call of a tool that is not there is answered with an error at once."""
     past = iter(exchanges)
     step = next(script)
     while True:

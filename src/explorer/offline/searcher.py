@@ -60,7 +60,7 @@ def search(state: ScriptState) -> Script:
 
 
 def _in_folder_first(state: ScriptState, wish: Wish) -> Script:
-    """What the user's own folder says, where there is one; the web where it says nothing."""
+    """Search the user's folder, where there is one; search the web where it has nothing."""
     folder, phrases = folder_in(state.task), Phrases(wish.language)
     if SEARCH not in state.tools:
         return (yield from search_web(state, wish, folder))
@@ -106,7 +106,7 @@ def _with_gaps(summary: str, gaps: Sequence[str]) -> str:
 
 
 def _look_closely(state: ScriptState, stories: Sequence[ListedStory], wish: Wish) -> Script:
-    """Each story: its article and its thread side by side; then a file of its own, written while the next is read."""
+    """Read each story's article and thread side by side; write its file while the next is read."""
     phrases, folder = Phrases(wish.language), folder_in(state.task)
     notes: list[ResearchNote] = []
     writing: tuple[Ask, ...] = ()
@@ -167,7 +167,7 @@ def _article(story: ListedStory, answer: ToolAnswer | None, phrases: Phrases) ->
 
 
 def page_gaps(page: ReadPage, title: str, phrases: Phrases, *, has_quotes: bool) -> list[str]:
-    """What a reader should know about a page's completeness."""
+    """Return what a reader should know about a page's completeness."""
     gaps: list[str] = []
     flags = ", ".join(flag for flag in page.flags.split(", ") if flag and flag != "sample")
     if flags:
@@ -195,13 +195,13 @@ def _quotes(sentences: Sequence[str], origin: ReadPage | ReadThread) -> list[Not
 
 
 def _unlike(known: Sequence[NoteQuote], quotes: Sequence[NoteQuote]) -> list[NoteQuote]:
-    """The quotes that repeat none of the known ones: a post often repeats its article."""
+    """Return the quotes that repeat none of the known ones: a post often repeats its article."""
     bags = [set(words_of(one.text)) for one in known]
     return [one for one in quotes if all(overlap(set(words_of(one.text)), bag) < TOO_ALIKE for bag in bags)]
 
 
 def choose_remarks(thread: ReadThread) -> list[NoteQuote]:
-    """The best comment with the reply that contradicts it best, and the next best comment of another branch."""
+    """Return the best comment with the reply that contradicts it best, and the next best comment of another branch."""
     scored = sorted(
         ((_remark_score(thread, index), -index) for index in range(len(thread.remarks))),
         reverse=True,

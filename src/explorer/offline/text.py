@@ -22,7 +22,7 @@ TERMINAL = re.compile(r"[.!?。\uff01\uff1f][\"”\u2019)』」]*$")
 STANDS_ALONE = re.compile(r"\s*(?:#|\||```|<|---|!\[|\[page )")
 BEGINS_ITEM = re.compile(r"\s*(?:[-*+>]|\d+[.)])\s")
 MIN_WRAPPED_CHARS = 40
-"""Of a line that was broken at a width; shorter ones are headings or lists."""
+"""Length of a line that was broken at a width; shorter ones are headings or lists."""
 MIN_CHARS, MAX_CHARS = 25, 330
 MIN_CJK_CHARS, MAX_CJK_CHARS = 12, 160
 TOO_ALIKE = 0.5
@@ -33,7 +33,7 @@ LEANS_ON_OTHERS = re.compile(
 
 
 def sentences_of(text: str) -> list[str]:
-    """The sentences of a text in plain prose or markdown, each verbatim; headings, code and tables are left out."""
+    """Return the sentences of plain prose or markdown, each verbatim; headings, code and tables are left out."""
     found: list[str] = []
     is_code = False
     for line in text.splitlines():
@@ -46,7 +46,7 @@ def sentences_of(text: str) -> list[str]:
 
 
 def is_quotable(sentence: str) -> bool:
-    """Whether a sentence can stand alone as a quotation."""
+    """Return whether a sentence can stand alone as a quotation."""
     is_cjk = len(CJK_RUN.findall(sentence)) > 0 and sum(map(len, CJK_RUN.findall(sentence))) * 2 > len(sentence)
     low, high = (MIN_CJK_CHARS, MAX_CJK_CHARS) if is_cjk else (MIN_CHARS, MAX_CHARS)
     if not low <= len(sentence) <= high or not TERMINAL.search(sentence):
@@ -59,7 +59,7 @@ def is_quotable(sentence: str) -> bool:
 
 @dataclass(frozen=True)
 class Scored:
-    """A sentence, where it stood, and its weight."""
+    """A sentence with its place and its score."""
 
     text: str
     place: int
@@ -67,12 +67,12 @@ class Scored:
 
 
 def names_in(text: str) -> list[str]:
-    """Words written with a capital inside a sentence, and numbers: what one passage may hand on to another."""
+    """Return words written with a capital inside a sentence, and numbers: what one passage may hand on to another."""
     return [word for word in LATIN_WORD.findall(text) if word[0].isupper() or word.isdigit()]
 
 
 def unwrapped(text: str) -> str:
-    """A text whose lines were broken at a width, with its paragraphs on one line each; headings and lists stay."""
+    """Join the lines of each paragraph that were broken at a width; headings and lists stay."""
     lines: list[str] = []
     for line in text.splitlines():
         if lines and _goes_on(lines[-1], line):
@@ -84,7 +84,7 @@ def unwrapped(text: str) -> str:
 
 
 def _goes_on(line: str, following: str) -> bool:
-    """Whether a line was broken in the middle of a sentence."""
+    """Return whether a line was broken in the middle of a sentence."""
     wide = MIN_WRAPPED_CHARS // 2 if CJK_RUN.search(line) else MIN_WRAPPED_CHARS
     return (
         len(line) >= wide
@@ -97,7 +97,7 @@ def _goes_on(line: str, following: str) -> bool:
 
 
 def best_sentences(text: str, title: str, count: int) -> list[str]:
-    """The sentences that say most about a text, in its own order.
+    """Return the sentences that say most about a text, in its own order.
 
     A sentence weighs by the words it shares with the rest (words that recur), by the words of the title, by numbers,
     and by an early place; one that repeats what is chosen already is passed over.
@@ -120,7 +120,7 @@ def _weight(bag: set[str], spread: Counter[str], of_title: set[str]) -> float:
 
 
 def _form_bonus(sentence: str, place: int) -> float:
-    """For an early place and a figure; against questions and beginnings that lean on the sentence before."""
+    """Score an early place and a figure up; questions and beginnings that need the sentence before, down."""
     figures = len(re.findall(r"\d[\d.,]*", sentence))
     figure = 0.2 + 0.12 * min(figures, 4) if figures else 0.0
     leaning = 0.35 if LEANS_ON_OTHERS.match(sentence) else 0.0
@@ -139,12 +139,12 @@ def _different(scored: Sequence[Scored], bags: Sequence[set[str]], count: int) -
 
 
 def overlap(one: set[str], other: set[str]) -> float:
-    """How much of the smaller set is in the other, from 0 to 1."""
+    """Return how much of the smaller set is in the other, from 0 to 1."""
     return len(one & other) / max(1, min(len(one), len(other)))
 
 
 def opening(text: str, max_chars: int) -> str:
-    """The first quotable sentences of a text, as one verbatim piece of one paragraph; empty when there is none."""
+    """Return the first quotable sentences of a text, a verbatim piece of one paragraph; empty when there is none."""
     for line in text.splitlines():
         pieces = sentences(line.strip())
         while pieces and not is_quotable(pieces[0]):

@@ -30,7 +30,7 @@ MAX_PASSAGE_NOTES = 6
 
 @dataclass(frozen=True)
 class Findings:
-    """What a report is made of."""
+    """The parts of a report."""
 
     notes: Sequence[ResearchNote]
     themes: Sequence[str] = ()
@@ -43,7 +43,7 @@ class Findings:
 
 
 def compose(wish: Wish, findings: Findings, *, is_about_stories: bool) -> str:
-    """The report."""
+    """Return the text of the report."""
     phrases = Phrases(wish.language)
     lines = _story_report(wish, findings, phrases) if is_about_stories else _passage_report(wish, findings, phrases)
     return "\n".join(lines).strip() + "\n"
@@ -77,7 +77,7 @@ def _story_report(wish: Wish, findings: Findings, phrases: Phrases) -> list[str]
 
 
 def _best(ranked: Sequence[ResearchNote], wish: Wish) -> tuple[list[ResearchNote], list[ResearchNote]]:
-    """Those that are told in full, and the rest: when the number is ours, stories with text come first."""
+    """Split stories into those reported in full and the rest; without a number asked for, those with text first."""
     order = list(ranked) if wish.is_counted else sorted(ranked, key=lambda note: not note.has_text)
     chosen = order[: wish.count]
     if not wish.is_counted and any(note.has_text for note in chosen):
@@ -99,7 +99,7 @@ def _story_title(wish: Wish, chosen: Sequence[ResearchNote], phrases: Phrases) -
 
 
 def _lead(chosen: Sequence[ResearchNote], wish: Wish, phrases: Phrases) -> list[str]:
-    """The answer in a few lines: what leads, what is argued about, what rises."""
+    """Return the answer in a few lines: what leads, what is argued about, what rises."""
     stories = [note.story for note in chosen if note.story]
     if not stories:
         words = phrases("nothing_on", topic=harmless(wish.topic)) if wish.topic else phrases("nothing")
@@ -143,7 +143,7 @@ def _story(number: int, note: ResearchNote, phrases: Phrases) -> list[str]:
 
 
 def _missing(note: ResearchNote) -> str:
-    """The phrase for a story without text: it could not be read, or nobody tried."""
+    """Return the phrase for a story without text: it could not be read, or nobody tried."""
     return "no_text" if note.unknown else "not_looked"
 
 
@@ -230,7 +230,7 @@ def _title_list(titles: Sequence[str], phrases: Phrases) -> str:
 
 
 def follow_up(message: str, quotes: Sequence[tuple[str, NoteQuote]], language: str) -> str:
-    """The section that answers a follow-up: passages with the title each is from."""
+    """Return the section that answers a follow-up: passages with the title each is from."""
     phrases = Phrases(language)
     lines = ["", f"## {phrases('follow_up', question=harmless(single_line(message))[:MAX_TITLE_CHARS])}", ""]
     if not quotes:
@@ -242,12 +242,12 @@ def follow_up(message: str, quotes: Sequence[tuple[str, NoteQuote]], language: s
 
 
 def links_of(report: str) -> list[str]:
-    """The addresses of a report's headings, best first."""
+    """Return the addresses of a report's headings, best first."""
     return re.findall(r"^## \d+\. \[.*\]\(<(https?://[^>]+)>\)$", report, re.MULTILINE)
 
 
 def first_words(report: str) -> str:
-    """What a report says in its first lines, without the notice: for the summary of the run."""
+    """Return what a report says in its first lines, without the notice: for the summary of the run."""
     lines = [line for line in report.splitlines() if line.strip() and not line.startswith(("#", "*", "---"))]
     return harmless(lines[0])[:600] if lines else ""
 
@@ -260,7 +260,7 @@ THEME_HEADINGS = tuple(f"## {words}" for words in PHRASES["themes"])
 FOLLOW_NOTES = 3
 FOLLOW_PASSAGES = 3
 FOLLOW_SHARE = 0.6
-"""Of the best note's fit, that another must have."""
+"""Share of the best note's score that another note must have."""
 
 
 def write(state: ScriptState) -> Script:
@@ -280,12 +280,12 @@ def write(state: ScriptState) -> Script:
 
 
 def write_report(content: str, mode: str = "overwrite") -> Step:
-    """The turn that writes the report."""
+    """Return the turn that writes the report."""
     return Step(calls=(Ask("write_file", {"filepath": REPORT, "content": content, "mode": mode}),))
 
 
 def report_of(wish: Wish, texts: dict[str, str], gaps: Sequence[str] = (), *, from_files: bool = False) -> str:
-    """The report that helpers' files give."""
+    """Return the report that helpers' files give."""
     notes = [note for text in texts.values() if (note := read_note(text))]
     is_about_stories = wish.kind is QuestionKind.HACKER_NEWS and not from_files
     shown = {note.story.id for note in notes if note.story}
@@ -349,10 +349,10 @@ def _quotes(note: ResearchNote) -> list[NoteQuote]:
 
 
 def _sources(note: ResearchNote) -> list[str]:
-    """The sources with text behind a note."""
+    """Return the sources with text behind a note."""
     return list(dict.fromkeys(quoted.source for quoted in _quotes(note)))
 
 
 def _plain(stored: str) -> str:
-    """A stored source without its frontmatter, comments without their heads."""
+    """Return a stored source without its frontmatter, comments without their heads."""
     return without_heads(split_frontmatter(stored).body)

@@ -30,7 +30,7 @@ from explorer.workspace.private import FILE_MODE, make_private_folder, open_priv
 from explorer.workspace.safe_open import opened_below, remove_tree, walk
 
 LEFT_OUT = ("lock", "holder", "inbox")
-"""Of the engine's folder: what belongs to a process at work, and not to the run."""
+"""Files of the engine's folder that belong to a process at work, and not to the run."""
 NOT_CARRIED = ("services", "roles_dir", "reports_dir", "corpus")
 """Settings by which a resumed run goes to places of another's choice."""
 RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]{1,120}")
@@ -42,7 +42,7 @@ HOW_TO_PACK = "make such a file with: explorer runs export RUN"
 
 @dataclass(frozen=True)
 class ArchiveLimits:
-    """How much a file may unpack to."""
+    """Limits on what a file may unpack to."""
 
     files: int = 20_000
     bytes: int = 512 * 1024**2
@@ -52,7 +52,7 @@ BOUNDS = ArchiveLimits()
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The plain files of a run's folder that belong to the run, sorted; links and devices are none."""
+    """Return the regular files of a run's folder that belong to the run, sorted; links and devices are left out."""
     left_out = {f"{ENGINE_FOLDER}/{name}" for name in LEFT_OUT}
     entries = walk(folder, lambda path: path not in left_out)
     found = (Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False))
@@ -66,7 +66,7 @@ def size_of(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Packed:
-    """What a run was written into a file as."""
+    """The result of packing a run."""
 
     files: int
     left_out: int
@@ -237,7 +237,7 @@ def _extract_all(archive: tarfile.TarFile, staging: Path, bounds: ArchiveLimits)
 
 
 def _safe_parts(entry: tarfile.TarInfo) -> tuple[str, ...]:
-    """The folders and the name of a plain file; everything else is refused."""
+    """Return the folders and the name of a plain file; everything else is refused."""
     shown = ascii(entry.name[:80])
     if entry.type not in {tarfile.REGTYPE, tarfile.AREGTYPE} or entry.issparse():
         raise ConfigError(f"the file contains {shown}, which is not a plain file", hint=HOW_TO_PACK)

@@ -98,7 +98,7 @@ class Connectors:
         return {name: why for name, why in reasons.items() if why}
 
     def connections(self, check: CheckAddress = as_asked) -> SourceConnections:
-        """What tools are handed; pages are read only at addresses that `check` admits."""
+        """Return what tools are handed; pages are read only at addresses that `check` admits."""
         return SourceConnections(
             web=self.web,
             search=self.search,
@@ -111,12 +111,12 @@ class Connectors:
         )
 
     def tools(self, check: CheckAddress = as_asked) -> list[Tool]:
-        """The built-in tools that bring evidence; pages only at addresses that `check` admits."""
+        """Return the built-in tools that bring evidence; pages only at addresses that `check` admits."""
         parts = [part for part in installed_extensions().built_in_tools if part.name not in self.absent]
         return connected(parts, self.connections(check))
 
     def installed_tools(self, check: CheckAddress = as_asked) -> list[Tool]:
-        """The tools of installed packages."""
+        """Return the tools of installed packages."""
         return connected(installed_extensions().installed_tools, self.connections(check))
 
 
@@ -148,7 +148,7 @@ def _caller(settings: Settings) -> Caller:
 
 
 def _corpus(settings: Settings, parser: DocumentParser, on_progress: Callable[[Progress], None]) -> Corpus | None:
-    """The folder that the settings name, without explorer's own runs and reports; None where there is none.
+    """Return the folder that the settings name, without explorer's own runs and reports; None where there is none.
 
     A run over the sample day reads nothing else, and has none.
 
@@ -176,6 +176,6 @@ async def _open_sites(settings: Settings, access: SiteAccess, stack: AsyncExitSt
 
 
 def _reader(web: Web, settings: Settings) -> ReaderService | None:
-    """The service that pages are read through, where one is set; the sample day's are nobody else's."""
+    """Return the service that pages are read through, where one is set; the sample day's are nobody else's."""
     url = settings.reader_address
     return ReaderService(web, url, settings.secrets.jina_key.get_secret_value()) if url else None

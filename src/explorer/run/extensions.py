@@ -114,7 +114,7 @@ class Extensions:
     """All parts that were loaded, the built-in ones first."""
 
     outside: tuple[Extension, ...] = ()
-    """Of installed packages."""
+    """Extensions of installed packages."""
     failures: tuple[LoadFailure, ...] = ()
 
     def of(self, point: Point) -> tuple[Extension, ...]:

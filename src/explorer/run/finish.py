@@ -50,7 +50,7 @@ from explorer.workspace.access import DRAFT, REPORT, restore_access
 from explorer.workspace.workspace import Workspace, sha256
 
 MAX_ANSWER_CHARS = 1_000_000
-"""Of words that answer a follow-up."""
+"""Limit for the words that answer a follow-up."""
 UNCONFINED = "unconfined"
 """What the journal says of a life whose commands nothing held."""
 NOT_YET = "not finished yet, and this is said once: have report.md corrected, then finish again."
@@ -66,7 +66,7 @@ class Conclusion:
     report: str
     """The whole text of report.md."""
     verification: Verification
-    """Of the report; of the answer, where the run ended with one."""
+    """The check of the report, or of the answer where the run ended with one."""
     answer: str = ""
     """The words that answer a follow-up, with their references; empty when report.md is the answer."""
     words: str = ""
@@ -75,16 +75,16 @@ class Conclusion:
     """The reason, for programs."""
 
     def event(self) -> RunFinished:
-        """As it goes into the journal."""
+        """Return the end of the run as the journal records it."""
         return RunFinished(status=self.status, reason=self.reason, cause=self.cause, answer=self.answer)
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What is to be in the report besides the writer's words."""
+    """Options of the report besides the writer's text."""
 
     language: str = ""
-    """Of its fixed words; empty for that of the question."""
+    """Language of the fixed words; empty: the question's."""
     judged: Judgements | None = None
     """What a model said of its citations."""
 
@@ -120,13 +120,13 @@ def finish_run(
 
 
 def written_report(run_state: RunState, workspace: Workspace) -> str:
-    """The report as an agent wrote it; empty where none is there, or nothing is in it."""
+    """Return the report as an agent wrote it; empty where none is there, or nothing is in it."""
     draft = _draft(run_state, workspace)
     return "" if is_placeholder(draft) else draft
 
 
 def is_answer(run_state: RunState, ended: AgentFinished | None, cut: EndReason) -> bool:
-    """Whether a follow-up was answered in words, and not by a revised report."""
+    """Return whether a follow-up was answered in words, and not by a revised report."""
     is_in_words = ended is not None and ended.cause is EndCause.ANSWERED and ended.status is Status.COMPLETE
     return is_in_words and not cut and run_state.is_follow_up and REPORT not in run_state.revised
 
@@ -134,7 +134,7 @@ def is_answer(run_state: RunState, ended: AgentFinished | None, cut: EndReason) 
 def _answered(
     run_state: RunState, workspace: Workspace, ended: AgentFinished | None, draft: str, report_options: ReportOptions
 ) -> Conclusion:
-    """The end of a follow-up that was answered in words; the report stays as it ended."""
+    """Finish a follow-up that was answered in words; the report stays as it is."""
     assert ended is not None
     before = run_state.report_end or RunFinished(status=Status.COMPLETE, reason="")
     report, _ = _written(run_state, workspace, Outcome(before.status, before.reason), draft, report_options)
@@ -154,14 +154,14 @@ def _flaws(run_state: RunState, workspace: Workspace, draft: str) -> tuple[Flaw,
 
 
 def _notice(run_state: RunState, workspace: Workspace, outcome: Outcome, language: str) -> str:
-    """What a reader has to know first; a reason may hold words from outside, so nothing in it loads by itself."""
+    """Return the notice at the top of a report. A reason may hold words from outside: nothing in it loads by itself."""
     is_shown = outcome.status is Status.SOURCES_UNAVAILABLE
     lookups = "" if is_shown else failed_words(count_lookups(run_state))
     return without_network(notice_of(outcome.status, outcome.reason, lookups, language, _moved(run_state, workspace)))
 
 
 def _moved(run_state: RunState, workspace: Workspace) -> str:
-    """What stood in the report's place and is somewhere else now; empty for nothing."""
+    """Return what stood in the report's place and is somewhere else now; empty for nothing."""
     places = ", ".join(f"`{place}`" for place in dict.fromkeys([*run_state.moved, *workspace.set_aside]))
     return f"the earlier content of report.md was not a report, and is now at {places}" if places else ""
 
@@ -186,7 +186,7 @@ def _written(
 def _verified(
     fields: dict[str, object], notice: str, rendered: Rendered, run_state: RunState, workspace: Workspace
 ) -> tuple[str, Verification]:
-    """The whole text of report.md, with what a check of its citations counted in the frontmatter."""
+    """Return the whole text of report.md, with what a check of its citations counted in the frontmatter."""
 
     def text(verification: Verification) -> str:
         counted = {"citations": verification.counts | _opinions(run_state), "uncited": len(verification.uncited)}
@@ -201,7 +201,7 @@ def _verified(
 
 
 def _opinions(run_state: RunState) -> dict[str, object]:
-    """What a model said of the citations, apart from what was looked up; nothing where none was asked."""
+    """Return what a model said of the citations, apart from what was looked up; nothing where none was asked."""
     if not run_state.judged:
         return {}
     latest = run_state.judged[-1]
@@ -210,7 +210,7 @@ def _opinions(run_state: RunState) -> dict[str, object]:
 
 
 def checked_draft(run_state: RunState, workspace: Workspace) -> Verification:
-    """What can be looked up of the draft as it stands; nothing where there is none."""
+    """Return what can be looked up of the draft as it stands; nothing where there is none."""
     draft = _draft(run_state, workspace)
     return check(draft, run_state.sources, text_reader(workspace))
 
@@ -229,7 +229,7 @@ def restore_draft(run_state: RunState, workspace: Workspace) -> None:
 
 
 def _draft(run_state: RunState, workspace: Workspace) -> str:
-    """The writer's latest text: report.md as an agent wrote it, or its kept copy once report.md was rendered."""
+    """Return the writer's latest text: report.md as an agent wrote it, or its kept copy once report.md was rendered."""
     written = run_state.files.get(REPORT)
     if written is None:
         return ""
@@ -278,7 +278,7 @@ def _fields(run_state: RunState, outcome: Outcome, language: str) -> dict[str, o
 
 
 def created_at(run_id: str) -> str:
-    """The start of a run, as its id tells it (UTC); empty for an id of an embedder's own making."""
+    """Return the start of a run, as its id tells it (UTC); empty for an id of an embedder's own making."""
     try:
         return datetime.strptime(run_id[:15] + "+0000", "%Y%m%d-%H%M%S%z").isoformat()
     except ValueError:
@@ -299,7 +299,7 @@ def report_text(folder: Path) -> str:
 
 
 def missing_report(workspace: Workspace) -> str:
-    """Why there is no report, in words for the model; empty when there is one."""
+    """Return why there is no report, in words for the model; empty when there is one."""
     if not workspace.exists(REPORT):
         return "there is no report.md yet"
     try:
@@ -341,7 +341,7 @@ def draft_problem(
 
 
 def _was_shown(run_state: RunState) -> bool:
-    """Whether the orchestrator was refused for its citations before, since its latest task."""
+    """Return whether the orchestrator was refused for its citations before, since its latest task."""
     state = run_state.agents.get(ORCHESTRATOR)
     if state is None or NoteReason.CORRECT in state.notes:
         return state is not None
@@ -354,7 +354,7 @@ MAX_REASON_CHARS = 400
 CANCELLED = "the run was cancelled"
 INTERRUPTED = "interrupted by the user"
 ENDED_WITHOUT = "its process ended before the run did"
-"""Of a run whose process was killed: nothing else is known."""
+"""Reason for a run whose process was killed: nothing else is known."""
 REPORT_GONE = "its report was removed or replaced after the run had ended"
 
 
@@ -366,7 +366,7 @@ class ReportGuard:
     """The run's state by all that is on disk, for which it may wait; called only after an error."""
     workspace: Workspace
     language: str = ""
-    """Of the report's fixed words; empty for that of the question."""
+    """Language of the report's fixed words; empty: the question's."""
     stopped_by: Callable[[], str] = str
     """Why the run is cancelled, if it is; empty when that is not known."""
 
@@ -416,7 +416,7 @@ def _write_shortest(run_state: RunState, workspace: Workspace, reason: str) -> N
 
 
 def reason_of(error: BaseException, stopped_by: str = "") -> str:
-    """Why a run ended, in one line: who stopped it, or the error."""
+    """Return why a run ended, in one line: who stopped it, or the error."""
     error = _first(error)
     if isinstance(error, asyncio.CancelledError):
         return stopped_by or CANCELLED
@@ -429,7 +429,7 @@ def reason_of(error: BaseException, stopped_by: str = "") -> str:
 
 
 def _first(error: BaseException) -> BaseException:
-    """The first error of nested groups."""
+    """Return the first error of nested groups."""
     found: BaseException = error
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

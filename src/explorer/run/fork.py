@@ -72,7 +72,7 @@ async def fork(folder: Path, at: int | None, now: datetime) -> Forked:
 
 
 def _good_records(folder: Path, at: int | None) -> tuple[JournalRecord, ...]:
-    """All records, or of a damaged journal those before the damage, when no later one is asked for."""
+    """Return all records, or of a damaged journal those before the damage, when no later one is asked for."""
     if at is None:
         return read_records(folder)
     try:
@@ -130,7 +130,7 @@ def _copy(old: Workspace, target: Path, name: str) -> None:
 
 
 def rebuilt_files(records: Sequence[JournalRecord]) -> dict[str, str]:
-    """The text of every file that `write_file` and `edit_file` made, after the given records."""
+    """Return the text of every file that `write_file` and `edit_file` made, after the given records."""
     arguments: dict[str, JsonObject] = {}
     turns: dict[str, int] = {}
     texts: dict[str, str] = {}

@@ -22,7 +22,7 @@ class Unreported:
     """What was booked without the provider's word for it."""
 
     lost: Amount = field(default_factory=Amount)
-    """Of attempts that brought no answer."""
+    """Cost of attempts that brought no answer."""
     estimate: Estimate = field(default_factory=Estimate)
     """All of it."""
 
@@ -108,7 +108,7 @@ async def ask_judge(
 
 
 def as_event(judged: Judgements, unreported: Unreported) -> CitationsJudged:
-    """What goes on the record: how many, and what it cost, attempts without an answer included."""
+    """Return what goes on the record: how many, and what it cost, attempts without an answer included."""
     counts, lost = judged.counts, unreported.lost
     return CitationsJudged(
         model=judged.model,

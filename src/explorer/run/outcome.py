@@ -66,7 +66,7 @@ def outcome_of(
     flaws: Sequence[Flaw] | None,
     subject: str = "the report",
 ) -> Outcome:
-    """How a run, or a follow-up to it, ended.
+    """Return the outcome of a run or of a follow-up.
 
     Args:
         run_state: The run.
@@ -93,7 +93,7 @@ def outcome_of(
 
 
 def _of_text(run_state: RunState, ended: AgentFinished, flaws: Sequence[Flaw], subject: str) -> Outcome:
-    """Of a run whose orchestrator says that it is done, and has a report or an answer."""
+    """Return the outcome of a run whose orchestrator says that it is done, and that has a report or an answer."""
     lookups = count_lookups(run_state)
     has_looked = bool(run_state.sources or lookups.total)
     is_empty = has_looked and (ended.cause is EndCause.FOUND_NOTHING or not run_state.sources)
@@ -114,7 +114,7 @@ def _searched(run_state: RunState, lookups: LookupCounts) -> str:
 
 
 def _early(run_state: RunState, status: Status, reason: EndReason, *, has_report: bool) -> Outcome:
-    """Of a run that was stopped, or whose orchestrator did not get to its end."""
+    """Return the outcome of a run that was stopped, or whose orchestrator did not reach its end."""
     if has_report:
         return Outcome(status, reason.words, reason.cause)
     if not run_state.files and not run_state.sources:
@@ -126,7 +126,7 @@ def _early(run_state: RunState, status: Status, reason: EndReason, *, has_report
 
 
 def _was_asked_to_act(run_state: RunState) -> bool:
-    """Whether the orchestrator replied in words where it had to act."""
+    """Return whether the orchestrator replied in words where it had to act."""
     lead = run_state.agents.get(ORCHESTRATOR)
     return lead is not None and NoteReason.ACT in lead.notes
 
@@ -137,7 +137,7 @@ def _none_reached(run_state: RunState, lookups: LookupCounts) -> str:
 
 
 def lookup_words(lookups: LookupCounts) -> str:
-    """What came of the lookups, in numbers that add up."""
+    """Return what came of the lookups, in numbers that add up."""
     parts = [
         f"{lookups.found} found something" if lookups.found else "",
         f"{lookups.empty} found nothing" if lookups.empty else "",
@@ -148,7 +148,7 @@ def lookup_words(lookups: LookupCounts) -> str:
 
 
 def failed_words(lookups: LookupCounts) -> str:
-    """What a report's reader has to know of lookups that failed; empty when none did."""
+    """Return what a report's reader has to know of lookups that failed; empty when none did."""
     if not lookups.failed:
         return ""
     tools = ", ".join(f"{tool} {count}" for tool, count in sorted(lookups.failed_by_tool.items()))
@@ -156,14 +156,14 @@ def failed_words(lookups: LookupCounts) -> str:
 
 
 def tried(run_state: RunState) -> list[str]:
-    """What was looked up and what came of it, a line of markdown each."""
+    """Return what was looked up and what came of it, a line of markdown each."""
     made = list(run_state.lookups.values())
     lines = [f"- `{_asked(one)}`: {OUTCOME_WORDS[one.outcome]}{_why(one)}" for one in made[:MAX_LISTED]]
     return lines if len(made) <= MAX_LISTED else [*lines, f"- and {len(made) - MAX_LISTED} more"]
 
 
 def _why(one: LookupRecord) -> str:
-    """As code: an error may look like markdown."""
+    """Return the reason of a failure as code, since an error may look like markdown."""
     cause_text = _cause(one.answer).replace("`", "'")
     return f" (`{cause_text}`)" if one.outcome is Lookup.FAILED else ""
 
@@ -174,27 +174,27 @@ def _asked(one: LookupRecord) -> str:
 
 
 def _values(arguments: JsonObject) -> list[str]:
-    """Of the arguments, those that say what was looked for."""
+    """Return the arguments that say what was looked for."""
     return [str(value) for value in arguments.values() if isinstance(value, str) and value.strip()]
 
 
 def _cause(cause_text: str) -> str:
-    """Why a lookup failed, for people: without the advice for the model behind it, and without long addresses."""
+    """Return why a lookup failed, for people: without advice for models and without long addresses."""
     line = with_hosts_only(single_line(cause_text))
     return single_line(" ".join(sentences(line)[:1]).rstrip("."), MAX_CAUSE_CHARS)
 
 
 CENT_USD = 0.01
 MAX_SUMMARY_CHARS = 3_000
-"""Of each helper's summary in the report of a run that stopped before its report."""
+"""Limit for each helper's summary in the report of a run that stopped before its report."""
 MAX_WORDS_CHARS = 20_000
-"""Of the orchestrator's last words there: a model that runs on for megabytes has said nothing."""
+"""Limit for the orchestrator's last words there: a model that writes megabytes has said nothing."""
 WITH_TRIED = frozenset({Status.NOTHING_FOUND, Status.SOURCES_UNAVAILABLE})
 """Ends whose report lists what was looked up."""
 
 
 def unfinished_report(run_state: RunState, workspace: Workspace, ended: AgentFinished | None, outcome: Outcome) -> str:
-    """What there is to say about a run without a report: the reason, all that was said and found, the way on."""
+    """Return what there is to say about a run without a report: the reason, all that was said and found, the way on."""
     question = run_state.started.question if run_state.started is not None else ""
     lines = [f"# {_first_line(question)}", "", "This run stopped before its report was written."]
     words = ended.summary.strip() if ended is not None else ""
@@ -213,13 +213,13 @@ def unfinished_report(run_state: RunState, workspace: Workspace, ended: AgentFin
 
 
 def what_was_tried(run_state: RunState, status: Status) -> list[str]:
-    """The end of a report on a run that found nothing: each lookup with what came of it."""
+    """Return the end of a report on a run that found nothing: each lookup with what came of it."""
     lines = tried(run_state) if status in WITH_TRIED else []
     return ["", "## What was tried", "", *lines] if lines else []
 
 
 def resume_command(run_state: RunState, run_id: str, cause: EndCause) -> str:
-    """The command that goes on with a run; after a limit, with twice as much of what ran out."""
+    """Return the command that goes on with a run; after a limit, with twice as much of what ran out."""
     command = f"explorer resume {run_id}"
     limits = _limits(run_state)
     before = run_state.paid_before
@@ -243,7 +243,7 @@ def resume_command(run_state: RunState, run_id: str, cause: EndCause) -> str:
 
 
 def _limits(run_state: RunState) -> Limits:
-    """The limits of the latest session; in older journals, those the run was started with."""
+    """Return the limits of the latest session; in older journals, those the run was started with."""
     if run_state.session is not None:
         known = {name: limit.value for name, limit in run_state.session.limits.items() if name in Limits.model_fields}
         return Limits.model_validate(known)
@@ -276,14 +276,14 @@ class FurtherLink(Frozen):
     url: str
     title: str
     source: str
-    """Its id."""
+    """Id of the source."""
 
 
 class HelperResult(Frozen):
     """What one helper did."""
 
     agent: str
-    """Its id, such as `searcher-2`."""
+    """Id of the agent, such as `searcher-2`."""
     role: str
     status: str
     """How its latest task ended; empty while it works."""

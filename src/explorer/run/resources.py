@@ -38,13 +38,13 @@ from explorer.sources.connections import CheckAddress, as_asked
 from explorer.tools.shell import SHELL_TOOLS
 
 DEFAULT_COST_USD = 5.0
-"""Of one question or follow-up."""
+"""Default limit for one question or follow-up."""
 DEFAULT_TOKENS = 2_000_000
 """What $5 buys of a balanced model at $2 in and $10 out per million tokens, 95 % of them input: 2.08 million."""
 
 
 class Pricing(StrEnum):
-    """What is known of what a model costs."""
+    """Kinds of prices of a model."""
 
     FREE = "free"
     """It runs on this machine, or its price is 0."""
@@ -58,7 +58,7 @@ class LimitsInForce:
 
     limits: Limits
     origins: dict[str, str] = field(default_factory=dict[str, str])
-    """By name, where those come from that the user did not set."""
+    """Origin of each limit that the user did not set, by name."""
 
 
 def with_defaults(limits: Limits, pricings: Iterable[Pricing]) -> LimitsInForce:
@@ -103,7 +103,7 @@ class RunResources:
     judge: ModelRef | None = None
     """The model of `--judge`; None: none was asked for, or the embedder's own client is it."""
     limit_origins: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By name, where those limits come from that the user did not set."""
+    """Origin of each limit that the user did not set, by name."""
 
     @property
     def absent(self) -> dict[str, str]:
@@ -111,15 +111,15 @@ class RunResources:
         return {**self.connectors.absent, **absent_shell(self.sandbox)}
 
     def tools(self, check: CheckAddress = as_asked) -> dict[str, Tool]:
-        """All tools that reach outside, by name; an embedder's own replace those of the same name."""
+        """Return all tools that reach outside, by name; an embedder's own replace those of the same name."""
         return {tool.name: tool for tool in (*self.connectors.tools(check), *self.extra_tools)}
 
     def installed_tools(self, check: CheckAddress = as_asked) -> dict[str, Tool]:
-        """The tools of installed packages, by name; they replace no other tool."""
+        """Return the tools of installed packages, by name; they replace no other tool."""
         return {tool.name: tool for tool in self.connectors.installed_tools(check)}
 
     def model_of(self, role: str, on_failure: OnFailure, waits: WaitLimits) -> Model:
-        """The model of a role, behind its gate and its retries."""
+        """Return the model of a role, behind its gate and its retries."""
         if self.own_client is not None:
             return Model("own", "own", PaidClient(self.own_client), lambda _input, _output: 0.0)
         ref = self.choice.models[role]
@@ -187,7 +187,7 @@ def absent_shell(sandbox: Sandbox) -> dict[str, str]:
 
 
 async def choose_shell(settings: Settings) -> Sandbox:
-    """What holds the commands of agents, by the settings and by what was seen to hold on this machine."""
+    """Return what holds the commands of agents, by the settings and by what was seen to hold on this machine."""
     if settings.shell == "off":
         return Sandbox(None, "there is no shell, because --no-shell was given")
     # A plan, a list of tools or a check makes no folder; the first run does.
@@ -201,7 +201,7 @@ def role_folders(settings: Settings) -> list[Path]:
 
 
 def load_roles(settings: Settings) -> dict[str, Role]:
-    """The built-in roles and the user's.
+    """Return the built-in roles and the user's.
 
     Raises:
         ConfigError: A role file cannot be used, or a model is set for a role that is not there.
@@ -217,7 +217,7 @@ def load_roles(settings: Settings) -> dict[str, Role]:
 
 
 async def choose_models(settings: Settings, roles: Mapping[str, Role]) -> Choice:
-    """The model of every role: the user's for it, else the user's for all, else the role file's, else its tier's."""
+    """Choose the model of every role: the user's for it, else the user's for all, the role file's, its tier's."""
     own = {name: role.model for name, role in roles.items() if role.model not in set(Tier)}
     if settings.model not in {"", "auto"}:
         own = {}
@@ -226,7 +226,7 @@ async def choose_models(settings: Settings, roles: Mapping[str, Role]) -> Choice
 
 
 async def choose_judge(settings: Settings) -> Choice:
-    """The model of `--judge`, as the one role `judge`.
+    """Return the model of `--judge`, as the one role `judge`.
 
     Raises:
         ConfigError: It is no language model.
@@ -243,7 +243,7 @@ async def choose_judge(settings: Settings) -> Choice:
 
 
 def in_force(settings: Settings, choice: Choice, judge: Choice | None = None) -> tuple[Settings, dict[str, str]]:
-    """The settings with the server that was found and the limits that hold, and where limits not set come from.
+    """Return the settings with the server that was found and the limits that hold, and where limits not set come from.
 
     Raises:
         ConfigError: A money limit was set, and a model has no known price.
@@ -269,7 +269,7 @@ def _tier(role: Role) -> Tier:
 
 
 def effort_of(settings: Settings, role: Role) -> str:
-    """How much a role's model is to reason: the user's word for it, else for all, else the role file's; empty: none."""
+    """Return how much a role's model is to reason: as set for the role, for all, or in its file; empty: nothing set."""
     return settings.effort.get(role.name) or settings.effort.get(EVERY_ROLE) or role.effort
 
 
@@ -287,7 +287,7 @@ def check_price(ref: ModelRef, settings: Settings) -> None:
 
 
 def worst_cost(ref: ModelRef, settings: Settings) -> WorstCost:
-    """What a request to a model can cost at most, as a function of its tokens; nothing where no price is known."""
+    """Return the most a request to a model can cost, as a function of its tokens; 0 where no price is known."""
     if settings.limits.max_cost_usd is None or ref.provider == OFFLINE:
         # Nothing is held back for money then, and looking up a price takes longer than all else before a request.
         return lambda _input_tokens, _output_tokens: 0.0
@@ -300,7 +300,7 @@ def worst_cost(ref: ModelRef, settings: Settings) -> WorstCost:
 
 
 def reserve_for_report(settings: Settings, roles: Mapping[str, Role], choice: Choice) -> ReportReserve:
-    """What writing the report can take of the limits, with the models that are to write it."""
+    """Return what writing the report can take of the limits, with the models that are to write it."""
     costs = {role: worst_cost(ref, settings) for role, ref in choice.models.items()}
     writers = [costs[role] for role in report_writers(roles)]
     return report_reserve(
@@ -309,7 +309,7 @@ def reserve_for_report(settings: Settings, roles: Mapping[str, Role], choice: Ch
 
 
 def pricing_of(ref: ModelRef, settings: Settings) -> Pricing:
-    """What is known of what a model costs; one on this machine without a price is free."""
+    """Return what is known of what a model costs; one on this machine without a price is free."""
     usd = known_cost(ref, settings, PRICED_TOKENS, PRICED_TOKENS)
     if usd is not None:
         return Pricing.PRICED if usd > 0 else Pricing.FREE
@@ -339,14 +339,14 @@ def list_price(ref: ModelRef, settings: Settings) -> Price | None:
 
 
 def window_of(ref: ModelRef, settings: Settings) -> int | None:
-    """How many tokens a model's conversations are kept under; None for the stand-in, which plans by all it was told."""
+    """Return how many tokens a model's conversations are kept under; None for offline mode, which needs all of it."""
     if ref.provider == OFFLINE:
         return None
     return known_window(ref, settings) or DEFAULT_WINDOW_TOKENS
 
 
 def known_window(ref: ModelRef, settings: Settings) -> int | None:
-    """How many tokens a model's window holds, by its vendor or the price list; None when that is not known."""
+    """Return how many tokens a model's window holds, by its vendor or the price list; None when that is not known."""
     vendor = vendor_of(ref, settings)
     if vendor is None:
         return None
@@ -359,7 +359,7 @@ class Rates(NamedTuple):
     price_list: str
     """The provider of the price list; empty: none."""
     price: Price | None
-    """For what no list has: its vendor's price, else the user's."""
+    """Price for a model that is on no list: its vendor's, else the user's."""
 
 
 def _rates(ref: ModelRef, settings: Settings) -> Rates:

@@ -48,7 +48,7 @@ MAX_QUESTION_CHARS = 200_000
 
 
 class RunResult(Frozen):
-    """How a session of a run ended."""
+    """The result of a session of a run."""
 
     run_id: str
     folder: Path
@@ -56,7 +56,7 @@ class RunResult(Frozen):
     reason: str
     """Why it is not complete, for people; empty when it is."""
     cause: EndCause = EndCause.OTHER
-    """The same for programs."""
+    """The reason as a code, for programs."""
     report: Path | None
     report_text: str
     usage: Usage
@@ -93,7 +93,7 @@ class RunResult(Frozen):
 
 
 class StopSignal:
-    """Handed to a run, so that someone outside can ask it to write up and stop."""
+    """Asks a run from outside to write its report and stop."""
 
     def __init__(self) -> None:
         self._budget: Budget | None = None
@@ -123,7 +123,7 @@ class StopSignal:
 
 @dataclass(frozen=True)
 class RunHooks:
-    """What an embedding program may hand in."""
+    """Objects and callbacks that an embedding program may pass to a run."""
 
     tools: Sequence[Tool] = ()
     """Further tools that roles may name."""
@@ -135,15 +135,15 @@ class RunHooks:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     clock: Callable[[], float] = time.monotonic
     retry_settings: RetrySettings | None = None
-    """With the models chosen by the settings: timeouts, and the clock of the waits between attempts."""
+    """Timeouts, and the clock of the waits between attempts, for models chosen by the settings."""
     progress: Callable[[str], None] = lambda _words: None
     """Called with a line on how far something long is: indexing the user's folder, or a tool's call."""
     run_id: str = ""
-    """Of a new run; made from time and question when empty."""
+    """Id of a new run; empty: made from time and question."""
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     """Files a new run's question is about, by name, besides those of the settings' paths."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By a setting's name (`limits.max_cost_usd`, `role_models.writer`), where it was set; for the session's record."""
+    """Where each setting was set, by its name (`limits.max_cost_usd`); for the session's record."""
     answer_form: type[BaseModel] | None = None
     """What is wanted besides the report: the orchestrator fills it in before it finishes."""
     single_agent: SingleAgent | None = None
@@ -237,7 +237,7 @@ def _settings_to_resume(folder: Path, settings: Settings, message: str, run_stat
 
 
 def as_started(now: Settings, run_state: RunState) -> Settings:
-    """The settings of a resumed run: as recorded at its start, but for what is set explicitly now.
+    """Return the settings of a resumed run, as recorded at its start, but for what is set explicitly now.
 
     Models stay the ones each role had in the session before, efforts the ones it was loaded with, unless others are
     asked for. The stand-in for a model stays only where it was asked for: a run that had none goes on with the first
@@ -285,7 +285,7 @@ def _check_vendors(settings: Settings, run_state: RunState) -> None:
 
 
 def _pinned(recorded: Settings, run_state: RunState) -> dict[str, str]:
-    """The models that roles keep."""
+    """Return the models that roles keep."""
     models = {role: run_state.model_of(role) for role in run_state.prefixes}
     if recorded.model not in {"", AUTO}:
         return models
@@ -297,7 +297,7 @@ def _explicit(settings: BaseModel) -> dict[str, Any]:
 
 
 def checked_question(question: str) -> str:
-    """The question, unless it is empty or too long."""
+    """Return the question without spaces around it, unless it is empty or too long."""
     if not question.strip():
         raise ConfigError("the question is empty", hint='explorer "what is notable on Hacker News today"')
     if len(question) > MAX_QUESTION_CHARS:
@@ -339,11 +339,11 @@ class Asked:
     message: str
     """The follow-up, or a message to a run that is not finished; empty: to take the run to its end."""
     settings: Settings
-    """As they were given now, before anything of an earlier session was added."""
+    """Settings given now, before anything of an earlier session is added."""
 
 
 async def _work(folder: Path, journal: RunJournal, resources: RunResources, hooks: RunHooks, asked: Asked) -> RunResult:
-    """One session of a run: from opening the journal to its end, however it ends."""
+    """Take one session of a run from its open journal to its end."""
     started = hooks.clock()
     settings, run_state, records = resources.settings, journal.run_state, journal.records
     workspace = Workspace(folder)

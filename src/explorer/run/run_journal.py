@@ -42,7 +42,7 @@ class SessionRecords:
     origins: FileOrigins = field(default_factory=FileOrigins)
     """Where each file comes from."""
     with_addresses: list[JournalRecord] = field(default_factory=list[JournalRecord])
-    """Those that say which addresses may be read."""
+    """Records that say which addresses may be read."""
 
     def see(self, record: JournalRecord) -> None:
         """Take in one record."""
@@ -61,7 +61,7 @@ class SessionRecords:
         self.with_addresses[:] = [one for one in self.with_addresses if self.has_addresses(one.event)]
 
     def has_addresses(self, event: AnyEvent) -> bool:
-        """Whether an event says of addresses that they may be read, or keeps them from counting as seen."""
+        """Return whether an event says of addresses that they may be read, or keeps them from counting as seen."""
         match event:
             case RunStarted() | Steered() | AgentContinued() | SourceRecorded():
                 return True

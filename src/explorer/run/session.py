@@ -55,9 +55,9 @@ class InputSource:
     """A file of the user's that was stored as a source."""
 
     path: str
-    """In the run's folder."""
+    """Path in the run's folder."""
     source: str
-    """Its id."""
+    """Id of the source."""
     lines: int
 
 
@@ -120,7 +120,7 @@ class RunSession(SessionContext):
         return conclusion
 
     async def _judge(self, resources: RunResources, budget: Budget) -> Judgements | None:
-        """With `--judge`, a model's opinion of the citations; none once the run winds down, or a second time."""
+        """With `--judge`, ask for a model's opinion of the citations; once, and not while the run winds down."""
         was_asked = isinstance(self.records.latest, CitationsJudged)
         if not self.settings.judge or budget.winding_down or was_asked:
             return None

@@ -162,13 +162,13 @@ class SessionReasons:
     """What is known of where a session's settings come from."""
 
     given: Settings
-    """As they were given now, before anything of an earlier session was added."""
+    """Settings given now, before anything of an earlier session is added."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By a setting's name, the flag, variable or file it was set in."""
+    """The flag, variable or file that each setting was set in, by its name."""
 
 
 def session_configured(resources: RunResources, run_state: RunState, reasons: SessionReasons) -> SessionConfigured:
-    """The record of a session that begins.
+    """Return the record of a session that begins.
 
     Args:
         resources: What it works with.
@@ -198,7 +198,7 @@ def session_configured(resources: RunResources, run_state: RunState, reasons: Se
 
 
 def _reader(settings: Settings) -> tuple[str, str]:
-    """The host of the service that pages are read through, and why; a host alone, for an address can hold a key."""
+    """Return the host of the service that pages are read through, and why; an address could hold a key."""
     host = urlsplit(settings.reader_address).netloc.rpartition("@")[2]
     why = "EXPLORER_READER_URL is set" if settings.services.reader_url else "JINA_API_KEY is set"
     return (host, why) if host else ("", "")
@@ -244,7 +244,7 @@ def _set_by(name: str, reasons: SessionReasons) -> str:
 
 
 def _before(role: str, model: str, run_state: RunState) -> str:
-    """The role's model in the session before, where it was another."""
+    """Return the role's model in the session before, where it was another."""
     if run_state.session is not None and role in run_state.session.models:
         before = run_state.session.models[role].model
     elif role in run_state.prefixes:

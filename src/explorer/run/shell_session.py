@@ -47,7 +47,7 @@ class ShellSession:
         return None
 
     def job_lines(self, agent: str) -> list[str]:
-        """An agent's background jobs, a line each."""
+        """Return an agent's background jobs, a line each."""
         jobs = self.jobs.of(agent) if self.jobs else ()
         return [f"- {job.id} ({job.command[:SHOWN_CHARS]}): {state_of(job)}" for job in jobs]
 
@@ -99,7 +99,7 @@ async def open_shell(
 
 
 async def _way_out(resources: RunResources, confinement: Confinement, stack: AsyncExitStack) -> Path | None:
-    """The proxy's socket file, where hosts were listed; only bubblewrap gives commands a network of their own."""
+    """Open the proxy where hosts were listed; only bubblewrap gives commands a network of their own."""
     hosts = resources.settings.shell_hosts
     if not hosts or confinement.tier is not SandboxTier.BUBBLEWRAP:
         return None

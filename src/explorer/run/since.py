@@ -32,7 +32,7 @@ TASK = "Report what is new, gone or changed since that run; what stayed the same
 
 
 def earlier_folder(folder: Path, since: str) -> Path:
-    """Where the earlier run is: beside this one.
+    """Return the folder of the earlier run, which is next to this one.
 
     Raises:
         NotFoundError: It is not there.
@@ -45,7 +45,7 @@ def earlier_folder(folder: Path, since: str) -> Path:
 
 
 async def words_on_earlier(folder: Path, since: str, workspace: Workspace, store: Store) -> list[str]:
-    """What the orchestrator is told of the earlier run; its report and its sources become files of this one.
+    """Return what the orchestrator is told of the earlier run; its report and its sources become files of this one.
 
     Raises:
         NotFoundError: The earlier run is not there.
@@ -74,7 +74,7 @@ async def words_on_earlier(folder: Path, since: str, workspace: Workspace, store
 
 
 def earlier_addresses(folder: Path, since: str) -> list[str]:
-    """The addresses of the earlier run's sources; none, when no run was named or it is not there any more."""
+    """Return the addresses of the earlier run's sources; none, when no run was named or it is not there any more."""
     if not since:
         return []
     try:
@@ -84,7 +84,7 @@ def earlier_addresses(folder: Path, since: str) -> list[str]:
 
 
 def _listed(earlier: RunSnapshot) -> Sequence[str]:
-    """Each address once, with what it was called."""
+    """Return each address once, with what it was called."""
     by_address: dict[str, Source] = {}
     for source in earlier.sources.values():
         by_address.setdefault(source.url, source)
@@ -111,7 +111,7 @@ def write_changes(folder: Path, since: str, run_state: RunState, started: dateti
 
 
 def changes_path(folder: Path, run_state: RunState) -> Path | None:
-    """Where the changes are; None when there are none to be had."""
+    """Return where the changes are; None when there are none to be had."""
     path = folder / _changes_at(run_state)
     return path if path.is_file() else None
 

@@ -34,24 +34,24 @@ class Aims(TypedDict):
 
 
 def read_secret(aims: Aims) -> bool:
-    """A file outside the run's folder."""
+    """Read a file outside the run's folder."""
     return aims["canary"] in Path(aims["secret"]).read_text(encoding="utf-8")
 
 
 def write_outside(aims: Aims) -> bool:
-    """A new file beside it."""
+    """Write a new file next to the run's folder."""
     Path(aims["outside"]).write_text("here", encoding="utf-8")
     return True
 
 
 def write_journal(aims: Aims) -> bool:
-    """The engine's own folder in the run."""
+    """Write into the engine's folder of the run."""
     Path(aims["own"]).write_text("here", encoding="utf-8")
     return True
 
 
 def read_environments(aims: Aims) -> bool:
-    """The environment of every process that can be seen."""
+    """Read the environment of every process that can be seen."""
     seen = b""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -62,7 +62,7 @@ def read_environments(aims: Aims) -> bool:
 
 
 def connect(aims: Aims) -> bool:
-    """A server on this machine, by TCP and by UDP."""
+    """Connect to a server on this machine, by TCP and by UDP."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         datagrams.sendto(b"here", ("127.0.0.1", aims["port"]))
     with socket.create_connection(("127.0.0.1", aims["port"]), timeout=2) as client:
@@ -70,14 +70,14 @@ def connect(aims: Aims) -> bool:
 
 
 def connect_abstract(aims: Aims) -> bool:
-    """A server that has no place in the file system."""
+    """Connect to a server on an abstract socket, which has no file."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect("\0" + aims["abstract"])
         return _leave_marker(client, aims)
 
 
 def connect_path(aims: Aims) -> bool:
-    """A server that has one, as container engines do."""
+    """Connect to a server on a socket file, as container engines have one."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(aims["socket"])
         return _leave_marker(client, aims)
@@ -96,7 +96,7 @@ def send_signal(aims: Aims) -> bool:
 
 
 def look_into_memory(aims: Aims) -> bool:
-    """Take hold of a process outside."""
+    """Attach to a process outside as a debugger."""
     libc = ctypes.CDLL(None, use_errno=True)
     return libc.ptrace(SEIZE, aims["victim"], 0, 0) == 0
 
@@ -131,7 +131,7 @@ ATTACKS: tuple[Callable[[Aims], bool], ...] = (
 
 
 def main(words: str) -> int:
-    """Try them all."""
+    """Run all attacks."""
     aims: Aims = json.loads(words)
     for attack in ATTACKS:
         try:

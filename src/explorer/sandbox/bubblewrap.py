@@ -28,7 +28,7 @@ SETTINGS = (
     "ssl",
     "timezone",
 )
-"""Of /etc: what programs need to start and to look right. Users, hosts and everything else stay out."""
+"""Files of /etc that programs need to start and to look right; users, hosts and everything else are left out."""
 PROXY = "/proxy"
 PROXY_PORT = 3128
 FORWARDER = "/forwarder.py"
@@ -36,10 +36,10 @@ FORWARDER = "/forwarder.py"
 
 @dataclass(frozen=True)
 class Bubblewrap:
-    """Holds commands with the `bwrap` program."""
+    """Confines commands with the program `bwrap`."""
 
     program: str
-    """Its path."""
+    """Path of the program `bwrap`."""
     tier: SandboxTier = SandboxTier.BUBBLEWRAP
     writable: str = "the run's folder, which is the current one (but not .explorer/), and /tmp, which is emptied"
 
@@ -82,7 +82,7 @@ class Bubblewrap:
 
 
 def _file(content: bytes) -> int:
-    """An open file in memory, to be read from its beginning."""
+    """Return an open file in memory, to be read from its beginning."""
     descriptor = os.memfd_create("explorer")
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(content)
@@ -91,7 +91,7 @@ def _file(content: bytes) -> int:
 
 
 def _system() -> Iterator[str]:
-    """The system, read-only; merged folders are links here as they are outside."""
+    """Yield the system, read-only; merged folders are links here as they are outside."""
     for name in SYSTEM:
         path = Path("/", name)
         if path.is_symlink():

@@ -11,7 +11,7 @@ MIB = 1024 * 1024
 
 
 class SandboxTier(StrEnum):
-    """What holds a command."""
+    """Kinds of sandboxes."""
 
     BUBBLEWRAP = "bubblewrap"
     """Own namespaces, no capabilities, seccomp: sees the system read-only, its folder, and nothing else."""
@@ -25,7 +25,7 @@ class SandboxTier(StrEnum):
 
 @dataclass(frozen=True)
 class ShellLimits:
-    """What one command may use up."""
+    """Limits of one command."""
 
     cpu_s: int = 300
     """Seconds of processor time of each process."""
@@ -33,21 +33,21 @@ class ShellLimits:
     """Address space of each process."""
     processes: int = 128
     file_bytes: int = 256 * MIB
-    """Of each file it writes."""
+    """Size of each file that the command writes."""
     open_files: int = 512
     temporary_bytes: int = 256 * MIB
-    """Of its temporary folder, and of its shared memory."""
+    """Size of the temporary folder, and of the shared memory."""
     output_bytes: int = 16 * MIB
-    """Of what it prints; beyond, it is stopped."""
+    """Size of what the command prints; beyond it, the command is stopped."""
     written_bytes: int = 512 * MIB
-    """By which the run's folder may grow."""
+    """Bytes by which the run's folder may grow."""
     written_files: int = 5_000
-    """By which the run's folder may grow."""
+    """Number of files by which the run's folder may grow."""
 
 
 @dataclass(frozen=True)
 class SandboxSpec:
-    """Where a command works."""
+    """The folder, limits and network of a command."""
 
     folder: Path
     """The run's folder, absolute."""
@@ -73,16 +73,16 @@ class Launch:
 
 
 class Confinement(Protocol):
-    """A way to hold a command."""
+    """Interface of what confines a command."""
 
     @property
     def tier(self) -> SandboxTier:
-        """Which way."""
+        """The kind of sandbox."""
         ...
 
     @property
     def writable(self) -> str:
-        """Where a command may write, in words for the model."""
+        """The folders that a command may write in, in words for the model."""
         ...
 
     def launch(self, command: str, place: SandboxSpec) -> Launch:
@@ -95,7 +95,7 @@ class Confinement(Protocol):
 
 
 def environment(home: str, python: tuple[Path, ...], proxy_url: str = "") -> dict[str, str]:
-    """What a command finds in its environment: made from nothing, so that no key can be in it."""
+    """Return what a command finds in its environment: made from nothing, so that no key can be in it."""
     folders = [*(str(folder / "bin") for folder in python), "/usr/local/bin", "/usr/bin", "/bin"]
     made = {
         "HOME": home,
@@ -119,7 +119,7 @@ def environment(home: str, python: tuple[Path, ...], proxy_url: str = "") -> dic
 
 
 def limiting(limits: ShellLimits) -> str:
-    """The words of a shell that set the limits for itself and all it starts; none of them can be raised again."""
+    """Return the shell command that sets the limits for itself and all it starts; they cannot be raised again."""
     return (
         f"ulimit -c 0 -t {limits.cpu_s} -v {limits.memory_bytes // 1024} -u {limits.processes} "
         f"-f {limits.file_bytes // 1024} -n {limits.open_files}"

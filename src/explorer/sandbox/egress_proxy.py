@@ -57,7 +57,7 @@ class EgressProxy:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Listen no more."""
+        """Stop listening."""
         await self._stack.__aexit__(kind, error, trace)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -79,7 +79,7 @@ class EgressProxy:
                 writer.close()
 
     def _admitted(self, head: bytes) -> _Wanted | None:
-        """Where a request may go; None when it may not."""
+        """Return where a request may go; None when it may not."""
         match = REQUEST.match(head)
         if match is None or b"\0" in head or not head.isascii():
             return None
@@ -108,7 +108,7 @@ def _tunnel(target: str) -> _Wanted | None:
 
 
 def _plain(method: str, target: str, rest: bytes) -> _Wanted | None:
-    """An absolute URL of the plain web; one request a connection, so that no second one slips past the list."""
+    """Return an absolute URL of the plain web; one request a connection, so that no second one slips past the list."""
     try:
         parts = urlsplit(target)
         port = parts.port or 80

@@ -31,12 +31,12 @@ class Job(Frozen):
     id: str
     """What the model calls it: `bash_1`."""
     agent: str
-    """Whose it is."""
+    """Id of the agent that started the job."""
     command: str
     output: str
     """The file that holds all it printed."""
     exit_code: int | None = None
-    """None while it runs, and when it was cut off."""
+    """The exit code; None while the job runs, and when it was cut off."""
     seconds: float = 0.0
     reason: str = ""
     """Why it was ended from outside; empty while it runs, and when it ended by itself."""
@@ -56,7 +56,7 @@ class _Running:
 
 
 class Jobs:
-    """The background jobs of one run. What is known of each is on disk, so that a later life can tell of it."""
+    """The background jobs of one run. The state of each is on disk, where a later session reads it."""
 
     def __init__(self, shell: Shell, unrecorded: Callable[[], Changes] = lambda: ((), ())) -> None:
         """Take the shell, and what returns the files written and removed that the journal does not know of."""
@@ -68,7 +68,7 @@ class Jobs:
         self._count = 0
 
     async def __aenter__(self) -> Self:
-        """Take over from an earlier life: what it left running ended with it."""
+        """Take over from an earlier session, whose jobs ended with it."""
         await self._tasks.__aenter__()
         for job in self.all():
             self._count = max(self._count, int(job.id.rpartition("_")[2]))
@@ -120,7 +120,7 @@ class Jobs:
                     self._keep(_ended(job, command.ended))
 
     async def wait(self, name: str, timeout_s: float) -> Job:
-        """A job as it is once it ended, or after some seconds.
+        """Wait until a job ends, or for some seconds, and return it.
 
         Raises:
             ToolError: There is no such job.
@@ -147,7 +147,7 @@ class Jobs:
         return self.find(name)
 
     def find(self, name: str) -> Job:
-        """A job by its id.
+        """Return the job that has an id.
 
         Raises:
             ToolError: There is none.
@@ -159,11 +159,11 @@ class Jobs:
         raise ToolError(f"there is no job {name!r}; known: {known}")
 
     def all(self) -> list[Job]:
-        """Every job of the run, in order."""
+        """Return every job of the run, in order."""
         return sorted(noted_jobs(self._folder), key=lambda job: int(job.id.rpartition("_")[2]))
 
     def of(self, agent: str) -> list[Job]:
-        """One agent's jobs."""
+        """Return one agent's jobs."""
         return [job for job in self.all() if job.agent == agent]
 
     def _keep(self, job: Job) -> None:
@@ -189,7 +189,7 @@ def _ended(job: Job, ended: Ended) -> Job:
 
 
 def output_path(folder: Path, key: str) -> Path:
-    """Where a call's output goes; its folder is made."""
+    """Return the file for a call's output, and make its folder."""
     path = folder / OUTPUTS / f"{key or 'command'}.txt"
     make_private_folder(path.parent)
     return path

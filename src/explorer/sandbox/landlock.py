@@ -19,7 +19,7 @@ TEMPORARY = f"{SCRATCH}/.tmp"
 
 @dataclass(frozen=True)
 class Landlock:
-    """Holds commands with a small process of our own."""
+    """Confines commands with a small process of explorer's own."""
 
     tier: SandboxTier = SandboxTier.LANDLOCK
     writable: str = f"{SCRATCH}/ in the run's folder, which is the current one; everything else of it can be read"
@@ -50,7 +50,7 @@ class Landlock:
 
 
 def is_offered() -> bool:
-    """Whether this kernel has Landlock."""
+    """Return whether this kernel has Landlock."""
     return hasattr(os, "memfd_create") and jailer.landlock_version() > 0
 
 

@@ -46,7 +46,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class LaunchSpec(TypedDict):
-    """What to run, and in which bounds."""
+    """The command to run, and its limits."""
 
     command: str
     folder: str
@@ -57,11 +57,11 @@ class LaunchSpec(TypedDict):
 
 
 class Stopped(Exception):  # noqa: N818 - no error
-    """Somebody asked to end."""
+    """A signal asked this process to end."""
 
 
 def landlock_version() -> int:
-    """What the kernel offers; 0 for nothing."""
+    """Return the version of Landlock that the kernel offers; 0 for none."""
     return max(0, LIBC.syscall(CREATE_RULESET, None, 0, ASK_VERSION))
 
 
@@ -121,7 +121,7 @@ def _send(pids: set[int], number: int) -> None:
 
 
 def _below(top: int) -> set[int]:
-    """All living descendants of a process."""
+    """Return all living descendants of a process."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -138,7 +138,7 @@ def _below(top: int) -> set[int]:
 
 
 def _become(order: LaunchSpec) -> None:
-    """In the child: give everything up, then become the command. Never returns."""
+    """Give all rights up and become the command. Runs in the child, and never returns."""
     try:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)

@@ -10,12 +10,12 @@ from explorer.workspace.access import ENGINE_FOLDER
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 Stamp = tuple[int, int, int]
-"""Of a file: when it was changed (ns), its size (bytes), its inode."""
+"""Time of a file's last change (ns), its size (bytes), its inode."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """What a tree of processes uses just now."""
+    """Processes and memory that a tree of processes uses now."""
 
     processes: int
     memory_bytes: int
@@ -30,11 +30,11 @@ class Process:
     state: str
     """`T` is stopped, `Z` has ended and is not yet waited for."""
     pages: int
-    """In memory."""
+    """Number of pages in memory."""
 
 
 def family_of(top: int) -> list[Process]:
-    """A process and all below it, itself first; empty once it is gone."""
+    """Return a process and all below it, itself first; empty once it is gone."""
     children: dict[int, list[Process]] = {}
     known: dict[int, Process] = {}
     for entry in Path("/proc").glob("[0-9]*"):
@@ -54,13 +54,13 @@ def family_of(top: int) -> list[Process]:
 
 
 def use_of(top: int) -> Use:
-    """What a process and all below it use; zero once it is gone."""
+    """Return what a process and all below it use; zero once it is gone."""
     found = family_of(top)
     return Use(len(found), sum(one.pages for one in found) * PAGE_BYTES)
 
 
 def files_of(folder: Path, limit: int) -> dict[str, Stamp]:
-    """All plain files below a folder by relative path, the engine's own left out; at most `limit`."""
+    """Return all plain files below a folder by relative path, the engine's own left out; at most `limit`."""
     found: dict[str, Stamp] = {}
     for path, stamp in _walk(folder, ""):
         found[path] = stamp
@@ -100,7 +100,7 @@ def removed_between(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> 
 
 
 def bytes_of(files: Mapping[str, Stamp]) -> int:
-    """Their sizes together."""
+    """Return the sum of the files' sizes."""
     return sum(size for _, size, _ in files.values())
 
 
@@ -110,14 +110,14 @@ JOIN = 'echo 0 > "$1" && shift && exec "$@"'
 
 
 class ProcessGroup:
-    """One control group with a limit on its processes; `None`-like where none can be made."""
+    """A control group with a limit on its processes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @classmethod
     def make(cls, name: str, processes: int) -> "ProcessGroup | None":
-        """Make one; None where this user may not, which is usual: for ordinary users `ulimit` holds."""
+        """Make a group; return None where this user may not: for ordinary users `ulimit` is the limit."""
         if os.geteuid() != 0:
             return None
         for hierarchy in HIERARCHIES:
@@ -133,7 +133,7 @@ class ProcessGroup:
         return None
 
     def joining(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
-        """The command that enters the group, then becomes the one given."""
+        """Return the command that enters the group, then becomes the one given."""
         return ("/bin/sh", "-c", JOIN, "sh", str(self._folder / "cgroup.procs"), *arguments)
 
     def remove(self) -> None:

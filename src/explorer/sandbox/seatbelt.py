@@ -26,7 +26,7 @@ PROFILE = """\
 
 @dataclass(frozen=True)
 class Seatbelt:
-    """Holds commands with the `sandbox-exec` program. Untested: it counts only if its attestation holds."""
+    """Confines commands with the program `sandbox-exec`. Untested: it counts only if its attestation holds."""
 
     program: str
     tier: SandboxTier = SandboxTier.SEATBELT

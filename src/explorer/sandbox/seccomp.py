@@ -162,7 +162,7 @@ MACHINES: Mapping[str, tuple[int, Mapping[str, int]]] = {
     "x86_64": (0xC000003E, X86_64 | SHARED),
     "aarch64": (0xC00000B7, AARCH64 | SHARED),
 }
-"""By machine: AUDIT_ARCH and the numbers of the calls."""
+"""AUDIT_ARCH and the numbers of the calls, by machine."""
 CONDITIONAL = frozenset({"clone", "clone3", "ioctl", "socket", "prlimit64"})
 """Looked at more closely than by their number."""
 SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
@@ -172,7 +172,7 @@ ON_OTHERS = ("setpriority", "sched_setparam", "sched_setscheduler", "sched_setaf
 
 @dataclass(frozen=True)
 class Strictness:
-    """What else a filter refuses where there are no namespaces."""
+    """Further calls that a filter refuses where there are no namespaces."""
 
     sockets: bool = False
     """Every socket but pairs: without a network namespace a socket reaches the network."""
@@ -183,12 +183,12 @@ class Strictness:
 
 
 def supported() -> bool:
-    """Whether the numbers of this machine's calls are known."""
+    """Return whether the numbers of this machine's calls are known."""
     return platform.machine() in MACHINES
 
 
 def program(strictness: Strictness = Strictness(), machine: str = "") -> bytes:
-    """The filter, as `struct sock_filter` after `struct sock_filter`.
+    """Return the filter, as `struct sock_filter` after `struct sock_filter`.
 
     Raises:
         KeyError: The machine's numbers are not known; ask `supported` first.

@@ -19,7 +19,7 @@ ALLOW_IT = "allow bubblewrap to make user namespaces (in a container: its securi
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What was chosen, and why."""
+    """The chosen sandbox, and why it was chosen."""
 
     confinement: Confinement | None
     """None: this machine has no sandbox that holds, and there is no shell."""
@@ -57,12 +57,12 @@ async def choose_sandbox(memory: Path | None, *, unsafe: bool = False) -> Sandbo
 
 
 def python_folders() -> tuple[Path, ...]:
-    """The Python that runs the engine, so that commands have it with its libraries."""
+    """Return the Python that runs the engine, so that commands have it with its libraries."""
     return tuple(dict.fromkeys((Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())))
 
 
 def candidates() -> list[tuple[Confinement, str]]:
-    """What this machine might have, the best first, each with its program if it is one."""
+    """Return what this machine might have, the best first, each with its program if it is one."""
     found: list[tuple[Confinement, str]] = []
     if sys.platform == "darwin":
         program = shutil.which("sandbox-exec")

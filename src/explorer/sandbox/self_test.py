@@ -125,7 +125,7 @@ class _Range:
         self.victim = victim
         self.port = port
         self.servers: dict[str, socket.socket] = {}
-        """By the attack that aims at it."""
+        """Listening sockets, by the attack that aims at each."""
         (self.folder / ENGINE_FOLDER).mkdir(parents=True)
         (top / "secret").write_text(self._canary, encoding="utf-8")
         (top / "secret").chmod(0o600)
@@ -146,7 +146,7 @@ class _Range:
         return self._top / "server"
 
     def command(self, tier: SandboxTier) -> str:
-        """The attackers, as a command."""
+        """Return the attackers, as a command."""
         inside = INSIDE if tier is SandboxTier.BUBBLEWRAP else str(self.folder)
         aims = Aims(
             secret=str(self._top / "secret"),
@@ -163,7 +163,7 @@ class _Range:
         return shlex.join([python_program(), "-I", "-c", source, json.dumps(aims)])
 
     def seen(self) -> dict[str, str]:
-        """What the attacks left behind, by attack."""
+        """Return what the attacks left behind, by attack."""
         visited = [name for name, server in self.servers.items() if _was_visited(server, self.marker)]
         found = dict.fromkeys(visited, "a connection came in")
         if (self._top / "planted").exists():
@@ -190,7 +190,7 @@ class _Range:
                 os.killpg(pid, signal.SIGKILL)
 
     def _left_behind(self) -> list[int]:
-        """The process an attack left behind bears the mark as its last word, and leads a group of its own."""
+        """Return the processes that an attack left behind: their last argument is the marker."""
         found: list[int] = []
         for entry in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
@@ -221,7 +221,7 @@ async def _shooting_range(top: Path) -> AsyncGenerator[_Range]:
 
 
 def _was_visited(server: socket.socket, marker: str) -> bool:
-    """Whether an attacker connected: the kernel took it in, and what it sent before it ended has arrived.
+    """Return whether an attacker connected: the kernel took it in, and what it sent before it ended has arrived.
 
     Only its marker counts: on a busy machine another program may call this port because it had another owner before.
     """
@@ -243,7 +243,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _state(pid: int) -> str:
-    """The letter of a process's state; empty when it is gone."""
+    """Return the letter of a process's state; empty when it is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except OSError:
@@ -251,7 +251,7 @@ def _state(pid: int) -> str:
 
 
 def python_program() -> str:
-    """The path of the Python that runs the engine, as it is found in a sandbox.
+    """Return the path of the Python that runs the engine, as it is found in a sandbox.
 
     A path such as `/srv/old/../env/bin/python` names a folder on its way that the sandbox does not have. Only the
     folder is resolved: the program itself may be a link, and a virtual environment is found by the link's place.
@@ -261,7 +261,7 @@ def python_program() -> str:
 
 
 def fingerprint(confinement: Confinement, program: str) -> str:
-    """What an attestation holds for: this host, kernel, user and program."""
+    """Return what an attestation holds for: this host, kernel, user and program."""
     status = Path(program).stat() if program else None
     facts = [
         confinement.tier,
@@ -277,7 +277,7 @@ def fingerprint(confinement: Confinement, program: str) -> str:
 
 
 def remembered(path: Path) -> Attestation | None:
-    """An attestation of this very host; only one that holds is trusted, the others are tried again."""
+    """Return an attestation of this very host; only one that holds is trusted, the others are tried again."""
     try:
         known = Attestation.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):

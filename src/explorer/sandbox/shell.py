@@ -43,7 +43,7 @@ class Ended:
     """How a command ended."""
 
     exit_code: int
-    """Of the shell; above 128 a signal's number and 128."""
+    """Exit code of the shell; above 128: 128 and a signal's number."""
     seconds: float
     reason: str
     """Why it was ended from outside; empty when it ended by itself."""
@@ -169,7 +169,7 @@ class Shell:
                 return
 
     def _excess(self, command: Command, *, with_files: bool) -> str:
-        """What a command takes too much of; empty for nothing."""
+        """Return what a command takes too much of; empty for nothing."""
         limits = self.place.limits
         restore_access(self.place.folder)
         if command.output.stat().st_size > limits.output_bytes:

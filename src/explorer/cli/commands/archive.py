@@ -129,7 +129,7 @@ def _remove(doomed: Sequence[Doomed], options: CommonOptions, *, is_sure: bool) 
 
 
 def _agreed(doomed: Sequence[Doomed]) -> bool:
-    """Whether the person at the terminal says yes.
+    """Return whether the person at the terminal says yes.
 
     Raises:
         ConfigError: There is nobody to ask.

@@ -134,7 +134,7 @@ def check_team(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
 
 
 def first_sentence(text: str) -> str:
-    """What a description begins with."""
+    """Return what a description begins with."""
     return one_line(" ".join(sentences(one_line(text))[:1]), SENTENCE_CHARS)
 
 
@@ -159,7 +159,7 @@ def _role_page(role: Role) -> str:
 async def all_tools(
     settings: Settings, roles: Mapping[str, Role], own: Sequence[Tool[Any]] = ()
 ) -> tuple[list[Tool], dict[str, str]]:
-    """Every tool, made to be looked at: none is ever run; and those that are not there, with the reason."""
+    """Return every tool, made to be looked at: none is ever run; and those that are not there, with the reason."""
     async with Connectors.open(settings) as connectors:
         library = library_of(settings)
         offered = [

@@ -34,7 +34,7 @@ def _written(value: Value) -> str:
 
 
 def written(value: object) -> str:
-    """A value as a file takes it; `-` for what is empty."""
+    """Return a value as a file takes it; `-` for what is empty."""
     if value is None or value in ("", [], {}):
         return "-"
     if isinstance(value, list):

@@ -49,7 +49,7 @@ SHOWN = 5
 
 
 def check_run(folder: Path) -> list[CheckResult]:
-    """Everything there is to say about a run's state."""
+    """Run all checks of a run."""
     try:
         found = examine(journal_path(folder).read_bytes())
     except OSError as error:
@@ -252,7 +252,7 @@ def _line(finding: CheckResult) -> str:
 
 
 def check_python(version: tuple[int, ...]) -> CheckResult:
-    """The interpreter is one we run on."""
+    """Check that explorer supports this version of Python."""
     words = ".".join(str(part) for part in version)
     if version < OLDEST_PYTHON:
         return CheckResult("python", "fail", f"{words} is too old", "install Python 3.11 or newer")
@@ -270,7 +270,7 @@ def check_shell(sandbox: Sandbox) -> CheckResult:
 
 
 def existing(path: Path) -> Path:
-    """The folder itself, or the nearest one above it that exists."""
+    """Return the folder itself, or the nearest one above it that exists."""
     path = path.absolute()
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
@@ -300,7 +300,7 @@ def check_disk(workspace: Path) -> CheckResult:
 
 
 def check_roles(settings: Settings) -> CheckResult:
-    """All role files can be used."""
+    """Check that all role files can be used."""
     try:
         roles = PromptLoader(role_folders(settings)).roles()
     except ConfigError as error:
@@ -309,7 +309,7 @@ def check_roles(settings: Settings) -> CheckResult:
 
 
 def check_keys(configuration: Configuration) -> list[CheckResult]:
-    """Which keys there are; that one is missing is a problem only for the model that needs it."""
+    """Report which keys are set; that one is missing is a problem only for the model that needs it."""
     settings = configuration.settings
     vendors = [one for one in model_setup(settings).vendors.values() if one.vendor.needs]
     wanted = _wanted_vendors(settings)
@@ -323,7 +323,7 @@ def check_keys(configuration: Configuration) -> list[CheckResult]:
 
 
 def _wanted_vendors(settings: Settings) -> set[str]:
-    """The vendors of the models that the settings name."""
+    """Return the vendors of the models that the settings name."""
     setup = model_setup(settings)
     texts = {settings.model, *settings.role_models.values()} - {"", AUTO}
     return {setup.contact_of(parse_model(text, setup.known).provider) for text in texts}
@@ -340,7 +340,7 @@ def _key_of(one: ConfiguredVendor, *, is_wanted: bool) -> CheckResult:
 
 
 def _ways_to_a_model(vendors: Sequence[ConfiguredVendor]) -> str:
-    """What can be set so that there is a language model."""
+    """Return what can be set so that there is a language model."""
     automatic = [one.vendor for one in vendors if one.is_automatic]
     keys = [vendor.variable(vendor.needs) for vendor in automatic]
     urls = [f"{vendor.variable(vendor.url)} of a local server" for vendor in automatic if vendor.local_servers]
@@ -348,7 +348,7 @@ def _ways_to_a_model(vendors: Sequence[ConfiguredVendor]) -> str:
 
 
 def check_search(settings: Settings) -> CheckResult:
-    """Which web search engine would be asked, and why."""
+    """Report which web search engine would be asked, and why."""
     try:
         plan = plan_search(search_setup(settings))
     except ConfigError as error:
@@ -357,7 +357,7 @@ def check_search(settings: Settings) -> CheckResult:
 
 
 def check_contact(settings: Settings) -> CheckResult:
-    """Whether the operators of sites can reach the user: Wikimedia and Reddit ask for that of every program."""
+    """Check whether the operators of sites can reach the user: Wikimedia and Reddit ask for that of every program."""
     caller = Caller(contact=settings.contact)
     for site in installed_extensions().sites:
         if problem := site.problem(settings.extension(site.name, site.settings), caller):
@@ -369,7 +369,7 @@ def check_contact(settings: Settings) -> CheckResult:
 
 
 def check_extensions(extensions: Extensions) -> list[CheckResult]:
-    """What installed packages add, and those that could not be loaded; none where nothing is installed."""
+    """Report what installed packages add, and those that could not be loaded; none where nothing is installed."""
     added: dict[str, list[str]] = {}
     for part in extensions.outside:
         named = [tool.name for tool in part.value] if part.point is Point.TOOLS else [part.name]

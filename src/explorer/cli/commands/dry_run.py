@@ -32,7 +32,7 @@ class CostBound:
     """The most a question can cost."""
 
     usd: float | None
-    """None: unbounded, or not known."""
+    """Upper bound of the cost; None: unbounded, or not known."""
     words: str
     """How it comes about, in one line."""
 
@@ -43,12 +43,12 @@ class DryRunPlan:
 
     question: str
     settings: Settings
-    """With the limits in force."""
+    """Settings with the limits in force."""
     roles: Mapping[str, Role]
     choice: Choice
     bound: CostBound
     origins: Mapping[str, str]
-    """By name, where those limits come from that were not set."""
+    """Origin of each limit that was not set, by name."""
     files: tuple[tuple[str, int], ...]
     """Path, or name where one is piped in, and size in bytes."""
 
@@ -75,13 +75,13 @@ def print_plan(question: str, settings: Settings, options: AskOptions, piped: Ma
 
 
 async def _chosen(settings: Settings, roles: Mapping[str, Role]) -> tuple[Choice, Choice | None]:
-    """The models of the roles, and the judge's where one is asked for."""
+    """Return the models of the roles, and the judge's where one is asked for."""
     choice = await choose_models(settings, roles)
     return choice, await choose_judge(settings) if settings.judge else None
 
 
 def most(models: Mapping[str, ModelRef], settings: Settings) -> CostBound:
-    """The most a question can cost: the smallest of what its limits allow."""
+    """Return the most a question can cost: the smallest of what its limits allow."""
     refs = list(dict.fromkeys(models.values()))
     unpriced = [str(ref) for ref in refs if known_cost(ref, settings, 1, 1) is None]
     if unpriced:

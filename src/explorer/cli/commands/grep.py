@@ -22,7 +22,7 @@ from explorer.schema.errors import ConfigError, NotFoundError, ToolError
 SECONDS_A_FILE = 5.0
 """A pattern may backtrack without end; `re` could not be stopped, `regex` can."""
 MAX_REPEATS = 5_000
-"""Of a pattern's `{n}`, multiplied: `regex` unrolls them, and `a{1000000000}` would take all memory."""
+"""Limit for the product of a pattern's `{n}`: `regex` unrolls them, and `a{1000000000}` would take all memory."""
 MAX_LINE_CHARS = 20_000
 SHOWN_CHARS = 400
 NOT_FOUND = 1
@@ -91,7 +91,7 @@ def _compiled(pattern: str, *, is_fixed: bool, ignores_case: bool) -> "regex.Pat
 
 
 def _runs(workspace: Path, names: Sequence[str]) -> Iterator[PastRun]:
-    """The runs named, or all, oldest first; one whose journal is damaged can still be read."""
+    """Return the runs named, or all, oldest first; one whose journal is damaged can still be read."""
     entries: list[Path] = sorted(workspace.iterdir()) if workspace.is_dir() else []
     folders = [folder for folder in entries if is_run(folder)]
     if not folders:

@@ -59,7 +59,7 @@ def show_report(
 
 
 def library_of(settings: Settings) -> Library:
-    """The library as settings place it, with the asker's clock."""
+    """Return the library as settings place it, with the asker's clock."""
     zone = zone_named(settings.timezone)
     return Library(settings.reports_dir, lambda: datetime.now(zone))
 

@@ -50,7 +50,7 @@ class Probe:
     name: str
     url: str
     setting: str
-    """Its place in `Settings`, whose origin says whether the user chose the address."""
+    """Name of the setting whose origin says whether the user chose the address."""
 
 
 class Asker(Thread):
@@ -93,7 +93,7 @@ def _probes(configuration: Configuration) -> list[Probe]:
 
 
 def _model_probes(settings: Settings) -> list[Probe]:
-    """The servers of models that could be asked."""
+    """Return the servers of models that could be asked."""
     ready = [one for one in model_setup(settings).vendors.values() if one.is_ready and one.server.url]
     return [
         Probe(one.vendor.name, one.server.url, extension_place(one.vendor.name, one.vendor.url, is_secret=False))
@@ -102,7 +102,7 @@ def _model_probes(settings: Settings) -> list[Probe]:
 
 
 def _site_probes(settings: Settings) -> list[Probe]:
-    """The services that sites are read through."""
+    """Return the services that sites are read through."""
     return [
         Probe(probe.name, probe.url, extension_place(site.name, probe.field, is_secret=False))
         for site in installed_extensions().sites
@@ -111,7 +111,7 @@ def _site_probes(settings: Settings) -> list[Probe]:
 
 
 def _search_probes(settings: Settings) -> list[Probe]:
-    """The search engines that would be asked, the first under the name of the whole."""
+    """Return the search engines that would be asked, the first under the name of the whole."""
     try:
         asked = plan_search(search_setup(settings)).asked
     except ConfigError:  # the check of the settings reports it
@@ -156,7 +156,7 @@ async def _resolve(host: str, port: int) -> list[str]:
 
 
 def _way(network: Network, url: str) -> str:
-    """What connections go through; empty when they are direct."""
+    """Return what connections go through; empty when they are direct."""
     try:
         proxy = network.proxy_for(url)
     except ConfigError as error:
@@ -165,7 +165,7 @@ def _way(network: Network, url: str) -> str:
 
 
 def _models_at(vendor: Vendor[Any], name: str) -> str:
-    """A local server and how many models it has; empty when none answers there."""
+    """Return a local server and how many models it has; empty when none answers there."""
     url = vendor.local_servers[name]
     models = asyncio.run(models_at(vendor, url, LOCAL_PROBE_S))
     return f"{name} at {url} ({counted(len(models), 'model')})" if models else ""

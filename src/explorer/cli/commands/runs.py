@@ -36,7 +36,7 @@ MAX_IDS = 20
 
 
 def origins_page(found: Sequence[FileOrigin]) -> str:
-    """One block a file: what it cites, and each write of it."""
+    """Return a block for each file: what it cites, and each write of it."""
     return "\n\n".join(_block(origin) for origin in found) or "No agent wrote a file."
 
 
@@ -70,24 +70,24 @@ class TimelineEvent:
     words: str
 
     def facts(self) -> dict[str, object]:
-        """For programs."""
+        """Return the event as JSON for programs."""
         return {"seq": self.seq, "at": self.at.isoformat(), "words": self.words}
 
 
 def named(record: JournalRecord) -> str:
-    """A record without news for people, by its kind."""
+    """Name a record that has no line of its own."""
     event = record.event
     return event.type.replace("_", " ") if event.agent == ENGINE else f"{event.agent}  {event.type.replace('_', ' ')}"
 
 
 def timeline_page(events: Sequence[TimelineEvent]) -> str:
-    """One line each: number, time, what happened."""
+    """Return a line for each event: number, time, what happened."""
     width = len(str(events[-1].seq)) if events else 1
     return "\n".join(f"{event.seq:>{width}} {event.at.astimezone():%H:%M:%S} {event.words}" for event in events)
 
 
 def run_facts(view: RunView, folder: Path, records: Sequence[JournalRecord]) -> dict[str, object]:
-    """Everything, for programs."""
+    """Return the facts of a run as JSON for programs."""
     spending, run_state = spending_of(records), RunState.of(record.event for record in records)
     seconds = {agent.id: agent.seconds for agent in spending.agents}
     path = report_path(folder)
@@ -237,7 +237,7 @@ def _listing(found: list[RunOverview]) -> str:
 
 
 def _columns() -> int:
-    """How wide a page may be: as the terminal, elsewhere as most terminals are."""
+    """Return how wide a page may be: as the terminal, elsewhere as most terminals are."""
     return terminal_width() or PAGE_COLUMNS
 
 

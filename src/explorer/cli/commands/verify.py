@@ -52,13 +52,13 @@ class AnswerCheck:
 
     @property
     def facts(self) -> JsonObject:
-        """For programs."""
+        """Return the check as JSON for programs."""
         shown = [{"kind": str(flaw.kind), "reason": flaw.reason(SUBJECT)} for flaw in self.flaws]
         return {"counts": self.verification.counts, "uncited": len(self.verification.uncited), "flaws": shown}
 
     @property
     def page(self) -> str:
-        """For people: the verdicts in one line, then what is wrong."""
+        """Return the page for people: the verdicts in one line, then what is wrong."""
         counts = self.verification.counts
         verdicts = [
             f"{number} {name.replace('_', ' ')}" for name, number in counts.items() if name != "total" and number
@@ -154,7 +154,7 @@ def _checked(run_state: RunState, draft: str, workspace: Workspace) -> tuple[Ver
 
 
 def _flaws(run_state: RunState, draft: str, text_of: TextOf, verification: Verification) -> list[Flaw]:
-    """What is wrong with the report as a whole; one that says that there is nothing to report needs no citation."""
+    """Return what is wrong with the report as a whole; a report on finding nothing needs no citation."""
     is_empty = run_state.finished is not None and run_state.finished.status in SAY_NOTHING
     found = flaws(draft, run_state.sources, text_of, verification, run_state.asked)
     return [flaw for flaw in found if not (is_empty and flaw.kind is FlawKind.UNCITED)]
@@ -256,5 +256,5 @@ def _entry(claim: Claim, answer: str) -> str:
 
 
 def one_line_kept(line: str) -> str:
-    """On one line, with its indentation."""
+    """Return a line as one line, with its indentation."""
     return f"  {one_line(line)}"

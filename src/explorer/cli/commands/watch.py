@@ -64,7 +64,7 @@ def watch(
 
 
 def _times(speed: str) -> float | None:
-    """How many times as fast; None: at once."""
+    """Parse the factor of the replay's speed; None: at once."""
     if speed == AT_ONCE:
         return None
     try:
@@ -77,7 +77,7 @@ def _times(speed: str) -> float | None:
 
 
 async def following(folder: Path) -> AsyncIterator[JournalRecord]:
-    """The records of a running run as they come, from the first on, until no process works on it."""
+    """Yield the records of a running run as they come, from the first on, until no process works on it."""
     tail = JournalTail(folder)
     is_alive = True
     while is_alive:
@@ -90,7 +90,7 @@ async def following(folder: Path) -> AsyncIterator[JournalRecord]:
 
 
 async def replay(records: Sequence[JournalRecord], times: float | None) -> AsyncIterator[JournalRecord]:
-    """The records of an ended run, at so many times its own speed; long pauses are cut short."""
+    """Yield the records of an ended run, at so many times its own speed; long pauses are cut short."""
     for before, record in zip((None, *records), records, strict=False):
         if before is not None and times is not None:
             await asyncio.sleep(pause_s(before, record, times))
@@ -104,7 +104,7 @@ def pause_s(before: JournalRecord, after: JournalRecord, times: float) -> float:
 
 @dataclass
 class Watch:
-    """Shows records that are another process's, or of another time."""
+    """Shows records of another process, or of an ended run."""
 
     screen: Screen
     tap: Observe | None
@@ -139,7 +139,7 @@ class Watch:
 
 
 def _print_result(view: RunView, folder: Path, options: CommonOptions) -> int:
-    """The report, and how the run ended; the exit code is the run's own."""
+    """Print the report and how the run ended; return the run's exit code."""
     if view.status == RUNNING:
         view.status = UNFINISHED
     outcome = seen_outcome(view, folder.resolve())
@@ -172,7 +172,7 @@ class _Counted(BaseModel):
 
 
 def _counts(report: str) -> dict[str, Any]:
-    """The cited sentences as the report's own frontmatter counts them; nothing when it has none."""
+    """Return the cited sentences as the report's own frontmatter counts them; nothing when it has none."""
     fields, _ = read_frontmatter(report)
     if not fields:
         return {}

@@ -52,7 +52,7 @@ def duration(seconds: float) -> str:
 
 
 def short_time(seconds: float) -> str:
-    """The same with a tenth below ten seconds: `0.4s`, `12s`, `2m05s`."""
+    """Format seconds with a tenth below ten: `0.4s`, `12s`, `2m05s`."""
     return f"{max(0.0, seconds):.1f}s" if seconds < TENTHS_BELOW_S else duration(seconds)
 
 
@@ -62,7 +62,7 @@ def percent(part: float | None) -> str:
 
 
 def cached(part: int, whole: int) -> str:
-    """How much of the input came from the provider's cache, ` (83 % from the cache)`; empty when nothing did."""
+    """Return how much of the input came from the provider's cache, ` (83 % from the cache)`; empty when nothing did."""
     return f" ({percent(part / whole)} from the cache)" if part and whole else ""
 
 
@@ -104,5 +104,5 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 0) -> str:
-    """The same on one line, cut at `limit` characters when one is given."""
+    """Return text on one line, without control sequences and invisible characters; cut at `limit` unless it is 0."""
     return single_line(plain(text), limit)

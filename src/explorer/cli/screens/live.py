@@ -126,7 +126,7 @@ def _spending(view: RunView, now: datetime) -> str:
 
 
 def _progress(view: RunView) -> str:
-    """How many agents are at work, wait or are done, and what was found."""
+    """Return how many agents are at work, wait or are done, and what was found."""
     states = [_state(agent) for agent in view.agents.values()]
     counts = ", ".join(f"{states.count(state)} {state}" for state in (WORKING, QUEUED, DONE) if state in states)
     agents = counted(len(states), "agent") + (f" ({counts})" if states else "")
@@ -140,7 +140,7 @@ def _state(agent: AgentView) -> str:
 
 
 def _models(view: RunView) -> str:
-    """The models, each with its roles."""
+    """Return the models, each with its roles."""
     if view.session is not None and view.session.models:
         return models_words(view.session.models)
     return ", ".join(f"{short_model(model)} ({role})" for role, model in view.models.items())
@@ -170,7 +170,7 @@ def tree(view: RunView) -> Iterator[tuple[AgentView, int, bool]]:
 
 
 def _agent_lines(view: RunView, rows: int, console: Console, now: datetime) -> list[Text]:
-    """A line for each agent, and one more for what it does now, where there are rows for that."""
+    """Return a line for each agent, and one more for what it does now, where there are rows for that."""
     nodes = list(tree(view))
     at_work = [node for node in nodes if _state(node[0]) == WORKING]
     is_roomy = len(nodes) + len(at_work) <= rows
@@ -192,7 +192,7 @@ def _agent_lines(view: RunView, rows: int, console: Console, now: datetime) -> l
 
 
 def _head(agent: AgentView, depth: int, *, is_last: bool, ascii_only: bool) -> Text:
-    """Its place in the tree, how it is, and its id."""
+    """Return the beginning of an agent's line: place in the tree, state and id."""
     branch = (ASCII_BRANCHES if ascii_only else BRANCHES)[is_last] if depth else ""
     state = _state(agent)
     shown = agent.status if state == DONE else state

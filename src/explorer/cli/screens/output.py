@@ -188,23 +188,23 @@ def token_counts(usage: Usage) -> dict[str, int]:
 
 
 def exit_code(status: str, cause: EndCause) -> int:
-    """The exit code of a run's end."""
+    """Return the exit code of a run's end."""
     if status != "complete" and cause is EndCause.TIME_LIMIT:
         return TIMED_OUT
     return EXIT_CODES.get(status, 1)
 
 
 def described(error: ExplorerError) -> dict[str, str]:
-    """An error as programs read it."""
+    """Return an error as programs read it."""
     return {"message": error.message, "hint": error.hint, "type": type(error).__name__}
 
 
 ESCAPED_CONTROLS = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
-"""Those below U+0020 are escaped in any JSON."""
+"""Controls that JSON does not escape by itself, with their escapes."""
 
 
 def as_json(value: object) -> str:
-    """One line of JSON; what cannot be encoded, or would control a terminal, is written as an escape."""
+    """Return one line of JSON; what cannot be encoded, or would control a terminal, is written as an escape."""
     line = json.dumps(value, ensure_ascii=False, default=str).translate(ESCAPED_CONTROLS)
     return line.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -269,7 +269,7 @@ def print_report(markdown: str) -> None:
 
 
 def _image_words(shows: str, path: str) -> str:
-    """What stands for an image, which a terminal cannot show: what it shows, and where it is."""
+    """Return what stands for an image, which a terminal cannot show: what it shows, and where it is."""
     return f"[image: {', '.join(part for part in (shows, unquote(path)) if part)}]"
 
 
@@ -312,13 +312,13 @@ def print_bug(kind: type[BaseException], error: BaseException, trace: TracebackT
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """What a group of one holds: task groups wrap whatever comes out of them."""
+    """Return what a group of one holds: task groups wrap whatever comes out of them."""
     members = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
     return _innermost(members[0]) if len(members) == 1 else error
 
 
 def verbosity(tokens: list[str]) -> int:
-    """How often `-v` was given, read from the bare tokens: errors of the parser itself obey it too."""
+    """Return how often `-v` was given, read from the bare tokens: errors of the parser itself obey it too."""
     flags = tokens[: tokens.index("--")] if "--" in tokens else tokens
     short = sum(len(flag) - 1 for flag in flags if flag.startswith("-v") and set(flag[1:]) == {"v"})
     return short + flags.count("--verbose")

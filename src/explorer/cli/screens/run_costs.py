@@ -10,9 +10,9 @@ from explorer.observe.costs import AgentShare, Spending, UsageTotals
 from explorer.observe.timeline import PathSegment, longest
 
 NAME_COLUMNS = 9
-"""Of the names before the rows of a page's head."""
+"""Columns of the names before the rows of a page's head."""
 LINKS = 5
-"""Of the critical path, in a line."""
+"""Number of links of the critical path in a line."""
 DECIMALS = 3
 """Decimals of seconds in JSON."""
 SHOWN_NAME = 16
@@ -32,12 +32,12 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Of its widest cell."""
+        """Width of the widest cell."""
         return max(len(self.name), *(len(cell) for cell in self.cells), 0)
 
 
 def head_rows(spending: Spending) -> list[Row]:
-    """The figures of the whole run, a row each."""
+    """Return the rows with the figures of the whole run."""
     rows = [("tokens", _tokens(spending.total))]
     if spending.total.usage.cache_read_tokens or spending.total.usage.cache_write_tokens:
         rows.append(("saved", _saved(spending.total)))
@@ -71,7 +71,7 @@ def _slowest(spending: Spending) -> str:
 
 
 def _path(spending: Spending) -> str:
-    """The longest links of the chain of waiting, in order, and how long the others were together."""
+    """Return the longest links of the chain of waiting, in order, and how long the others were together."""
     links = longest(spending.path, LINKS)
     words = " → ".join(f"{link.agent} {short_time(link.seconds)}" for link in links)
     rest_s = spending.seconds - sum(link.seconds for link in links)
@@ -91,7 +91,7 @@ def head(rows: Sequence[Row], columns: int) -> str:
 
 
 def role_table(spending: Spending, columns: int) -> str:
-    """A line a role."""
+    """Return a table with a row for each role."""
     roles = spending.roles
     return _table(
         [
@@ -115,7 +115,7 @@ def _usage_columns(totals: Sequence[UsageTotals]) -> list[Column]:
 
 
 def costs_page(spending: Spending, columns: int) -> str:
-    """All of it: the whole, by role, by agent in tokens and in time, the chain of waiting, the lives of the run."""
+    """Return the page of costs: the run, roles, agents in tokens and time, the chain of waiting, the sessions."""
     at_once = "-" if spending.parallelism is None else f"{spending.parallelism:.1f} agents at work on average"
     rows = [
         *head_rows(spending),
@@ -200,7 +200,7 @@ def _table(columns: Sequence[Column], width: int) -> str:
 
 
 def spending_facts(spending: Spending) -> dict[str, object]:
-    """All of it for programs. Seconds are those in which a process worked on the run."""
+    """Return the spending as JSON for programs. Seconds are those in which a process worked on the run."""
     inherited, slowest = spending.inherited, spending.slowest
     parallelism = spending.parallelism
     return {

@@ -48,7 +48,7 @@ class SummaryPrinter:
     workspace: Path
 
     def print_end(self, ending: SessionEnd) -> int:
-        """Say how it went; the exit code."""
+        """Print how the run ended; return the exit code."""
         if ending.result is not None:
             return self._result(ending.result, ending.view)
         if ending.error is not None:
@@ -91,7 +91,7 @@ class SummaryPrinter:
 
     @staticmethod
     def _summary(result: RunResult, view: RunView) -> list[str]:
-        """On a terminal: the orchestrator's own summary, which stands where the list of references was."""
+        """Return the orchestrator's summary on a terminal, where the list of references is left out."""
         if not sys.stdout.isatty() or result.answer or not result.report or not view.summary:
             return []
         width = shutil.get_terminal_size().columns
@@ -131,7 +131,7 @@ class SummaryPrinter:
         return replace(seen, status="error", exit_code=error.exit_code, reason=words, error=described(error))
 
     def _add_next_step(self, error: ExplorerError, view: RunView) -> None:
-        """Once a run exists, the hint says how to go on with it; not when the words of the command are the matter."""
+        """Say in the hint how to continue a run that exists, unless the words of the command are wrong."""
         is_of_words = isinstance(error, ConfigError | RunLockedError) and not isinstance(error, CredentialsError)
         if not view.run_id or is_of_words:
             return
@@ -146,7 +146,7 @@ class SummaryPrinter:
         error.hint = "\n  → ".join(way for way in ways if way)
 
     def _next_step(self, result: RunResult) -> str:
-        """How to go on; after a limit with a larger one, which takes what the journal says of the old one."""
+        """Return how to go on; after a limit with a larger one, which takes what the journal says of the old one."""
         if result.cause not in LIMIT_WORDS:
             return self._resume_command(result.run_id)
         run_state = RunState.of(record.event for record in read_records(result.folder))
@@ -161,7 +161,7 @@ class SummaryPrinter:
 
 
 def seen_outcome(view: RunView, folder: Path | None) -> CommandResult:
-    """What the records of a run tell of its end; its report is looked for in its folder."""
+    """Return how a run ended, from its records; its report is looked for in its folder."""
     report = report_path(folder) if folder else None
     return CommandResult(
         status=view.status,

@@ -38,18 +38,18 @@ DOING_CHARS = 60
 
 
 def doing(call: ToolCall, started: ToolStarted | None) -> str:
-    """What a call does: `reading lantern-db.example`; its name, where its tool says no more."""
+    """Return what a call does: `reading lantern-db.example`; its name, where its tool says no more."""
     return one_line((started.activity if started else "") or call.name, DOING_CHARS)
 
 
 def asked(call: ToolCall) -> str:
-    """A call as it was asked: its name and its first argument, `get_hn_comments 123`."""
+    """Return a call as it was asked: its name and its first argument, `get_hn_comments 123`."""
     first = next(iter(call.arguments.values()), "") if call.arguments else ""
     return one_line(f"{call.name} {first if isinstance(first, str | int | float) else ''}", DOING_CHARS)
 
 
 def outcome(event: ToolFinished) -> str:
-    """What a call brought: `50 comments`, `12 lines`, or why it failed."""
+    """Return what a call brought: `50 comments`, `12 lines`, or why it failed."""
     if not event.success:
         return one_line(f"failed: {event.content}", DOING_CHARS * 2)
     if event.files:
@@ -72,12 +72,12 @@ class Outage:
     """A model that brought turns before and brings none now."""
 
     model: str
-    """With the provider's prefix."""
+    """Name of the model with the provider's prefix."""
     since: datetime
     waits_s: float | None
     """From the latest failed attempt to the next; None: it is not waited for any more."""
     next_try: datetime | None
-    """None: there is none."""
+    """Time of the next attempt; None: there is none."""
 
 
 def outage_words(outage: Outage, now: datetime | None = None) -> str:
@@ -128,7 +128,7 @@ class AgentView:
     open_calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
     """The calls of its last turn that are not answered, by the engine's key."""
     started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
-    """Those of them that were begun."""
+    """Open calls that were begun, by the engine's key."""
 
     def seconds(self, now: datetime) -> float:
         """Return how long it has been at work."""
@@ -191,17 +191,17 @@ class RunView:
     """Which requests are under way; they count once they are known to have brought nothing."""
     agents: dict[str, AgentView] = field(default_factory=dict[str, AgentView])
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
-    """By path, the latest written last."""
+    """Files by path, the latest written last."""
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     models: dict[str, str] = field(default_factory=dict[str, str])
-    """By role."""
+    """Models by role."""
     session: SessionConfigured | None = None
     """What the latest session works with; None before the first, and in journals of older versions."""
     failed_attempts: int = 0
     """Requests to a model that brought no turn."""
     orders: list[AppliedOrder] = field(default_factory=list[AppliedOrder])
     outages: dict[str, Outage] = field(default_factory=dict[str, Outage])
-    """By model, those that the run waits for now."""
+    """Outages that the run waits for now, by model."""
     cut: set[str] = field(default_factory=set[str])
     """Models whose server was seen to read only part of what it was sent."""
 
@@ -285,19 +285,19 @@ class RunView:
         return Outage(model or "the model", event.waiting_since, event.waits_s, next_try)
 
     def call(self, key: str) -> ToolCall | None:
-        """An unanswered call, by the engine's key."""
+        """Return an unanswered call, by the engine's key."""
         for agent in self.agents.values():
             if key in agent.open_calls:
                 return agent.open_calls[key]
         return None
 
     def is_helper(self, key: str) -> bool:
-        """Whether an unanswered call runs a helper."""
+        """Return whether an unanswered call runs a helper."""
         begun = (agent.started[key] for agent in self.agents.values() if key in agent.started)
         return any(started.effect == Effect.CHILD for started in begun)
 
     def children(self, parent: str) -> list[AgentView]:
-        """The agents that one started, in order; those without a parent for an empty name."""
+        """Return the agents that one started, in order; those without a parent for an empty name."""
         return [agent for agent in self.agents.values() if agent.parent == parent]
 
     @property
@@ -391,7 +391,7 @@ class RunView:
 
 
 def session_facts(view: RunView) -> dict[str, object] | None:
-    """What the latest session works with, for programs."""
+    """Return what the latest session works with, for programs."""
     return view.session.model_dump(mode="json", exclude={"type", "agent"}) if view.session is not None else None
 
 

@@ -49,11 +49,11 @@ class Screen(Protocol):
         ...
 
     def say(self, text: str) -> None:
-        """Tell people something beside the events."""
+        """Show a line that is no event."""
         ...
 
     async def keep_fresh(self) -> None:
-        """Run beside the work until cancelled."""
+        """Refresh the screen until cancelled."""
         ...
 
 
@@ -102,7 +102,7 @@ class Lines(Quiet):
 
 
 def line_of(record: JournalRecord, view: RunView) -> str:
-    """An event in one line; empty for those that tell people nothing."""
+    """Return an event in one line; empty for those that tell people nothing."""
     event = record.event
     line = ""
     match event:
@@ -194,7 +194,7 @@ def screen_for(options: CommonOptions, keys: str = "", now: Callable[[], datetim
 
 
 def tap_for(options: CommonOptions) -> Observe | None:
-    """What each record is given to besides the screen: stdout, when it carries records."""
+    """Return what each record is given to besides the screen: stdout, when it carries records."""
     return print_record if options.output_format == "stream-json" else None
 
 

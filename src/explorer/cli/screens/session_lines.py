@@ -11,7 +11,7 @@ from explorer.schema.events import LimitInUse, ModelInUse, SessionConfigured, Tu
 from explorer.schema.limits import Limits
 
 OFFLINE = "offline"
-"""As the record has the stand-in for a model; not taken from the adapters, which are slow to import."""
+"""Name of offline mode in records; not imported from the adapters, which are slow to import."""
 WIDTH = 80
 MANY_ROLES = 2
 """More of them with one model are called the others."""
@@ -26,7 +26,7 @@ FORMS: Mapping[str, Callable[[float], str]] = {
 }
 """How limits besides those of money and tokens are said, by name."""
 ALWAYS = frozenset({"max_steps", "max_time_s"})
-"""Those that are said also where they are the default."""
+"""Limits that are shown even where they are the default."""
 
 
 def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
@@ -48,7 +48,7 @@ def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
 
 
 def session_page(session: SessionConfigured) -> str:
-    """Everything with its reason, a line each."""
+    """Return everything with its reason, a line each."""
     rows = [
         *((role, in_use.model, _reason(in_use)) for role, in_use in session.models.items()),
         ("search", ", ".join(session.search) or "none", session.search_why),
@@ -65,7 +65,7 @@ def session_page(session: SessionConfigured) -> str:
 
 
 def _reserve_rows(session: SessionConfigured) -> list[tuple[str, str, str]]:
-    """What of the limits is held back for the report; nothing where no limit needs it."""
+    """Return what of the limits is held back for the report; nothing where no limit needs it."""
     usd, tokens = (session.limits.get(name) for name in ("max_cost_usd", "max_tokens"))
     rows: list[tuple[str, str, str]] = []
     if usd is not None and usd.value is not None:
@@ -121,7 +121,7 @@ def _whys(models: Mapping[str, ModelInUse]) -> str:
 
 
 def _changes(models: Mapping[str, ModelInUse]) -> str:
-    """What this session does with another model than the one before."""
+    """Return what this session does with another model than the one before."""
     before = {in_use.before for in_use in models.values() if in_use.before}
     if before == {OFFLINE}:
         return "this run began offline, without a language model; it continues with the model above"
@@ -148,7 +148,7 @@ def _cost_words(limits: Mapping[str, LimitInUse]) -> str:
 
 
 def tight_limit_words(limits: Limits, reserve: ReportReserve) -> list[str]:
-    """For each limit that cannot hold back what a report can take: what is held back, and which limit is enough."""
+    """Return a warning for each limit that cannot hold back what a report can take, with a limit that is enough."""
     found: list[str] = []
     usd, tokens = limits.max_cost_usd, limits.max_tokens
     if usd is not None and usd < (least := enough(reserve.cost_usd)):

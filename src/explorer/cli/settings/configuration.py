@@ -49,7 +49,7 @@ MAX_NAME_CHARS = 64
 def machine_zone(
     environment: Mapping[str, str], localtime: Path = LOCALTIME, timezone_file: Path = TIMEZONE_FILE
 ) -> str:
-    """What `TZ`, /etc/localtime or /etc/timezone name; empty, which stands for UTC, when none names a zone.
+    """Return what `TZ`, /etc/localtime or /etc/timezone name; empty, which stands for UTC, when none names a zone.
 
     `TZ` decides alone when it is set, also when it names no zone: rules written out (`CET-1CEST`) have no name.
     """
@@ -59,7 +59,7 @@ def machine_zone(
 
 
 def _linked(path: Path) -> str:
-    """The zone that a link into the database leads to."""
+    """Return the zone that a link into the database leads to."""
     try:
         target = path.resolve(strict=True)
     except (OSError, RuntimeError):
@@ -75,7 +75,7 @@ def _in_file(path: Path) -> str:
 
 
 def _in_database(name: str) -> str:
-    """A path into the database as the zone's name; a name stays."""
+    """Return a path into the database as the zone's name; a name stays."""
     if not name.startswith("/"):
         return name
     return name.partition(DATABASE)[2].removeprefix("posix/").removeprefix("right/")
@@ -91,7 +91,7 @@ def _known(name: str) -> str:
 
 
 SHOWN_CHARS = 80
-"""Of a bad value, in an error."""
+"""Length of a bad value in an error."""
 BY_MODEL_NAMES = frozenset(f"limits.{name}" for name in DEPENDENT_LIMITS)
 MACHINE = "this machine"
 
@@ -127,16 +127,16 @@ class Configuration:
 
     @property
     def origins(self) -> dict[str, str]:
-        """By a setting's name, where those were set that have not their default."""
+        """Where each setting that is not the default was set, by its name."""
         return {value.name: value.origin for value in self.values if value.origin != DEFAULT}
 
     def with_origin(self, name: str, origin: str) -> "Configuration":
-        """The same, where a command set a value by itself."""
+        """Return this configuration with the origin of a value that a command set itself."""
         values = (replace(value, origin=origin) if value.name == name else value for value in self.values)
         return replace(self, values=tuple(values))
 
     def origin(self, name: str) -> str:
-        """Where a setting's value comes from."""
+        """Return where a setting's value comes from."""
         return next((value.origin for value in self.values if value.name == name), DEFAULT)
 
 
@@ -182,7 +182,7 @@ def _machine_layer(environment: Mapping[str, str]) -> Layer:
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
-    """The user's own configuration file, after the XDG rules."""
+    """Return the user's own configuration file, after the XDG rules."""
     home = Path(environment.get("HOME") or "~").expanduser()
     base = environment.get("XDG_CONFIG_HOME", "")
     # The XDG rules have relative paths ignored.
@@ -283,7 +283,7 @@ def _unknown_key(path: Path, key: str, known: list[str]) -> ConfigError:
 
 
 def _written(path: Path, key: str, value: object) -> str:
-    """A TOML value as the text one would write in a variable."""
+    """Return a TOML value as the text one would write in a variable."""
     if isinstance(value, list):
         return ",".join(_written(path, key, item) for item in cast("list[object]", value))
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -306,7 +306,7 @@ def _settings(found: Mapping[str, Raw], models: Mapping[str, Raw]) -> Settings:
 
 
 def _is_left_open(setting: Setting, raw: Raw) -> bool:
-    """Whether a limit is to be the one that the models of a run call for."""
+    """Return whether a limit is to be the one that the models of a run call for."""
     return setting.name in BY_MODEL_NAMES and raw.text.lower() in {"", BY_MODEL}
 
 
@@ -370,7 +370,7 @@ def _unknown_variables(variables: Mapping[str, str], origin: str) -> tuple[Unkno
 
 
 def configured(options: CommonOptions) -> Configuration:
-    """The settings after the flags of a command, the environment and the files.
+    """Return the settings after the flags of a command, the environment and the files.
 
     Raises:
         ConfigError: A value is not allowed, or a variable of ours is not known.
@@ -384,14 +384,14 @@ def configured(options: CommonOptions) -> Configuration:
 
 
 def inspected(options: CommonOptions) -> Configuration:
-    """The same, for the command that reports unknown variables itself."""
+    """Return the settings without refusing unknown variables, for `config show` and `doctor`, which report them."""
     configuration = read_configuration(flags_of(options), os.environ, settings_folder(Path.cwd()))
     keep_secret(configuration.settings, os.environ)
     return configuration
 
 
 def settings_folder(here: Path) -> Path:
-    """Where `.env` and `explorer.toml` are looked for: here, but above a run, in whose folder agents can write."""
+    """Return the folder of `.env` and `explorer.toml`: this one, or above a run, whose folder agents can write in."""
     runs = [folder for folder in (here, *here.parents) if journal_path(folder).exists()]
     return runs[-1].parent if runs else here
 
@@ -431,7 +431,7 @@ def _take_models(values: tuple[str, ...], given: dict[str, str], models: dict[st
 
 
 def settings_of_process() -> Settings:
-    """The settings that the process's environment and the files of its folder give, as for a command without flags.
+    """Return the settings of the process's environment and the files of its folder, as for a command without flags.
 
     Raises:
         ConfigError: A value is not allowed, or a variable of ours is not known.

@@ -181,7 +181,7 @@ ASK = AskOptions()
 
 
 def wanted_format(tokens: list[str]) -> OutputFormat:
-    """The output format asked for, read from the bare tokens: errors of the parser itself obey it too."""
+    """Return the output format asked for, read from the bare tokens: errors of the parser itself obey it too."""
     flags = tokens[: tokens.index("--")] if "--" in tokens else tokens
     values = [value for name, value in pairwise(flags) if name == "--output-format"]
     values += [token.partition("=")[2] for token in flags if token.startswith("--output-format=")]

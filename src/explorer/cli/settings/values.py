@@ -19,7 +19,7 @@ MODEL_VARIABLE = ROLE_MODELS.prefix
 MODELS_KEY = ROLE_MODELS.table
 """The table of models by role in a configuration file."""
 CORE: tuple[Setting, ...] = declared_settings(Settings)
-"""Those of explorer itself."""
+"""Settings of explorer itself."""
 
 
 @cache
@@ -58,13 +58,13 @@ class Value:
     """A resolved setting, for people; a secret is only `set` or `not set`."""
 
     name: str
-    """Its place in `Settings`."""
+    """Path of the field in `Settings`."""
     variable: str
     value: object
     origin: str
     help: str
     key: str = ""
-    """Its name in a configuration file; empty for a key, which must not stand in one."""
+    """Name in a configuration file; empty for a secret, which must not be in one."""
 
 
 def values_of(settings: Settings, found: Mapping[str, Raw], models: Mapping[str, Raw]) -> tuple[Value, ...]:

@@ -36,7 +36,7 @@ class SampleStory(Frozen):
     url: str = ""
     """Empty for a story that is its own text."""
     text: str = ""
-    """Paragraphs parted by an empty line."""
+    """Paragraphs separated by an empty line."""
     options: tuple[SampleOption, ...] = ()
 
     @property
@@ -78,14 +78,14 @@ class SampleDay:
     """All that was invented."""
 
     stories: tuple[SampleStory, ...]
-    """In the front page's order."""
+    """Stories in the order of the front page."""
     articles: dict[str, SampleArticle]
-    """By URL."""
+    """Articles by URL."""
     threads: dict[int, tuple[SampleComment, ...]]
-    """By the story's id."""
+    """Comments by the story's id."""
 
     def replies(self, story: SampleStory) -> Iterator[tuple[int, SampleComment]]:
-        """Every comment of a story with its parent's id."""
+        """Yield every comment of a story with its parent's id."""
         yield from _with_parents(story.id, self.threads.get(story.id, ()))
 
 
@@ -110,7 +110,7 @@ def load_sample_day() -> SampleDay:
 
 
 def as_hn_html(text: str) -> str:
-    """Text in Hacker News' little HTML: escaped, with a bare `<p>` between paragraphs."""
+    """Return text in Hacker News' little HTML: escaped, with a bare `<p>` between paragraphs."""
     escaped = html.escape(text, quote=False).replace('"', "&quot;").replace("'", "&#x27;").replace("/", "&#x2F;")
     return escaped.replace("\n\n", "<p>").replace("\n", " ")
 
@@ -132,16 +132,16 @@ class Indexed:
     tags: frozenset[str]
 
     def has(self, words: list[str]) -> bool:
-        """Whether each word is the beginning of a word of the record, as the service does it."""
+        """Return whether each word is the beginning of a word of the record, as the service does it."""
         return all(any(own.startswith(word) for own in self.words) for word in words)
 
     def is_tagged(self, expression: str) -> bool:
-        """Whether it fits `tags`: a comma is AND, brackets are OR."""
+        """Return whether the record fits `tags`: a comma is AND, brackets are OR."""
         groups = [group.strip().strip("()") for group in TAG_GROUP.findall(expression)]
         return all(any(tag.strip() in self.tags for tag in group.split(",")) for group in groups if group)
 
     def passes(self, filters: str) -> bool:
-        """Whether it fits `numericFilters`.
+        """Return whether the record fits `numericFilters`.
 
         Raises:
             ValueError: A filter is not understood.
@@ -157,7 +157,7 @@ class Indexed:
 
 
 def indexed(day: SampleDay) -> list[Indexed]:
-    """Every story and every live comment."""
+    """Return every story and every live comment."""
     records: list[Indexed] = []
     for story in day.stories:
         records.append(_story(story, [comment.id for comment in day.threads.get(story.id, ())]))
@@ -170,7 +170,7 @@ def indexed(day: SampleDay) -> list[Indexed]:
 
 
 def search(records: list[Indexed], query: Mapping[str, str], *, is_by_date: bool) -> JsonObject:
-    """The body of `/search` or `/search_by_date`.
+    """Return the body of `/search` or `/search_by_date`.
 
     Raises:
         ValueError: A parameter is not understood.
@@ -193,7 +193,7 @@ def search(records: list[Indexed], query: Mapping[str, str], *, is_by_date: bool
 
 
 def tree(day: SampleDay, story: SampleStory) -> JsonObject:
-    """The body of `/items/<id>`: a story with its whole thread, children ascending by id."""
+    """Return the body of `/items/<id>`: a story with its whole thread, children ascending by id."""
     return _node(story.id, "story" if story.type == "job" else story.type, story.time) | {
         "author": story.by,
         "title": story.title,

@@ -103,7 +103,7 @@ def _json(request: httpx2.Request, body: object, status: int = 200) -> httpx2.Re
 
 
 def _items(day: SampleDay) -> Iterator[tuple[int, JsonObject]]:
-    """Every item in the Firebase form: fields without a value are absent."""
+    """Yield every item in the Firebase form: fields without a value are absent."""
     for story in day.stories:
         yield story.id, _story_item(story, [comment.id for comment in day.threads.get(story.id, ())])
         for option in story.options:
@@ -156,7 +156,7 @@ def _comment_item(parent: int, comment: SampleComment) -> JsonObject:
 
 
 def _html(article: SampleArticle) -> str:
-    """A small page as the web has them: navigation and boilerplate around the article."""
+    """Return a small page as the web has them: navigation and boilerplate around the article."""
     title, author, site = (html.escape(text) for text in (article.title, article.author, article.site))
     paragraphs = "\n".join(f"<p>{html.escape(text, quote=False)}</p>" for text in article.paragraphs)
     return f"""<!doctype html>

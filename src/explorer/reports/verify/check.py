@@ -31,7 +31,7 @@ class Draft(NamedTuple):
 
 
 def draft_of(workspace: Workspace) -> Draft:
-    """The report of a run: as it was rendered, as an agent just wrote it, or its draft when there is no other.
+    """Return the report of a run: as it was rendered, as an agent just wrote it, or its draft when there is no other.
 
     Raises:
         NotFoundError: There is none.
@@ -88,7 +88,7 @@ class _SourceIndex:
             self._by_address.setdefault(url_key(source.url), []).append(source.id)
 
     def take(self, identifier: str) -> IndexedSource | _Missing:
-        """A source, or why it is not there."""
+        """Return a source, or why it is not there."""
         if identifier not in self._read:
             self._read[identifier] = self._open(identifier)
         return self._read[identifier]
@@ -163,11 +163,11 @@ def _as_claim(sentence: Sentence, verdict: Verdict, reason: str, outcomes: Seque
 CLAIMS = ".explorer/claims.jsonl"
 SOURCES = ".explorer/sources.jsonl"
 TEXT_ENDINGS = (".md", ".txt", ".markdown", ".html", ".json", ".csv")
-"""Of files that agents write citations in."""
+"""Suffixes of files that agents write citations in."""
 
 
 def text_reader(workspace: Workspace) -> TextOf:
-    """How the stored text of a source is read: None when its file is not there, or is no text."""
+    """Return how the stored text of a source is read: None when its file is not there, or is no text."""
 
     def text_of(identifier: str) -> str | None:
         try:
@@ -196,7 +196,7 @@ def write_results(
 
 
 def claim_rows(verification: Verification, judged: Judgements | None = None) -> list[JsonObject]:
-    """Each claim, and each uncited sentence with no ids; `judged` only where a model was asked."""
+    """Return each claim, and each uncited sentence with no ids; `judged` only where a model was asked."""
     rows = [claim.model_dump(mode="json") for claim in (*verification.claims, *verification.uncited)]
     if judged is not None:
         for row, answer in zip(rows, judged.answers, strict=False):
@@ -205,7 +205,7 @@ def claim_rows(verification: Verification, judged: Judgements | None = None) -> 
 
 
 def source_rows(sources: Mapping[str, Source], places: Mapping[str, Sequence[str]]) -> Iterable[JsonObject]:
-    """Each source of the run, whether the report cites it, and which files do."""
+    """Yield each source of the run, whether the report cites it, and which files do."""
     # By their numbers: sources that come together are recorded in any order.
     for source in sorted(sources.values(), key=lambda one: (len(one.id), one.id)):
         files = list(places.get(source.id, ()))
@@ -217,7 +217,7 @@ def source_rows(sources: Mapping[str, Source], places: Mapping[str, Sequence[str
 
 
 def cited_in(workspace: Workspace, draft: Draft) -> dict[str, list[str]]:
-    """The files that cite each id, in the order of their names; the draft counts as the report."""
+    """Return the files that cite each id, in the order of their names; the draft counts as the report."""
     places: dict[str, list[str]] = {}
     texts = {REPORT: draft.text}
     for file in workspace.files():

@@ -23,7 +23,7 @@ class Verdict(StrEnum):
     NOT_FOUND = "not_found"
     """Something is not in any of the cited sources."""
     SOURCE_MISSING = "source_missing"
-    """There is no stored text to look in."""
+    """No stored text to look in."""
     UNCHECKED = "unchecked"
     """Nothing in it can be looked up."""
 
@@ -44,7 +44,7 @@ class Claim(Frozen):
 
     sentence: str
     line: int
-    """Where it begins, from 1, in the text that was checked."""
+    """Line of the checked text, from 1, where the sentence begins."""
     ids: tuple[str, ...]
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
@@ -75,7 +75,7 @@ class Verification(Frozen):
 
 
 def without_uncited(verification: Verification) -> Verification:
-    """Of a report that the engine wrote, whose own sentences need no citation."""
+    """Drop uncited sentences: those of a report that the engine wrote need no citation."""
     return verification.model_copy(update={"uncited": ()})
 
 
@@ -103,11 +103,11 @@ LOOKUPS = {"en": "Lookups", "zh": "检索"}
 MOVED = {"en": "Moved", "zh": "已移动"}
 _WORDS = "|".join([*(word for words in LABELS.values() for word in words.values()), *LOOKUPS.values(), *MOVED.values()])
 NOTICE = re.compile(rf"\A\s*(?:> \*\*(?:{_WORDS}):\*\* [^\n]*\n(?:>\n)?)+")
-"""At the beginning of a text."""
+"""Pattern of the notice at the beginning of a text."""
 
 
 def notice_of(status: Status, reason: str, lookups: str, language: str, moved: str = "") -> str:
-    """The lines at the top of a report, each with a label; empty when there is nothing to say.
+    """Return the lines at the top of a report, each with a label; empty when there is nothing to say.
 
     Args:
         status: How the run ended.
@@ -134,7 +134,7 @@ def _line(label: str, words: str) -> str:
 
 
 def without_notice(body: str) -> str:
-    """A report's body with empty lines in the place of its notice."""
+    """Return a report's body with empty lines in the place of its notice."""
     return NOTICE.sub(lambda found: "\n" * found[0].count("\n"), body, count=1)
 
 
@@ -154,7 +154,7 @@ ADVICE = (
 
 
 def words_for_writer(verification: Verification) -> str:
-    """What to fix, sentence by sentence, for the model that wrote the report; empty when there is nothing."""
+    """Return what to fix, sentence by sentence, for the model that wrote the report; empty when there is nothing."""
     faults = verification.faults
     if not faults:
         return ""

@@ -73,7 +73,7 @@ PAIR = 2
 
 
 def own_count(one: Quantity, text: str) -> str:
-    """Why a number is the writer's own counting; empty when that is not plain."""
+    """Return why a number is the writer's own counting; empty when that is not plain."""
     value = max(one.values)
     before, behind = text[max(0, one.start - 24) : one.start], text[one.end : one.end + 60]
     if COUNTER.fullmatch(text[max(0, one.start - 1) : one.end + 1]) or _is_counter(one, text):
@@ -95,7 +95,7 @@ def own_count(one: Quantity, text: str) -> str:
 
 
 def _is_counter(one: Quantity, text: str) -> bool:
-    """Whether it is written as `2)`, which no bracket opens."""
+    """Return whether a number is written as `2)`, which no bracket opens."""
     before = text[: one.start]
     return COUNTER_BEHIND.match(text, one.end) is not None and before.count("(") == before.count(")")
 
@@ -107,7 +107,7 @@ def _listed(text: str, start: int) -> list["re.Match[str]"]:
 
 
 def worked_out(one: Quantity, beside: Sequence[Quantity], clocks: Sequence[str] = ()) -> str:
-    """How a number follows from exactly two others of its sentence that are in the source; empty when it does not.
+    """Return how a number follows from two others of its sentence that are in the source; empty when it does not.
 
     With more than two, something would fit by chance.
     """
@@ -121,7 +121,7 @@ def worked_out(one: Quantity, beside: Sequence[Quantity], clocks: Sequence[str] 
 
 
 def _follows(one: Quantity, first: Fraction, second: Fraction, unit: str) -> bool:
-    """Whether a number is the sum, the difference, the change or the ratio of two."""
+    """Return whether a number is the sum, the difference, the change or the ratio of two."""
     value = max(one.values)
     is_ratio = MEASURES.get(one.unit, MEASURES["s"]).of == "times"
     if one.unit == "%" and any(_equals(value, known, one) for known in (_change(first, second), first / second * 100)):
@@ -157,18 +157,18 @@ def _equals(value: Fraction, known: Fraction, one: Quantity) -> bool:
 
 
 def is_rate(one: Quantity) -> bool:
-    """Whether it is a number of points an hour."""
+    """Return whether a number is of points an hour."""
     return one.per == "hour" and (not one.unit or MEASURES.get(one.unit, MEASURES["s"]).of == "points")
 
 
 def is_age(one: Quantity, text: str) -> bool:
-    """Whether it says how old a post was."""
+    """Return whether a number says how old a post was."""
     is_shown = AGE.match(text, one.end) or AGE_BEFORE.search(text[max(0, one.start - 40) : one.start])
     return MEASURES.get(one.unit, MEASURES["bit"]).of == "time" and bool(is_shown)
 
 
 def post_facts(one: Quantity, indexed: IndexedSource, around: Sequence[Quantity], text: str) -> tuple[bool, str] | None:
-    """Whether points an hour or an age fit what is known of a post, and how; None when it is neither, or no post.
+    """Check points an hour or an age against what is known of a post; None when it is neither, or no post.
 
     Both were shown when the post was read and are not in its text: they are points and time of posting, worked out.
     """
@@ -208,7 +208,7 @@ def _rate_fits(rate: Quantity, age_h: Fraction, indexed: IndexedSource) -> tuple
 
 
 def _points(indexed: IndexedSource) -> list[Fraction]:
-    """The points of a post, as the first lines of its text tell them."""
+    """Return the points of a post, as the first lines of its text tell them."""
     known = [
         one for one in indexed.quantities if MEASURES.get(one.unit, MEASURES["s"]).of == "points" and not one.is_word
     ]
@@ -227,5 +227,5 @@ def age_when_read(indexed: IndexedSource) -> Fraction | None:
 
 
 def hours(one: Quantity) -> Fraction:
-    """An age in hours."""
+    """Return an age in hours."""
     return max(one.values) * MEASURES[one.unit].size / HOUR_NS

@@ -90,7 +90,7 @@ TENTHS = re.compile(r"([一二三四五六七八九])成(?![为為员員功本�
 
 
 def quantities(text: str, *, is_dotted: bool = False) -> list[Quantity]:
-    """All figures of a plain text, in its order; dates and names must have been taken out before.
+    """Return all figures of a plain text, in its order; dates and names must have been taken out before.
 
     Args:
         text: With `FILLER` where dates and names stood.
@@ -113,7 +113,7 @@ def _figure(text: str, match: "re.Match[str]", *, is_dotted: bool) -> Quantity |
 
 
 def measured(text: str, start: int, end: int, values: tuple[Fraction, ...]) -> Quantity:
-    """A number, with the scale, the unit and the `per` that stand around it."""
+    """Return a number, with the scale, the unit and the `per` that stand around it."""
     sign = SIGN.search(text[max(0, start - SIGN_CHARS) : start])
     began = start - len(sign[0]) if sign else start
     scale, end = _scale(text, end)
@@ -146,7 +146,7 @@ def _scale(text: str, end: int) -> tuple[int, int]:
 
 
 def _unit(text: str, end: int) -> tuple[str, int]:
-    """The unit behind a number, and where it ends."""
+    """Return the unit behind a number, and where it ends."""
     if found := WORD_UNIT.match(text, end):
         word = found[1].lower()
         return CURRENCY_WORDS.get(word) or PERCENT_WORDS[word], found.end()
@@ -227,7 +227,7 @@ PIECE = re.compile(r"[a-z]+|\d+|[^a-z\d\s]+")
 
 
 def names(text: str) -> Iterator[Named]:
-    """Words in which letters and figures stand together, but for numbers with their unit."""
+    """Yield words in which letters and figures stand together, but for numbers with their unit."""
     for found in TOKEN.finditer(text):
         token = found[0]
         if _is_name(token):
@@ -261,7 +261,7 @@ def versions(text: str) -> Iterator[tuple[Named, str]]:
 
 
 def release(figures: str) -> tuple[int, ...]:
-    """A version as numbers, without zeros at its end: 2.0 is 2."""
+    """Return a version as numbers, without zeros at its end: 2.0 is 2."""
     parts = [int(part[:18]) for part in figures.split(".") if part]
     while len(parts) > 1 and parts[-1] == 0:
         parts.pop()
@@ -269,7 +269,7 @@ def release(figures: str) -> tuple[int, ...]:
 
 
 def name_pattern(name: str) -> "re.Pattern[str]":
-    """What a name looks like among the words of a text: GPT-4o, GPT 4o, gpt4o."""
+    """Return what a name looks like among the words of a text: GPT-4o, GPT 4o, gpt4o."""
     pieces = [re.escape(piece) for word in words(name) for piece in PIECE.findall(word)]
     if pieces and pieces[-1] == "s" and len(pieces) > 1:
         pieces.pop()
@@ -334,7 +334,7 @@ SHIFTS = {"yesterday": -1, "昨天": -1, "昨日": -1, "tomorrow": 1, "明天": 
 
 
 def dates(text: str) -> Iterator[Dated]:
-    """All dates, in the order of the text; of a form like 10/08/2026 both readings."""
+    """Yield all dates, in the order of the text; of a form like 10/08/2026 both readings."""
     for found in DATE.finditer(text):
         yield Dated(found.start(), found.end(), _day(found))
     for found in SLASHED.finditer(text):
@@ -361,12 +361,12 @@ def times(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def fits(claimed: Day, known: Day) -> bool:
-    """Whether a source's date has all that a claimed one says."""
+    """Return whether a source's date has all that a claimed one says."""
     return all(not claimed_part or claimed_part == there for claimed_part, there in zip(claimed, known, strict=True))
 
 
 def dates_of(published: str) -> Day | None:
-    """The date at the beginning of an ISO date or date-time."""
+    """Return the date at the beginning of an ISO date or date-time."""
     try:
         day = date.fromisoformat(published[:10])
     except ValueError:
@@ -375,7 +375,7 @@ def dates_of(published: str) -> Day | None:
 
 
 def near(text: str, published: Day) -> set[Day]:
-    """The dates that words like `yesterday` and `Friday` may mean in a text of that day."""
+    """Return the dates that words like `yesterday` and `Friday` may mean in a text of that day."""
     written = date(*published)
     meant: set[date] = set()
     for found in RELATIVE.finditer(text):
@@ -426,7 +426,7 @@ def figures(text: str, *, is_dotted: bool = False) -> Figures:
 
 
 def _apart(found: list[tuple[Named, str]]) -> list[tuple[Named, str]]:
-    """The same version is found once, in its longest form."""
+    """Keep each version once, in its longest form."""
     kept: list[tuple[Named, str]] = []
     for one in sorted(found, key=lambda pair: (pair[0].start, -pair[0].end)):
         if not kept or one[0].start >= kept[-1][0].end:
@@ -435,7 +435,7 @@ def _apart(found: list[tuple[Named, str]]) -> list[tuple[Named, str]]:
 
 
 def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with fillers in place of some parts, so that every place keeps its number."""
+    """Return the text with fillers in place of some parts, so that every place keeps its number."""
     pieces: list[str] = []
     position = 0
     for start, end in sorted(spans):

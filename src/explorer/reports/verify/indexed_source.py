@@ -20,7 +20,7 @@ from explorer.text.words import is_mostly_cjk
 DOTTED_LANGUAGES = frozenset(
     ["de", "fr", "es", "it", "pt", "nl", "pl", "tr", "id", "da", "sv", "nb", "no", "fi", "el", "ro", "cs"]
 )
-"""Where 1.234 is a thousand and more."""
+"""Languages in which 1.234 is more than a thousand."""
 SPACED_GROUPS = re.compile(r"\d{1,3}(?: \d{3})+")
 """38 400, or two numbers side by side: both are taken for possible."""
 BROKEN_WORD = re.compile(r"(?<=[a-zA-Z])-\n[ \t]*(?=[a-z])")
@@ -34,7 +34,7 @@ class IndexedSource:
 
     source: Source
     text: str
-    """As it is stored."""
+    """Text as it is stored."""
 
     @cached_property
     def plain(self) -> str:
@@ -44,12 +44,12 @@ class IndexedSource:
 
     @cached_property
     def spaced(self) -> str:
-        """Its words, for quotes and names."""
+        """Words of the text, for quotes and names."""
         return spaced(self.plain)
 
     @cached_property
     def squeezed(self) -> str:
-        """The same without spaces, for words that are broken otherwise; figures stay apart."""
+        """Words without spaces, for those that are broken otherwise; figures stay separate."""
         return re.sub(r"(?<!\d) | (?!\d)", "", self.spaced)
 
     @cached_property
@@ -60,7 +60,7 @@ class IndexedSource:
 
     @cached_property
     def by_value(self) -> dict[Fraction, list[Quantity]]:
-        """Its numbers."""
+        """Numbers of the text by value."""
         table: dict[Fraction, list[Quantity]] = defaultdict(list)
         for one in self._figures.quantities:
             parts = [Fraction(part) for part in one.text.split(" ")] if SPACED_GROUPS.fullmatch(one.text) else []
@@ -70,17 +70,17 @@ class IndexedSource:
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        """Its numbers, in its order."""
+        """Numbers in the order of the text."""
         return self._figures.quantities
 
     @cached_property
     def in_order(self) -> list[tuple[Fraction, Quantity]]:
-        """Its numbers by size, for those that a sentence rounds."""
+        """Numbers by size, for those that a sentence rounds."""
         return sorted(((value, one) for value, ones in self.by_value.items() for one in ones), key=lambda pair: pair[0])
 
     @cached_property
     def by_measure(self) -> dict[tuple[str, Fraction], list[Quantity]]:
-        """Its numbers with a unit, by what they measure: 90 minutes are 1.5 hours."""
+        """Numbers with a unit, by what they measure: 90 minutes are 1.5 hours."""
         table: dict[tuple[str, Fraction], list[Quantity]] = defaultdict(list)
         for one in self.quantities:
             if one.unit in MEASURES:
@@ -91,7 +91,7 @@ class IndexedSource:
 
     @cached_property
     def days(self) -> frozenset[Day]:
-        """Its dates, as far as each is given."""
+        """Dates of the text, as far as each is given."""
         named = {
             Day(0, MONTHS[word.lower()], 0)
             for word in re.findall(r"\b[A-Z][a-z]+", self.plain)
@@ -112,7 +112,7 @@ class IndexedSource:
 
     @cached_property
     def clocks(self) -> frozenset[str]:
-        """Its times of day, and scores."""
+        """Times of day, and scores."""
         stamp = re.match(r"\d{4}-\d\d-\d\dT(\d\d:\d\d)", self.source.published)
         return frozenset(
             [*(clock for _, clock in self._figures.times), *([stamp[1]] if stamp else []), *self._stamps()]
@@ -124,7 +124,7 @@ class IndexedSource:
 
     @cached_property
     def releases(self) -> frozenset[tuple[int, ...]]:
-        """Its versions, and its numbers with one dot, which may be versions."""
+        """Versions, and numbers with one dot, which may be versions."""
         dotted = [one.text for one in self._figures.quantities if re.fullmatch(r"\d+\.\d+", one.text)]
         return frozenset(release(one) for one in [*(shown for _, shown in self._figures.versions), *dotted])
 
@@ -135,7 +135,7 @@ class IndexedSource:
 
 
 def index_source(source: Source, text: str) -> IndexedSource:
-    """A source ready for look-ups; the same one for the same text, since a draft is checked several times."""
+    """Return a source ready for look-ups; the same one for the same text, since a draft is checked several times."""
     return _first_of_its_kind(IndexedSource(source, text))
 
 
@@ -178,7 +178,7 @@ def bounds(claimed: Quantity, text: str) -> tuple[Fraction, Fraction] | None:
 
 
 def rounded(claimed: Quantity, text: str, indexed: IndexedSource) -> Iterator[Quantity]:
-    """The source's numbers that may be meant by a rounded one: it is rounder than they are, and close."""
+    """Yield the source's numbers that may be meant by a rounded one: it is rounder than they are, and close."""
     between = bounds(claimed, text)
     if between is None:
         return
@@ -193,7 +193,7 @@ def rounded(claimed: Quantity, text: str, indexed: IndexedSource) -> Iterator[Qu
 
 
 def _roundness(value: Fraction) -> tuple[int, Fraction]:
-    """How many figures a number has but for zeros at its ends, and the value of the last one."""
+    """Return how many figures a number has but for zeros at its ends, and the value of the last one."""
     places = 0
     while value.denominator != 1 and places < MAX_PLACES:
         value, places = value * 10, places + 1
@@ -226,7 +226,7 @@ MAX_SHOWN = 3
 
 
 def has_amount(claimed: Quantity, text: str, indexed: IndexedSource) -> str:
-    """How a source has a number that a sentence (`text`) names; empty when it does not."""
+    """Return how a source has a number that a sentence (`text`) names; empty when it does not."""
     name = _name_before(claimed, text)
     if name:
         beside = _beside(name, claimed, indexed)
@@ -243,7 +243,7 @@ def has_amount(claimed: Quantity, text: str, indexed: IndexedSource) -> str:
 
 
 def same_amounts(claimed: Quantity, indexed: IndexedSource) -> Iterator[Quantity]:
-    """The source's numbers with the same value, whatever their unit; and those that are equal in another unit."""
+    """Yield the source's numbers with the same value, whatever their unit; and those that are equal in another unit."""
     for value in claimed.values:
         yield from indexed.by_value.get(value, ())
     measure = MEASURES.get(claimed.unit)
@@ -255,7 +255,7 @@ def same_amounts(claimed: Quantity, indexed: IndexedSource) -> Iterator[Quantity
 
 
 def _fits(claimed: Quantity, text: str, there: Quantity, indexed: IndexedSource) -> bool:
-    """Whether the units of both can be the same."""
+    """Return whether the units of two numbers can be the same."""
     if claimed.per and there.per and claimed.per != there.per:
         return False
     if not claimed.unit and not there.unit:
@@ -268,7 +268,7 @@ def _fits(claimed: Quantity, text: str, there: Quantity, indexed: IndexedSource)
 
 
 def _may_have(claimed: Quantity, there: Quantity, indexed: IndexedSource) -> bool:
-    """Whether a bare number of the source can be meant with a unit: of a small one the unit must be near."""
+    """Return whether a bare number of the source can be meant with a unit: of a small one the unit must be near."""
     if max(claimed.values) > FEW:
         return True
     if _name_before(there, indexed.plain):
@@ -288,7 +288,7 @@ def _same_unit(claimed: Quantity, there: Quantity) -> bool:
 
 
 def counted(text: str, one: Quantity) -> str:
-    """The stem of the plural noun that a number counts: `server` in `46 idle servers`; empty when none is plain."""
+    """Return the stem of the noun that a number counts: `server` in `46 idle servers`; empty when none is plain."""
     found = BEHIND.match(text, one.end)
     for word in (found[1], found[2]) if found else ():
         small = (word or "").lower().removesuffix("'")
@@ -306,7 +306,7 @@ def _stem(noun: str) -> str:
 
 
 def _counts_the_same(claimed: Quantity, text: str, there: list[Quantity], indexed: IndexedSource) -> bool:
-    """Whether a small number counts in the source what it counts in the sentence.
+    """Return whether a small number counts in the source what it counts in the sentence.
 
     Only where the source counts the same things and says another number is it taken as a contradiction.
     """
@@ -319,7 +319,7 @@ def _counts_the_same(claimed: Quantity, text: str, there: list[Quantity], indexe
 
 
 def _is_near(noun: str, there: Quantity, indexed: IndexedSource) -> bool:
-    """Whether a number of the source counts these things, or counts nothing else and they are near."""
+    """Return whether a number of the source counts these things, or counts nothing else and they are near."""
     own = counted(indexed.plain, there)
     around = indexed.plain[max(0, there.start - NEAR_CHARS) : there.end + NEAR_CHARS].lower()
     return noun == own or (not own and noun in around)
@@ -333,7 +333,7 @@ def counts_there(claimed: Quantity, text: str, indexed: IndexedSource) -> str:
 
 
 def _name_before(claimed: Quantity, text: str) -> str:
-    """The name that a bare number belongs to: `Windows` in `Windows 11`."""
+    """Return the name that a bare number belongs to: `Windows` in `Windows 11`."""
     is_whole = not text[claimed.end : claimed.end + 1].isalnum()
     if claimed.unit or claimed.scale != 1 or claimed.is_word or not is_whole:
         return ""
@@ -351,14 +351,14 @@ def _beside(name: str, claimed: Quantity, indexed: IndexedSource) -> str | None:
 
 
 def _is_year(claimed: Quantity, indexed: IndexedSource) -> bool:
-    """Whether a bare number is in the source, but was read there as a year: 2,000 and 2000."""
+    """Return whether a bare number is in the source, but was read there as a year: 2,000 and 2000."""
     if claimed.unit or len(claimed.values) != 1:
         return False
     return any(day.year == claimed.values[0] and not day.month for day in indexed.days)
 
 
 def instead(claimed: Quantity, sources: Iterator[IndexedSource]) -> str:
-    """What the sources have in its place, in words for the writer; empty when nothing is like it."""
+    """Return what the sources have in its place, in words for the writer; empty when nothing is like it."""
     for indexed in sources:
         others = list(dict.fromkeys(_shown(one, indexed) for one in same_amounts(claimed, indexed)))
         if not others and claimed.unit:
@@ -369,12 +369,12 @@ def instead(claimed: Quantity, sources: Iterator[IndexedSource]) -> str:
 
 
 def _like(one: Quantity, claimed: Quantity) -> bool:
-    """Whether both measure the same, and could be taken for each other."""
+    """Return whether two numbers measure the same, and could be taken for each other."""
     mine, other = MEASURES.get(claimed.unit), MEASURES.get(one.unit)
     return mine.of == other.of if mine and other else claimed.unit == one.unit
 
 
 def _shown(one: Quantity, indexed: IndexedSource) -> str:
-    """A number of the source with a word or two of what follows."""
+    """Return a number of the source with a word or two of what follows."""
     behind = "" if one.unit else "".join(re.findall(r"^[ -][A-Za-z]+", indexed.plain[one.end : one.end + 30]))
     return f"“{' '.join((one.text + behind).split())}”"

@@ -40,11 +40,11 @@ class SentencePart:
     """Plain."""
     figures: Figures
     is_tail: bool = False
-    """It is after a cited clause and cites nothing itself."""
+    """Whether the part is after a cited clause and cites nothing itself."""
 
 
 def passages(sentence: Sentence) -> list[Quote]:
-    """The quotes of a sentence; of a blockquote without any, all of it."""
+    """Return the quotes of a sentence; of a blockquote without any, all of it."""
     shown = list(quotes(sentence.text))
     if shown or sentence.kind != "quote" or CALLOUT.match(sentence.text):
         return shown
@@ -53,7 +53,7 @@ def passages(sentence: Sentence) -> list[Quote]:
 
 
 def parts(sentence: Sentence) -> Iterator[SentencePart]:
-    """What the citation covers, and what is after it in a part of its own."""
+    """Yield what the citation covers, and what is after it in a part of its own."""
     text = sentence.text
     for start, end, quote in passages(sentence):
         # A word or two in quotes is no passage, and its figures are the sentence's.
@@ -66,7 +66,7 @@ def parts(sentence: Sentence) -> Iterator[SentencePart]:
 
 
 def part_of(quote: str) -> SentencePart:
-    """A quote, read for its figures."""
+    """Return a quote, read for its figures."""
     clear = plain(quote)
     return SentencePart(clear, figures(clear))
 
@@ -77,7 +77,7 @@ def is_passed_over(one: Quantity) -> bool:
 
 
 def is_checkable(sentence: Sentence) -> bool:
-    """Whether a sentence without a citation says something that needs one."""
+    """Return whether a sentence without a citation says something that needs one."""
     if any(not is_short(quote.text) for quote in passages(sentence)):
         return True
     for part in parts(sentence):
@@ -103,12 +103,12 @@ class Cited:
     """The sources of a sentence."""
 
     indexed_sources: tuple[IndexedSource, ...]
-    """Those it cites."""
+    """Sources that the sentence cites."""
     same_url_sources: tuple[IndexedSource, ...] = ()
     """Others of the same addresses: the page at another time, the story of a thread."""
 
     def first(self, has: Callable[[IndexedSource], str]) -> tuple[str, str]:
-        """The first source that has it, and how; two empty words when none has."""
+        """Return the first source that has what is looked for, and how; two empty strings when none has."""
         for indexed in self.indexed_sources:
             if how := has(indexed):
                 return indexed.source.id, how
@@ -118,7 +118,7 @@ class Cited:
         return "", ""
 
     def __iter__(self) -> Iterator[IndexedSource]:
-        """The cited ones."""
+        """Return the sources that a sentence cites."""
         return iter(self.indexed_sources)
 
     @property
@@ -128,14 +128,14 @@ class Cited:
 
 
 def found(kind: Kind, text: str, source: str, how: str) -> LookupOutcome:
-    """It is there."""
+    """Return the finding that a source has it."""
     return LookupOutcome(
         Finding(kind=kind, text=text, verdict=Verdict.SUPPORTED, source=source, reason=f"{how} in {source}")
     )
 
 
 def not_found(kind: Kind, text: str, cited: Cited, more: str = "", *, is_contradicted: bool = False) -> LookupOutcome:
-    """It is in none of the cited sources."""
+    """Return the finding that no cited source has it."""
     reason = f"not in {cited.ids}" + (f"; {more}" if more else "")
     return LookupOutcome(
         Finding(kind=kind, text=text, verdict=Verdict.NOT_FOUND, reason=reason), is_contradicted=is_contradicted
@@ -143,7 +143,7 @@ def not_found(kind: Kind, text: str, cited: Cited, more: str = "", *, is_contrad
 
 
 def unchecked(kind: Kind, text: str, why: str, *, is_own: bool) -> LookupOutcome:
-    """It cannot be looked up."""
+    """Return the finding that it cannot be looked up."""
     return LookupOutcome(Finding(kind=kind, text=text, verdict=Verdict.UNCHECKED, reason=why), is_own)
 
 
@@ -160,7 +160,7 @@ ENGLISH_WORDS = 2
 
 
 def parts_of(quote: str) -> list[tuple[str, bool]]:
-    """The parts between ellipses, each as words with spaces around; True for one whose last word may be cut."""
+    """Return the parts of a quote between ellipses, as words; True for a part whose last word may be cut."""
     text = LETTER_IN_BRACKETS.sub(r"\1", quote)
     pieces: list[tuple[str, bool]] = []
     position = 0
@@ -173,7 +173,7 @@ def parts_of(quote: str) -> list[tuple[str, bool]]:
 
 
 def has_quote(indexed: IndexedSource, quote: str) -> bool:
-    """Whether the source has all parts of a quote, in their order and not far apart."""
+    """Return whether the source has all parts of a quote, in their order and not far apart."""
     parts = parts_of(quote)
     if not parts:
         return False
@@ -188,7 +188,7 @@ def _needle(part: str, *, is_cut: bool) -> str:
 
 
 def _in_order(text: str, parts: list[str]) -> bool:
-    """Whether the parts stand one behind the other, each near the one before."""
+    """Return whether the parts stand one behind the other, each near the one before."""
     place = text.find(parts[0])
     for _ in range(MAX_STARTS):
         if place < 0:
@@ -210,7 +210,7 @@ def _follow(text: str, parts: list[str], place: int) -> bool:
 
 
 def is_translated(quote: str, indexed: IndexedSource) -> bool:
-    """Whether a quote is plainly in another language than the source, so that it cannot be there word for word."""
+    """Return whether a quote is in another language than the source, so that it cannot be there word for word."""
     if is_mostly_cjk(quote) != indexed.is_chinese:
         return True
     language = indexed.source.language[:2].lower()
@@ -219,7 +219,7 @@ def is_translated(quote: str, indexed: IndexedSource) -> bool:
 
 
 def likeness(quote: str, indexed: IndexedSource) -> str:
-    """The beginning of a quote as far as the source has it; empty when it has no three words of it."""
+    """Return the beginning of a quote as far as the source has it; empty when it has no three words of it."""
     shown = words(" ".join(part for part, _ in parts_of(quote)))
     low, high = 0, len(shown)
     while low < high:
@@ -235,7 +235,7 @@ READ_THEN = "the date of reading, not in the text"
 
 
 def look_up_figures(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
-    """One answer for each."""
+    """Look up every figure of a part; return one finding each."""
     message = part.figures
     readings: dict[tuple[int, int], list[Day]] = {}
     for one in message.dates:
@@ -266,7 +266,7 @@ def _day(part: SentencePart, span: tuple[int, int], days: Sequence[Day], cited: 
 
 
 def day_in(indexed: IndexedSource, day: Day) -> str:
-    """How a source has a date; empty when it does not."""
+    """Return how a source has a date; empty when it does not."""
     if any(fits(day, known) for known in indexed.days):
         return "found"
     if indexed.published is not None and fits(day, indexed.published):
@@ -280,7 +280,7 @@ def day_in(indexed: IndexedSource, day: Day) -> str:
 
 
 def _without_year(day: Day, indexed: IndexedSource) -> bool:
-    """Whether the source has the day and month, and its year elsewhere: in another date, or as its own."""
+    """Return whether the source has the day and month, and its year elsewhere: in another date, or as its own."""
     if not (day.year and day.month):
         return False
     years = {known.year for known in indexed.days}
@@ -345,7 +345,7 @@ def _amounts(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
 
 
 def _absent(one: Quantity, part: SentencePart, cited: Cited, known: Sequence[Quantity]) -> LookupOutcome:
-    """What to say of a number that no source has."""
+    """Return what to say of a number that no source has."""
     why = own_count(one, part.text) or worked_out(one, known, [clock for _, clock in part.figures.times])
     if why:
         return unchecked(one.kind, one.text, why, is_own=True)
@@ -364,7 +364,7 @@ TRANSLATED = "a translation cannot be looked up word for word"
 
 
 def look_up(sentence: Sentence, cited: Cited) -> list[LookupOutcome]:
-    """One answer for each quote and figure."""
+    """Return one finding for each quote and figure."""
     outcomes: list[LookupOutcome] = []
     for quote in passages(sentence):
         outcomes += _quote(quote, sentence, cited)
@@ -375,7 +375,7 @@ def look_up(sentence: Sentence, cited: Cited) -> list[LookupOutcome]:
 
 
 def _in_tail(outcome: LookupOutcome) -> LookupOutcome:
-    """What no citation covers is not held against the citation, unless the source contradicts it."""
+    """Soften findings on what no citation covers, unless the source contradicts it."""
     finding = outcome.finding
     if finding.verdict is not Verdict.NOT_FOUND or outcome.is_contradicted:
         return outcome
@@ -404,7 +404,7 @@ def _quote(quote: Quote, sentence: Sentence, cited: Cited) -> Iterator[LookupOut
 
 
 def _alike(quote: str, cited: Cited) -> str:
-    """How far the source goes along with an altered quote."""
+    """Return how far the source goes along with an altered quote."""
     alike = [(likeness(quote, indexed), indexed.source.id) for indexed in cited]
     words, source = max(alike, key=lambda pair: len(pair[0]))
     return f"{source} continues otherwise after “{words}”" if words else ""

@@ -148,7 +148,7 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
         "comments comment replies 条评论 个评论 则评论 條評論 条留言 评论 条回复": 1,
     },
 }
-"""By what they measure: spellings, and how many of the smallest unit in the table one has."""
+"""Spellings of units and their size in the smallest one of the table, by what they measure."""
 
 MEASURES: Mapping[str, Measure] = {
     word: Measure(name, Fraction(size))
@@ -156,7 +156,7 @@ MEASURES: Mapping[str, Measure] = {
     for names, size in spellings.items()
     for word in names.split()
 }
-"""By their spelling, which separates MB from Mb."""
+"""Units by their spelling, which separates MB from Mb."""
 CLOSE_ONLY = frozenset(["x", "X", "V", "W", "°", "g", "s"])
 """Read as a unit only when it is directly after its figure: `5x`, not `5 x 3`."""
 
@@ -213,7 +213,7 @@ CHINESE_WORDS = frozenset(["一", "万一", "千万", "万", "千", "百", "十�
 
 
 def values_of(figures: str, *, is_dotted: bool = False) -> tuple[Fraction, ...]:
-    """What figures with separators may mean; nothing for those that are no number, like 3.12.4.
+    """Return what figures with separators may mean; nothing for those that are no number, like 3.12.4.
 
     Args:
         figures: As `FIGURES` finds them.
@@ -234,7 +234,7 @@ def values_of(figures: str, *, is_dotted: bool = False) -> tuple[Fraction, ...]:
 
 
 def word_value(words: str) -> Fraction:
-    """The value of `twenty-four`, `two hundred`, `half a million`."""
+    """Return the value of `twenty-four`, `two hundred`, `half a million`."""
     total = current = Fraction(0)
     for word in re.findall(r"[a-z]+", words.lower()):
         if word in SMALL_NUMBERS or word in TENS:
@@ -263,7 +263,7 @@ def chinese_numbers(text: str) -> Iterator[tuple[int, int, Fraction]]:
 
 
 def chinese_value(numeral: str) -> Fraction:
-    """The value of 二十四, 一百二十万, 十五亿; also of figures read one by one, 二〇二六."""
+    """Return the value of 二十四, 一百二十万, 十五亿; also of figures read one by one, 二〇二六."""
     if len(numeral) > 1 and all(digit in CHINESE_DIGITS for digit in numeral):
         return Fraction(int("".join(str(CHINESE_DIGITS[digit]) for digit in numeral[:MAX_DIGITS])))
     total = section = digit = 0

@@ -44,7 +44,7 @@ SPACES = re.compile(r"[^\S\n]+")
 
 
 def plain(text: str) -> str:
-    """A text without marks of its form: one kind of quote, dash and space, plain figures, no markdown, no addresses.
+    """Normalize a text: one kind of quote, dash and space, plain figures, no markdown, no addresses.
 
     Lines stay lines. Capital letters stay, since names are known by them.
     """
@@ -90,7 +90,7 @@ WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_]+|[%$€£¥¤]")
 
 
 def words(text: str) -> list[str]:
-    """The words of a plain text, small, without punctuation; a Chinese character is a word."""
+    """Return the words of a plain text, small, without punctuation; a Chinese character is a word."""
     text = GROUPED.sub("", text.casefold())
     if not text.isascii():
         text = CJK_LETTER.sub(r" \g<0> ", text)
@@ -98,5 +98,5 @@ def words(text: str) -> list[str]:
 
 
 def spaced(text: str) -> str:
-    """The words of a plain text with one space between, before and behind: what quotes and names are sought in."""
+    """Return the words of a plain text with one space between, before and behind: the form that is searched."""
     return f" {' '.join(words(text))} "

@@ -38,17 +38,17 @@ class Quote(NamedTuple):
     start: int
     end: int
     text: str
-    """Without the marks."""
+    """Text without the quotation marks."""
 
 
 def quotes(sentence: str) -> Iterator[Quote]:
-    """The quoted passages, outermost only."""
+    """Yield the quoted passages, outermost only."""
     for found in QUOTED.finditer(sentence):
         yield Quote(found.start(), found.end(), found[0][1:-1].strip())
 
 
 def is_short(quote: str) -> bool:
-    """Whether a quote is too short to hold its writer to it."""
+    """Return whether a quote is too short to hold its writer to it."""
     shown = words(plain(quote))
     return len(shown) < (LEAST_WORDS if not is_mostly_cjk(quote) else LEAST_WORDS + 2)
 
@@ -74,7 +74,7 @@ MARK = re.compile("\ue000([S\\d,]*)\ue001")
 CITED_CLAUSE = re.compile("\ue001\\s*[;；]")
 """A clause that ends with a citation: what comes behind it is another clause."""
 AT_END = re.compile("^[^\ue000]*(?:\ue000[S\\d,]*\ue001[\\s.。]*)+$")
-"""Of a blockquote whose only citations stand at its end: they are for all of it."""
+"""Text of a blockquote whose only citations are at its end: they are for all of it."""
 NEXT_CITATION = re.compile("[ \\t\\n]*\ue000[S\\d,]*\ue001[.,;。，；]?")
 GOES_ON = re.compile(r"[ \t]+[a-z]")
 
@@ -87,11 +87,11 @@ class Block:
     """`text`, `item`, `row` or `quote`."""
     line: int
     text: str
-    """Its lines, with citations as `MARK`."""
+    """Lines of the block, with citations as `MARK`."""
 
     @cached_property
     def breaks(self) -> list[int]:
-        """Where its lines end: looked up for each sentence, counted once."""
+        """Offsets of the ends of lines: looked up for each sentence, counted once."""
         return [place for place, letter in enumerate(self.text) if letter == "\n"]
 
 
@@ -100,9 +100,9 @@ class Sentence:
     """A sentence with the ids it cites."""
 
     text: str
-    """Without its citations."""
+    """Text without citations."""
     shown: str
-    """With them, on one line."""
+    """Text with citations, on one line."""
     line: int
     ids: tuple[str, ...]
     kind: str
@@ -111,7 +111,7 @@ class Sentence:
 
 
 def sentences(draft: str) -> Iterator[Sentence]:
-    """All sentences of a report; those of code, headings and lists of references are passed over."""
+    """Yield all sentences of a report; those of code, headings and lists of references are passed over."""
     before: Sentence | None = None
     for block in _blocks(draft):
         found = [one for one in _split(block) if re.search(r"\w", one.text)]
@@ -122,13 +122,13 @@ def sentences(draft: str) -> Iterator[Sentence]:
 
 
 def _introduced(found: list[Sentence], before: Sentence | None) -> list[Sentence]:
-    """A blockquote without a citation has those of the line that announces it."""
+    """Give a blockquote without a citation those of the line that announces it."""
     is_announced = before is not None and before.ids and before.text.rstrip(" *_").endswith((":", "："))
     return [replace(one, ids=before.ids) for one in found] if is_announced and before is not None else found
 
 
 def _blocks(draft: str) -> Iterator[Block]:
-    """The blocks that can hold claims."""
+    """Yield the blocks that can hold claims."""
     gathered: list[str] = []
     kind, first = "", 0
     for number, line in enumerate(_lines(draft), 1):
@@ -148,7 +148,7 @@ def _blocks(draft: str) -> Iterator[Block]:
 
 
 def _kind_of(line: str) -> str:
-    """What a line is a part of; empty for what separates."""
+    """Return what a line is a part of; empty for what separates."""
     if not line.strip() or RULE.match(line) or DEFINITION.match(line) or ROW_RULE.match(line):
         return ""
     if ROW.match(line):
@@ -159,7 +159,7 @@ def _kind_of(line: str) -> str:
 
 
 def _bare(line: str, kind: str) -> str:
-    """A line without the marks of its block."""
+    """Return a line without the marks of its block."""
     if kind == "quote":
         line = QUOTE_LINE.sub("", line)
     if kind in {"item", "quote"}:
@@ -168,7 +168,7 @@ def _bare(line: str, kind: str) -> str:
 
 
 def _lines(draft: str) -> list[str]:
-    """The draft's lines, empty where nothing is claimed: frontmatter, code, headings, references."""
+    """Return the draft's lines, empty where nothing is claimed: frontmatter, code, headings, references."""
     clean = re.sub("[\ue000\ue001]", "", draft).replace("\r\n", "\n").replace("\r", "\n")
     body = without_frontmatter(clean)
     head = clean[: len(clean) - len(body)] if clean.endswith(body) else ""
@@ -205,7 +205,7 @@ def _marked(text: str) -> str:
 
 
 def _without_references(lines: list[str]) -> list[str]:
-    """Without headings, and without what is below one that announces references."""
+    """Drop headings, and what is below one that announces references."""
     kept: list[str] = []
     skipped = 0
     for place, line in enumerate(lines):
@@ -222,7 +222,7 @@ def _without_references(lines: list[str]) -> list[str]:
 
 
 def _split(block: Block) -> Iterator[Sentence]:
-    """The sentences of a block: a table's row is one, and so is a blockquote with its citation at the end."""
+    """Yield the sentences of a block: a table's row is one, and so is a blockquote with its citation at the end."""
     text = block.text
     if block.kind == "row" or (block.kind == "quote" and AT_END.search(text)):
         yield _sentence(block, 0, len(text))
@@ -252,12 +252,12 @@ def _sentence(block: Block, start: int, end: int) -> Sentence:
 
 
 def _without_rank(row: str) -> str:
-    """A row without the counter in its first cell."""
+    """Return a row without the counter in its first cell."""
     return re.sub(r"^(\s*\|)\s*(?:\*\*)?#?\d{1,3}[.)]?(?:\*\*)?\s*(?=\|)", r"\1 ", row)
 
 
 def _ends(text: str) -> Iterator[int]:
-    """Where sentences end, their citations included; an end within a quote is the quote's, but for its last one."""
+    """Yield where sentences end, their citations included; ends within a quote do not count, except its last one."""
     inside = [found.span() for found in QUOTED.finditer(text)]
     starts = [start for start, _ in inside]
     start = 0

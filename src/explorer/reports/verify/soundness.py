@@ -18,7 +18,7 @@ from explorer.text.frontmatter import without_frontmatter
 from explorer.text.urls import SCHEME_AND_WWW, page_key
 
 MAX_NAMED = 3
-"""Of numbers, addresses and the like in one reason."""
+"""Limit for numbers, addresses and the like in one reason."""
 LEAST_UNCITED = 3
 """Fewer sentences without a citation may be remarks of the writer's."""
 ENTRY = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|\[\^?\w{1,20}(?:: no source)?\]:?)\s*\S")
@@ -34,15 +34,15 @@ class FlawKind(StrEnum):
     """What is wrong with a report."""
 
     DANGLING = "dangling"
-    """It cites ids that no source has."""
+    """The text cites ids that no source has."""
     UNSUPPORTED = "unsupported"
     """Quotes or figures are not in the sources that are cited for them."""
     OWN_NUMBERS = "own_numbers"
-    """It numbers references itself; the numbers lead to no stored source."""
+    """The text numbers references itself; the numbers lead to no stored source."""
     OWN_REFERENCES = "own_references"
-    """It has a list of references of its own."""
+    """The text has a list of references of its own."""
     UNKNOWN_LINKS = "unknown_links"
-    """It links to pages that no stored source is or names."""
+    """The text links to pages that no stored source is or names."""
     UNCITED = "uncited"
     """Nothing, or the smaller part of what needs it, has a citation."""
 
@@ -53,19 +53,19 @@ class Flaw:
 
     kind: FlawKind
     clause: str
-    """For readers: what is wrong, with `{it}` for what the text is."""
+    """What is wrong, for readers, with `{it}` for what the text is."""
     advice: str
-    """For the model that wrote it: what to do."""
+    """What to do, for the model that wrote the text."""
 
     def reason(self, subject: str = "the report") -> str:
-        """What is wrong, in words for readers."""
+        """Return the flaws in words for readers."""
         return self.clause.replace("{it}", subject)
 
 
 def flaws(
     draft: str, sources: Mapping[str, Source], text_of: TextOf, verification: Verification, asked: str = ""
 ) -> tuple[Flaw, ...]:
-    """All that keeps a text from being complete, the worst first.
+    """Return what keeps a text from being complete, the worst first.
 
     Args:
         draft: Markdown with `[S12]` citations.
@@ -185,7 +185,7 @@ def _addresses(text: str) -> Iterator[str]:
 
 
 def _not_named(unknown: Mapping[str, str], text: str) -> Iterator[tuple[str, str]]:
-    """Those of the addresses that a source's text does not name, in whatever spelling."""
+    """Yield those of the addresses that a source's text does not name, in whatever spelling."""
     named, lowered = {page_key(one) for one in _addresses(text)}, text.lower()
     for key, address in unknown.items():
         if key not in named and key.lower() not in lowered and SCHEME_AND_WWW.sub("", address).lower() not in lowered:
@@ -193,7 +193,7 @@ def _not_named(unknown: Mapping[str, str], text: str) -> Iterator[tuple[str, str
 
 
 def _is_nobodys(address: str) -> bool:
-    """Whether it leads to the reader's own machine, or to a domain that is reserved for examples (RFC 2606)."""
+    """Return whether an address leads to the reader's own machine or to a domain reserved for examples (RFC 2606)."""
     try:
         host = (urlsplit(address).hostname or "").removeprefix("www.")
     except ValueError:
@@ -202,7 +202,7 @@ def _is_nobodys(address: str) -> bool:
 
 
 def _without_commands(body: str) -> str:
-    """A text without code, but with code that is an address alone: so do some writers name a source."""
+    """Return a text without code, but with code that is an address alone: so do some writers name a source."""
     return CITATION.sub(lambda found: found[0] if _is_ours(found) or ADDRESS_ALONE.fullmatch(found[0]) else " ", body)
 
 
@@ -238,17 +238,17 @@ def _named(items: Iterable[str]) -> str:
 
 
 def _without_code(body: str) -> str:
-    """A text without code and comments; its citations and lines stay."""
+    """Return a text without code and comments; its citations and lines stay."""
     kept = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), body)
     return CITATION.sub(lambda found: found[0] if _is_ours(found) else "\n" * found[0].count("\n"), kept)
 
 
 def _is_ours(found: "re.Match[str]") -> bool:
-    """Whether it is a citation, or an id as the engine's references name it."""
+    """Return whether a text is a citation, or an id as the engine's references name it."""
     return found["ids"] is not None or KNOWN_ID.fullmatch(found[0]) is not None
 
 
 def _prose(body: str) -> str:
-    """What the writer says: no code, no quotes of others, which may bring numbers of their own."""
+    """Return what the writer says: no code, no quotes of others, which may bring numbers of their own."""
     lines = [line for line in _without_code(body).split("\n") if not line.lstrip().startswith(">")]
     return QUOTED.sub(" ", CITATION.sub(" ", "\n".join(lines)))
