@@ -111,8 +111,6 @@ TO_REWRITE = frozenset(
     {
         "documents",
         "reports",
-        "sources",
-        "tools",
     }
 )
 """Packages that may still have such docstrings; take one off the list when it has none."""

@@ -1,1 +1,1 @@
-"""The network as sources: pages, search engines, Hacker News, Reddit, Lobsters."""
+"""Sources on the network: pages, search engines, and sites that are read through a service."""

@@ -1,4 +1,4 @@
-"""The connections of a run to its sources, as tools are handed them when they are made."""
+"""The connections of a run to its sources, which tools get when they are made."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from explorer.sources.search.port import WebSearch
 
 R = TypeVar("R", bound=ThreadReader)
 CheckAddress = Callable[[str], Awaitable[str]]
-"""The address to be read for the one asked for; raises ToolError when it may not be."""
+"""Returns the address to read for the requested one. Raises `ToolError` if it may not be read."""
 
 
 async def as_asked(url: str) -> str:
@@ -22,7 +22,7 @@ async def as_asked(url: str) -> str:
 
 @dataclass(frozen=True)
 class SourceConnections:
-    """What a tool that brings evidence can ask; all of it is opened and closed by the run."""
+    """The connections that tools which bring evidence may use. The run opens and closes all of them."""
 
     web: Fetcher
     """Fetches public addresses: guarded, bounded, cached and polite."""
@@ -31,9 +31,9 @@ class SourceConnections:
     sites: Sequence[ThreadReader]
     """The sites that are read through their services; see `site`."""
     corpus: Corpus | None
-    """The folder of the user's, where one is given."""
+    """The user's own folder, if one is given."""
     zone: tzinfo
-    """The asker's."""
+    """The user's time zone."""
     check: CheckAddress = as_asked
     """Admits the addresses that agents may read."""
     is_sample: bool = False

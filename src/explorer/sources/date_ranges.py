@@ -1,4 +1,4 @@
-"""Times as a model writes them (`today`, `last week`, `24h`, `2026-08`, `2026-08-10..2026-08-12`), in the asker's zone.
+"""Reads times as models write them (`today`, `24h`, `2026-08`, `2026-08-10..2026-08-12`), in the user's zone.
 
 A day is the asker's: it begins at their midnight, and where clocks are put forward or back it has 23 or 25 hours.
 """
@@ -23,15 +23,15 @@ UNDERSTOOD = (
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of time; None stands for an open end."""
+    """A range of time; None is an open end."""
 
     start: datetime | None = None
     end: datetime | None = None
-    """The first moment behind it."""
+    """The first moment after the range."""
 
 
 def zone_named(name: str) -> tzinfo:
-    """A zone of the IANA database; UTC for an empty name.
+    """Return a zone of the IANA database; UTC for an empty name.
 
     Raises:
         ConfigError: There is no such zone on this machine.
@@ -47,7 +47,7 @@ def zone_named(name: str) -> tzinfo:
 
 
 def since_time(text: str, now: datetime, zone: tzinfo = UTC) -> datetime | None:
-    """The beginning of the time meant, seen from `now`; None when nothing is given.
+    """Return the beginning of a time, relative to `now`; None when nothing is given.
 
     Raises:
         RefusedCallError: It is no time that is understood.
@@ -56,7 +56,7 @@ def since_time(text: str, now: datetime, zone: tzinfo = UTC) -> datetime | None:
 
 
 def window(since: str, until: str, now: datetime, zone: tzinfo = UTC) -> Window:
-    """From the beginning of `since` to the end of `until`, so that a day in `until` is itself included.
+    """Return the range from the beginning of `since` to the end of `until`, so that a day in `until` is included.
 
     A span in `until` is that long ago: `since="7d", until="24h"` leaves out the last day.
 
@@ -71,7 +71,7 @@ def window(since: str, until: str, now: datetime, zone: tzinfo = UTC) -> Window:
 
 
 def days_in(text: str, now: datetime, zone: tzinfo, most: int) -> tuple[date, ...]:
-    """The days meant by one time or by two with `..` between them, none behind today, in order.
+    """Return the days of one time, or of two with `..` between them, none after today, in order.
 
     Raises:
         RefusedCallError: Not understood, too many, or all still to come.
@@ -96,12 +96,12 @@ def days_in(text: str, now: datetime, zone: tzinfo, most: int) -> tuple[date, ..
 
 
 def day_window(day: date, zone: tzinfo) -> tuple[datetime, datetime]:
-    """A day of the asker's, from midnight to midnight, in UTC."""
+    """Return a day in the user's zone, from midnight to midnight, in UTC."""
     return _midnight(day, zone), _midnight(day + timedelta(days=1), zone)
 
 
 def _stretch(field: str, text: str, now: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
-    """The stretch of time that words mean, in UTC; both ends are the same for a single moment."""
+    """Return the range of a text in UTC; both ends are the same for a single moment."""
     words = " ".join(text.split())
     try:
         if match := AGO.fullmatch(words):
@@ -116,7 +116,7 @@ def _stretch(field: str, text: str, now: datetime, zone: tzinfo) -> tuple[dateti
 
 
 def _days(words: str, today: date) -> tuple[date, date] | None:
-    """The first day of a calendar word, and the first day behind it; None for anything else."""
+    """Return the first day of a calendar term and the first day after it; None for anything else."""
     if words in {"today", "yesterday"}:
         first = today - timedelta(days=words == "yesterday")
         return first, first + timedelta(days=1)
@@ -134,7 +134,7 @@ def _days(words: str, today: date) -> tuple[date, date] | None:
 
 
 def _named(unit: str, today: date, *, is_last: bool) -> tuple[date, date]:
-    """This or the last week (from Monday), month or year."""
+    """Return this or the last week (from Monday), month or year."""
     if unit == "week":
         first = today - timedelta(days=today.weekday())
         return (first - timedelta(weeks=1), first) if is_last else (first, first + timedelta(weeks=1))
@@ -150,5 +150,5 @@ def _next_month(first: date) -> date:
 
 
 def _midnight(day: date, zone: tzinfo) -> datetime:
-    """The first moment of a day; where midnight is skipped by a change of clocks, the moment of the change."""
+    """Return the first moment of a day; where a change of clocks skips midnight, the moment of that change."""
     return datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Threads of Lobsters, through the JSON form that each of its stories has."""
+"""Reads threads of Lobsters in the JSON form of each story."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ WHAT = "Lobsters"
 
 
 def _name(value: object) -> object:
-    """A user: today a name, formerly an object with one."""
+    """Return a user's name; older answers have an object with it."""
     return value.get("username") if isinstance(value, dict) else value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - foreign, judged by the field's type
 
 
@@ -46,12 +46,12 @@ class _Comment(WireModel):
 
     @property
     def level(self) -> int:
-        """From 0; older answers count from 1, under another name."""
+        """The level from 0; older answers count from 1, in another field."""
         level = self.depth if self.depth is not None else (self.indent_level or 1) - 1
         return min(max(level, 0), MAX_LEVEL)
 
     def ours(self, replies: Sequence[Comment]) -> Comment:
-        """As a comment of ours."""
+        """Return the record as a comment."""
         state = DELETED if self.is_deleted else REMOVED if self.is_moderated else ""
         return Comment(
             id=self.short_id,
@@ -79,14 +79,14 @@ class _Story(WireModel):
 
 
 class Lobsters:
-    """Reads `lobste.rs/s/...`; `url` is where the service is."""
+    """Reads `lobste.rs/s/...`; `url` is the address of the service."""
 
     def __init__(self, web: Fetcher, url: str = URL) -> None:
         self._web = web
         self._url = url.rstrip("/")
 
     async def read(self, url: str) -> WebPage | None:
-        """The thread of a story; None for the site's other pages.
+        """Return the thread of a story; None for the site's other pages.
 
         Raises:
             ToolError: There is no such story, or the site does not answer.
@@ -130,7 +130,7 @@ def _page(story: _Story) -> WebPage:
 
 
 def _tree(flat: Sequence[_Comment], start: int, level: int) -> tuple[list[Comment], int]:
-    """A tree out of a list in reading order, each with its level; also where the level ends."""
+    """Return a tree of a list in reading order with levels, and the place where the level ends."""
     comments: list[Comment] = []
     place = start
     while place < len(flat) and flat[place].level >= level:

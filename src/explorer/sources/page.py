@@ -1,4 +1,4 @@
-"""A page as it was read, and the port of what reads pages of one site in a better way than as HTML."""
+"""A page as a value, and the port of sites whose pages are read through a service instead of as HTML."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -17,40 +17,40 @@ if TYPE_CHECKING:
 
 STALE = "stale"
 STALE_AFTER = timedelta(days=548)
-"""A year and a half: what a page of that age says of the present may not hold any more."""
+"""A year and a half: a page of that age may be wrong about the present."""
 
 
 @dataclass(frozen=True)
 class WebPage:
-    """A page's text and what is known about it."""
+    """A page's text with its facts."""
 
     url: str
-    """After redirects."""
+    """The address after redirects."""
     title: str
     text: str
-    """Markdown, or the text as it is."""
+    """Markdown, or plain text."""
     via: str
-    """`direct`, `reader`, or the service that gave it: `hackernews`, `lobsters`, ..."""
+    """`direct`, `reader`, or the name of the service that it came from, such as `hackernews`."""
     author: str = ""
     published: str = ""
     flags: tuple[str, ...] = ()
     language: str = ""
-    """A code like `en`; empty when it is not known."""
+    """A code such as `en`; empty when it is not known."""
     pages: int = 0
-    """Of a PDF."""
+    """The number of pages of a PDF."""
     kind: str = "page"
-    """What it is stored as: `page` or `comments`."""
+    """The kind of the source: `page` or `comments`."""
     kept_since: datetime | None = None
-    """When it was fetched, if it is out of a cache; None: just now."""
+    """The time when it was fetched, for a page from a cache; None for a new one."""
     notes: tuple[str, ...] = ()
-    """Lines of ours for the model: what is left out, and how to read it."""
+    """Lines for the model: what is left out, and how to read it."""
 
 
 class ThreadReader(Protocol):
-    """A service that gives the discussions behind a site's addresses."""
+    """A service that reads the discussions of a site."""
 
     async def read(self, url: str) -> WebPage | None:
-        """The thread at an address; None when there is none, and the page is read like any other.
+        """Return the thread at an address; None when the address is read like any other page.
 
         Raises:
             ToolError: It is the address of a thread, and the service does not give it.
@@ -59,7 +59,7 @@ class ThreadReader(Protocol):
 
 
 class Fetcher(Protocol):
-    """What fetches addresses for a site: guarded, bounded, cached; see `http/fetch.py`."""
+    """Fetches addresses for a site: guarded, bounded, cached; see `http/fetch.py`."""
 
     async def get(
         self,
@@ -69,7 +69,7 @@ class Fetcher(Protocol):
         limits: FetchLimits = PAGE_LIMITS,
         headers: Mapping[str, str] | None = None,
     ) -> Fetched:
-        """Fetch a URL, or give the answer fetched a short while ago.
+        """Fetch a URL, or return an answer from a short while ago.
 
         Raises:
             ToolError: No answer came.
@@ -84,9 +84,9 @@ class SiteAccess:
     web: Fetcher
     """Fetches public addresses: guarded, bounded, cached and polite."""
     guard: "Guard"
-    """Judges addresses, for connections of a site's own."""
+    """Checks addresses, for connections of a site's own."""
     caller: Caller
-    """Who asks, and over which network."""
+    """The user's network and name."""
     now: Callable[[], datetime]
     """The run's clock."""
 
@@ -101,7 +101,7 @@ class SiteProbe(NamedTuple):
 
 
 class SiteProblem(NamedTuple):
-    """What a site's service objects to in the settings."""
+    """A setting that a site's service objects to, and its fix."""
 
     words: str
     fix: str
@@ -109,7 +109,7 @@ class SiteProblem(NamedTuple):
 
 @dataclass(frozen=True)
 class Site:
-    """What a site registers whose pages are read in a better way than as HTML: the entry point `explorer.sources`.
+    """A site whose pages are read through a service: the entry point `explorer.sources` names one of these.
 
     It has `open`, or `connect` where it has settings or connections to close. Tools find what is opened by its class:
     `connections.site(CLASS)`.
@@ -117,7 +117,7 @@ class Site:
 
     name: str
     hosts: tuple[str, ...]
-    """Its hosts; those below them are its own, too."""
+    """Its hosts; those below them belong to it, too."""
     open: Callable[[Fetcher], ThreadReader] | None = None
     settings: type[ExtensionSettings] = NoSettings
     connect: Callable[[Any, SiteAccess], AbstractAsyncContextManager[ThreadReader]] | None = None
@@ -144,13 +144,13 @@ class Site:
 
 
 def is_stale(page: WebPage, now: datetime) -> bool:
-    """Whether the page's own date is more than a year and a half past; no date, no judgement."""
+    """Return whether the page's own date is more than a year and a half ago; False without a date."""
     written = _moment(page.published)
     return written is not None and now - written > STALE_AFTER
 
 
 def _moment(text: str) -> datetime | None:
-    """A date in ISO's form or in that of mails, which readers hand on from HTTP."""
+    """Return a date in ISO form or in the form of mails, which readers pass on from HTTP."""
     for parse in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             moment = parse(text.strip())

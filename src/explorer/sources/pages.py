@@ -39,7 +39,7 @@ REFUSALS = {
     429: "it asks to send fewer requests",
     451: "it refuses this page",
 }
-"""Of the service, by the first three digits of its own codes (40104, 40203, ...), which are those of HTTP."""
+"""Failures of the service, by the first three digits of its codes (40104, 40203, ...), which are those of HTTP."""
 
 
 class _Found(WireModel):
@@ -61,7 +61,7 @@ ANSWER = TypeAdapter(_Answer)
 
 
 class ReaderService:
-    """The reader at `url`; `key` is sent to it alone, and may be empty."""
+    """Reads pages through the service at `url`; only the service gets `key`, which may be empty."""
 
     def __init__(self, web: Web, url: str, key: str = "") -> None:
         self._web = web
@@ -69,7 +69,7 @@ class ReaderService:
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     async def read(self, url: str) -> WebPage:
-        """The page as the reader gives it.
+        """Return the page as the reader service gives it.
 
         Raises:
             ToolError: It gives none; says why.
@@ -90,7 +90,7 @@ class ReaderService:
 
 
 def _answer(fetched: Fetched) -> _Answer | None:
-    """Its JSON form; None when it answered with text, as some readers always do."""
+    """Return the JSON form of an answer; None for text, which some readers always send."""
     if fetched.body.lstrip()[:1] != b"{":
         return None
     try:
@@ -101,7 +101,7 @@ def _answer(fetched: Fetched) -> _Answer | None:
 
 
 def _refusal(answer: _Answer | None, status: int, otherwise: str) -> str:
-    """Why the service refused, in our words for the codes it documents, and else in its own."""
+    """Return the reason of a refusal: a fixed text for the documented codes, else the service's own message."""
     code = answer.code if answer and answer.code else status
     known = REFUSALS.get(int(str(code)[:STATUS_DIGITS]))
     message_text = single_line((answer.readableMessage or answer.message or "") if answer else "")
@@ -137,15 +137,15 @@ def _page(url: str, facts: dict[str, str], text: str, fetched: Fetched) -> WebPa
 
 
 PDF_LIMITS = FetchLimits(seconds=60.0, body_bytes=32_000_000)
-"""Half a PDF is none: its table of contents stands at the end."""
+"""Limits for a PDF. Half a PDF cannot be read, because its table of contents is at the end."""
 PAGE_TYPES = "text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.9,application/json;q=0.8,*/*;q=0.5"
 ERROR_HEAD = 4_000
 GONE = frozenset({404, 410})
-"""Answers that say there is no such page."""
+"""Statuses which say that the page does not exist."""
 
 
 class PageReader:
-    """Reads pages; `reader` stands in front of the public web, `threads` has the services of some hosts."""
+    """Reads pages; `reader` is asked for public pages, and `threads` has the services of some hosts."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class PageReader:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def read(self, url: str) -> WebPage:
-        """Read one page; who asks for one that is being read waits for it.
+        """Read one page; a second caller waits for a page that is being read.
 
         Raises:
             ToolError: It cannot be read; the text says why and what else to try.
@@ -178,20 +178,20 @@ class PageReader:
             return page
 
     async def _thread(self, url: str) -> WebPage | None:
-        """From the service that has the host, or a domain above it."""
+        """Return the page of the service that has the host, or a domain above it."""
         host = urlsplit(url).hostname or ""
         while host and host not in self._threads:
             host = host.partition(".")[2]
         return await self._threads[host].read(url) if host else None
 
     async def _page(self, url: str) -> WebPage:
-        """The reader is somebody else's: it never learns of hosts the user opened for this machine alone."""
+        """Return the page, without the reader for hosts that the user allowed for this machine."""
         if self._reader is None or self._web.guard.is_allowed_host(urlsplit(url).hostname or ""):
             return await self._directly(url)
         return await self._through(self._reader, url)
 
     async def _through(self, reader: ReaderService, url: str) -> WebPage:
-        """The reader's answer, or the page itself where that is nothing or doubtful."""
+        """Return the reader's answer, or the page itself if that answer is empty or doubtful."""
         page: WebPage | None = None
         try:
             page = await reader.read(url)

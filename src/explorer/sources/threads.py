@@ -1,4 +1,4 @@
-"""Comment threads of any service as values, and a thread as text: for a model, and as the source it is stored as."""
+"""Comment threads of any service as values, as text for a model, and as sources."""
 
 import heapq
 import re
@@ -23,27 +23,27 @@ class Comment:
     id: str
     author: str = ""
     time: int | None = None
-    """Unix seconds."""
+    """The time of writing in Unix seconds."""
     text: str = ""
     state: str = ""
-    """`deleted` (by its author), `dead` or `removed` (by moderators), or empty for a live one."""
+    """`deleted` (by its author), `dead` or `removed` (by moderators), or empty for a live comment."""
     points: int | None = None
-    """None where the service tells none."""
+    """The number of points; None where the service does not say."""
     replies: tuple["Comment", ...] = ()
     more: int = 0
-    """Replies that are known to exist, on all levels below, and are not in `replies`."""
+    """The number of replies on all levels below that exist and are not in `replies`."""
 
 
 @dataclass(frozen=True)
 class CommentRange:
-    """How much of a thread is wanted."""
+    """The requested part of a thread."""
 
     limit: int = 50
-    """Comments."""
+    """The number of comments."""
     depth: int = 6
-    """Levels; 1 is the top-level comments alone."""
+    """The number of levels; 1 is the top-level comments alone."""
     offset: int = 0
-    """Top-level comments to pass over."""
+    """The number of top-level comments to skip."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class CommentPage:
 
     comments: tuple[Comment, ...]
     next_offset: int | None = None
-    """Where further top-level comments begin; None when there are none."""
+    """The offset of the next top-level comments; None when there are none."""
 
 
 def page_of(
     comments: Sequence[Comment], order: Sequence[str], part: CommentRange, gone: Collection[str] = ()
 ) -> CommentPage:
-    """The most prominent of a tree's comments, from a top-level comment on.
+    """Return the most prominent comments of a tree, from a top-level comment on.
 
     `order` is every top-level id in rank order, held or not, so that an offset means the same each time, whatever
     could be fetched. The top-level comments shown are the first held ones from the offset on, without gaps: see
@@ -73,7 +73,7 @@ def page_of(
 
 
 def _chosen(comments: Sequence[Comment], part: CommentRange) -> set[str]:
-    """Ids of the most prominent comments.
+    """Return the ids of the most prominent comments.
 
     A comment's place is its parent's place plus its own rank among its siblings, so that the best answers to the
     best comments come before the worst comments, and a parent always before its replies.
@@ -96,14 +96,14 @@ def _pruned(comments: Sequence[Comment], chosen: set[str]) -> tuple[Comment, ...
 
 
 def _cut(comment: Comment, chosen: set[str]) -> Comment:
-    """A comment with its chosen replies; those left out are counted where they stood."""
+    """Return a comment with its chosen replies; the others are counted where they were."""
     kept = _pruned(comment.replies, chosen)
     left = sum(size((reply,)) for reply in comment.replies if reply.id not in chosen)
     return replace(comment, replies=kept, more=comment.more + left)
 
 
 def walk(comments: Sequence[Comment]) -> Iterator[tuple[int, Comment]]:
-    """Each comment of a tree with its level, parents before their replies."""
+    """Yield each comment of a tree with its level, parents before their replies."""
     for comment in comments:
         yield 0, comment
         for level, reply in walk(comment.replies):
@@ -111,12 +111,12 @@ def walk(comments: Sequence[Comment]) -> Iterator[tuple[int, Comment]]:
 
 
 def size(comments: Sequence[Comment]) -> int:
-    """Comments in a tree, and those known to be left out of it."""
+    """Return the number of comments in a tree, with those known to be left out of it."""
     return sum(1 + comment.more for _, comment in walk(comments))
 
 
 MAX_WAYS = 5
-"""Comments named as places to read on."""
+"""The number of comments named as places to continue reading."""
 HEAD = re.compile(r"^ *- \S+ \([^()]*, id \w+\): ?", re.MULTILINE)
 """The beginning of a comment's first line."""
 FORGED = re.compile(r"^(\s*)- (?=.*\bid \w+\))", re.MULTILINE)
@@ -125,33 +125,33 @@ FORGED = re.compile(r"^(\s*)- (?=.*\bid \w+\))", re.MULTILINE)
 
 @dataclass(frozen=True)
 class LeadLine:
-    """Something that is said of a post, or by its author."""
+    """A text about a post, or by its author."""
 
     text: str
     head: str = ""
-    """What the text is called."""
+    """The label of the text."""
     is_of_author: bool = False
-    """The text is the post's own."""
+    """Whether the text is the post's own."""
 
 
 @dataclass(frozen=True)
 class ThreadText:
-    """A thread, written down."""
+    """A thread as text."""
 
     draft: SourceDraft
     head: str
-    """The first line behind `Comments on [S1] `."""
+    """The first line, after `Comments on [S1] `."""
     notes: tuple[str, ...]
-    """Lines of ours behind the head: what the thread lacks, and how to read on."""
+    """Lines after the first one: what the thread lacks, and how to continue reading."""
     lead: tuple["LeadLine", ...]
-    """What the fence encloses before the comments."""
+    """The texts in the fence before the comments."""
     comments: tuple[Comment, ...]
     shown: int
     total: int
 
     @property
     def body(self) -> str:
-        """What the fence encloses."""
+        """The content of the fence."""
         return thread_body(self.lead, self.comments)
 
 
@@ -191,13 +191,13 @@ def _comment_places(comments: Sequence[Comment], line: int) -> list[JsonObject]:
 
 
 def shown_of(shown: int, total: int) -> str:
-    """How much of a thread is there."""
+    """Return how many of the comments are shown, as text."""
     words = f"{shown} of {total} shown"
     return f"{words} (their text is not available)" if total and not shown else words
 
 
 def ways_on(comments: Sequence[Comment], next_offset: int | None, name: Callable[[str], str]) -> tuple[str, ...]:
-    """A line that says how to read what is left out; none when nothing is.
+    """Return a line that says how to read what is left out; none when nothing is.
 
     `name` is how a comment is asked for: `story_id=555`.
     """
@@ -210,7 +210,7 @@ def ways_on(comments: Sequence[Comment], next_offset: int | None, name: Callable
 
 
 def comment_lines(comments: Sequence[Comment]) -> list[str]:
-    """One entry a comment, replies indented."""
+    """Return one entry for each comment, replies indented."""
     return [_comment_line(level, comment) for level, comment in walk(comments)]
 
 
@@ -237,10 +237,10 @@ def without_heads(text: str) -> str:
 
 
 def hanging(text: str, indent: str) -> str:
-    """Paragraphs on lines of their own, all but the first indented; none can pass for somebody else's comment."""
+    """Return paragraphs on separate lines, all but the first indented, so that none looks like another comment."""
     return FORGED.sub(r"\1\- ", re.sub(r"\n{2,}", "\n", text)).replace("\n", f"\n{indent}")
 
 
 def number(value: int | None) -> str:
-    """A number, or `?` where it is not known."""
+    """Return a number as text, or `?` when it is not known."""
     return "?" if value is None else str(value)

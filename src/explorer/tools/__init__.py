@@ -1,1 +1,1 @@
-"""The tools, one file per family."""
+"""The tools, one file for each family."""

@@ -1,4 +1,4 @@
-"""The tool that reads a discussion wherever it stands: on Hacker News or on Reddit."""
+"""The tool that reads a discussion of Hacker News or Reddit."""
 
 import re
 from typing import Literal, Self
@@ -34,7 +34,7 @@ class GetCommentsArguments(Arguments):
 
 
 class GetCommentsTool(Tool[GetCommentsArguments]):
-    """`get_comments`."""
+    """`get_comments`: reads the discussion of a post."""
 
     name = "get_comments"
     description = "Read the discussion under a Hacker News or Reddit post."
@@ -48,11 +48,11 @@ class GetCommentsTool(Tool[GetCommentsArguments]):
 
     @classmethod
     def connect(cls, connections: SourceConnections) -> Self:
-        """Make it for a run."""
+        """Make the tool with the run's sites."""
         return cls(connections.site(HackerNews), connections.site(Reddit))
 
     async def execute(self, arguments: GetCommentsArguments, context: ToolContext) -> ToolResult:
-        """Show the thread."""
+        """Return the thread."""
         part = CommentRange(arguments.limit, arguments.depth, arguments.offset)
         read = self._of_reddit if arguments.platform == "reddit" else self._of_hackernews
         content, data = await stored(await read(arguments.post_id.strip(), part), context.store)
@@ -72,7 +72,7 @@ class GetCommentsTool(Tool[GetCommentsArguments]):
 
 
 def _hn_item(post_id: str) -> int:
-    """The item meant by an id, `story/comment`, or an address.
+    """Return the item of an id, of `story/comment`, or of an address.
 
     Raises:
         ToolError: It is none of these.

@@ -18,15 +18,15 @@ from explorer.sources.connections import SourceConnections
 from explorer.text.sanitize import fence, single_line
 
 PAGE_CHARS = 20_000
-"""Of a document's text per call."""
+"""The characters of a document's text per call."""
 SNIPPET_CHARS = 400
 TITLE_CHARS = 300
 TOLD_CHARS = 800
-"""Of what is missing in the index."""
+"""The characters of the list of what the index lacks."""
 VIA = "corpus"
 KIND = "file"
 NO_FOLDER = "give a folder: --corpus DIR"
-"""What brings these tools."""
+"""The command that makes these tools available."""
 
 
 class SearchCorpusArguments(Arguments):
@@ -38,7 +38,7 @@ class SearchCorpusArguments(Arguments):
 
 
 class SearchCorpusTool(Tool[SearchCorpusArguments]):
-    """`search_corpus`."""
+    """`search_corpus`: searches the user's folder."""
 
     name = "search_corpus"
     description = "Search the user's own folder, before anything else."
@@ -54,13 +54,13 @@ class SearchCorpusTool(Tool[SearchCorpusArguments]):
 
     @classmethod
     def connect(cls, connections: SourceConnections) -> Self:
-        """Make it for a run."""
+        """Make the tool with the user's folder."""
         assert connections.corpus is not None
         return cls(connections.corpus)
 
     @classmethod
     def missing(cls, connections: SourceConnections) -> str:
-        """Return why it is not offered: there is no folder."""
+        """Return why the tool is not offered: there is no folder."""
         return "" if connections.corpus else NO_FOLDER
 
     async def execute(self, arguments: SearchCorpusArguments, context: ToolContext) -> ToolResult:
@@ -96,7 +96,7 @@ class ReadDocumentArguments(Arguments):
 
 
 class ReadDocumentTool(Tool[ReadDocumentArguments]):
-    """`read_document`."""
+    """`read_document`: reads a file of the user's folder."""
 
     name = "read_document"
     description = f"Read a document of that folder, {PAGE_CHARS} characters at a time."
@@ -104,24 +104,24 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
     activity = "reading {path}"
     is_lookup = True
     timeout_s = None
-    """As for `search_corpus`."""
+    """No limit, as for `search_corpus`."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
 
     @classmethod
     def connect(cls, connections: SourceConnections) -> Self:
-        """Make it for a run."""
+        """Make the tool with the user's folder."""
         assert connections.corpus is not None
         return cls(connections.corpus)
 
     @classmethod
     def missing(cls, connections: SourceConnections) -> str:
-        """Return why it is not offered: there is no folder."""
+        """Return why the tool is not offered: there is no folder."""
         return "" if connections.corpus else NO_FOLDER
 
     async def execute(self, arguments: ReadDocumentArguments, context: ToolContext) -> ToolResult:
-        """Read one stretch of the document."""
+        """Return one part of the document."""
         document = await self._corpus.read(arguments.path)
         if arguments.offset and arguments.offset >= len(document.text):
             size = len(document.text)
@@ -143,7 +143,7 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
 
 
 CORPUS_TOOLS: tuple[type[Tool], ...] = (SearchCorpusTool, ReadDocumentTool)
-"""What a run without a folder of the user's does not have."""
+"""The tools that a run without a folder of the user does not have."""
 
 
 def _draft(document: StoredDocument) -> SourceDraft:

@@ -1,4 +1,4 @@
-"""The file tools: read, write, edit, list and search the run's folder."""
+"""The file tools, which read, write, edit, list and search the run's folder."""
 
 import asyncio
 import math
@@ -19,23 +19,23 @@ from explorer.workspace.tree import LineRange, describe
 from explorer.workspace.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
 
 MAX_LINES = 400
-"""Of one reply of `read_file`; longer files page themselves."""
+"""The lines of one reply of `read_file`; the model pages through longer files."""
 MAX_LINE_CHARS = 2_000
 MAX_MATCHES = 100
 MAX_NAMED = 500
-"""Of the paths that a listing hands to programs."""
+"""The number of paths in a listing's data for programs."""
 MAX_PATTERN_CHARS = 300
 SEARCH_SECONDS = 2.0
-"""Of one search. A pattern may backtrack without end; `re` could not be stopped, `regex` can."""
+"""The seconds for one search. A pattern may backtrack without end; `re` could not be stopped, `regex` can."""
 SEARCH_ALL_SECONDS = 10.0
-"""Of one search through many files, reading included."""
+"""The seconds for one search through many files, reading included."""
 CHANGED_BY_ANOTHER = "{path} is not changed: another agent or a command changed it in this moment; read it again first"
 MAX_REPEATS = 5_000
-"""Of a pattern's `{n}`, multiplied: `regex` unrolls them, and `a{1000000000}` would take all memory."""
+"""The product of a pattern's `{n}`: `regex` unrolls them, and `a{1000000000}` would use all memory."""
 
 
 class FileArguments(Arguments):
-    """Of every tool on one file."""
+    """The base of the arguments of tools on one file."""
 
     filepath: str
 
@@ -44,14 +44,14 @@ Args = TypeVar("Args", bound=FileArguments)
 
 
 class ReadFileArguments(FileArguments):
-    """Of `read_file`."""
+    """Arguments of `read_file`."""
 
     start_line: int = Field(default=1, ge=1)
     end_line: int | None = Field(default=None, ge=1)
 
 
 class ReadTool(Tool[ReadFileArguments]):
-    """Read a text file, with line numbers."""
+    """`read_file`: reads a text file, with line numbers."""
 
     name = "read_file"
     description = f"Read a text file of this run, {MAX_LINES} lines at a time, with line numbers."
@@ -64,7 +64,7 @@ class ReadTool(Tool[ReadFileArguments]):
         self._workspace = workspace
 
     async def execute(self, arguments: ReadFileArguments, context: ToolContext) -> ToolResult:
-        """Read the lines asked for."""
+        """Return the requested lines."""
         path, start, end = arguments.filepath, arguments.start_line, arguments.end_line
         most = start + MAX_LINES - 1
         found = await asyncio.to_thread(
@@ -103,23 +103,23 @@ def _clip(line: str) -> str:
 
 
 class ChangingTool(Tool[Args]):
-    """What changes one text file: foreseen, then done under the file's lock, and recognised after a crash."""
+    """A tool that foresees a change to a text file, makes it under a lock, and recognises it after a crash."""
 
     effect = Effect.CHECKED
     is_parallel = False
     is_for_report = True
     verb: str
-    """What the model is told was done."""
+    """The verb in the result."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
     async def foresee(self, arguments: Args) -> FileChange:
-        """Return the change to be made."""
+        """Return the change to make."""
         return await asyncio.to_thread(self._workspace.foresee, arguments.filepath, self._text(arguments))
 
     async def execute(self, arguments: Args, context: ToolContext) -> ToolResult:
-        """Make it, unless the file is no longer what it was when the change was foreseen."""
+        """Make the change, unless the file is no longer as it was when the change was foreseen."""
         async with self._workspace.lock(arguments.filepath):
             if context.change is not None and self._rests_on_what_stood(arguments):
                 await asyncio.to_thread(self._refuse_changed, context.change)
@@ -128,11 +128,11 @@ class ChangingTool(Tool[Args]):
         return _change_summary(self.verb, written)
 
     async def recall(self, change: FileChange) -> ToolResult:
-        """The result of a change that a crash cut off after it was made."""
+        """Return the result of a change that was made before a crash."""
         return _change_summary(self.verb, describe(change.path, self._workspace.read_text(change.path)))
 
     def _rests_on_what_stood(self, arguments: Args) -> bool:
-        """Whether what another did to the file meanwhile would be lost, or changed into something nobody meant."""
+        """Return whether another agent's change to the file would be lost or become wrong."""
         return True
 
     def _refuse_changed(self, foreseen: FileChange) -> None:
@@ -141,18 +141,18 @@ class ChangingTool(Tool[Args]):
 
     @abstractmethod
     def _text(self, arguments: Args) -> str:
-        """The file's whole text after the change."""
+        """Return the file's whole text after the change."""
 
 
 class WriteFileArguments(FileArguments):
-    """Of `write_file`."""
+    """Arguments of `write_file`."""
 
     content: str
     mode: Literal["create", "overwrite", "append"] = Field(default="create", description="create: a new file only")
 
 
 class WriteTool(ChangingTool[WriteFileArguments]):
-    """Write a text file."""
+    """`write_file`: writes a text file."""
 
     name = "write_file"
     description = "Write a text file of this run."
@@ -161,7 +161,7 @@ class WriteTool(ChangingTool[WriteFileArguments]):
     verb = "Wrote"
 
     def _rests_on_what_stood(self, arguments: WriteFileArguments) -> bool:
-        """Adding at the end keeps what another added, and `create` looks for itself."""
+        """Return False for additions at the end, which keep those of others, and for `create`, which checks itself."""
         return arguments.mode == "overwrite"
 
     def _text(self, arguments: WriteFileArguments) -> str:
@@ -175,14 +175,14 @@ class WriteTool(ChangingTool[WriteFileArguments]):
 
 
 class EditFileArguments(FileArguments):
-    """Of `edit_file`."""
+    """Arguments of `edit_file`."""
 
     old_string: str = Field(min_length=1, description="Must occur exactly once")
     new_string: str
 
 
 class EditTool(ChangingTool[EditFileArguments]):
-    """Replace one passage of a text file."""
+    """`edit_file`: replaces one passage of a text file."""
 
     name = "edit_file"
     description = "Replace one passage of a file."
@@ -209,14 +209,14 @@ def _change_summary(verb: str, written: WrittenFile) -> ToolResult:
 
 
 class ListFilesArguments(Arguments):
-    """Of `list_files`."""
+    """Arguments of `list_files`."""
 
     path: str = ""
     glob: str = Field(default="", description="e.g. stories/*.md")
 
 
 class ListTool(Tool[ListFilesArguments]):
-    """List files."""
+    """`list_files`: lists files."""
 
     name = "list_files"
     description = "List the files of this run."
@@ -228,7 +228,7 @@ class ListTool(Tool[ListFilesArguments]):
         self._workspace = workspace
 
     async def execute(self, arguments: ListFilesArguments, context: ToolContext) -> ToolResult:
-        """List what is there."""
+        """Return the list of files."""
         found = await asyncio.to_thread(self._workspace.files, arguments.path, arguments.glob)
         lines = [f"{info.path} ({info.lines} lines, {info.bytes} bytes)" for info in found]
         if len(found) == MAX_LISTED:
@@ -238,14 +238,14 @@ class ListTool(Tool[ListFilesArguments]):
 
 
 class SearchFilesArguments(Arguments):
-    """Of `search_files`."""
+    """Arguments of `search_files`."""
 
     pattern: str = Field(min_length=1, max_length=MAX_PATTERN_CHARS, description="Text or regular expression")
     glob: str = ""
 
 
 class SearchTool(Tool[SearchFilesArguments]):
-    """Find lines in the run's files."""
+    """`search_files`: finds lines in the run's files."""
 
     name = "search_files"
     description = "Find lines in the files of this run."
@@ -256,7 +256,7 @@ class SearchTool(Tool[SearchFilesArguments]):
     def __init__(self, workspace: Workspace, seconds: float = SEARCH_SECONDS) -> None:
         self._workspace = workspace
         self._seconds = seconds
-        """How long the pattern may be looked for until it counts as one without end."""
+        """The seconds for one search, after which the pattern counts as endless."""
 
     async def execute(self, arguments: SearchFilesArguments, context: ToolContext) -> ToolResult:
         """Search line by line."""
@@ -271,7 +271,7 @@ class SearchTool(Tool[SearchFilesArguments]):
         return ToolResult(success=True, content="\n".join([*lines, *notes]), metadata={"matches": counts})
 
     def _matches(self, wanted: "regex.Pattern[str]", paths: Iterable[str]) -> tuple[list[tuple[str, str]], list[str]]:
-        """Return what was found, each line with its file, and what has to be said about the search."""
+        """Return the lines found, each with its file, and notes on the search."""
         found: list[tuple[str, str]] = []
         began = time.monotonic()
         for path in paths:
@@ -306,7 +306,7 @@ def _occurs(wanted: "regex.Pattern[str]", line: str, deadline: float) -> bool:
 
 
 def file_tools(workspace: Workspace) -> Iterable[Tool]:
-    """All file tools of one run's folder."""
+    """Return all file tools of one run's folder."""
     return (
         ReadTool(workspace),
         WriteTool(workspace),

@@ -1,4 +1,4 @@
-"""Tools by which the orchestrator ends: `finish_exploration`, and `give_answer` for an answer in a form."""
+"""The tools that end the orchestrator's work: `finish_exploration`, and `give_answer` for an answer in a form."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,16 +12,16 @@ from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 
 
 class FinishArguments(Arguments):
-    """Of `finish_exploration`."""
+    """Arguments of `finish_exploration`."""
 
     summary: str = Field(min_length=1, description="What was found, what is not known")
     nothing_found: bool = False
-    """The services answered, and had nothing relevant."""
+    """Whether the services answered and had nothing relevant."""
     interesting_links: list[str] = Field(default=[], description="URLs, best first")
 
 
 class FinishTool(Tool[FinishArguments]):
-    """End the run, once the report can be handed over."""
+    """`finish_exploration`: ends the run when the report is ready."""
 
     name = "finish_exploration"
     description = "End the exploration, in a turn of its own. Refused while report.md is missing or faulty."
@@ -32,11 +32,11 @@ class FinishTool(Tool[FinishArguments]):
     ends_agent = True
 
     def __init__(self, problem: Callable[[bool], ToolError | None]) -> None:
-        """Take a function that returns why the report cannot be handed over, by whether nothing was found."""
+        """Take a function that returns why the report is not ready, by whether nothing was found."""
         self._problem = problem
 
     async def execute(self, arguments: FinishArguments, context: ToolContext) -> ToolResult:
-        """Finish, or say what is missing."""
+        """End the run, or return what is missing."""
         problem = self._problem(arguments.nothing_found)
         if problem is not None:
             raise problem
@@ -50,7 +50,7 @@ ANSWER = "answer"
 
 
 class AnswerTool(Tool[Any]):
-    """Takes an answer in the form of a model of pydantic, whose fields are the arguments; the last one counts."""
+    """`give_answer`: takes an answer in the form of a pydantic model; a later answer replaces an earlier one."""
 
     name = GIVE_ANSWER
     description = (
@@ -65,12 +65,12 @@ class AnswerTool(Tool[Any]):
         self.arguments = form
 
     async def execute(self, arguments: BaseModel, context: ToolContext) -> ToolResult:
-        """Keep it in the journal, where the program reads it."""
+        """Store the answer in the journal, where the program reads it."""
         return ToolResult(success=True, content="Kept.", metadata={ANSWER: arguments.model_dump(mode="json")})
 
 
 def answer_of(event: AnyEvent) -> JsonObject | None:
-    """Return the answer that an event hands over; None when it is no such event."""
+    """Return the answer that an event has; None for other events."""
     if isinstance(event, ToolFinished) and event.name == GIVE_ANSWER and event.success:
         return event.data[ANSWER]
     return None

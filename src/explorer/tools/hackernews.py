@@ -1,4 +1,4 @@
-"""Tools that read Hacker News: ranked lists, stories by day, comment threads, search, users."""
+"""The tools that read Hacker News: ranked lists, stories by day, comment threads, search, users."""
 
 import re
 from collections.abc import Awaitable, Sequence
@@ -71,14 +71,14 @@ class GetHnUserArguments(Arguments):
 
 @dataclass(frozen=True)
 class _Group:
-    """Hits under a line of their own."""
+    """Hits under a heading."""
 
     hits: Sequence[SearchHit]
     heading: str = ""
 
 
 class _HackerNewsTool(Tool[Args]):
-    """What they share; `zone` is the asker's, for days."""
+    """The base of these tools; `zone` is the user's, for days."""
 
     is_lookup = True
 
@@ -88,7 +88,7 @@ class _HackerNewsTool(Tool[Args]):
 
     @classmethod
     def connect(cls, connections: SourceConnections) -> Self:
-        """Make it for a run."""
+        """Make the tool with the run's sites."""
         return cls(connections.site(HackerNews), connections.zone)
 
     @staticmethod
@@ -109,7 +109,7 @@ class _HackerNewsTool(Tool[Args]):
 
 
 class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
-    """`get_hn_stories`."""
+    """`get_hn_stories`: lists stories."""
 
     name = "get_hn_stories"
     description = "List Hacker News stories."
@@ -117,7 +117,7 @@ class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
     activity = "looking at Hacker News {story_type} stories"
 
     async def execute(self, arguments: GetHnStoriesArguments, context: ToolContext) -> ToolResult:
-        """List the stories."""
+        """Return the stories."""
         if arguments.date.strip():
             return await self._of_days(arguments, context)
         found = await _or_advise(
@@ -147,7 +147,7 @@ class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
 
 
 class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
-    """`search_hn`."""
+    """`search_hn`: searches stories and comments."""
 
     name = "search_hn"
     description = "Search all of Hacker News."
@@ -156,7 +156,7 @@ class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
     is_search = True
 
     async def execute(self, arguments: SearchHnArguments, context: ToolContext) -> ToolResult:
-        """Search and list the hits."""
+        """Search and return the hits."""
         tags = arguments.tags.replace(" ", "")
         if tags and not TAGS.fullmatch(tags):
             raise RefusedCallError(
@@ -173,7 +173,7 @@ class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
 
 
 class HnCommentsTool(_HackerNewsTool[GetHnCommentsArguments]):
-    """`get_hn_comments`."""
+    """`get_hn_comments`: reads a thread."""
 
     name = "get_hn_comments"
     description = "Read the discussion under a Hacker News story."
@@ -181,7 +181,7 @@ class HnCommentsTool(_HackerNewsTool[GetHnCommentsArguments]):
     activity = "reading the comments on {story_id}"
 
     async def execute(self, arguments: GetHnCommentsArguments, context: ToolContext) -> ToolResult:
-        """Show the thread."""
+        """Return the thread."""
         thread = await _or_advise(
             self._client.thread(arguments.story_id, CommentRange(arguments.limit, arguments.depth, arguments.offset)),
             "Try this later, or look for the discussion with web_search.",
@@ -191,7 +191,7 @@ class HnCommentsTool(_HackerNewsTool[GetHnCommentsArguments]):
 
 
 class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
-    """`get_hn_user`."""
+    """`get_hn_user`: reads a profile."""
 
     name = "get_hn_user"
     description = "Look up a Hacker News user."
@@ -199,7 +199,7 @@ class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
     activity = "looking up the Hacker News user {name}"
 
     async def execute(self, arguments: GetHnUserArguments, context: ToolContext) -> ToolResult:
-        """Show the profile."""
+        """Return the profile."""
         name = arguments.name.strip()
         if not USER_NAME.fullmatch(name):
             raise RefusedCallError(
@@ -218,7 +218,7 @@ class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
 
 
 async def _or_advise(answer: Awaitable[T], advice: str) -> T:
-    """Add what else can be done when the service is down."""
+    """Return the answer; when the service is down, add advice to the error."""
     try:
         return await answer
     except ServiceDownError as error:

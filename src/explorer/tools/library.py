@@ -1,4 +1,4 @@
-"""Tools over earlier work: the library of reports, and what earlier runs found."""
+"""The tools over earlier work: the library of reports, and the findings of earlier runs."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +30,7 @@ PAGE_CHARS = 20_000
 MAX_LISTED = 50
 LINE_CHARS = 200
 EARLIER_REPORT = "earlier_report"
-"""Flag of a source that is a report of ours: what it rests on is in its references."""
+"""The flag of a source that is an earlier report: its references have the evidence."""
 
 ReportName = Annotated[str, Field(description="Its name")]
 
@@ -40,21 +40,21 @@ Args = TypeVar("Args", bound=Arguments)
 
 @dataclass(frozen=True)
 class LibraryAccess:
-    """What the library's tools work with."""
+    """The library, and the run that uses it."""
 
     library: Library
     run: str
-    """The run's id."""
+    """The id of the run."""
     sources: Callable[[], Mapping[str, Source]]
-    """The run's sources as they are now, by id."""
+    """Returns the run's current sources by id."""
 
     def contribution(self, content: str, verdict: str, call: str) -> Contribution:
-        """Return what a call writes."""
+        """Return the contribution that a call writes."""
         return Contribution(content, self.run, call, verdict, self.sources())
 
 
 class CreateReportArguments(Arguments):
-    """Of `create_report`."""
+    """Arguments of `create_report`."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -66,7 +66,7 @@ class CreateReportArguments(Arguments):
 
 
 class _WritingTool(Tool[Args]):
-    """What changes the library: made again after a crash, it finds what it wrote and writes nothing."""
+    """A tool that changes the library. Repeated after a crash, it finds what it wrote and writes nothing."""
 
     effect = Effect.REPEATABLE
     is_parallel = False
@@ -76,7 +76,7 @@ class _WritingTool(Tool[Args]):
 
 
 class CreateReportTool(_WritingTool[CreateReportArguments]):
-    """`create_report`."""
+    """`create_report`: begins a report."""
 
     name = "create_report"
     description = "Begin a library report on one story or topic."
@@ -84,7 +84,7 @@ class CreateReportTool(_WritingTool[CreateReportArguments]):
     activity = "adding to the library: {title}"
 
     async def execute(self, arguments: CreateReportArguments, context: ToolContext) -> ToolResult:
-        """Write it."""
+        """Write the report."""
         new = NewReport(arguments.title, arguments.story_id, arguments.url)
         content = self._access.contribution(arguments.content, arguments.verdict, context.call)
         name = await asyncio.to_thread(self._access.library.create, new, content)
@@ -92,7 +92,7 @@ class CreateReportTool(_WritingTool[CreateReportArguments]):
 
 
 class AppendReportArguments(Arguments):
-    """Of `append_report`."""
+    """Arguments of `append_report`."""
 
     report: ReportName
     content: str
@@ -100,7 +100,7 @@ class AppendReportArguments(Arguments):
 
 
 class AppendReportTool(_WritingTool[AppendReportArguments]):
-    """`append_report`."""
+    """`append_report`: adds a section to a report."""
 
     name = "append_report"
     description = "Add what is new to a library report."
@@ -115,14 +115,14 @@ class AppendReportTool(_WritingTool[AppendReportArguments]):
 
 
 class ReadReportArguments(Arguments):
-    """Of `read_report`."""
+    """Arguments of `read_report`."""
 
     report: ReportName
     offset: int = Field(default=0, ge=0)
 
 
 class ReadReportTool(Tool[ReadReportArguments]):
-    """`read_report`."""
+    """`read_report`: reads a report."""
 
     name = "read_report"
     description = "Read a library report. Its [1] are its own: to cite one, read that page again."
@@ -133,7 +133,7 @@ class ReadReportTool(Tool[ReadReportArguments]):
         self._access = access
 
     async def execute(self, arguments: ReadReportArguments, context: ToolContext) -> ToolResult:
-        """Read one stretch of it."""
+        """Return one part of the report."""
         found = await asyncio.to_thread(self._access.library.find, arguments.report)
         if found.fields is None:
             raise ToolError(f"{single_line(found.name)} cannot be read as a report: {single_line(found.problem)}")
@@ -152,7 +152,7 @@ class ReadReportTool(Tool[ReadReportArguments]):
 
 
 def draft_of(report: StoredReport) -> SourceDraft:
-    """A readable report as a source, said to be an earlier report."""
+    """Return a readable report as a source, marked as an earlier report."""
     fields = report.fields
     title = fields.title if fields is not None else report.name
     return SourceDraft(
@@ -167,14 +167,14 @@ def draft_of(report: StoredReport) -> SourceDraft:
 
 
 class ListReportsArguments(Arguments):
-    """Of `list_reports`."""
+    """Arguments of `list_reports`."""
 
     date: str = Field(default="", description="2026-08-10, 2026-08, today, yesterday")
     query: str = ""
 
 
 class ListReportsTool(Tool[ListReportsArguments]):
-    """`list_reports`."""
+    """`list_reports`: lists the reports."""
 
     name = "list_reports"
     description = "List the library's reports of earlier runs, newest first."
@@ -185,7 +185,7 @@ class ListReportsTool(Tool[ListReportsArguments]):
         self._access = access
 
     async def execute(self, arguments: ListReportsArguments, context: ToolContext) -> ToolResult:
-        """List them."""
+        """Return the list of reports."""
         found = await asyncio.to_thread(self._access.library.stored_reports, arguments.date, arguments.query)
         if not found:
             return ToolResult(success=True, content="No such reports in the library.")
@@ -213,31 +213,31 @@ def _line(stored_report: StoredReport) -> str:
 
 
 def library_tools(access: LibraryAccess) -> tuple[Tool, ...]:
-    """All tools over the library."""
+    """Return all tools over the library."""
     return (ListReportsTool(access), ReadReportTool(access), CreateReportTool(access), AppendReportTool(access))
 
 
 LIBRARY = "library"
 EARLIER_RUN = "earlier_run"
-"""Flags of sources that are words of ours: what they rest on is what they cite."""
+"""The flag of a source that is an earlier run's text: the evidence is in what it cites."""
 MAX_STORED_CHARS = 400_000
-"""Of a text that is stored as a source."""
+"""The characters of a text that is stored as a source."""
 QUESTION_CHARS = 100
 
 
 @dataclass(frozen=True)
 class Past:
-    """Where earlier findings are."""
+    """The places of earlier findings."""
 
     workspace: Path
     """The folder of all runs."""
     run: str
-    """This run's id: its own files are no earlier ones."""
+    """The id of this run, whose own files are not earlier ones."""
     library: Library
     limits: SearchLimits = field(default_factory=SearchLimits)
 
     def search(self, query: str, limit: int) -> SearchResult:
-        """The best passages of the library and of all other runs, newest first where they are equally good."""
+        """Return the best passages of the library and of all other runs; of equally good ones, the newest first."""
         return search(query, self._texts(), limit, self.limits)
 
     def _texts(self) -> Iterator[PastText]:
@@ -248,7 +248,7 @@ class Past:
         yield from texts_of(past_runs(self.workspace, self.run))
 
     def draft(self, found: PastText) -> SourceDraft:
-        """A text that was found as a source, said to be an earlier run's: its whole file.
+        """Return a found text as a source, marked as an earlier run's: its whole file.
 
         Raises:
             ToolError: It is not there any more.
@@ -276,14 +276,14 @@ class Past:
 
 
 class SearchRunsArguments(Arguments):
-    """Of `search_runs`."""
+    """Arguments of `search_runs`."""
 
     query: str
     limit: int = Field(default=8, ge=1, le=20)
 
 
 class SearchRunsTool(Tool[SearchRunsArguments]):
-    """`search_runs`."""
+    """`search_runs`: searches earlier findings."""
 
     name = "search_runs"
     description = "Search what earlier runs found, and the library. Hits are sources, as earlier findings."
@@ -295,7 +295,7 @@ class SearchRunsTool(Tool[SearchRunsArguments]):
         self._past = past
 
     async def execute(self, arguments: SearchRunsArguments, context: ToolContext) -> ToolResult:
-        """Search, store what was found, and list it."""
+        """Search, store the findings, and return them as a list."""
         result = await asyncio.to_thread(self._past.search, arguments.query, arguments.limit)
         hits, drafts = await asyncio.to_thread(self._with_drafts, result.hits)
         sources = await context.store(drafts)
@@ -305,7 +305,7 @@ class SearchRunsTool(Tool[SearchRunsArguments]):
         return ToolResult(success=True, content="\n".join(lines))
 
     def _with_drafts(self, hits: list[EarlierHit]) -> tuple[list[EarlierHit], list[SourceDraft]]:
-        """The hits whose text is still there: a run may be removed while it is searched."""
+        """Return the hits whose text still exists: a run may be removed during the search."""
         kept: list[EarlierHit] = []
         drafts: list[SourceDraft] = []
         for hit in hits:

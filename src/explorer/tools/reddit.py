@@ -25,7 +25,7 @@ class RedditPostsArguments(Arguments):
 
 
 class RedditPostsTool(Tool[RedditPostsArguments]):
-    """`get_reddit_posts`."""
+    """`get_reddit_posts`: lists or searches posts."""
 
     name = "get_reddit_posts"
     description = "List a subreddit's posts, or search it."
@@ -39,16 +39,16 @@ class RedditPostsTool(Tool[RedditPostsArguments]):
 
     @classmethod
     def connect(cls, connections: SourceConnections) -> Self:
-        """Make it for a run."""
+        """Make the tool with the run's sites."""
         return cls(connections.site(Reddit))
 
     @classmethod
     def missing(cls, connections: SourceConnections) -> str:
-        """Return why it is not offered: the sample day has no Reddit."""
+        """Return why the tool is not offered: the sample day has no Reddit."""
         return NOT_IN_SAMPLE if connections.is_sample else ""
 
     async def execute(self, arguments: RedditPostsArguments, context: ToolContext) -> ToolResult:
-        """List the posts."""
+        """Return the posts."""
         query = PostsQuery(
             subreddit_named(arguments.subreddit),
             arguments.sort,

@@ -23,23 +23,23 @@ from explorer.workspace.workspace import REPORT, Workspace, describe, sha256
 HEAD_CHARS = 8_000
 TAIL_CHARS = 4_000
 MAX_READ_BYTES = 64_000
-"""Of an output's beginning and of its end."""
+"""The bytes of an output's beginning and of its end that are read."""
 MAX_FOLDER_FILES = 100_000
-"""Of a run's folder, compared with the journal after a command was cut off."""
+"""The number of files in a run's folder that are compared with the journal after a command was cut off."""
 MAX_FILES = 200
-"""Files of one command that are taken into the index."""
+"""The number of one command's files that get into the index."""
 SHOWN_FILES = 20
 LIBRARIES = ("numpy", "pandas", "matplotlib", "altair")
-"""For figures and charts: commands have those that the engine's Python has."""
+"""Libraries for figures and charts: commands have those that the engine's Python has."""
 SVG_HEAD_CHARS = 2_000
-"""In which an SVG says that it is one, and what it shows."""
+"""The characters in which an SVG says that it is one, and what it shows."""
 SVG_TITLE = re.compile(r"<title>\s*([^<]{1,100}?)\s*</title>")
 BLOCK_S = 300.0
 MAX_TIMEOUT_S = 600
 
 
 RecordedFiles = Callable[[], Mapping[str, str]]
-"""Returns sha256 by path of every file that the journal knows."""
+"""Returns the sha256 of every file in the journal, by path."""
 
 
 class ExecuteShellArguments(Arguments):
@@ -51,7 +51,7 @@ class ExecuteShellArguments(Arguments):
 
 
 class ExecuteShellTool(Tool[ExecuteShellArguments]):
-    """`execute_shell`."""
+    """`execute_shell`: runs a command."""
 
     name = "execute_shell"
     arguments = ExecuteShellArguments
@@ -72,7 +72,7 @@ class ExecuteShellTool(Tool[ExecuteShellArguments]):
         )
 
     async def execute(self, arguments: ExecuteShellArguments, context: ToolContext) -> ToolResult:
-        """Run it."""
+        """Run the command."""
         if arguments.run_in_background:
             job = await self._jobs.start(context.agent, arguments.command)
             words = (
@@ -86,7 +86,7 @@ class ExecuteShellTool(Tool[ExecuteShellArguments]):
         return await _change_summary(self._workspace, head, f"{OUTPUTS}/{output.name}", (ended.files, ended.removed))
 
     async def interrupted(self, context: ToolContext) -> ToolResult:
-        """Index what a command had changed when it was cut off, so that the journal knows the folder as it is."""
+        """Add the files that a command changed before it was cut off to the index."""
         changes = await asyncio.to_thread(unrecorded, self._workspace, self._recorded())
         output = output_path(self._shell.place.folder, context.call)
         found = await _change_summary(self._workspace, INTERRUPTED, f"{OUTPUTS}/{output.name}", changes)
@@ -101,7 +101,7 @@ class GetShellOutputArguments(Arguments):
 
 
 class GetShellOutputTool(Tool[GetShellOutputArguments]):
-    """`get_shell_output`."""
+    """`get_shell_output`: reads the output of a background job."""
 
     name = "get_shell_output"
     description = "What a background job printed so far."
@@ -114,7 +114,7 @@ class GetShellOutputTool(Tool[GetShellOutputArguments]):
         self._workspace = workspace
 
     async def execute(self, arguments: GetShellOutputArguments, context: ToolContext) -> ToolResult:
-        """Look, or wait and look."""
+        """Return the output, after waiting if requested."""
         job = (
             await self._jobs.wait(arguments.bash_id, BLOCK_S) if arguments.block else self._jobs.find(arguments.bash_id)
         )
@@ -130,7 +130,7 @@ class KillShellArguments(Arguments):
 
 
 class KillShellTool(Tool[KillShellArguments]):
-    """`kill_shell`."""
+    """`kill_shell`: ends a background job."""
 
     name = "kill_shell"
     description = "End a background job."
@@ -142,7 +142,7 @@ class KillShellTool(Tool[KillShellArguments]):
         self._workspace = workspace
 
     async def execute(self, arguments: KillShellArguments, context: ToolContext) -> ToolResult:
-        """End it."""
+        """End the job."""
         job = await self._jobs.end(arguments.bash_id)
         return await _change_summary(
             self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed)
@@ -150,11 +150,11 @@ class KillShellTool(Tool[KillShellArguments]):
 
 
 SHELL_TOOLS: tuple[type[Tool], ...] = (ExecuteShellTool, GetShellOutputTool, KillShellTool)
-"""What a machine without a sandbox does not have."""
+"""The tools that a machine without a sandbox does not have."""
 
 
 def shell_tools(shell: Shell, jobs: Jobs, workspace: Workspace, recorded: RecordedFiles = dict[str, str]) -> list[Tool]:
-    """The three tools of a shell.
+    """Return the three tools of a shell.
 
     Args:
         shell: Runs the commands.
@@ -170,14 +170,14 @@ def shell_tools(shell: Shell, jobs: Jobs, workspace: Workspace, recorded: Record
 
 
 def _python() -> str:
-    """What there is to compute with, in words for the model."""
+    """Return the libraries that commands can use, as text for the model."""
     there = [name for name in LIBRARIES if find_spec(name) is not None]
     charts = "save charts as PNG or SVG" if "matplotlib" in there else "write charts as SVG"
     return f"It has {', '.join(['python', *there])} ({charts})"
 
 
 def state_of(job: Job) -> str:
-    """How a job stands, in words."""
+    """Return the state of a job as text."""
     if job.reason:
         return f"ended after {job.seconds:g} s: {_why(job.reason, 0)}" if job.seconds else job.reason
     if job.exit_code is None:
@@ -191,7 +191,7 @@ def _why(reason: str, timeout: int) -> str:
 
 
 def unrecorded(workspace: Workspace, recorded: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the findings of a run's folder that the journal does not know as they are, and those that are gone.
+    """Return the files of a run's folder that differ from the journal, and those that are gone.
 
     Args:
         workspace: The run's folder.
@@ -208,7 +208,7 @@ def unrecorded(workspace: Workspace, recorded: Mapping[str, str]) -> tuple[tuple
 async def _change_summary(
     workspace: Workspace, head: str, output: str, changes: tuple[Sequence[str], Sequence[str]]
 ) -> ToolResult:
-    """What the model reads, and the files for the index: those written, and those removed."""
+    """Return the result for the model, with the written and removed files for the index."""
     paths, removed = changes
     text, size, is_cut = await asyncio.to_thread(_ends_of, workspace, output)
     findings = [path for path in paths if is_finding(path)]
@@ -226,7 +226,7 @@ async def _change_summary(
 
 
 def is_finding(path: str) -> bool:
-    """Whether a written file belongs in the index: what programs hide or cache for themselves does not."""
+    """Return whether a written file belongs in the index; hidden files and caches of programs do not."""
     return not any(part.startswith(".") or part == "__pycache__" for part in path.split("/"))
 
 
@@ -238,7 +238,7 @@ def _named(written: dict[str, WrittenFile], paths: Sequence[str]) -> str:
 
 
 def _ends_of(workspace: Workspace, output: str) -> tuple[str, int, bool]:
-    """An output's beginning and end as text, its size in bytes, and whether anything lies between."""
+    """Return an output's beginning and end as text, its size in bytes, and whether anything between is left out."""
     try:
         with opened_below(workspace.folder, output) as file:
             size = os.fstat(file.fileno()).st_size
@@ -255,7 +255,7 @@ def _ends_of(workspace: Workspace, output: str) -> tuple[str, int, bool]:
 
 
 def _all_described(workspace: Workspace, paths: Sequence[str]) -> dict[str, WrittenFile]:
-    """Files for the index, by path; without those that cannot be named or read, or are gone again."""
+    """Return files for the index, by path, without those that cannot be named or read, or are gone again."""
     found = {path: _described(workspace, path) for path in paths}
     return {path: file for path, file in found.items() if file is not None}
 
@@ -274,7 +274,7 @@ def _described(workspace: Workspace, path: str) -> WrittenFile | None:
 
 
 def _svg(head: str) -> dict[str, str]:
-    """The title of a text that is a picture: its first line says nothing."""
+    """Return the title of an SVG image, whose first line has no content."""
     if "<svg" not in head or not head.lstrip().startswith("<"):
         return {}
     found = SVG_TITLE.search(head)

@@ -1,4 +1,4 @@
-"""Tools that look into the ledger of sources: which there are, and what one of them says, word for word."""
+"""The tools that list the run's sources, and read a source's text word for word."""
 
 import asyncio
 import re
@@ -24,25 +24,25 @@ from explorer.workspace.source_store import (
 from explorer.workspace.workspace import Workspace
 
 TEXT_CHARS = 20_000
-"""Of a stored text per call."""
+"""The characters of a stored text per call."""
 BEFORE_CHARS = 400
 AFTER_CHARS = 1_600
-"""Shown around a passage that was looked for."""
+"""The characters shown around a passage that was searched for."""
 MAX_LISTED = 100
 MAX_CITING = 6
 MAX_CITING_CHARS = 1_000_000
-"""Of a file in which citations are looked for."""
+"""The characters of a file in which citations are searched for."""
 TITLE_CHARS = 200
 SOURCE_ID = re.compile(r"\[?\s*S?(\d{1,9})\s*\]?", re.IGNORECASE)
 CHANGED = "Its stored text is not what was stored: it was changed or damaged since. Do not cite it; read it again."
 QUOTES = {"'": "['\u2018\u2019\u02bc`]", '"': '["\u201c\u201d\u201e\u00ab\u00bb]', "-": "[-\u2010-\u2015\u2212]"}
-"""Signs that are written in several ways, each with all of them."""
+"""Characters with several forms, each with all of them."""
 SAME = {sign: pattern for plain, pattern in QUOTES.items() for sign in (plain, *pattern[2:-1])}
 MIN_SHARED = 0.5
-"""Of a passage's words that the nearest sentence must have to be worth showing."""
+"""The share of a passage's words that the most similar sentence must have to be shown."""
 
 Sources = Callable[[], Mapping[str, Source]]
-"""All sources by id, as they are now."""
+"""Returns the current sources by id."""
 
 
 class ListSourcesArguments(Arguments):
@@ -53,7 +53,7 @@ class ListSourcesArguments(Arguments):
 
 
 class ListSourcesTool(Tool[ListSourcesArguments]):
-    """`list_sources`."""
+    """`list_sources`: lists the run's sources."""
 
     name = "list_sources"
     description = "List all sources, with their flags, copies, and the files that cite them."
@@ -65,7 +65,7 @@ class ListSourcesTool(Tool[ListSourcesArguments]):
         self._sources = sources
 
     async def execute(self, arguments: ListSourcesArguments, context: ToolContext) -> ToolResult:
-        """List those that are asked for."""
+        """Return the requested sources."""
         known = self._sources()
         wanted = arguments.query.casefold().split()
         found = [
@@ -95,7 +95,7 @@ class ReadSourceArguments(Arguments):
 
 
 class ReadSourceTool(Tool[ReadSourceArguments]):
-    """`read_source`."""
+    """`read_source`: reads a source's stored text."""
 
     name = "read_source"
     description = f"Read a stored source, {TEXT_CHARS} characters at a time."
@@ -107,7 +107,7 @@ class ReadSourceTool(Tool[ReadSourceArguments]):
         self._sources = sources
 
     async def execute(self, arguments: ReadSourceArguments, context: ToolContext) -> ToolResult:
-        """Show a stretch of the text, or the place looked for."""
+        """Return a part of the text, or the passage searched for."""
         source = self._find(arguments.source_id)
         text = stored_text(await asyncio.to_thread(self._workspace.read_text, stored_at(source.id)))
         if arguments.offset and arguments.offset >= len(text):
@@ -132,7 +132,7 @@ class ReadSourceTool(Tool[ReadSourceArguments]):
 
 
 def _citing(workspace: Workspace) -> dict[str, list[str]]:
-    """The run's files by the ids they cite."""
+    """Return the run's files by the ids that they cite."""
     citing: dict[str, list[str]] = {}
     for info in workspace.files():
         if info.bytes > MAX_CITING_CHARS:
@@ -184,7 +184,7 @@ def _stretch(text: str, offset: int, chars: int = TEXT_CHARS) -> list[str]:
 
 
 def _place(text: str, wanted: str, offset: int) -> list[str]:
-    """The first place of a passage from `offset` on, with what stands around it; else the sentence most like it."""
+    """Return the first place of a passage from `offset` on, with the text around it; else the most similar sentence."""
     found = list(_pattern(wanted).finditer(text, offset))
     if found:
         places = ", ".join(str(match.start()) for match in found[:10])
@@ -198,7 +198,7 @@ def _place(text: str, wanted: str, offset: int) -> list[str]:
 
 
 def _pattern(wanted: str) -> "re.Pattern[str]":
-    """The passage however it is wrapped, capitalised and quoted."""
+    """Return a pattern of the passage for any line breaks, capitals and quotation marks."""
     parts = visible(wanted).split()
     spelled = ("".join(SAME.get(sign, re.escape(sign)) for sign in part) for part in parts)
     return re.compile(r"\s+".join(spelled), re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Tools that search the web, and read a page."""
+"""The tools that search the web and read a page."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
 from explorer.text.sanitize import fence, single_line, visible
 
 PAGE_CHARS = 20_000
-"""Of a page's text per call."""
+"""The characters of a page's text per call."""
 TITLE_CHARS = 300
 
 
@@ -32,7 +32,7 @@ class ReadWebpageArguments(Arguments):
 
 
 class ReadWebpageTool(Tool[ReadWebpageArguments]):
-    """`read_webpage`."""
+    """`read_webpage`: reads a page."""
 
     name = "read_webpage"
     description = (
@@ -48,15 +48,15 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
 
     @classmethod
     def connect(cls, connections: SourceConnections) -> Self:
-        """Make it for a run."""
+        """Make the tool with the run's connections."""
         return cls(connections.pages, connections.check)
 
     def describe(self, arguments: ReadWebpageArguments) -> str:
-        """Name the host: the beginning of an address says little."""
+        """Return the activity with the host: the beginning of an address says little."""
         return f"reading {_host(arguments.url) or arguments.url}"
 
     async def execute(self, arguments: ReadWebpageArguments, context: ToolContext) -> ToolResult:
-        """Read one stretch of the page."""
+        """Return one part of the page."""
         address = await self._check(arguments.url)
         page = _dated(await self._client.read(address), context.now())
         text = visible(page.text)
@@ -125,7 +125,7 @@ def _page_lines(source_id: str, page: WebPage, text: str, offset: int) -> str:
 SNIPPET_CHARS = 1_000
 URL_CHARS = 4_000
 ENTRY_LINES = 3
-"""Of a hit: title, address and snippet."""
+"""The lines of a hit: title, address and snippet."""
 
 
 class WebSearchArguments(Arguments):
@@ -140,7 +140,7 @@ class WebSearchArguments(Arguments):
 
 
 class TavilySearchTool(Tool[WebSearchArguments]):
-    """`web_search`, through whatever engine stands behind the port."""
+    """`web_search`: searches with the configured engine."""
 
     name = "web_search"
     description = "Search the web for pages to read."
@@ -155,11 +155,11 @@ class TavilySearchTool(Tool[WebSearchArguments]):
 
     @classmethod
     def connect(cls, connections: SourceConnections) -> Self:
-        """Make it for a run."""
+        """Make the tool with the run's connections."""
         return cls(connections.search, connections.zone)
 
     async def execute(self, arguments: WebSearchArguments, context: ToolContext) -> ToolResult:
-        """Search and list the results."""
+        """Search and return the results."""
         after = since_time(arguments.since, context.now(), self._zone)
         query = WebQuery(
             words=arguments.query,
@@ -202,7 +202,7 @@ def _named(sites: Sequence[str]) -> tuple[str, ...]:
 
 
 def _head(words: str, answer: WebAnswer) -> list[str]:
-    """Who answered, and what has to be known about it; in words of ours, so it stands before the fence."""
+    """Return the first lines, before the fence: which engine answered, and notes on the answer."""
     first = f'Web search for "{single_line(words, TITLE_CHARS)}" through {answer.engine}: {len(answer.hits)} results.'
     return [first, *(single_line(note, TITLE_CHARS) for note in answer.notes)]
 
@@ -212,7 +212,7 @@ def _body(entries: Sequence[str]) -> list[str]:
 
 
 def _draft(hit: WebHit) -> SourceDraft:
-    """What was seen of the page, and behind it the page's whole text where the engine delivered it."""
+    """Return a hit as a source: what was seen of the page, and its whole text where the engine delivers it."""
     seen = f"{hit.title}\n{hit.url}\n\n{hit.snippet}"
     is_page = len(hit.text) > len(hit.snippet)
     return SourceDraft(

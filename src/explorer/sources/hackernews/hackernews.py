@@ -33,31 +33,31 @@ from explorer.sources.threads import CommentRange
 LISTS = TypeAdapter[list[int] | None](list[int] | None)
 USER = TypeAdapter[FirebaseUser | None](FirebaseUser | None)
 SHOWN = CommentRange(limit=100, depth=8)
-"""How much of a thread is read as a page."""
+"""The part of a thread that is read as a page."""
 ARGUMENT = "post_id"
-"""What `get_comments` calls a thread's or a comment's id."""
+"""The argument of `get_comments` for the id of a thread or a comment."""
 DAYS_AT_ONCE = 4
-"""Whole days are large answers: few are asked for at a time."""
+"""The number of days that are requested at a time: whole days are large answers."""
 
 
 @dataclass(frozen=True)
 class StoryList:
-    """A ranked list, as far as it was asked for."""
+    """The beginning of a ranked list."""
 
     stories: tuple[Story, ...]
     total: int
-    """Ids in the whole list."""
+    """The number of ids in the whole list."""
 
 
 class HackerNews:
-    """A reader of Hacker News; `api_url` is Firebase's form, `search_url` Algolia's."""
+    """Reads Hacker News; `api_url` is the address of Firebase's form, `search_url` of Algolia's."""
 
     def __init__(self, web: Fetcher, api_url: str, search_url: str) -> None:
         self._services = HnServices(web, api_url, search_url)
         self._threads = HnThreads(self._services)
 
     async def stories(self, kind: str, limit: int) -> StoryList:
-        """The first live stories of a list (`top`, `new`, `best`, `ask`, `show`, `job`), in rank order.
+        """Return the first live stories of a list (`top`, `new`, `best`, `ask`, `show`, `job`), in rank order.
 
         Raises:
             ToolError: The API gave no list, or none of its items.
@@ -77,7 +77,7 @@ class HackerNews:
     async def stories_of_days(
         self, kind: str, days: Sequence[date], zone: tzinfo, limit: int
     ) -> tuple[DayOfStories, ...]:
-        """The stories submitted on each of some days of the asker's, at most `limit` a day, by points.
+        """Return the stories submitted on each of several days in the user's zone, at most `limit` a day, by points.
 
         Raises:
             ToolError: The search does not answer.
@@ -99,7 +99,7 @@ class HackerNews:
         return tuple(answer for answer in found if isinstance(answer, DayOfStories))
 
     async def thread(self, item_id: int, part: CommentRange) -> Thread:
-        """A story's thread, or what stands under one comment, as far as asked for.
+        """Return a part of a story's thread, or of the replies to one comment.
 
         Raises:
             ToolError: There is no such item, or no service answers.
@@ -107,7 +107,7 @@ class HackerNews:
         return await self._threads.read(item_id, part)
 
     async def search(self, query: HnQuery) -> HnFound:
-        """Search; a query without hits is tried again with fewer and fewer words.
+        """Search; a query without hits is repeated with fewer and fewer words.
 
         Raises:
             ToolError: The search does not answer.
@@ -115,7 +115,7 @@ class HackerNews:
         return await search(self._services, query)
 
     async def user(self, name: str) -> HnUser:
-        """A user's public profile.
+        """Return a user's public profile.
 
         Raises:
             ToolError: There is no such user, or no service answers.

@@ -13,11 +13,11 @@ from explorer.sources.http.wire import Ids, Seconds, WireModel, listed
 from explorer.sources.threads import DEAD, DELETED, Comment
 
 CODE = "\x00"
-"""Stands at both ends of code while reading; the API's text has no such character."""
+"""Marks both ends of code while reading; the API's text does not contain this character."""
 
 
 def plain_text(html: str) -> str:
-    """Paragraphs parted by an empty line, `*italics*`, code in fences, links as addresses."""
+    """Return HTML as text: paragraphs separated by an empty line, `*italics*`, code in fences, links as addresses."""
     reader = _Reader()
     reader.feed(html)
     reader.close()
@@ -25,7 +25,7 @@ def plain_text(html: str) -> str:
 
 
 class _Reader(HTMLParser):
-    """HN writes `<p>` between paragraphs and never closes it, and cuts the visible text of links."""
+    """Reads the HTML of Hacker News, which never closes `<p>` and cuts the visible text of links."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -68,7 +68,7 @@ class _Reader(HTMLParser):
             self._parts.append(data)
 
     def text(self) -> str:
-        """What was read, tidied; a link or code left open ends with the text."""
+        """Return the text without surplus space; a link or code that is still open ends with the text."""
         if self._is_code:
             self.handle_endtag("pre")
         if self._link_text is not None:
@@ -86,7 +86,7 @@ def _tidied(text: str) -> str:
 
 
 def _link(href: str, text: str) -> str:
-    """The address alone where the text is (the cut form of) it, else both."""
+    """Return the address alone if the text is a (cut) form of it, else both."""
     shown = text.strip().removesuffix("...").removesuffix("…")
     if not href:
         return text
@@ -104,29 +104,29 @@ DEAD_TEXTS = frozenset({"[dead]", "[flagged]"})
 
 @dataclass(frozen=True)
 class Story:
-    """A submission: story, job or poll."""
+    """A submission: a story, a job or a poll."""
 
     id: int
     title: str
     url: str = ""
-    """Empty for a story that is its own text."""
+    """The address that it links to; empty for a story that is its own text."""
     author: str = ""
     points: int | None = None
     comments: int | None = None
     time: int | None = None
-    """Unix seconds."""
+    """The time of submission in Unix seconds."""
     text: str = ""
     kind: str = "story"
     kids: tuple[int, ...] = ()
-    """Direct comments in rank order."""
+    """The ids of direct comments in rank order."""
     options: tuple[str, ...] = ()
-    """A poll's, with their points."""
+    """The options of a poll, with their points."""
     state: str = ""
-    """`deleted`, `dead`, or empty for a live one."""
+    """`deleted`, `dead`, or empty for a live story."""
 
     @property
     def item_url(self) -> str:
-        """Its page on Hacker News."""
+        """The address of its page on Hacker News."""
         return ITEM_URL.format(self.id)
 
 
@@ -136,7 +136,7 @@ class SearchHit:
 
     story: Story
     comment: str = ""
-    """The comment's text; empty when the hit is a story."""
+    """The text of the comment; empty when the hit is a story."""
 
 
 class FirebaseItem(WireModel):
@@ -159,11 +159,11 @@ class FirebaseItem(WireModel):
 
     @property
     def is_live_story(self) -> bool:
-        """Whether it belongs into a list of stories."""
+        """Whether it belongs in a list of stories."""
         return self.type in STORY_TYPES and not self.dead and not self.deleted
 
     def story(self, options: Sequence[str] = ()) -> Story:
-        """As a story of ours."""
+        """Return the item as a story."""
         return Story(
             id=self.id,
             title=html.unescape(self.title or "").strip() or "(no title)",
@@ -180,7 +180,7 @@ class FirebaseItem(WireModel):
         )
 
     def comment(self, replies: Sequence[Comment] = ()) -> Comment:
-        """As a comment of ours."""
+        """Return the item as a comment."""
         text = plain_text(self.text or "")
         state = self._state(text)
         return Comment(
@@ -198,7 +198,7 @@ class FirebaseItem(WireModel):
 
 
 class AlgoliaItem(WireModel):
-    """A node of Algolia's `items/<id>`: a whole tree in one answer."""
+    """A node of Algolia's `items/<id>`, whose answer holds a whole tree."""
 
     id: int
     type: str | None = None
@@ -214,7 +214,7 @@ class AlgoliaItem(WireModel):
     options: Annotated[tuple["AlgoliaItem", ...], BeforeValidator(listed)] = ()
 
     def story(self) -> Story:
-        """As a story of ours; the number of comments is not in the answer."""
+        """Return the node as a story; the answer does not have the number of comments."""
         options = [f"{plain_text(o.text or '')} ({_number(o.points)} points)" for o in self.options]
         return Story(
             id=self.id,
@@ -229,11 +229,11 @@ class AlgoliaItem(WireModel):
         )
 
     def replies(self) -> tuple[Comment, ...]:
-        """Its comments as a tree of ours, in the order given (by id, the oldest first)."""
+        """The comments as a tree, in the order of the answer (by id, the oldest first)."""
         return tuple(child.comment() for child in self.children if child.type in {None, "comment"})
 
     def comment(self) -> Comment:
-        """As a comment of ours, replies included; removed ones come without author and text."""
+        """Return the node as a comment with its replies; a removed one has no author and no text."""
         text = plain_text(self.text or "")
         state = DEAD if text in DEAD_TEXTS else "" if text or self.author else DELETED
         return Comment(
@@ -247,7 +247,7 @@ class AlgoliaItem(WireModel):
 
 
 class AlgoliaHit(WireModel):
-    """A hit of Algolia's search."""
+    """A hit in an answer of Algolia's search."""
 
     objectID: int  # noqa: N815 - the vendor's name
     title: str | None = None
@@ -262,7 +262,7 @@ class AlgoliaHit(WireModel):
     children: Ids = ()
 
     def hit(self) -> SearchHit:
-        """As a hit of ours."""
+        """Return the hit as a value."""
         comment = plain_text(self.comment_text or "")
         title = html.unescape(self.title or "").strip()
         if comment:
@@ -283,7 +283,7 @@ class AlgoliaHit(WireModel):
 
 
 class AlgoliaAnswer(WireModel):
-    """The envelope of a search."""
+    """An answer of Algolia's search."""
 
     hits: Annotated[tuple[AlgoliaHit, ...], BeforeValidator(listed)] = ()
     nbHits: int | None = None  # noqa: N815 - the vendor's name
@@ -300,19 +300,19 @@ class HnUser:
     name: str
     karma: int | None = None
     created: int | None = None
-    """Unix seconds."""
+    """The time of registration in Unix seconds."""
     about: str = ""
     submitted: int | None = None
-    """Stories, comments and poll options of all times; None when the service that answered does not tell."""
+    """The number of stories, comments and poll options of all times; None if the service that answered does not say."""
 
     @property
     def url(self) -> str:
-        """The profile's page."""
+        """The address of the profile's page."""
         return USER_URL.format(self.name)
 
 
 class FirebaseUser(WireModel):
-    """A user of the Firebase API."""
+    """A user in an answer of the Firebase API."""
 
     id: str
     karma: int | None = None
@@ -321,17 +321,17 @@ class FirebaseUser(WireModel):
     submitted: Ids = ()
 
     def user(self) -> HnUser:
-        """As a user of ours."""
+        """Return the profile."""
         return HnUser(self.id, self.karma, self.created, plain_text(self.about or ""), len(self.submitted))
 
 
 class AlgoliaUser(WireModel):
-    """A user of the search service."""
+    """A user in an answer of the search service."""
 
     username: str
     karma: int | None = None
     about: str | None = None
 
     def user(self) -> HnUser:
-        """As a user of ours."""
+        """Return the profile."""
         return HnUser(self.username, self.karma, None, plain_text(self.about or ""))

@@ -28,11 +28,11 @@ T = TypeVar("T")
 
 
 class ServiceDownError(ToolError):
-    """Hacker News does not answer, whatever is asked."""
+    """Hacker News does not answer any request."""
 
 
 class HnServices:
-    """Both services, as far as they are more than one address; `api_url` is Firebase's, `search_url` Algolia's."""
+    """Sends requests to both services; `api_url` is Firebase's address, `search_url` Algolia's."""
 
     def __init__(self, web: Fetcher, api_url: str, search_url: str) -> None:
         self._web = web
@@ -40,7 +40,7 @@ class HnServices:
         self._search_url = search_url.rstrip("/")
 
     async def firebase(self, kind: TypeAdapter[T], path: str) -> T:
-        """One answer of Firebase; `path` without its ending.
+        """Return an answer of Firebase; `path` has no ending.
 
         Raises:
             ToolError: There is none, or it is not what was expected.
@@ -49,7 +49,7 @@ class HnServices:
         return parse(kind, fetched.body, API)
 
     async def algolia(self, kind: type[T], path: str) -> T:
-        """One answer of Algolia; `path` with its query.
+        """Return an answer of Algolia; `path` includes the query.
 
         Raises:
             ToolError: There is none, or it is not what was expected.
@@ -58,14 +58,14 @@ class HnServices:
         return parse(kind, fetched.body, SEARCH)
 
     async def item_or_failure(self, item_id: int) -> FirebaseItem | ToolError | None:
-        """An item, None for an unknown one, or why it is not there."""
+        """Return an item, None for an unknown one, or the reason why it is missing."""
         try:
             return await self.firebase(ITEM, f"item/{item_id}")
         except ToolError as error:
             return error
 
     async def items(self, ids: Sequence[int]) -> dict[int, FirebaseItem]:
-        """Items by id in the order asked, without those that are null or do not answer.
+        """Return items by id in the requested order, without those that are null or missing.
 
         Raises:
             ToolError: None answers.
@@ -79,7 +79,7 @@ class HnServices:
         return {one: answer for one, answer in answers.items() if isinstance(answer, FirebaseItem)}
 
     async def tree_or_failure(self, item_id: int) -> AlgoliaItem | ToolError:
-        """A whole tree, or why it is not there."""
+        """Return a whole tree, or the reason why it is missing."""
         try:
             return await self.algolia(AlgoliaItem, f"items/{item_id}")
         except ToolError as error:
@@ -96,39 +96,40 @@ class HnServices:
 
 
 MAX_RELAXED = 4
-"""Words of the longest relaxed query: the search wants all words, and stories have short titles."""
+"""The number of words in the longest shortened query: the search requires all words, and titles of stories are short.
+"""
 MAX_HITS = 1_000
-"""The service shows no more hits of one query, however they are paged."""
+"""The largest number of hits that the service shows for one query, on all its pages."""
 SHORTEST_SLICE_S = 60
-"""A slice of time this short is taken as it is, whatever it holds."""
+"""The length in seconds of a range of time that is not divided further, however many stories it has."""
 FEW_WORDS = re.compile(
     r"an?|about|and|any|are|as|at|been|by|can|could|did|do|does|for|from|has|have|how|i|in|is|its?|of|on|or|should|that"
     r"|the|their|there|these|they|this|to|was|we|were|what|when|where|which|who|why|will|with|would|you|your"
     r"|best|better|current(ly)?|good|hacker|hn|latest|most|new|news|now|opinions?|people|recent(ly)?|say(ing)?|stor(y|ies)"
     r"|think(ing)?|today|us(e|ing)|ways?"
 )
-"""Words that tell little about a subject: the first to be left out of a query that finds nothing."""
+"""Words without much meaning: a query that finds nothing is repeated without them first."""
 DAY_TAGS = {"ask": "ask_hn", "show": "show_hn", "job": "job"}
-"""The search's word for a kind of list; every other is `story`."""
+"""The search's tag for a kind of list; the tag of all others is `story`."""
 
 
 @dataclass(frozen=True)
 class HnQuery:
-    """What to search for."""
+    """A search for stories or comments."""
 
     words: str
     after: int | None = None
-    """Unix seconds; nothing older."""
+    """Unix seconds; hits are not older."""
     before: int | None = None
-    """Unix seconds; older than this."""
+    """Unix seconds; hits are older."""
     is_by_date: bool = False
-    """Newest first, else by relevance."""
+    """Whether the newest are first; else the most relevant."""
     tags: str = "story"
     limit: int = 20
 
     @property
     def path(self) -> str:
-        """As the service is asked."""
+        """The path and query of the request."""
         parameters: dict[str, str | int] = {"query": self.words, "hitsPerPage": self.limit}
         if self.tags:
             parameters["tags"] = self.tags
@@ -140,27 +141,27 @@ class HnQuery:
 
 @dataclass(frozen=True)
 class HnFound:
-    """What a search gave."""
+    """The hits of a search."""
 
     words: str
-    """The words that gave it: fewer than asked for when all together gave nothing."""
+    """The words that gave the hits: fewer than requested if all words together gave none."""
     hits: tuple[SearchHit, ...]
     total: int
 
 
 @dataclass(frozen=True)
 class DayOfStories:
-    """The stories submitted on one day of the asker's."""
+    """The stories submitted on one day in the user's zone."""
 
     day: date
     stories: tuple[Story, ...]
-    """As many as were asked for, the first of the ranking."""
+    """The first stories of the ranking, as many as requested."""
     total: int
-    """All that were submitted."""
+    """The number of all stories submitted."""
 
 
 async def search(services: HnServices, query: HnQuery) -> HnFound:
-    """Search; a query without hits is tried again with fewer and fewer words.
+    """Search; a query without hits is repeated with fewer and fewer words.
 
     Raises:
         ToolError: The search does not answer.
@@ -173,7 +174,7 @@ async def search(services: HnServices, query: HnQuery) -> HnFound:
 
 
 async def day_of_stories(services: HnServices, kind: str, day: date, zone: tzinfo, limit: int) -> DayOfStories:
-    """A day's stories by points, or the newest first for the kind `new`.
+    """Return a day's stories by points; for the kind `new`, the newest first.
 
     Raises:
         ToolError: The search does not answer.
@@ -186,7 +187,7 @@ async def day_of_stories(services: HnServices, kind: str, day: date, zone: tzinf
 
 
 async def _all(services: HnServices, query: HnQuery) -> Sequence[Story]:
-    """Every story of a stretch of time: where the service would cut, it is asked for the two halves."""
+    """Return every story in a range of time; where the service would cut the list, each half is requested."""
     answer = await services.algolia(AlgoliaAnswer, query.path)
     stories = [hit.hit().story for hit in answer.hits]
     start, end = query.after or 0, query.before or 0
@@ -209,7 +210,7 @@ def _newest_first(story: Story) -> tuple[int, int]:
 
 
 def _relaxed(words: str) -> Iterator[str]:
-    """The words, then without little ones, then fewer and fewer of the first; at most six queries."""
+    """Yield the words, then without those of little meaning, then fewer and fewer; at most six queries."""
     tried = " ".join(words.split())
     yield tried
     telling = [word for word in tried.split() if not FEW_WORDS.fullmatch(re.sub(r"\W", "", word).lower())]
@@ -221,50 +222,50 @@ def _relaxed(words: str) -> Iterator[str]:
 
 
 BATCH = 16
-"""Firebase items asked for at a time; the host's gate lets as many through."""
+"""The number of Firebase items requested at a time, which the limit of the host allows."""
 MAX_FILL = 20
-"""Firebase requests for top comments that Algolia's tree lacks (too new, or removed)."""
+"""The number of Firebase requests for top comments that Algolia's tree lacks (too new, or removed)."""
 NO_OPTION = "(an option whose text is not available)"
 MAX_LEVELS = 60
-"""Parents asked for on the way from a comment up to its story."""
+"""The number of parents requested on the way from a comment up to its story."""
 
 
 @dataclass(frozen=True)
 class Thread:
-    """A story, or one comment of it, with the most prominent of the comments below."""
+    """A story, or one of its comments, with the most prominent of the comments below."""
 
     story: Story
     comments: tuple[Comment, ...]
-    """Below a root, the root alone, with what is shown of its replies."""
+    """The comments; with a root, the root alone, which has the replies that are shown."""
     total: int
-    """Comments it has, as the services count them; below a root, the replies known of."""
+    """The number of comments, as the services count them; with a root, the number of known replies."""
     next_offset: int | None = None
-    """Where further comments of the first level begin; None when there are none."""
+    """The offset of the next top-level comments; None when there are none."""
     root: str = ""
-    """Id of the comment that was asked for instead of a story."""
+    """The id of the comment that was requested instead of a story."""
 
     @property
     def shown(self) -> int:
-        """Comments in `comments`, on all levels, without the root."""
+        """The number of comments in `comments`, on all levels, without the root."""
         return sum(1 for _ in walk(self.comments)) - bool(self.root)
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What the two services said of one item."""
+    """The answers of the two services about one item."""
 
     item: FirebaseItem | ToolError | None
     tree: AlgoliaItem | ToolError
 
     @property
     def kind(self) -> str:
-        """`story`, `comment` and the like; empty when neither answers."""
+        """`story`, `comment` or another kind; empty when neither service answers."""
         kinds = [one.type or "story" for one in (self.item, self.tree) if isinstance(one, FirebaseItem | AlgoliaItem)]
         return kinds[0] if kinds else ""
 
     @property
     def above(self) -> int | None:
-        """The item it stands under; the story itself where that is known."""
+        """The id of the item above; the id of the story where that is known."""
         if isinstance(self.tree, AlgoliaItem) and self.tree.story_id not in {None, self.tree.id}:
             return self.tree.story_id
         if isinstance(self.item, FirebaseItem):
@@ -273,25 +274,25 @@ class _Found:
 
     @property
     def kids(self) -> Sequence[int]:
-        """Direct replies in rank order; only Firebase has them."""
+        """The ids of direct replies in rank order, which only Firebase has."""
         return self.item.kids if isinstance(self.item, FirebaseItem) else ()
 
     @property
     def comment(self) -> Comment | None:
-        """As a comment without replies."""
+        """Return the item as a comment without replies."""
         if isinstance(self.item, FirebaseItem):
             return replace(self.item.comment(), more=0)
         return replace(self.tree.comment(), replies=()) if isinstance(self.tree, AlgoliaItem) else None
 
 
 class HnThreads:
-    """A reader of threads."""
+    """Reads threads."""
 
     def __init__(self, services: HnServices) -> None:
         self._services = services
 
     async def read(self, item_id: int, part: CommentRange) -> Thread:
-        """A story's thread, or what stands under one comment, as far as asked for.
+        """Return a part of a story's thread, or of the replies to one comment.
 
         Raises:
             ToolError: There is no such item, or no service answers.
@@ -307,7 +308,7 @@ class HnThreads:
         return Thread(story, page.comments, max(story.comments or 0, total), page.next_offset)
 
     async def _below(self, found: _Found, part: CommentRange) -> Thread:
-        """A comment with its replies, under the title of its story."""
+        """Return a comment with its replies, under the title of its story."""
         root = found.comment
         assert root  # a comment's kind is known from one of the two answers
         story, (page, total) = await self._story_above(found), await self._comments(found, part)
@@ -320,7 +321,7 @@ class HnThreads:
         return _Found(item.result(), tree.result())
 
     async def _comments(self, found: _Found, part: CommentRange) -> tuple[CommentPage, int]:
-        """What is shown, and how many comments there are as far as is known."""
+        """Return the comments to show, and the number of comments as far as it is known."""
         comments = found.tree.replies() if isinstance(found.tree, AlgoliaItem) else ()
         known = {comment.id for comment in comments}
         wanted = found.kids[part.offset : part.offset + part.limit]
@@ -344,7 +345,7 @@ class HnThreads:
         raise ServiceDownError(f"{found.item.message} {found.tree.message}") from found.item
 
     async def _story_above(self, found: _Found) -> Story:
-        """The story a comment stands under; a nameless one when the way up is lost."""
+        """Return the story above a comment; one without a title if the way up is not known."""
         above = found.above
         for _ in range(MAX_LEVELS):
             if above is None:
@@ -359,7 +360,7 @@ class HnThreads:
         return Story(above or 0, "(story unknown)")
 
     async def _poll_options(self, item: FirebaseItem, tree: AlgoliaItem | ToolError) -> Sequence[str]:
-        """A poll's options: Algolia's tree has them, or Firebase as items of their own."""
+        """Return the options of a poll: Algolia's tree has them, or Firebase as items."""
         if isinstance(tree, AlgoliaItem) and tree.options:
             return tree.story().options
         try:
@@ -375,7 +376,7 @@ class HnThreads:
         return AlgoliaItem(id=item.id, options=tuple(named)).story().options
 
     async def _grown(self, roots: Sequence[int], budget: int, depth: int, *, is_optional: bool) -> tuple[Comment, ...]:
-        """Comments item by item from Firebase, the most prominent first, until the budget is spent."""
+        """Return comments, requested one by one from Firebase, the most prominent first, within the budget."""
         known: dict[int, FirebaseItem] = {}
         tie = count()
         waiting = [(rank, next(tie), 1, kid) for rank, kid in enumerate(roots, start=1)]

@@ -11,7 +11,7 @@ HOST = "news.ycombinator.com"
 
 
 class HnSettings(ExtensionSettings):
-    """Where the two services are."""
+    """The addresses of the two services."""
 
     api_url: Annotated[
         str, Setting("EXPLORER_HN_API_URL", URL, "Hacker News API", Group.SOURCES, default="the public one")

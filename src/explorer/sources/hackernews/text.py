@@ -16,7 +16,7 @@ COMMENT_PREVIEW_CHARS = 500
 
 
 def hn_entry(place: int, source_id: str, hit: SearchHit, now: datetime) -> str:
-    """Two lines for a story; a third with the text for a comment."""
+    """Return two lines for a story; for a comment, a third line with its text."""
     story = hit.story
     site = _site(story.url)
     title = f"{place}. [{source_id}] {single_line(story.title)}" + (f" ({site})" if site else "")
@@ -39,7 +39,7 @@ def hn_entry(place: int, source_id: str, hit: SearchHit, now: datetime) -> str:
 
 
 def hn_facts(source_id: str, story: Story, now: datetime) -> JsonObject:
-    """Return what an entry says of a story, for programs; null where it is not known."""
+    """Return the facts of an entry for programs; null where one is not known."""
     age_h = _age_h(story, now)
     speed = None if story.points is None or age_h is None else story.points / max(age_h, 1.0)
     return {
@@ -61,12 +61,12 @@ def _age_h(story: Story, now: datetime) -> float | None:
 
 
 def velocity(points: int | None, age_h: float | None) -> str:
-    """Points an hour, in the first hour as if it were over; `?` where either is not known."""
+    """Return points per hour, with an age of at least one hour; `?` if points or age are not known."""
     return "?" if points is None or age_h is None else f"{points / max(age_h, 1.0):.1f}"
 
 
 def hn_draft(story: Story) -> SourceDraft:
-    """All that is known of a story, as a source."""
+    """Return a story as a source, with all that is known of it."""
     facts = (
         f"{number(story.points)} points, {number(story.comments)} comments, by {story.author or '?'},"
         f" {moment(story.time) or '?'}"
@@ -91,7 +91,7 @@ def _site(url: str) -> str:
 
 
 def hn_thread_text(thread: Thread, argument: str) -> ThreadText:
-    """A thread, written down; `argument` is what its id is called by the tool that shows it."""
+    """Return a thread as text; `argument` is the name of the argument for its id in the tool that shows it."""
     story = thread.story
     lead = () if thread.root else tuple(_story_lines(story))
     under = f" under comment {thread.root}" if thread.root else ""
@@ -117,7 +117,7 @@ def hn_thread_text(thread: Thread, argument: str) -> ThreadText:
 
 
 def _story_lines(story: Story) -> list[LeadLine]:
-    """The story's own text and a poll's options, before the comments that answer them."""
+    """Return the lines of the story's own text and a poll's options, before the comments on them."""
     lines: list[LeadLine] = []
     if story.state:
         lines.append(LeadLine(f"The story is {story.state}."))

@@ -1,4 +1,4 @@
-"""Calls of a service with a key: bounded in seconds and bytes, tried again where that can help, silent about the key.
+"""Calls services with a key: bounded in seconds and bytes, repeated where that can help, never showing the key.
 
 The host is one that the user set (or the vendor's own), so it may be a private one: allowed for this service alone.
 Redirects are not followed: the key would travel along.
@@ -41,35 +41,35 @@ T = TypeVar("T", bound=BaseModel)
 
 @dataclass(frozen=True)
 class ApiRules:
-    """How long, how much and how often one service is asked."""
+    """The limits for calls of one service."""
 
     seconds: float = 20.0
-    """Of one attempt, its answer's body included."""
+    """The seconds of one attempt, including its answer's body."""
     body_bytes: int = 8_000_000
-    """After decompression; a longer answer is none."""
+    """The largest body after decompression; a longer answer is an error."""
     retries: int = 2
-    """Further attempts after a broken connection, a short wait or 5xx."""
+    """The number of further attempts after a broken connection, a short wait or a status of 500 or more."""
     in_flight: int = 4
-    """Calls at a time."""
+    """The number of calls at a time."""
     is_billed: bool = False
-    """Whether each answer costs money: a request that may have been answered already is then not sent again."""
+    """Whether each answer costs money: a request that may have been answered is then not repeated."""
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     """Waits between attempts."""
     caller: Caller = field(default_factory=Caller)
-    """Who asks, and over which network."""
+    """The user's network and name."""
 
 
 class CallError(Exception):
-    """A call that brought no usable answer; its words are for people, without the key."""
+    """A call without a usable answer; the message is for people and does not contain the key."""
 
     is_retryable = False
     """Whether the same call may succeed within seconds."""
     retry_after_s: float | None = None
-    """What the service asked to wait."""
+    """The seconds that the service asked to wait."""
 
 
 class UnreachableError(CallError):
-    """No answer came, or one that is none."""
+    """No answer, or one that cannot be read."""
 
     def __init__(self, words: str, *, is_retryable: bool = False) -> None:
         super().__init__(words)
@@ -77,22 +77,22 @@ class UnreachableError(CallError):
 
 
 class ServiceRefusedError(CallError):
-    """An answer with another status than 200."""
+    """An answer with a status other than 200."""
 
     def __init__(self, status: int, body: bytes, retry_after_s: float | None = None, *, secret: str = "") -> None:
         super().__init__(f"status {status}")
         self.status = status
         self.fields = _fields(body)
-        """Of its JSON body; empty when it is none."""
+        """The fields of its JSON body; empty if the body is not JSON."""
         self.stated = _without(secret, single_line(_words(self.fields), MAX_WORDS_CHARS))
-        """What the service says about it; may be empty."""
+        """The service's own message; may be empty."""
         self.retry_after_s = retry_after_s
         is_short = retry_after_s is not None and retry_after_s <= MAX_RETRY_AFTER_S
         self.is_retryable = is_short if status == TOO_MANY else status >= SERVER_ERROR
 
 
 class ApiClient:
-    """One service at its base URL; connections are opened with the first call.
+    """Calls one service at its base URL; connections are opened with the first call.
 
     `headers` go with each call; `secret` is what of them must not appear in any words.
     """
@@ -106,7 +106,7 @@ class ApiClient:
         self._client: Sender | None = None
 
     def check(self) -> None:
-        """See that the address and the key can be used, before either gets anywhere.
+        """Check the address and the key before either is sent.
 
         Raises:
             UnreachableError: One of them cannot.
@@ -117,13 +117,13 @@ class ApiClient:
             raise UnreachableError("has a key with characters that no key has")
 
     async def aclose(self) -> None:
-        """Close all connections; harmless when there are none."""
+        """Close all connections, if there are any."""
         if self._client:
             await self._client.aclose()
             self._client = None
 
     async def get(self, path: str, parameters: Mapping[str, str]) -> bytes:
-        """The body of a 200.
+        """Return the body of an answer with status 200.
 
         Raises:
             CallError: There is none.
@@ -131,7 +131,7 @@ class ApiClient:
         return await self._persistently("GET", f"{path}?{urlencode(parameters)}")
 
     async def post(self, path: str, payload: JsonObject) -> bytes:
-        """The body of a 200 to a JSON object.
+        """Send a JSON object, and return the body of an answer with status 200.
 
         Raises:
             CallError: There is none.
@@ -139,7 +139,7 @@ class ApiClient:
         return await self.post_as_it_is(path, json.dumps(payload).encode(), {"Content-Type": "application/json"})
 
     async def post_as_it_is(self, path: str, content: bytes, headers: Mapping[str, str]) -> bytes:
-        """The body of a 200 to what an SDK has made ready.
+        """Send a body that an SDK has prepared, and return the body of an answer with status 200.
 
         Raises:
             CallError: There is none.
@@ -149,7 +149,7 @@ class ApiClient:
     async def _persistently(
         self, method: str, path: str, content: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
-        """Try, and try again where that can help."""
+        """Send, and repeat where that can help."""
         self.check()
         together = {"Accept": "application/json", **self._headers, **(headers or {})}
         request = HttpRequest(
@@ -207,7 +207,7 @@ class ApiClient:
 
 
 def parsed(model: type[T], body: bytes) -> T:
-    """A service's JSON as a type of ours.
+    """Return a service's JSON as a value of a model.
 
     Raises:
         UnreachableError: It is something else.
@@ -219,7 +219,7 @@ def parsed(model: type[T], body: bytes) -> T:
 
 
 def _asked_wait(answer: HttpResponse) -> float | None:
-    """Seconds to wait, from Retry-After in either form, or from the windows of X-RateLimit that are used up."""
+    """Return the seconds to wait, from Retry-After, or from the windows of X-RateLimit that are used up."""
     headers = answer.headers
     if headers.get("retry-after", "").strip():
         return answer.retry_after_s
@@ -244,7 +244,7 @@ def _fields(body: bytes) -> dict[str, JsonValue]:
 
 
 def _words(value: JsonValue, depth: int = 3) -> str:
-    """The first sentence found in the fields that services put one in."""
+    """Return the first message found in the fields where services put one."""
     if isinstance(value, str):
         return value
     if not isinstance(value, dict) or not depth:

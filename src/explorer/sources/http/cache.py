@@ -41,7 +41,7 @@ class _Kept(Generic[T]):
 
 
 class ResponseCache(Generic[T]):
-    """Values by key for a quarter of an hour, so that many agents reading one page fetch it once."""
+    """Values by key for a quarter of an hour, so that many agents who read one page fetch it once."""
 
     def __init__(self, clock: Callable[[], float], *, max_bytes: int = MAX_BYTES, max_age_s: float = MAX_AGE_S) -> None:
         self._clock = clock
@@ -51,7 +51,7 @@ class ResponseCache(Generic[T]):
         self._bytes = 0
 
     def get(self, key: Hashable) -> T | None:
-        """The value, unless it is absent or too old."""
+        """Return the value, unless it is absent or too old."""
         kept = self._kept.get(key)
         if kept is None:
             return None
@@ -62,7 +62,7 @@ class ResponseCache(Generic[T]):
         return kept.value
 
     def put(self, key: Hashable, value: T, *, size: int) -> None:
-        """Remember a value; one larger than the whole cache is not kept."""
+        """Keep a value; one larger than the whole cache is not kept."""
         if key in self._kept:
             self._drop(key)
         if size > self._max_bytes:
@@ -77,32 +77,32 @@ class ResponseCache(Generic[T]):
 
 
 CACHE_FOLDER = ".cache/pages"
-"""In the workspace, beside the runs."""
+"""The folder in the workspace, next to the runs."""
 MAX_DISK_BYTES = 500_000_000
 ENOUGH = 0.8
-"""Of the most; so far it is emptied, the longest unused first."""
+"""The part of the limit that remains after cleaning; the longest unused are removed first."""
 LARGEST = 8
-"""A body may take this part of the whole at most."""
+"""The largest body is this part of the limit: one eighth."""
 LONGEST_WAIT_S = 30.0
-"""For another process that fetches the same; then we fetch too."""
+"""The seconds to wait for another process that fetches the same; then this process fetches, too."""
 LEFT_BEHIND_S = 3600.0
-"""Older files of a write or a lock belong to nobody any more."""
+"""The seconds after which files of an unfinished write or lock are removed."""
 MAX_ENTRY_BYTES = 64_000
 SECRET_PARAMETERS = re.compile(
     r"(.*[-_.])?(api-?_?key|key|token|secret|signature|sig|password|passwd|pwd|auth|authorization|credential|session)",
     re.IGNORECASE,
 )
-"""Names of parameters of a query that open something: such an address is not written down."""
+"""Names of query parameters that grant access: an address with one is not written to disk."""
 
 
 class CacheEntry(Frozen):
-    """What is known about a kept body."""
+    """The facts of a kept body."""
 
     v: Literal[1] = 1
     asked: str
     accept: str
     url: str
-    """After redirects."""
+    """The address after redirects."""
     status: int
     content_type: str
     is_truncated: bool
@@ -113,21 +113,21 @@ class CacheEntry(Frozen):
 
 @dataclass(frozen=True)
 class CacheKey:
-    """What an answer depends on."""
+    """The request that an answer belongs to."""
 
     url: str
     accept: str
     is_opened: bool = False
-    """The user opened the host for this machine: a workspace that no longer does is not shown its pages."""
+    """Whether the user allowed the host for this machine: a workspace that no longer does is not shown its pages."""
 
     @property
     def digest(self) -> str:
-        """The entry's name."""
+        """The name of the entry."""
         return hashlib.sha256(json.dumps([self.url, self.accept, self.is_opened]).encode()).hexdigest()
 
     @property
     def is_secret(self) -> bool:
-        """Whether the address holds something that opens doors."""
+        """Whether the address contains something that grants access."""
         parts = urlsplit(self.url)
         names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
         return "@" in parts.netloc or any(SECRET_PARAMETERS.fullmatch(name) for name in names)
@@ -151,11 +151,11 @@ class DiskCache:
         self._unswept = max_bytes
 
     async def get(self, key: CacheKey, limits: FetchLimits) -> Fetched | None:
-        """A kept answer that is whole, young and long enough."""
+        """Return a kept answer that is whole, recent and long enough."""
         return None if key.is_secret else await asyncio.to_thread(self._get, key, limits)
 
     async def put(self, key: CacheKey, fetched: Fetched) -> None:
-        """Keep an answer, under the address it came from at last too; what should not be kept is not."""
+        """Keep an answer, also under the address after redirects, unless it must not be kept."""
         last = replace(key, url=fetched.url.partition("#")[0])
         if (
             fetched.keep_s > 0
@@ -166,7 +166,7 @@ class DiskCache:
 
     @asynccontextmanager
     async def alone(self, key: CacheKey) -> AsyncGenerator[None]:
-        """Keep other processes from fetching the same meanwhile; after a long wait, go on beside them."""
+        """Keep other processes from fetching the same meanwhile; after a long wait, continue without the lock."""
         async with AsyncExitStack() as stack:
             # A disk that refuses, and a wait that is over, which is an OSError too.
             with suppress(OSError):
@@ -231,7 +231,7 @@ class DiskCache:
                 self._sweep()
 
     def _sweep(self) -> None:
-        """Remove what is out of date, then the bodies that were not used for longest, until there is room again.
+        """Remove what is out of date, then the bodies that were not used for longest, until there is space again.
 
         A file's time is when it was last of use, and an entry's is when it stops being so: nothing has to be read.
         """
@@ -251,7 +251,7 @@ class DiskCache:
                 excess -= stat.st_size
 
     def _place(self, kind: str, digest: str, *, made: bool = False) -> Path:
-        """Where a file is, spread over folders that stay small."""
+        """Return the place of a file; folders are divided so that they stay small."""
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
             raise OSError(f"{digest} is not a name in the cache")
         return (self._made(kind, digest[:2]) if made else self._folder / kind / digest[:2]) / digest
@@ -260,7 +260,7 @@ class DiskCache:
         return read_below(self._folder, path.relative_to(self._folder).as_posix(), limit)
 
     def _made(self, *names: str) -> Path:
-        """A folder of the cache, made for the user alone."""
+        """Return a folder of the cache, made for the user alone."""
         path = self._folder
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in names:
@@ -270,7 +270,7 @@ class DiskCache:
 
 
 def clear(workspace: Path) -> int:
-    """Throw a workspace's cache away; the bytes it had. Runs at work go on, and fetch what they miss."""
+    """Remove a workspace's cache, and return its size in bytes. Running processes continue, and fetch again."""
     folder = workspace / CACHE_FOLDER
     size = sum(stat.st_size for _, stat in _files(folder))
     shutil.rmtree(folder, ignore_errors=True)
@@ -278,7 +278,7 @@ def clear(workspace: Path) -> int:
 
 
 def _files(folder: Path, pattern: str = "**/*") -> Iterator[tuple[Path, os.stat_result]]:
-    """The plain files beneath a folder; those that vanish while we look are not among them."""
+    """Yield the regular files of a folder, without those that vanish meanwhile."""
     for path in folder.glob(pattern):
         with suppress(OSError):
             stat = path.lstat()
@@ -287,7 +287,7 @@ def _files(folder: Path, pattern: str = "**/*") -> Iterator[tuple[Path, os.stat_
 
 
 def _write(path: Path, content: bytes, moment: float) -> None:
-    """Replace a file whole: another process reads the old one or the new one. For the user's eyes only."""
+    """Replace a file as a whole, readable by the user alone: another process reads the old one or the new one."""
     opened, name = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
     try:
         with open(opened, "wb") as file:  # noqa: PTH123 - a descriptor, not a path

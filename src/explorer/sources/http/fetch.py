@@ -29,7 +29,7 @@ from explorer.sources.http.robots import Politeness, Robots, TooManyRedirectsErr
 
 
 def logged(fetched: Fetched) -> Fetched:
-    """Log an answer and return it; one with an error status is a degradation."""
+    """Log an answer and return it; one with an error status is a warning."""
     way = ", from the cache" if fetched.from_cache else ""
     level = "WARNING" if fetched.problem else "INFO"
     host = urlsplit(fetched.url).hostname
@@ -38,7 +38,7 @@ def logged(fetched: Fetched) -> Fetched:
 
 
 def logged_failure(host: str, error: ToolError) -> ToolError:
-    """Log that no answer came and return the error, whose words are not shown: they name the whole address."""
+    """Log a failure and return the error. Its message is not logged, because it has the whole address."""
     logger.warning("source not fetched: {} ({})", host, type(error.__cause__ or error).__name__)
     return error
 
@@ -50,20 +50,20 @@ RETRYABLE = frozenset({429, 500, 502, 503, 504})
 
 @dataclass(frozen=True)
 class FetchPolicy:
-    """How a web treats its hosts, and what it keeps beyond its own life."""
+    """How a `Web` treats hosts, and what it keeps on disk."""
 
     politeness: Politeness | None = None
-    """None: the usual one over the real network, and none where something stands in for the network."""
+    """None: the usual politeness on the real network, and none with a replaced network."""
     disk: DiskCache | None = None
-    """None: answers are remembered in memory only."""
+    """None: answers are kept in memory only."""
     caller: Caller = field(default_factory=Caller)
-    """Who asks, and over which network."""
+    """The user's network and name."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 @dataclass(frozen=True)
 class _FetchRequest:
-    """What is to be fetched."""
+    """A request to fetch."""
 
     url: httpx2.URL
     accept: str
@@ -71,7 +71,7 @@ class _FetchRequest:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def headers_for(self, url: httpx2.URL) -> dict[str, str]:
-        """Those of the caller go to the origin they were meant for, and nowhere else."""
+        """Return the caller's headers for the origin that they are for, and none for others."""
         is_meant = (url.scheme, url.netloc) == (self.url.scheme, self.url.netloc)
         return {"Accept": self.accept, **(self.headers if is_meant else {})}
 
@@ -80,7 +80,7 @@ _Key = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
 class Web:
-    """The one door to the network for pages and public APIs; opened once a run.
+    """Fetches pages and public APIs for a run.
 
     `transport` replaces the network (nothing is resolved then, but URLs are still judged as written); `pause`
     waits between attempts.
@@ -112,7 +112,7 @@ class Web:
         self._gates: dict[tuple[str, int], asyncio.Semaphore] = {}
 
     async def __aenter__(self) -> Self:
-        """Open."""
+        """Return the open fetcher."""
         return self
 
     async def __aexit__(
@@ -162,7 +162,7 @@ class Web:
             return logged(fetched)
 
     async def _brought(self, order: _FetchRequest) -> Fetched:
-        """From the workspace's cache, else from the network."""
+        """Return the answer from the workspace's cache, else from the network."""
         disk = self._fetch_policy.disk
         if disk is None or order.headers:
             return await self._persistently(order)
@@ -175,14 +175,14 @@ class Web:
             return await disk.get(key, order.limits) or await self._kept(disk, key, order)
 
     async def _kept(self, disk: DiskCache, key: CacheKey, order: _FetchRequest) -> Fetched:
-        """From the network, and into the cache, unless it led from a public host to one opened by the user."""
+        """Fetch and keep the answer, unless a redirect led from a public host to one that the user allowed."""
         fetched = await self._persistently(order)
         if not fetched.problem and self._is_opened(httpx2.URL(fetched.url)) == key.is_opened:
             await disk.put(key, fetched)
         return fetched
 
     async def _persistently(self, order: _FetchRequest) -> Fetched:
-        """Try, and try again where that can help."""
+        """Fetch, and repeat where that can help."""
         allowance = _Allowance(order.limits.seconds)
         return await with_retries(lambda: self._attempt(order, allowance), order.limits.retries, self._pause)
 
@@ -201,7 +201,7 @@ class Web:
         return Attempt(fetched, fetched.status in RETRYABLE, fetched.retry_after_s)
 
     async def _following(self, order: _FetchRequest, allowance: "_Allowance") -> Fetched:
-        """One attempt, redirects followed."""
+        """Make one attempt, and follow redirects."""
         target = order.url
         for _ in range(MAX_REDIRECTS + 1):
             async with await self._turn(target, order.limits), allowance.spending():
@@ -212,7 +212,7 @@ class Web:
         raise TooManyRedirectsError(f"{order.url} redirects more than {MAX_REDIRECTS} times. Use another source.")
 
     async def _once(self, url: httpx2.URL, order: _FetchRequest) -> Fetched | str:
-        """One request: the answer, or where it redirects to."""
+        """Send one request, and return the answer or the address that it redirects to."""
         limits = order.limits
         answer = await self._client.send(
             HttpRequest("GET", str(url), order.headers_for(url), body_bytes=limits.body_bytes)
@@ -233,7 +233,7 @@ class Web:
         )
 
     async def _turn(self, url: httpx2.URL, limits: FetchLimits) -> AbstractAsyncContextManager[object]:
-        """The wait for this host: with manners for the public's pages, with a gate alone for all else."""
+        """Wait for this host: politely for public pages, with a limit of parallel requests alone for all else."""
         politeness = self._politeness
         if politeness is None or limits.is_service:
             return self._gate(url, limits)
@@ -250,7 +250,7 @@ class Web:
 
 
 class _Allowance:
-    """The seconds of work left to one fetch."""
+    """The seconds that remain of one fetch."""
 
     def __init__(self, seconds: float) -> None:
         self._left_s = seconds

@@ -1,4 +1,4 @@
-"""What a fetch may use, and what it brings."""
+"""The limits of a fetch, and its answer."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,56 +18,56 @@ STATUS_WORDS = {
 
 @dataclass(frozen=True)
 class FetchLimits:
-    """What one fetch may use."""
+    """The limits of one fetch."""
 
     seconds: float = 30.0
-    """Of work: connecting, redirects and retries together, without the wait for a turn at the host."""
+    """The seconds for connecting, redirects and retries together, without the wait for the host."""
     body_bytes: int = 5_000_000
-    """After decompression; what lies beyond is left out."""
+    """The largest body after decompression; the rest is cut off."""
     in_flight: int = 2
-    """Requests to the same host at a time; one, where politeness holds."""
+    """The number of parallel requests to one host; one, where politeness applies."""
     retries: int = 2
-    """Further attempts after a broken connection, 429 or 5xx."""
+    """The number of further attempts after a broken connection, 429 or 5xx."""
     is_service: bool = False
-    """An interface made for programs: no robots.txt is asked for, and no pause kept between requests."""
+    """Whether it is an interface for programs: robots.txt and pauses between requests do not apply."""
     keep_s: float = DAY_S
-    """Seconds for which an answer may be taken from the workspace's cache; a page's own max-age can shorten it."""
+    """Seconds for which the workspace's cache may serve an answer; a page's own max-age can shorten them."""
 
 
 PAGE_LIMITS = FetchLimits()
 API_LIMITS = FetchLimits(seconds=20.0, body_bytes=32_000_000, in_flight=16, is_service=True, keep_s=60.0)
-"""Lists and numbers are out of date after a minute: a run resumed at once sees the same, one of tomorrow does not."""
+"""Limits for interfaces. Their answers are out of date after a minute: a run resumed at once gets the same ones."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """An answer, whatever its status."""
+    """An answer with any status."""
 
     url: str
-    """After redirects."""
+    """The address after redirects."""
     status: int
     content_type: str
-    """As the server said it, parameters included; may be empty."""
+    """The type that the server named, with parameters; may be empty."""
     body: bytes
     is_truncated: bool = False
     """Whether the byte limit cut the body."""
     retry_after_s: float | None = None
-    """Seconds the server asked to wait, if it did."""
+    """The seconds that the server asked to wait, if it did."""
     fetched_at: datetime | None = None
-    """When the body came over the network, also if this answer is out of a cache."""
+    """The time when the body came over the network, also for an answer from a cache."""
     from_cache: bool = False
-    """Whether nothing was asked of the network for it."""
+    """Whether it came from a cache."""
     keep_s: float = 0.0
-    """Seconds for which the server lets it be kept, within the limits; 0: not on disk."""
+    """Seconds for which the server lets it be kept, within the limits; 0: it is not kept on disk."""
 
     @property
     def kept_since(self) -> datetime | None:
-        """When it was fetched, if it is out of a cache; None for an answer that just came."""
+        """The time when it was fetched, for an answer from a cache; None for a new one."""
         return self.fetched_at if self.from_cache else None
 
     @property
     def problem(self) -> str:
-        """What the status says went wrong, in words; empty below 400."""
+        """The failure that the status stands for, as text; empty below 400."""
         if self.status < HTTPStatus.BAD_REQUEST:
             return ""
         if self.status in STATUS_WORDS:
@@ -76,16 +76,16 @@ class Fetched:
         return f"{kind} (status {self.status})"
 
     def serves(self, limits: FetchLimits) -> bool:
-        """Whether it is as long as a fetch within these limits would have brought."""
+        """Return whether it is as long as a fetch within these limits would be."""
         return not self.is_truncated or len(self.body) >= limits.body_bytes
 
 
 LEAST_KEEP_S = 300.0
-"""Of a page, whatever it says of itself: agents come back to a page within minutes, and shall see the same."""
+"""The shortest time in seconds for which a page is kept: agents who read it again get the same page."""
 
 
 def keep_s(cache_control: str, limits: FetchLimits) -> float:
-    """Seconds for which a Cache-Control header lets an answer be kept, within our own bounds."""
+    """Return the seconds for which a Cache-Control header lets an answer be kept, within the limits."""
     parts = (part.partition("=") for part in cache_control.lower().split(","))
     directives = {name.strip(): value.strip(' "') for name, _, value in parts}
     if "no-store" in directives:

@@ -1,4 +1,4 @@
-"""How sites are spared: what their robots.txt allows (RFC 9309), one request at a time, and pauses in between."""
+"""Politeness to sites: the rules of their robots.txt (RFC 9309), one request at a time, and pauses between requests."""
 
 import asyncio
 import re
@@ -16,16 +16,16 @@ from explorer.sources.http.fetched import DAY_S, Fetched, FetchLimits
 
 ROBOTS_PATH = "/robots.txt"
 ROBOTS_LIMITS = FetchLimits(seconds=10.0, body_bytes=512_000, in_flight=4, retries=1, is_service=True)
-"""RFC 9309 asks for 500 kB at least; what stands beyond is not read."""
+"""Limits for a robots.txt. RFC 9309 requires at least 500 kB; the rest is not read."""
 KEPT_S = DAY_S
 UNREACHABLE_KEPT_S = 900.0
-"""A site whose robots.txt could not be read is left alone so long, then asked again."""
+"""The seconds for which a site is not asked after its robots.txt could not be read."""
 MAX_ORIGINS = 5_000
 AGENT_LINE = re.compile(r"^[ \t]*user[- ]?agent[ \t]*[: \t][ \t]*([^#\n]*).*$", re.IGNORECASE | re.MULTILINE)
 
 
 class RobotsError(ToolError):
-    """A page that its site does not want to be read by programs."""
+    """A page that its site does not let programs read."""
 
 
 class TooManyRedirectsError(ToolError):
@@ -34,19 +34,19 @@ class TooManyRedirectsError(ToolError):
 
 @dataclass(frozen=True)
 class RobotsRules:
-    """What one origin asks for."""
+    """The rules of one origin."""
 
     may_read: Callable[[str], bool]
     delay_s: float
-    """Between two pages, as its robots.txt says; 0 when it does not."""
+    """The seconds between two pages that its robots.txt asks for; 0 if it does not."""
     until: float
-    """On our clock; later it is asked anew."""
+    """The time on the local clock after which the rules are requested again."""
     problem: str = ""
-    """Why its robots.txt could not be read."""
+    """The reason why its robots.txt could not be read."""
 
 
 class Robots:
-    """The verdicts of all origins of a run; `fetch` brings a robots.txt through the same guarded door as a page."""
+    """The rules of all origins of a run; `fetch` gets a robots.txt with the same guards as a page."""
 
     def __init__(
         self, fetch: Callable[[str, FetchLimits], Awaitable[Fetched]], clock: Callable[[], float] = time.monotonic
@@ -57,7 +57,7 @@ class Robots:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def delay_s(self, url: httpx2.URL) -> float:
-        """The pause to keep between pages of this URL's origin, if the URL may be read at all.
+        """Return the seconds to wait between pages of this URL's origin, if the URL may be read at all.
 
         Raises:
             RobotsError: Its robots.txt forbids the page, or could not be read, which forbids all.
@@ -87,7 +87,7 @@ class Robots:
             return known
 
     async def _asked(self, address: str) -> RobotsRules:
-        """Ask an origin: refusing to show its robots.txt (4xx) allows everything, failing to show it forbids it."""
+        """Request the rules: a refused robots.txt (4xx) allows everything, one that fails forbids everything."""
         try:
             fetched = await self._fetch(address, ROBOTS_LIMITS)
         except (UrlRefusedError, NoSuchSiteError):
@@ -122,7 +122,7 @@ class Robots:
 
 
 def _said_to_us(line: "re.Match[str]") -> str:
-    """The line as it is when it means us or all, else one that means nobody.
+    """Return the line if its group is for this program or for all, else one for no program.
 
     The parser keeps every rule once for each agent of its group: a file of many agents and many rules, half a
     megabyte of both, would keep it busy for hours.
@@ -132,15 +132,15 @@ def _said_to_us(line: "re.Match[str]") -> str:
 
 
 GAP_S = 1.0
-"""Between the starts of two requests to one host."""
+"""The seconds between the starts of two requests to one host."""
 LONGEST_GAP_S = 10.0
-"""A host that asks for more is not read at all: agents do not wait so long for a page."""
+"""The longest pause in seconds: a host that asks for more is not read, because agents do not wait so long."""
 LONGEST_QUEUE_S = 60.0
-"""Within a tool's own time, with room for the page itself."""
+"""The longest wait in seconds for a host, which leaves a tool enough time for the page."""
 
 
 class Politeness:
-    """Gives turns at hosts. `clock` and `pause` are a clock in seconds and the wait it measures.
+    """Limits requests to each host. `clock` gives seconds, and `pause` waits.
 
     Interfaces made for programs and hosts the user opened for this machine are not spared: they are the user's own,
     or say themselves what they bear. `spares_all_hosts` spares opened hosts too.
@@ -162,7 +162,7 @@ class Politeness:
 
     @asynccontextmanager
     async def turn(self, host: str, delay_s: float = 0.0) -> AsyncGenerator[None]:
-        """Wait for a turn at a host and have it alone; `delay_s` is the pause its robots.txt asks for.
+        """Wait until a host is free, and reserve it; `delay_s` is the pause that its robots.txt asks for.
 
         Raises:
             ToolError: The pause asked for is too long, or too many wait already.
@@ -192,7 +192,7 @@ class Politeness:
 
 
 class _HostSlot:
-    """A host, the one who has its turn, and those who wait."""
+    """A host with its current request and those that wait."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()

@@ -31,32 +31,32 @@ from explorer.text.urls import canonical_url
 from explorer.workspace.source_store import stored_text
 
 MAX_WORK = 4_000_000
-"""Of one text's addresses: characters, and for each address as many again as `ADDRESS_WORK`. Half a second or so."""
+"""The work for the addresses of one text: characters, plus `ADDRESS_WORK` for each address. About half a second."""
 ADDRESS_WORK = 200
 
 START = re.compile(r"https?://", re.IGNORECASE)
 REST = re.compile(r"[^\s<>\"`\\^{}]{1,2000}")
 CUTS = re.compile(r"[()\[\]'|*,;]|[^\x00-\x7f]")
-"""Where prose may go on behind an address, although an address may contain it."""
+"""Characters after which prose may continue, although an address may contain them."""
 ENDS = ".,;:!?'\")]}>*_~|…。，、；：！？”’）】》」』"  # noqa: RUF001 - punctuation of other languages is meant
 MARKDOWN_TARGET = re.compile(r"\]\(\s{0,9}<?((?:\([^()\s<>]{0,500}\)|[^()\s<>]){1,2000})")
 NAKED = re.compile(
     r"(?<![\w@/.:%-])((?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.){1,8}[a-z]{2,24}(?::\d{2,5})?(?:/[^\s<>\"`\\]{0,2000})?)",
     re.IGNORECASE,
 )
-"""An address without its scheme, as people write them."""
+"""An address without its scheme, as people write it."""
 
 SHARED = re.compile(
     r"(git(hub|lab)|readthedocs)\.io|(blogspot|wordpress|substack|medium|tumblr|stackexchange|herokuapp)\.com"
     r"|(netlify|vercel|web)\.app|pages\.dev|wikipedia\.org"
 )
-"""Domains under which everybody has a name of their own, or which are large libraries: each name is a site."""
+"""Domains that are shared by many owners, or are large libraries: each name below one is a site of its own."""
 TOP_SHORT, SECOND_SHORT = 2, 3
-"""Letters of endings like `co.uk`, under which sites have three labels."""
+"""The numbers of letters in endings like `co.uk`, under which a site has three labels."""
 
 
 def addresses_in(text: str, base: str = "") -> Iterator[str]:
-    """Every address in a text, in each reading that its surroundings allow.
+    """Yield every address in a text, in each reading that its surroundings allow.
 
     `base` is the address of the text itself, for links in markdown that are written relative to it.
     """
@@ -64,12 +64,12 @@ def addresses_in(text: str, base: str = "") -> Iterator[str]:
 
 
 def naked_addresses_in(text: str) -> Iterator[str]:
-    """Addresses written without a scheme, as `//example.com/x`; what only looks like one is among them."""
+    """Yield addresses without a scheme, such as `//example.com/x`, including text that only looks like one."""
     return _bounded(f"//{url}" for match in NAKED.finditer(text) for url in _readings(match[1]))
 
 
 def key_of(url: str) -> str:
-    """Host, path and query, under which all spellings of an address meet; empty when it is no web address."""
+    """Return host, path and query, the same for all spellings of an address; empty if it is not a web address."""
     try:
         parts = urlsplit(canonical_url(shown(url)))
         if parts.scheme not in {"http", "https", ""} or not parts.hostname or "@" in parts.netloc:
@@ -82,12 +82,12 @@ def key_of(url: str) -> str:
 
 
 def host_of(key: str) -> str:
-    """The host of a key, with its port if that is an unusual one."""
+    """Return the host of a key, with its port if that is unusual."""
     return re.split(r"[/?]", key, maxsplit=1)[0]
 
 
 def site_of(host: str) -> str:
-    """What one owner has: `a.example.org` and `b.example.org` are one site."""
+    """Return the site of a host: `a.example.org` and `b.example.org` are one site."""
     name = host.partition(":")[0]
     labels = name.split(".")
     if ":" in name or labels[-1].isdecimal() or SHARED.fullmatch(".".join(labels[-2:])):
@@ -103,7 +103,7 @@ def domain_of(site: str) -> str:
 
 
 def shown(url: str) -> str:
-    """An address as a reader sees it."""
+    """Return an address as a reader sees it."""
     return url if url.isascii() and url.isprintable() else visible(url)
 
 
@@ -123,7 +123,7 @@ def _addresses(text: str, base: str) -> Iterator[str]:
 
 
 def _bounded(urls: Iterable[str]) -> Iterator[str]:
-    """As many as a text that means no harm may have."""
+    """Yield at most the number of addresses that an honest text has."""
     left = MAX_WORK
     for url in urls:
         left -= len(url) + ADDRESS_WORK
@@ -133,7 +133,7 @@ def _bounded(urls: Iterable[str]) -> Iterator[str]:
 
 
 def _readings(raw: str) -> Iterator[str]:
-    """An address that runs into prose: whole, and up to each place where the prose may begin."""
+    """Yield an address that runs into prose: whole, and up to each place where the prose may begin."""
     cuts = {match[0]: match.start() for match in reversed(list(islice(CUTS.finditer(raw), 50)))}
     ends = sorted({len(raw), *cuts.values(), *((first,) if (first := _first_foreign(raw)) else ())})
     for end in ends:
@@ -153,26 +153,26 @@ def _first_foreign(raw: str) -> int:
 
 
 LINKS_PER_SITE = 20
-"""Fetches of one site in a run that only its being linked on a page speaks for."""
+"""The number of fetches of one site in a run that are allowed only because a page links to it."""
 LINKS_PER_DOMAIN = 40
 """The same for all sites of a domain under which everybody has one: an attacker may have a site for each letter."""
 MAX_SEARCHED_CHARS = 50_000_000
-"""Of stored texts, the newest first, for one address: within a second or so."""
+"""The characters of stored texts that are searched for one address, the newest first: about a second."""
 PAGE_VIAS = frozenset({"direct", "reader"})
-"""What brings a page that was asked for by its address; all else gives addresses of its own."""
+"""The ways by which a page is read at its address; other ways bring addresses that are seen as such."""
 OWN_FILES = "file:inputs/"
 OWN_VIA = "file"
-"""Where the user's files stand, and what brings them; the engine's own among the inputs come otherwise."""
+"""The place of the user's files, and the way that they are read."""
 
 FILE = "file"
 CORPUS_VIA = "corpus"
-"""Files of a folder of the user's, which agents cannot write; all other files but the inputs can be theirs."""
+"""The way by which the user's folder is read, which agents cannot write; all other files may be theirs."""
 STORY = "story"
-"""A post of a service, whose second line is what it links to."""
+"""A post of a service; its second line is the address that it links to."""
 
 
 class UrlAllowlist:
-    """The addresses of a run: those given by the user and by searches, and those linked on pages.
+    """The addresses that a run has seen: from the user and from searches, and from links on pages.
 
     Args:
         records: The run's own, which may grow: the user's words and the sources in them are seen. Whatever earlier
@@ -200,17 +200,17 @@ class UrlAllowlist:
         self._spent: dict[str, int] = {}
         self._sources: list[Source] = []
         self._searched: set[str] = set()
-        """Sources whose links are known."""
+        """Ids of sources whose links are known."""
         self._composed: set[str] = set()
-        """Put into a search by a model before they were seen: no answer makes them seen."""
+        """Addresses that a model put into a search before they were seen: an answer does not make them seen."""
         self._looked_for: dict[str, int] = {}
-        """How many sources were searched for the name of a host."""
+        """The number of sources that were searched for the name of a host."""
         self._listen()
         self._uncounted = set(self._read)
-        """Read in earlier lives, each by a link or not."""
+        """Addresses that earlier processes read, by a link or not."""
 
     def saw(self, text: str, *, is_page: bool = False, base: str = "") -> None:
-        """Note every address in a text; one of a page (or of anyone but the user and a search) is only a link.
+        """Note every address in a text; on a page, or from anyone but the user and a search, it is only a link.
 
         `base` is the page's own address, for links that are written relative to it.
         """
@@ -221,7 +221,7 @@ class UrlAllowlist:
                 self.saw_url(url)
 
     def saw_url(self, url: str, *, is_page: bool = False) -> None:
-        """Note one address, and the front page of its host; what is no web address is passed over."""
+        """Note one address, and the front page of its host; other texts are ignored."""
         url = shown(url)
         key = key_of(url)
         if not key:
@@ -232,7 +232,7 @@ class UrlAllowlist:
         known.setdefault(host_of(key), f"{scheme}{slashes}{re.split('[/?#]', rest, maxsplit=1)[0]}/")
 
     async def check(self, url: str) -> str:
-        """The address to fetch: as it was seen, whatever the spelling it is asked for in.
+        """Return the address to fetch, as it was seen, for any spelling of it.
 
         Raises:
             RefusedCallError: It was not seen, or enough links to its site were followed.
@@ -257,7 +257,7 @@ class UrlAllowlist:
         return key in self._given
 
     async def _spend(self, site: str) -> None:
-        """Count one more link to a site, and those that earlier lives followed."""
+        """Count one more link to a site, and those that earlier processes followed."""
         for key in [key for key in self._uncounted if site_of(host_of(key)) == site]:
             self._uncounted.discard(key)
             if not await self._is_given(key):
@@ -276,7 +276,7 @@ class UrlAllowlist:
         self._spent[site] = self._spent.get(site, 0) + 1
 
     def _listen(self) -> None:
-        """Take in what happened since: the user's words, and the addresses of sources."""
+        """Note what was recorded since: the user's text, and the addresses of sources."""
         new = self._records[self._heard :]
         self._heard += len(new)
         for record in new:
@@ -340,7 +340,7 @@ class UrlAllowlist:
 
 
 def given_by_user(event: AnyEvent) -> str:
-    """The user's own words in an event: the question, words put in later, a follow-up; empty in all others."""
+    """Return the user's own text in an event: the question, a message, a follow-up; empty in all others."""
     match event:
         case RunStarted():
             return event.question
@@ -357,5 +357,5 @@ def _is_own(source: Source) -> bool:
 
 
 def _is_of_agents(source: Source) -> bool:
-    """Whether agents wrote it, of this run or another: what they put together would come back as seen."""
+    """Return whether agents wrote the source, in this run or another: addresses that they put together are not seen."""
     return source.kind == FILE and source.via != CORPUS_VIA and not _is_own(source)

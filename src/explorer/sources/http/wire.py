@@ -1,4 +1,4 @@
-"""What services write, as values: JSON records, and moments that may be absent, fractions, text or absurd."""
+"""Values from services: JSON records, and moments that may be absent, fractions, text or impossible."""
 
 from datetime import UTC, datetime
 from typing import Annotated, TypeVar
@@ -11,13 +11,13 @@ T = TypeVar("T")
 
 
 class WireModel(BaseModel):
-    """A record from outside: unknown fields are dropped, absent ones are None."""
+    """A record of a service: unknown fields are dropped, absent ones are None."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 def listed(value: object) -> object:
-    """Foreign lists may be null."""
+    """Return a list of a service, which may be null."""
     return value or ()
 
 
@@ -25,7 +25,7 @@ Ids = Annotated[tuple[int, ...], BeforeValidator(listed)]
 
 
 def parse(kind: type[T] | TypeAdapter[T], body: bytes, what: str) -> T:
-    """Read a foreign JSON body.
+    """Read the JSON body of a service.
 
     Raises:
         ToolError: It is not what the service's contract says.
@@ -39,11 +39,11 @@ def parse(kind: type[T] | TypeAdapter[T], body: bytes, what: str) -> T:
 
 
 LAST_SECOND = 253_402_300_799
-"""The end of the year 9999, behind which no date can be written."""
+"""The last second of the year 9999; later dates cannot be written."""
 
 
 def _seconds(value: object) -> int | None:
-    """Unix seconds; what cannot be a moment is unknown, since one bad number must not cost the whole item."""
+    """Return Unix seconds; None for what cannot be a moment, because one bad number must not drop the whole item."""
     if isinstance(value, str):
         value = int(value) if value.isdecimal() and len(value) <= len(str(LAST_SECOND)) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LAST_SECOND:
@@ -52,9 +52,9 @@ def _seconds(value: object) -> int | None:
 
 
 Seconds = Annotated[int | None, BeforeValidator(_seconds)]
-"""A foreign field that holds unix seconds."""
+"""A field of a service with Unix seconds."""
 
 
 def moment(seconds: int | None) -> str:
-    """As `2026-08-10T09:12:00Z`; empty when it is not known."""
+    """Return a moment like `2026-08-10T09:12:00Z`; empty when it is not known."""
     return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

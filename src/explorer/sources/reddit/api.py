@@ -1,4 +1,4 @@
-"""Reddit through its API: fresh scores, whole trees, stubs expanded."""
+"""Reads Reddit through its API: current scores, whole trees, stubs expanded."""
 
 import asyncio
 from dataclasses import replace
@@ -18,16 +18,16 @@ from explorer.sources.reddit.session import RedditSession
 from explorer.sources.threads import CommentRange
 
 MOST_COMMENTS = 500
-"""Of one answer."""
+"""The number of comments in one answer."""
 MOST_IDS = 100
-"""Of one expansion."""
+"""The number of ids in one request for more comments."""
 MAX_EXPANSIONS = 5
-"""Further requests for one thread."""
+"""The number of further requests for one thread."""
 SEARCH_SORTS = {"hot": "relevance", "new": "new", "top": "top", "rising": "new", "controversial": "comments"}
 
 
 class RedditApi:
-    """The API as a route."""
+    """Reads Reddit through its API."""
 
     via = "reddit-api"
     label = "its API"
@@ -38,7 +38,7 @@ class RedditApi:
         self._expanding = asyncio.Lock()
 
     async def posts(self, query: PostsQuery) -> RedditPosts:
-        """Posts of a subreddit, or hits in it.
+        """Return the posts of a subreddit, or the hits of a search in it.
 
         Raises:
             RouteClosedError: The API cannot be used just now.
@@ -57,7 +57,7 @@ class RedditApi:
         return RedditPosts(tuple(live_posts(things)[: query.limit]))
 
     async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
-        """A post and a part of its comments; stubs are expanded as far as the part needs it.
+        """Return a post and a part of its comments; stubs are expanded as far as the part needs it.
 
         Raises:
             RouteClosedError: The API cannot be used just now.
@@ -86,7 +86,7 @@ class RedditApi:
         return RedditThread(post, (replace(root, replies=page.comments),), known, page.next_offset, root.id)
 
     async def _expand(self, forest: Forest, name: PostName, part: CommentRange) -> None:
-        """Ask for what the page still lacks, a few times; a refusal leaves it counted, as it was."""
+        """Request comments that the page lacks, a few times; after a refusal they remain counted as missing."""
         base = name.comment or name.post
         async with self._expanding:  # Reddit wants one expansion at a time of each client
             for _ in range(MAX_EXPANSIONS):
@@ -99,7 +99,7 @@ class RedditApi:
                     return
 
     async def _expanded(self, forest: Forest, name: PostName, part: CommentRange) -> bool:
-        """Whether there was something left to ask for."""
+        """Request further comments, and return whether there were any to request."""
         base = name.comment or name.post
         if ids := forest.missing(base, part)[:MOST_IDS]:
             form = {

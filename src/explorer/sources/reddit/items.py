@@ -20,7 +20,7 @@ KINDS = frozenset({"t1", "t3", "more"})
 
 
 def _whole(value: object) -> int | None:
-    """A number of points or comments; hidden and absurd ones are unknown."""
+    """Return a number of points or comments; None for hidden and impossible ones."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MOST:
         return None
     return int(value)
@@ -60,7 +60,7 @@ class Thing(WireModel):
 
     @property
     def above(self) -> str:
-        """The bare id of what it answers."""
+        """The bare id of the post or comment that it answers."""
         return self.parent_id.partition("_")[2]
 
 
@@ -72,27 +72,27 @@ class Post:
     title: str
     subreddit: str = ""
     url: str = ""
-    """What it links to; empty for a text."""
+    """The address that it links to; empty for a text post."""
     author: str = ""
     points: int | None = None
     comments: int | None = None
     time: int | None = None
-    """Unix seconds."""
+    """The time of submission in Unix seconds."""
     text: str = ""
     state: str = ""
-    """`deleted`, `removed`, or empty for a live one."""
+    """`deleted`, `removed`, or empty for a live post."""
     marks: tuple[str, ...] = ()
-    """`pinned`, `nsfw`."""
+    """Labels such as `pinned` and `nsfw`."""
     path: str = ""
 
     @property
     def page(self) -> str:
-        """Its page on Reddit."""
+        """The address of its page on Reddit."""
         return f"{SITE}{self.path}" if self.path.startswith("/r/") else f"{SITE}/comments/{self.id}/"
 
 
 def post_of(thing: Thing, *, is_escaped: bool = False) -> Post:
-    """A post of ours; `is_escaped` says that `& < >` come as HTML entities."""
+    """Return a record as a post; `is_escaped`: `& < >` are HTML entities in it."""
     plain = html.unescape if is_escaped else str
     text = plain(thing.selftext).strip()
     state = GONE_TEXTS.get(text, "") or (REMOVED if thing.removed_by_category else "")
@@ -119,7 +119,7 @@ def _is_own_page(link: str, post_id: str) -> bool:
 
 
 def things_in(body: bytes) -> list[Thing]:
-    """Every post, comment and stub of an answer, in its order, parents before their replies.
+    """Return every post, comment and stub of an answer in its order, parents before their replies.
 
     Trees are flattened without recursion, and what is no thing is passed over: a thread may be nested as deep as it
     likes, and one odd record costs itself alone.
@@ -135,7 +135,7 @@ def things_in(body: bytes) -> list[Thing]:
 
 
 def posts_in(body: bytes) -> list[Thing] | None:
-    """The bare posts of an archive's `{"data": [...]}`; None when it holds no list.
+    """Return the posts of an archive's `{"data": [...]}`; None when there is no list.
 
     Raises:
         ValueError: It is no JSON.
@@ -163,7 +163,7 @@ def _things(whole: object) -> Iterator[Thing]:
 
 
 def _within(kind: str, fields: dict[str, object]) -> object:
-    """What an envelope holds: replies of a comment, children of a listing, things of an expansion."""
+    """Return the content of a record: replies of a comment, children of a listing, things of an expansion."""
     for name in ("json", "data", "replies" if kind in KINDS else "children", "things"):
         inner = fields.get(name)
         if isinstance(inner, dict):
@@ -185,12 +185,12 @@ def _thing(kind: str, data: object) -> Thing | None:
 
 
 def live_posts(things: Sequence[Thing], *, is_escaped: bool = False) -> list[Post]:
-    """The posts among them."""
+    """Return the posts among records."""
     return [post_of(thing, is_escaped=is_escaped) for thing in things if thing.kind == "t3"]
 
 
 MAX_LEVELS = 100
-"""Deeper replies are counted, not read."""
+"""The deepest level that is read; deeper replies are only counted."""
 
 
 @dataclass(frozen=True)
@@ -198,15 +198,15 @@ class Stub:
     """Comments that an answer left out."""
 
     above: str
-    """What they answer."""
+    """The id of the post or comment that they answer."""
     ids: tuple[str, ...]
-    """Of the direct ones, in rank order; empty when it only says that there are some."""
+    """The ids of direct replies in rank order; empty when only their existence is known."""
     count: int
-    """All of them, on all levels."""
+    """The number of comments on all levels."""
 
 
 class Forest:
-    """The comments known of one thread; `is_escaped` says that `& < >` come as HTML entities."""
+    """The known comments of one thread; `is_escaped`: `& < >` are HTML entities in them."""
 
     def __init__(self, *, is_escaped: bool = False, is_ranked: bool = True) -> None:
         self._is_escaped = is_escaped
@@ -217,7 +217,7 @@ class Forest:
         self._asked: set[str] = set()
 
     def add(self, things: Sequence[Thing]) -> None:
-        """Take in what an answer held; what is known already stays as it is."""
+        """Add the records of an answer; known ones do not change."""
         for thing in things:
             if thing.kind == "t1" and thing.id not in self._comments:
                 self._comments[thing.id] = thing
@@ -226,7 +226,7 @@ class Forest:
                 self._add_stub(thing)
 
     def _add_stub(self, thing: Thing) -> None:
-        """Stubs that come again for what was asked for would be asked for without end."""
+        """Add a stub, unless its comments were requested already: they would be requested without end."""
         ids = tuple(one for one in thing.children if one not in self._asked)
         if not ids and (thing.children or _left_off(thing.above) in self._asked):
             return
@@ -234,13 +234,13 @@ class Forest:
         self._stubs.setdefault(thing.above, []).append(Stub(thing.above, ids, count))
 
     def cover(self, ids: Sequence[str]) -> None:
-        """Ids were asked for: their stubs are spent, whatever came."""
+        """Remove the stubs of ids that were requested, whatever came."""
         self._asked |= set(ids)
         for above, stubs in self._stubs.items():
             self._stubs[above] = [left for stub in stubs if (left := self._unspent(stub))]
 
     def cover_left_off(self, above: str) -> None:
-        """What an answer broke off below a comment was asked for."""
+        """Note that the comments which an answer cut off below a comment were requested."""
         self._asked.add(_left_off(above))
         self._stubs[above] = [stub for stub in self._stubs.get(above, []) if stub.ids]
 
@@ -251,33 +251,33 @@ class Forest:
         return Stub(stub.above, ids, max(stub.count - len(stub.ids) + len(ids), 1)) if ids else None
 
     def comment(self, comment_id: str) -> Comment | None:
-        """One comment, without its replies."""
+        """Return one comment without its replies."""
         thing = self._comments.get(comment_id)
         return self._one(thing, (), 0) if thing else None
 
     def page(self, root: str, part: CommentRange) -> CommentPage:
-        """A part of what stands below a post or a comment."""
+        """Return a part of the comments below a post or a comment."""
         return page_of(self._tree(root), self._order(root), part)
 
     def total(self, root: str) -> int:
-        """Comments below, as far as is known."""
+        """Return the number of comments below, as far as it is known."""
         known = self._tree(root)
         return size(known) + sum(stub.count for stub in self._stubs.get(root, []))
 
     def missing(self, root: str, part: CommentRange) -> tuple[str, ...]:
-        """Ids that a page still lacks, the most prominent first."""
+        """Return the ids that a page lacks, the most prominent first."""
         order = self._order(root)[part.offset : part.offset + part.limit]
         top = [one for one in order if one not in self._comments]
         below = [one for stub in self._reachable(order, part.depth) for one in stub.ids]
         return tuple(dict.fromkeys([*top, *below]))
 
     def left_off(self, root: str, part: CommentRange) -> tuple[str, ...]:
-        """Comments of a page below which an answer broke off."""
+        """Return the comments of a page below which an answer was cut off."""
         order = self._order(root)[part.offset : part.offset + part.limit]
         return tuple(stub.above for stub in self._reachable(order, part.depth) if not stub.ids)
 
     def held(self, root: str, part: CommentRange) -> int:
-        """Comments that a page could show now."""
+        """Return the number of comments that a page can show now."""
         order = self._order(root)[part.offset :]
         return sum(1 for _ in self._walk(order, part.depth))
 
@@ -286,7 +286,7 @@ class Forest:
         return list(dict.fromkeys([*self._ranked(root), *stubbed]))
 
     def _ranked(self, above: str) -> list[str]:
-        """Replies in the order they came in, or by points where that says nothing."""
+        """Return replies in the order of the answer, or by points where that order means nothing."""
         ids = self._below.get(above, [])
         return ids if self._is_ranked else sorted(ids, key=lambda one: -(self._comments[one].score or 0))
 
@@ -325,5 +325,5 @@ class Forest:
 
 
 def _left_off(above: str) -> str:
-    """A name for what stands below a comment, where an answer only says `continue this thread`."""
+    """Return a name for the comments below one where an answer only says `continue this thread`."""
     return f"{above}/_"

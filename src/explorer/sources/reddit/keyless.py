@@ -35,12 +35,12 @@ ARCHIVE = "https://arctic-shift.photon-reddit.com"
 ARCHIVE_LIMITS = FetchLimits(seconds=25.0, body_bytes=32_000_000, in_flight=2, retries=1, is_service=True, keep_s=300.0)
 PAGE = 100
 PAGES = 3
-"""Asked for where the highest are wanted: the archive lists by time only."""
+"""The number of pages requested for the highest scores, because the archive sorts by time only."""
 ALL_COMMENTS = 9_999
 FRESH_S = 36 * 3_600
-"""Until then the archive holds a post's first score and count, 1 and 0, which say nothing."""
+"""The age in seconds up to which the archive has a post's first score and count, 1 and 0, which mean nothing."""
 NARROW_S = 90 * 86_400
-"""How far back a search looks at its second try, when the first took the archive too long."""
+"""The seconds that the second attempt of a search covers, when the first took the archive too long."""
 RETRY_S = 1.0
 NOT_FRESH = (
     "In the archive, scores and counts are those of about 36 hours after posting; of newer posts they are unknown (?)."
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 class ArcticShift:
-    """The archive as a route; `url` stands in for the public one, `now` is what ages are measured against."""
+    """Reads Reddit through Arctic Shift; `url` replaces the public archive, `now` is the clock for ages."""
 
     via = "reddit-archive"
     label = "the archive (scores not fresh)"
@@ -71,7 +71,7 @@ class ArcticShift:
         self._pause = pause
 
     async def posts(self, query: PostsQuery) -> RedditPosts:
-        """The newest posts, or of the newest those with most points.
+        """Return the newest posts, or those with most points among the newest.
 
         Raises:
             RouteClosedError: The archive does not answer, cannot do this, or has nothing of the subreddit.
@@ -93,7 +93,7 @@ class ArcticShift:
         return RedditPosts(tuple(posts[: query.limit]), note)
 
     async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
-        """A post and a part of its comments, the most points first.
+        """Return a post and a part of its comments, the most points first.
 
         Raises:
             RouteClosedError: The archive does not answer, or does not have the post.
@@ -136,7 +136,7 @@ class ArcticShift:
         return list(found.values())
 
     async def _page_of_posts(self, parameters: Mapping[str, str | int]) -> list[Thing]:
-        """One page; a search that took too long is tried once more over less time."""
+        """Return one page of posts; a search that took too long is repeated for less time."""
         try:
             return await self._posts("posts/search", parameters)
         except _TooSlowError:
@@ -158,7 +158,7 @@ class ArcticShift:
         return self._post(found[0]) if found else RouteClosedError(f"it has no post {post_id}")
 
     async def _root_or_failure(self, comment_id: str) -> Comment | ToolError | None:
-        """The comment asked for."""
+        """Return the requested comment, or the reason why it is missing."""
         if not comment_id:
             return None
         try:
@@ -177,7 +177,7 @@ class ArcticShift:
             return error
 
     def _post(self, thing: Thing) -> Post:
-        """A post, its numbers unknown as long as the archive's are the first ones."""
+        """Return a post; its numbers are unknown while the archive has only the first ones."""
         return post_of(self._settled(thing), is_escaped=True)
 
     def _settled(self, thing: Thing) -> Thing:
@@ -199,11 +199,11 @@ class ArcticShift:
 
 
 class _TooSlowError(RouteClosedError):
-    """The archive gave up on a query."""
+    """The archive stopped working on a query."""
 
 
 def _is_too_slow(fetched: Fetched) -> bool:
-    """Whether it says that it took too long; its other words are not repeated."""
+    """Return whether the answer says that it took too long; the rest of its text is not used."""
     try:
         whole: object = json.loads(fetched.body) if len(fetched.body) <= ERROR_BYTES else None
     except (ValueError, RecursionError):
@@ -221,7 +221,7 @@ def _read(read: Callable[[bytes], T], body: bytes) -> T:
 
 SITE = "https://www.reddit.com"
 FEED_LIMITS = FetchLimits(seconds=20.0, body_bytes=4_000_000, in_flight=1, retries=0, is_service=True, keep_s=600.0)
-"""A feed may be asked for a few times a minute only: one answer serves for a while, and none is tried again."""
+"""Limits for a feed, which allows few requests a minute: one answer is kept for a while, and none is repeated."""
 CLOSED_S = 60.0
 NO_NUMBERS = "Feeds contain no scores and no numbers of comments, and at most 25 entries."
 NO_TREE = "Feeds contain at most 25 entries and no tree: which comment answers which is not known."
@@ -233,10 +233,10 @@ SEARCH_SORTS = {"hot": "relevance", "new": "new", "top": "top", "rising": "new",
 
 @dataclass(frozen=True)
 class _Entry:
-    """One entry, as Reddit's feeds give it."""
+    """An entry of Reddit's feeds."""
 
     id: str
-    """With its kind: `t3_abc`."""
+    """The id with its kind: `t3_abc`."""
     title: str
     link: str
     author: str
@@ -245,7 +245,7 @@ class _Entry:
 
 
 class RedditFeeds:
-    """The feeds as a route; `url` stands in for the public host."""
+    """Reads Reddit through its feeds; `url` replaces the public host."""
 
     via = "reddit-feed"
     label = "its feed (no scores, no counts)"
@@ -256,7 +256,7 @@ class RedditFeeds:
         self._url = url.rstrip("/") or SITE
 
     async def posts(self, query: PostsQuery) -> RedditPosts:
-        """Posts of a subreddit, or hits in it, in the order of Reddit's own list.
+        """Return the posts of a subreddit, or the hits of a search in it, in the order of Reddit's list.
 
         Raises:
             RouteClosedError: The feed does not answer, or is none.
@@ -268,7 +268,7 @@ class RedditFeeds:
         return RedditPosts(tuple(posts[: query.limit]))
 
     async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
-        """A post and some of its comments, one after the other.
+        """Return a post and some of its comments, one after the other.
 
         Raises:
             RouteClosedError: The feed does not answer, or holds no such post.
@@ -354,7 +354,7 @@ def _comment(entry: _Entry) -> Comment:
 
 
 def _words(content: str) -> str:
-    """What the author wrote, without the links that the feed puts around it."""
+    """Return the author's text, without the links that the feed adds."""
     match = MARKDOWN.search(content)
     return plain_text(match[1]) if match else ""
 
@@ -364,7 +364,7 @@ def _text(value: object) -> str:
 
 
 def _seconds(parsed: object) -> int | None:
-    """Unix seconds from feedparser's tuple in UTC."""
+    """Return Unix seconds of feedparser's tuple in UTC."""
     try:
         return timegm(cast("tuple[int, ...]", parsed)) if isinstance(parsed, tuple) else None
     except (ValueError, OverflowError):

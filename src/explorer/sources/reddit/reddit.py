@@ -1,4 +1,4 @@
-"""Reddit by whatever route is open (its API, else an archive, else its feeds), and its posts and threads as text."""
+"""Reads Reddit by the first open route (its API, an archive, its feeds), and writes posts and threads as text."""
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ PREVIEW_CHARS = 300
 
 
 def reddit_entry(place: int, source_id: str, post: Post, now: datetime) -> str:
-    """Two lines for a post; a third with the beginning of its text."""
+    """Return two lines for a post; a third with the beginning of its text."""
     site = _site(post.url)
     title = f"{place}. [{source_id}] {single_line(post.title)}" + (f" ({site})" if site else "")
     age_h = None if post.time is None else max(now.timestamp() - post.time, 0.0) / 3600
@@ -70,7 +70,7 @@ def reddit_entry(place: int, source_id: str, post: Post, now: datetime) -> str:
 
 
 def reddit_draft(post: Post, routed: Routed) -> SourceDraft:
-    """All that is known of a post, as a source."""
+    """Return a post as a source, with all that is known of it."""
     facts = (
         f"r/{post.subreddit}, {number(post.points)} points, {number(post.comments)} comments, by {post.author or '?'},"
         f" {moment(post.time) or '?'}"
@@ -88,7 +88,7 @@ def reddit_draft(post: Post, routed: Routed) -> SourceDraft:
 
 
 def reddit_thread_text(thread: RedditThread, routed: Routed, argument: str) -> ThreadText:
-    """A thread, written down; `argument` is what its id is called by the tool that shows it."""
+    """Return a thread as text; `argument` is the name of the argument for its id in the tool that shows it."""
     post = thread.post
     lead = () if thread.root else tuple(_post_lines(post))
     shown = sum(1 for _ in walk(thread.comments)) - bool(thread.root)
@@ -119,7 +119,7 @@ def reddit_thread_text(thread: RedditThread, routed: Routed, argument: str) -> T
 
 
 def _post_lines(post: Post) -> list[LeadLine]:
-    """The post's own words and numbers, before the comments."""
+    """Return the lines of the post's own text and numbers, before the comments."""
     facts = f"{number(post.points)} points, by {single_line(post.author) or '?'}, {moment(post.time) or '?'}"
     lines = [LeadLine(facts)]
     if post.state:
@@ -143,14 +143,14 @@ ARCHIVE = "the archive"
 FEEDS = "the feeds"
 REASON_CHARS = 240
 SHOWN = CommentRange(limit=100, depth=8)
-"""How much of a post's comments is read as a page."""
+"""The part of a post's comments that is read as a page."""
 NO_KEY = "no credentials are set (REDDIT_CLIENT_ID); without them Reddit has closed it since May 2026"
 
 T = TypeVar("T")
 
 
 class Reddit:
-    """A reader of Reddit over routes in the order of preference; `absent` says why others are not among them."""
+    """Reads Reddit by its routes in order of preference; `absent` has the reasons why others are missing."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class Reddit:
     async def open(
         cls, web: Fetcher, guard: Guard, access: Access, now: Callable[[], datetime]
     ) -> AsyncGenerator[Self]:
-        """Open what is configured. Without credentials the API is asked only at a stand-in, which may not want any."""
+        """Open the configured routes. Without credentials the API is asked only at a replaced address."""
         routes: dict[str, Route] = {}
         absent: dict[str, str] = {}
         session = RedditSession(guard, access)
@@ -184,7 +184,7 @@ class Reddit:
             await session.aclose()
 
     async def posts(self, query: PostsQuery) -> tuple[RedditPosts, Routed]:
-        """Posts of a subreddit, or hits in it.
+        """Return the posts of a subreddit, or the hits of a search in it.
 
         Raises:
             ToolError: No route leads there, each with its reason; or Reddit refuses.
@@ -193,7 +193,7 @@ class Reddit:
         return await self._first(what, lambda route: route.posts(query))
 
     async def thread(self, name: PostName, part: CommentRange) -> tuple[RedditThread, Routed]:
-        """A post and a part of its comments.
+        """Return a post and a part of its comments.
 
         Raises:
             ToolError: No route leads there, each with its reason; or Reddit refuses.
@@ -226,7 +226,7 @@ class Reddit:
         )
 
     async def _first(self, what: str, ask: Callable[[Route], Awaitable[T]]) -> tuple[T, Routed]:
-        """The answer of the first route that is open."""
+        """Return the answer of the first open route."""
         reasons = [f"{name}: {reason}" for name, reason in self._absent.items()]
         for name, route in self._routes.items():
             if reason := self._still_closed(name):

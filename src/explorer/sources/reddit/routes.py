@@ -1,4 +1,4 @@
-"""What every route to Reddit offers, how it says that it is closed, and the names and addresses of posts."""
+"""The port of all routes to Reddit, the error of a closed route, and the names and addresses of posts."""
 
 import re
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ EVERYWHERE = "all"
 
 @dataclass(frozen=True)
 class PostName:
-    """Which post, and which comment of it if one is meant."""
+    """The id of a post, and of one of its comments if that is meant."""
 
     post: str
-    """In Reddit's base 36."""
+    """The id in Reddit's base 36."""
     comment: str = ""
 
 
 def post_named(text: str) -> PostName:
-    """A post from its id, its full name (`t3_abc`), `post/comment`, or an address.
+    """Read a post from its id, its full name (`t3_abc`), `post/comment`, or an address.
 
     Raises:
         RefusedCallError: It is none of these.
@@ -49,7 +49,7 @@ def post_named(text: str) -> PostName:
 
 
 def post_at(url: str) -> PostName | None:
-    """The post at an address of Reddit's; None for any other address."""
+    """Return the post at an address of Reddit; None for any other address."""
     try:
         parts = urlsplit(url if "://" in url else f"https://{url}")
     except ValueError:
@@ -64,7 +64,7 @@ def post_at(url: str) -> PostName | None:
 
 
 def subreddit_named(text: str) -> str:
-    """A subreddit's bare name, or several joined by `+`; `all` is Reddit as a whole.
+    """Return the bare name of a subreddit, or several joined by `+`; `all` is Reddit as a whole.
 
     Raises:
         RefusedCallError: It is no such name.
@@ -79,11 +79,11 @@ def subreddit_named(text: str) -> str:
 
 
 SECONDS = {"hour": 3_600, "day": 86_400, "week": 604_800, "month": 2_678_400, "year": 31_622_400}
-"""Of the stretches of time that Reddit's lists know; `all` is none."""
+"""The length in seconds of the ranges of time that Reddit's lists have; `all` has none."""
 
 
 class RouteClosedError(ToolError):
-    """This route does not lead there just now; another may. `for_s` is how long it need not be tried again."""
+    """This route cannot be used now, but another may; `for_s` are the seconds until it is tried again."""
 
     def __init__(self, message: str, *, for_s: float = 0.0) -> None:
         super().__init__(message)
@@ -91,31 +91,31 @@ class RouteClosedError(ToolError):
 
 
 class RedditRefusedError(ToolError):
-    """Reddit answers, and says no: this subreddit or post cannot be read by anyone without more rights."""
+    """Reddit refuses: nobody can read this subreddit or post without more rights."""
 
 
 @dataclass(frozen=True)
 class PostsQuery:
-    """Which posts."""
+    """A request for posts."""
 
     subreddit: str
-    """Several joined by `+`; `all` for Reddit as a whole."""
+    """The name, or several joined by `+`; `all` for Reddit as a whole."""
     sort: str = "hot"
-    """`hot`, `new`, `top`, `rising`, `controversial`."""
+    """`hot`, `new`, `top`, `rising` or `controversial`."""
     limit: int = 25
     words: str = ""
-    """To search for; empty: the list itself."""
+    """The words to search for; empty: the list itself."""
     time: str = ""
-    """How far back `top`, `controversial` and a search look: `hour` to `year`, `all`; empty: as usual."""
+    """The range of `top`, `controversial` and a search: `hour` to `year`, `all`; empty: Reddit's default."""
 
 
 @dataclass(frozen=True)
 class RedditPosts:
-    """What a route gave for a query."""
+    """The posts that a route gave."""
 
     posts: tuple[Post, ...]
     note: str = ""
-    """How the list differs from what was asked; empty when it does not."""
+    """The difference between the list and the request; empty when there is none."""
 
 
 @dataclass(frozen=True)
@@ -124,48 +124,48 @@ class RedditThread:
 
     post: Post
     comments: tuple[Comment, ...]
-    """Below a root, the root alone, with what is shown of its replies."""
+    """The comments; with a root, the root alone, which has the replies that are shown."""
     total: int
-    """As the service counts them, or as far as is known."""
+    """The number of comments as the service counts them, or as far as it is known."""
     next_offset: int | None = None
     root: str = ""
-    """Id of the comment that was asked for, if one was."""
+    """The id of the requested comment, if there is one."""
 
 
 class Route(Protocol):
-    """One way to Reddit."""
+    """A route to Reddit."""
 
     via: str
-    """As sources name it."""
+    """The name in sources."""
     label: str
-    """As a first line names it, with what it lacks."""
+    """The name in the first line of a result, with what the route lacks."""
     lack: str
-    """What it lacks, in a sentence; empty when nothing."""
+    """A sentence about what it lacks; empty when it lacks nothing."""
 
     async def posts(self, query: PostsQuery) -> RedditPosts:
-        """Posts of a subreddit."""
+        """Return the posts of a subreddit."""
         ...
 
     async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
-        """A post and a part of its comments."""
+        """Return a post and a part of its comments."""
         ...
 
 
 def total_of(post: Post, known: int) -> int:
-    """Comments of a post: what the service says, else what is known of; stubs count some that are gone."""
+    """Return a post's number of comments: the service's, else the known ones; stubs count some that are gone."""
     return known if post.comments is None else post.comments
 
 
 def closed_words(reasons: Sequence[str]) -> str:
-    """The reasons of all routes on one line."""
+    """Return the reasons of all routes on one line."""
     return "; ".join(reason.rstrip(".") for reason in reasons)
 
 
 @dataclass(frozen=True)
 class Routed:
-    """By which route something came."""
+    """The route that an answer came by."""
 
     via: str
     label: str
     notes: tuple[str, ...] = ()
-    """What the route lacks, and why those before it were not taken."""
+    """What the route lacks, and why those before it were not used."""

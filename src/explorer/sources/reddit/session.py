@@ -27,7 +27,7 @@ from explorer.sources.reddit.routes import RedditRefusedError, RouteClosedError
 
 MOST_SECONDS = 1e6
 CLOSED_S = 600.0
-"""A door that shows a web page instead of data does not open within minutes."""
+"""The seconds for which a route stays closed that shows a web page instead of data."""
 REASON = re.compile(r"[A-Za-z_]{1,40}")
 REFUSALS = {
     "private": "it is private",
@@ -40,23 +40,23 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class RedditResponse:
-    """One answer, as Reddit's API means it."""
+    """An answer of Reddit's API."""
 
     http: HttpResponse
 
     @property
     def status(self) -> int:
-        """Its status."""
+        """The status of the answer."""
         return self.http.status
 
     @property
     def is_json(self) -> bool:
-        """Whether it calls itself so: errors come as pages too."""
+        """Whether the answer's type is JSON: errors come as pages, too."""
         return "json" in self.http.headers.get("content-type", "").lower()
 
     @property
     def reason(self) -> str:
-        """Reddit's own code for a refusal, if it gives one."""
+        """Reddit's own code for a refusal; empty when there is none."""
         try:
             whole: object = json.loads(self.http.body) if self.is_json else None
         except (ValueError, RecursionError):
@@ -66,14 +66,14 @@ class RedditResponse:
 
 
 def token_problem(status: int) -> str:
-    """Why no token came."""
+    """Return the reason why no token came."""
     if status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return f"the credentials were refused (status {status})"
     return f"it gave no token (status {status})"
 
 
 def judged(answer: RedditResponse) -> bytes:
-    """The body, if it is what was asked for.
+    """Return the body of a successful answer.
 
     Raises:
         RouteClosedError: It is nothing of Reddit's API.
@@ -108,7 +108,7 @@ def _closed_words(status: int) -> str:
 
 
 def number_in(text: str) -> float | None:
-    """A number of a header, which Reddit writes as `597.0`; None for anything else."""
+    """Return a number of a header, which Reddit writes as `597.0`; None for anything else."""
     try:
         value = float(text)
     except ValueError:
@@ -126,41 +126,41 @@ INSTALLED_GRANT = {
 SECONDS = 20.0
 MOST_BYTES = 16_000_000
 LONGEST_WAIT_S = 10.0
-"""For a turn, when the limit is used up; a longer wait closes the route for that time."""
+"""The longest wait in seconds when the limit is used up; a longer one closes the route for that time."""
 TOKEN_MARGIN_S = 60.0
 SERVER_WAIT_S = 1.0
 MOST_REPEATS = 2
-"""Once with a new token, and once after a wait."""
+"""The number of repetitions: one with a new token, and one after a wait."""
 IN_FLIGHT = 2
 REFUSED_S = 600.0
-"""Credentials that were refused are not tried again sooner."""
+"""The seconds until refused credentials are tried again."""
 
 
 @dataclass(frozen=True)
 class App:
-    """The user's own app at Reddit; an empty secret is that of an installed one."""
+    """The user's own app at Reddit; an installed app has no secret."""
 
     identity: str
     secret: str = ""
 
     @property
     def grant(self) -> Mapping[str, str]:
-        """What a token is asked with."""
+        """The form that requests a token."""
         return {"grant_type": "client_credentials"} if self.secret else INSTALLED_GRANT
 
     @property
     def basic(self) -> str:
-        """The header that names it."""
+        """The header with the app's credentials."""
         return "Basic " + base64.b64encode(f"{self.identity}:{self.secret}".encode()).decode("ascii")
 
 
 @dataclass(frozen=True)
 class Access:
-    """What leads to Reddit; `url` stands in for all its hosts and the archive's."""
+    """The access to Reddit; `url` replaces all its hosts and the archive's."""
 
     url: str = ""
     identity: str = ""
-    """Of the user's own app; empty: none."""
+    """The id of the user's own app; empty: none."""
     secret: str = ""
     caller: Caller = field(default_factory=Caller)
 
@@ -176,7 +176,7 @@ class _Token(WireModel):
 
 
 class RedditSession:
-    """Connections to Reddit's API, opened with the first request; without an app it asks without a token.
+    """Connections to Reddit's API, opened with the first request; without an app, requests have no token.
 
     `pause` and `clock` are for waiting.
     """
@@ -203,11 +203,11 @@ class RedditSession:
         self._free_at = 0.0
 
     async def aclose(self) -> None:
-        """Close all connections; harmless when there are none."""
+        """Close all connections, if there are any."""
         await self._client.aclose()
 
     async def get(self, path: str, parameters: Mapping[str, str | int]) -> bytes:
-        """The JSON body at a path.
+        """Return the JSON body at a path.
 
         Raises:
             RouteClosedError: The API cannot be used just now.
@@ -216,7 +216,7 @@ class RedditSession:
         return await self._asked("GET", f"{path}?{urlencode({**parameters, 'raw_json': 1})}")
 
     async def post(self, path: str, form: Mapping[str, str]) -> bytes:
-        """The JSON body to a form.
+        """Send a form, and return the JSON body.
 
         Raises:
             RouteClosedError: The API cannot be used just now.
@@ -225,7 +225,7 @@ class RedditSession:
         return await self._asked("POST", path, {**form, "raw_json": "1"})
 
     async def _asked(self, method: str, path: str, form: Mapping[str, str] | None = None) -> bytes:
-        """Ask, once more with a new token or after a short wait, and judge the answer."""
+        """Send, repeat once with a new token or after a short wait, and judge the answer."""
         repeated: set[bool] = set()
 
         async def attempt() -> Attempt[RedditResponse]:
@@ -253,7 +253,7 @@ class RedditSession:
             await self._pause(wait_s)
 
     def _heed(self, answer: RedditResponse) -> None:
-        """Keep what an answer says of the limit."""
+        """Note the limit that an answer reports."""
         reset_s = number_in(answer.http.headers.get("x-ratelimit-reset", ""))
         left = number_in(answer.http.headers.get("x-ratelimit-remaining", ""))
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS:

@@ -11,11 +11,11 @@ from explorer.sources.http.caller import Caller
 from explorer.sources.page import Site, SiteAccess, SiteProblem, ThreadReader
 
 REDDIT_HOSTS = ("reddit.com", "redd.it")
-"""With every host below them: old, new, np, ..."""
+"""The hosts of Reddit, with every host below them: old, new, np, ..."""
 
 
 class RedditSettings(ExtensionSettings):
-    """Where Reddit is, and the user's own app there."""
+    """The address of Reddit, and the user's own app there."""
 
     url: Annotated[
         str,

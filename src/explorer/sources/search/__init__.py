@@ -1,1 +1,1 @@
-"""Web search: one port, and an engine behind it in each module."""
+"""Web search: a port, and one module for each engine."""

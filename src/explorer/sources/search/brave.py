@@ -1,4 +1,4 @@
-"""Brave's search API behind the port: a key, one call at a time."""
+"""Brave's search API: a key, one call at a time."""
 
 import html
 import re
@@ -29,7 +29,7 @@ from explorer.sources.search.port import (
 PATH = "/res/v1/web/search"
 MAX_RESULTS = 20
 RULES = ApiRules(in_flight=1, is_billed=True)
-"""Small plans allow one request a second, so they are sent one after another."""
+"""The rules for calls, which are sent one after another because small plans allow one request a second."""
 FRESHNESS: dict[Window, str] = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
 KEY_REFUSED = "did not accept its key (BRAVE_API_KEY)"
 UNPROCESSABLE = 422
@@ -37,7 +37,7 @@ MARK_UP = re.compile(r"</?[a-z][^>]{0,100}>", re.IGNORECASE)
 
 
 class BraveResult(BaseModel):
-    """One result as Brave gives it."""
+    """A result in Brave's answer."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -50,7 +50,7 @@ class BraveResult(BaseModel):
 
 
 class BraveResults(BaseModel):
-    """The web's part of an answer."""
+    """The web results of Brave's answer."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -58,7 +58,7 @@ class BraveResults(BaseModel):
 
 
 class BraveAnswer(BaseModel):
-    """The body of a search; `web` is missing when nothing is found."""
+    """The answer to a search; `web` is missing when nothing is found."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -66,7 +66,7 @@ class BraveAnswer(BaseModel):
 
 
 class BraveSearch(ApiSearch):
-    """Brave by REST."""
+    """Searches with Brave's API."""
 
     name = "brave"
 
@@ -83,7 +83,7 @@ class BraveSearch(ApiSearch):
         super().__init__(ApiClient(url, headers, secret=key, rules=rules))
 
     async def search(self, query: WebQuery) -> WebAnswer:
-        """Search; sites are asked for in the query, and days in Brave's coarse windows.
+        """Search; the query contains the sites, and Brave's coarse windows replace dates.
 
         Raises:
             SearchFailedError: No answer came.
@@ -119,12 +119,12 @@ class BraveSearch(ApiSearch):
 
 
 def _plain(text: str) -> str:
-    """Without the marks around found words and without entities, on one line."""
+    """Return text on one line, without the marks around found words and without entities."""
     return " ".join(html.unescape(MARK_UP.sub("", text)).split())
 
 
 class BraveSettings(ExtensionSettings):
-    """Where Brave's search API is, and the key for it."""
+    """The address of Brave's search API, and the key for it."""
 
     url: Annotated[
         str, Setting("EXPLORER_BRAVE_URL", URL, "Brave's search API", Group.SOURCES, default="the public one")

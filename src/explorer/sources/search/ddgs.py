@@ -1,4 +1,4 @@
-"""Public search engines' pages, read by the package `ddgs`: no key, best effort.
+"""Searches the pages of public search engines with the package `ddgs`: no key, best effort.
 
 It brings an HTTP client of its own, which imitates browsers and goes round our guard. It is only given words, and
 contacts the engines named here and no address out of a result.
@@ -31,9 +31,9 @@ from explorer.sources.search.port import (
 from explorer.text.sanitize import single_line
 
 ENGINES = ("duckduckgo", "brave", "mojeek", "startpage", "yahoo")
-"""Without the encyclopedias, which the package would put first."""
+"""The engines that are asked, without the encyclopedias, which the package would put first."""
 ADDRESS = "https://html.duckduckgo.com/html/"
-"""Of the first engine; what NO_PROXY says of it holds for all."""
+"""The address of the first engine; its entry in NO_PROXY applies to all engines."""
 IGNORE_DATES = frozenset({"mojeek"})
 TIMELIMIT: dict[Window, str] = {"day": "d", "week": "w", "month": "m", "year": "y"}
 REQUEST_S = 8
@@ -42,7 +42,7 @@ NOTHING = "No results found"
 
 
 class DdgsResult(BaseModel):
-    """One result as the package gives it."""
+    """A result of the package."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -55,7 +55,7 @@ RESULTS: TypeAdapter[list[DdgsResult]] = TypeAdapter(list[DdgsResult])
 
 
 class TextSearch(Protocol):
-    """What we use of `ddgs.DDGS`."""
+    """The part of `ddgs.DDGS` that is used."""
 
     def text(self, query: str, *, timelimit: str | None, max_results: int, backend: str) -> Sequence[object]:
         """Search, blocking."""
@@ -63,7 +63,7 @@ class TextSearch(Protocol):
 
 
 class DdgsSearch(WebSearch):
-    """The package `ddgs`; `make` stands in for its class."""
+    """Searches with the package `ddgs`; `make` replaces its class."""
 
     name = "ddgs"
 
@@ -81,7 +81,7 @@ class DdgsSearch(WebSearch):
         self._now = now
 
     async def search(self, query: WebQuery) -> WebAnswer:
-        """Search in a thread; its results tell no dates.
+        """Search in a thread; the results have no dates.
 
         Raises:
             SearchFailedError: No answer came.

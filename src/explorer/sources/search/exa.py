@@ -1,4 +1,4 @@
-"""Exa's search API behind the port: a key, and the text of the pages found."""
+"""Exa's search API: a key, and the text of the pages found."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -25,14 +25,14 @@ from explorer.sources.search.port import (
 from explorer.text.sanitize import single_line
 
 RULES = ApiRules(seconds=30.0, body_bytes=32_000_000, is_billed=True)
-"""It sends the pages' text, and bills each answered search: text and highlights of up to 10 results are included."""
+"""The rules for calls, which are billed: the price includes text and highlights of up to 10 results."""
 SNIPPET_CHARS = 1_000
 PASSAGE_CHARS = {"basic": 1_000, "advanced": 3_000}
 REFUSALS = {401: "did not accept its key (EXA_API_KEY)"}
 
 
 class ExaResult(BaseModel):
-    """One result as Exa gives it."""
+    """A result in Exa's answer."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -46,7 +46,7 @@ class ExaResult(BaseModel):
 
 
 class ExaAnswer(BaseModel):
-    """The body of a search."""
+    """The answer to a search."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -54,7 +54,7 @@ class ExaAnswer(BaseModel):
 
 
 class ExaSearch(ApiSearch):
-    """Exa by REST."""
+    """Searches with Exa's API."""
 
     name = "exa"
 
@@ -93,7 +93,7 @@ class ExaSearch(ApiSearch):
 
 
 def _payload(query: WebQuery) -> JsonObject:
-    """The fields of Exa's interface; wanted sites decide, unwanted ones below them are left out of the answer."""
+    """Return the fields of Exa's request; with wanted sites, unwanted ones below them are removed from the answer."""
     payload: JsonObject = {
         "query": query.words,
         "type": "auto",
@@ -110,7 +110,7 @@ def _payload(query: WebQuery) -> JsonObject:
 
 
 class ExaSettings(ExtensionSettings):
-    """Where Exa's search API is, and the key for it."""
+    """The address of Exa's search API, and the key for it."""
 
     url: Annotated[
         str, Setting("EXPLORER_EXA_URL", URL, "Exa's search API", Group.SOURCES, default="the public one")

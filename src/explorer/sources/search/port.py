@@ -21,16 +21,16 @@ from explorer.text.urls import canonical_url
 
 OTHER_TOOLS = "Continue with search_hn, get_hn_stories and read_webpage."
 PAGE_TEXT_CHARS = 100_000
-"""Of a result's page, where an engine delivers it."""
+"""The largest text of a result's page, where an engine delivers it."""
 SHORT_REST_S = 60.0
-"""After a failure that may be over soon."""
+"""The seconds for which an engine is not asked after a failure that may pass."""
 LONG_REST_S = 900.0
-"""After a refusal that stays, such as a limit or a key."""
+"""The seconds for which an engine is not asked after a lasting refusal, such as a limit or a key."""
 
 
 @dataclass(frozen=True)
 class WebQuery:
-    """What to search for."""
+    """A web search."""
 
     words: str
     max_results: int = 8
@@ -39,7 +39,7 @@ class WebQuery:
     include_domains: Sequence[str] = ()
     exclude_domains: Sequence[str] = ()
     since: str = ""
-    """ISO date; nothing older."""
+    """ISO date; hits are not older."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class WebHit:
     engine: str
     rank: int
     published: str = ""
-    """ISO date, else as the engine tells it; often empty."""
+    """ISO date, or the engine's own text; often empty."""
     score: float | None = None
     author: str = ""
     text: str = ""
@@ -63,20 +63,20 @@ class WebHit:
 
 @dataclass(frozen=True)
 class WebAnswer:
-    """What one search brought."""
+    """The results of one search."""
 
     engine: str
-    """The one that answered."""
+    """The name of the engine that answered."""
     hits: tuple[WebHit, ...]
     notes: tuple[str, ...] = ()
-    """What has to be known about it, a sentence each in words of ours: who failed before, what was left out."""
+    """Sentences about the answer: which engines failed before, and what was left out."""
 
 
 class WebSearch(ABC):
-    """The port to a search engine; open it with `async with`. Nothing is sent before the first search."""
+    """The port of a search engine; open it with `async with`. Nothing is sent before the first search."""
 
     name: str
-    """What its results are labelled with."""
+    """The label of its results."""
 
     @abstractmethod
     async def search(self, query: WebQuery) -> WebAnswer:
@@ -87,10 +87,10 @@ class WebSearch(ABC):
         """
 
     async def aclose(self) -> None:  # noqa: B027 - some engines keep none
-        """Close all connections; an engine that keeps some says how."""
+        """Close all connections; engines that have some override this."""
 
     async def __aenter__(self) -> Self:
-        """Open."""
+        """Return the open engine."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -99,7 +99,7 @@ class WebSearch(ABC):
 
 
 class ApiSearch(WebSearch):
-    """A search engine with an API over HTTP; `call` sends to it."""
+    """A search engine with an API over HTTP; `call` sends requests to it."""
 
     def __init__(self, call: ApiClient) -> None:
         self._call = call
@@ -114,7 +114,7 @@ class SearchAccess:
     """What opening an engine takes, besides its own settings."""
 
     caller: Caller = field(default_factory=Caller)
-    """Who asks, and over which network."""
+    """The user's network and name."""
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     """Waits between attempts."""
 
@@ -128,16 +128,16 @@ S = TypeVar("S", bound=ExtensionSettings)
 
 @dataclass(frozen=True)
 class SearchEngine(Generic[S]):
-    """What an engine registers: the entry point `explorer.search` names one of these."""
+    """A search engine to register: the entry point `explorer.search` names one of these."""
 
     name: str
-    """As the user writes it: `--search NAME`."""
+    """The name that the user writes: `--search NAME`."""
     settings: type[S]
     open: Callable[[S, SearchAccess], WebSearch]
     needs: str = ""
     """The field of its settings that must be set for `auto` to take it; empty: it is only taken by name."""
     without_name: str = ""
-    """What it is called when it works without what it needs, as the last one that `auto` takes; empty: it does not."""
+    """Its name when it works without what it needs, as the last one that `auto` takes; empty: it does not."""
     package: str = ""
     """A package that must be installed for it; the extra of explorer has the same name."""
 
@@ -148,7 +148,7 @@ class SearchEngine(Generic[S]):
 
 
 class SearchFailedError(ToolError):
-    """An engine that gave no answer.
+    """A search engine gave no answer.
 
     `problem` is a clause of ours with the engine as its subject; `stated` are the engine's own words; `rest_s` are the
     seconds for which it is useless to ask again.
@@ -178,7 +178,7 @@ ABOUT_THE_QUERY = frozenset({400, 422})
 
 
 def failure(engine: str, error: CallError, refusals: Mapping[int, str]) -> SearchFailedError:
-    """The same failure for a model to read; `refusals` are clauses by status that fit this engine better."""
+    """Return the failure as text for a model; `refusals` are clauses by status that fit this engine better."""
     if not isinstance(error, ServiceRefusedError):
         return SearchFailedError(engine, str(error))
     clause = refusals.get(error.status) or REFUSALS.get(error.status, "failed")
@@ -193,7 +193,7 @@ def failure(engine: str, error: CallError, refusals: Mapping[int, str]) -> Searc
 
 
 def merged(hits: Iterable[WebHit]) -> list[WebHit]:
-    """One result for each address, in the order of first mention, ranked anew.
+    """Return one result for each address, in the order of first mention, with new ranks.
 
     What a later one has and the first lacks is taken over: a passage, a date, more of the page's text. Results
     without a web address are dropped.
@@ -218,7 +218,7 @@ def _joined(first: WebHit, later: WebHit) -> WebHit:
 
 
 def _key(url: str) -> str:
-    """The form under which equal addresses are equal; empty for what is no web address."""
+    """Return the canonical form of an address; empty for what is not a web address."""
     try:
         return canonical_url(url) if url.startswith(("http://", "https://")) else ""
     except ValueError:
@@ -226,7 +226,7 @@ def _key(url: str) -> str:
 
 
 def page_text(text: str | None) -> tuple[str, tuple[str, ...]]:
-    """A page's text as delivered, up to its limit, and the flags that go with it."""
+    """Return a page's text up to the limit, and the flags that belong to it."""
     whole = (text or "").strip()
     return whole[:PAGE_TEXT_CHARS], ("truncated",) if len(whole) > PAGE_TEXT_CHARS else ()
 
@@ -241,7 +241,7 @@ WRITTEN_DATES = ("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y")
 
 
 def answered(query: WebQuery, engine: str, hits: Iterable[WebHit], *, dates_by_engine: bool = False) -> WebAnswer:
-    """The results that fit the filters, as many as were asked for, and what was left out.
+    """Return the results that fit the filters, as many as requested, with notes on what was left out.
 
     A result without a date is kept, and said to be of unknown age unless the engine itself has judged it.
     """
@@ -261,7 +261,7 @@ def answered(query: WebQuery, engine: str, hits: Iterable[WebHit], *, dates_by_e
 
 
 def with_sites(query: WebQuery) -> str:
-    """The query's words with `site:` operators, for engines that know no filters.
+    """Return the query with `site:` operators, for engines without filters.
 
     Without them where they would make it too long to be accepted: the answer is checked anyway.
     """
@@ -273,7 +273,7 @@ def with_sites(query: WebQuery) -> str:
 
 
 def window(since: str, now: datetime) -> Window | None:
-    """The smallest of the usual windows that reaches back to the day; None when none does, or none is asked for."""
+    """Return the smallest of the usual windows that includes the day; None when none does, or no day is given."""
     if not since:
         return None
     days = (now.astimezone(UTC).date() - date.fromisoformat(since)).days
@@ -282,7 +282,7 @@ def window(since: str, now: datetime) -> Window | None:
 
 
 def iso_date(text: str, now: datetime) -> str:
-    """An ISO date of the forms that engines give dates in; any other form stays as it is."""
+    """Return an ISO date for the forms of dates that engines use; any other text is returned as it is."""
     words = " ".join(text.split())
     if found := _date_of(words):
         return found.isoformat()
@@ -319,7 +319,7 @@ def _is_wanted(url: str, query: WebQuery) -> bool:
 
 
 def _is_of(url: str, sites: Sequence[str]) -> bool:
-    """Whether an address lies on one of the sites: the site itself, one below it, or a folder of it."""
+    """Return whether an address is on one of the sites: the site itself, one below it, or a folder of it."""
     parts = urlsplit(url)
     host = (parts.hostname or "").removeprefix("www.")
     for site in map(_bare, sites):
@@ -330,7 +330,7 @@ def _is_of(url: str, sites: Sequence[str]) -> bool:
 
 
 def _bare(site: str) -> str:
-    """`https://www.example.com/blog/` is `example.com/blog`: the forms in which models name sites."""
+    """Return a site without scheme and slash: `https://www.example.com/blog/` becomes `example.com/blog`."""
     text = site.strip().lower()
     text = text.partition("://")[2] or text
     return "".join(text.removeprefix("*.").removeprefix("www.").rstrip("/").split())

@@ -1,4 +1,4 @@
-"""A SearXNG of the user's own behind the port: no key, many engines at once."""
+"""Searches with the user's own SearXNG: no key, many engines at once."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ NOT_A_NAME = re.compile(r"[^\w .:/-]")
 
 
 class SearxngResult(BaseModel):
-    """One result as SearXNG gives it."""
+    """A result in SearXNG's answer."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -50,17 +50,17 @@ class SearxngResult(BaseModel):
 
 
 class SearxngAnswer(BaseModel):
-    """The body of a search."""
+    """The answer to a search."""
 
     model_config = ConfigDict(extra="ignore")
 
     results: list[SearxngResult] = []
     unresponsive_engines: list[list[JsonValue]] = []
-    """Pairs of an engine's name and why it did not answer."""
+    """Pairs of an engine's name and the reason why it did not answer."""
 
 
 class SearxngSearch(ApiSearch):
-    """SearXNG's JSON interface."""
+    """Searches with SearXNG's JSON interface."""
 
     name = "searxng"
 
@@ -71,7 +71,7 @@ class SearxngSearch(ApiSearch):
         self._now = now
 
     async def search(self, query: WebQuery) -> WebAnswer:
-        """Search; sites are asked for in the query, and days in SearXNG's coarse windows.
+        """Search; the query contains the sites, and SearXNG's coarse windows replace dates.
 
         Raises:
             SearchFailedError: No answer came, or none of its engines gave one.
@@ -104,14 +104,14 @@ class SearxngSearch(ApiSearch):
 
 
 def _named(pairs: Sequence[Sequence[JsonValue]]) -> str:
-    """The engines and their reasons, in a form that cannot be more than names."""
+    """Return the engines with their reasons, as names without other text."""
     words = [[NOT_A_NAME.sub("", str(part))[:40].strip() for part in pair[:2]] for pair in pairs if pair]
     named = [f"{name} ({why[0]})" if why and why[0] else name for name, *why in words[:MAX_ENGINES_NAMED]]
     return ", ".join(named) + (" and others" if len(words) > MAX_ENGINES_NAMED else "")
 
 
 class SearxngSettings(ExtensionSettings):
-    """Where the user's SearXNG is."""
+    """The address of the user's SearXNG."""
 
     url: Annotated[
         str, Setting("EXPLORER_SEARXNG_URL", URL, "Your own SearXNG, with JSON among its formats", Group.SOURCES)

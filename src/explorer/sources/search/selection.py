@@ -1,4 +1,4 @@
-"""Which search engines are asked, in which order, and why; when one fails, the next answers the same question."""
+"""Selects the search engines by what is configured; when one fails, the next answers the same question."""
 
 import asyncio
 import time
@@ -24,21 +24,21 @@ from explorer.sources.search.port import (
 )
 
 KEPT_S = 900.0
-"""An answer serves everybody who asks the same within this time: engines bill each search."""
+"""The seconds for which an answer is shared by all who ask the same: engines bill each search."""
 MAX_KEPT = 200
-"""Answers; they hold the texts of pages."""
+"""The largest number of kept answers, which hold the texts of pages."""
 
 
 @dataclass(frozen=True)
 class _Rest:
-    """An engine that is left alone for a while, and why."""
+    """An engine that is not asked for a while, and the reason."""
 
     until: float
     error: SearchFailedError
 
 
 class SearchChain(WebSearch):
-    """Asks the engines in their order until one answers; who failed lately is asked last.
+    """Asks the engines in their order until one answers; those that failed lately are asked last.
 
     `more` names what else could be configured.
     """
@@ -58,7 +58,7 @@ class SearchChain(WebSearch):
             await engine.aclose()
 
     async def search(self, query: WebQuery) -> WebAnswer:
-        """Search; the answer says who gave it and who failed before.
+        """Search; the answer names its engine and those that failed before.
 
         Helpers that ask the same at the same time, or within minutes, share one answer.
 
@@ -101,7 +101,7 @@ class SearchChain(WebSearch):
     def _passed_over(
         self, answering: WebSearch, resting: Sequence[WebSearch], failed: Sequence[SearchFailedError]
     ) -> list[SearchFailedError]:
-        """Why engines that would have been asked before the answering one were not, this time."""
+        """Return the reasons why engines before the answering one were not asked this time."""
         asked = {error.engine for error in failed}
         before = self._engines[: self._engines.index(answering)]
         rests = [self._rests.get(one.name) for one in before if one in resting and one.name not in asked]
@@ -122,7 +122,7 @@ def _note(error: SearchFailedError) -> str:
 
 
 AUTO = "auto"
-"""In place of an engine's name: what is configured."""
+"""The value for the engines that are configured."""
 
 
 @dataclass(frozen=True)
@@ -134,39 +134,39 @@ class ConfiguredEngine:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has what it needs: a key, or an address."""
+        """Whether it has the key or address that it needs."""
         value = getattr(self.settings, self.engine.needs) if self.engine.needs else ""
         return bool(value.get_secret_value() if isinstance(value, SecretStr) else value)
 
     @property
     def name(self) -> str:
-        """As its results are labelled, with what it needs or without."""
+        """The label of its results, with or without what it needs."""
         return self.engine.name if self.is_ready else self.engine.without_name or self.engine.name
 
     @property
     def variable(self) -> str:
-        """What brings it: the variable of what it needs, or its name as the setting."""
+        """The variable that makes it available: of what it needs, or of its name."""
         needed = self.engine.needed
         return needed.variable if needed else f"EXPLORER_SEARCH={self.engine.name}"
 
     @property
     def address(self) -> tuple[str, str]:
-        """Where it is, and the setting that says so; both empty when it has no address of its own."""
+        """Its address and the setting for it; both empty when it has no address of its own."""
         url = str(getattr(self.settings, "url", ""))
         return (url, extension_place(self.engine.name, "url", is_secret=False)) if url else ("", "")
 
 
 @dataclass(frozen=True)
 class SearchSetup:
-    """Which engine is asked for, and those that there are."""
+    """The requested engine, and all that there are."""
 
     engines: Sequence[ConfiguredEngine] = field(default=(), repr=False)
     """In the order in which they are asked."""
     engine: str = AUTO
-    """`auto`, or the name of one."""
+    """`auto`, or the name of an engine."""
     caller: Caller = field(default_factory=Caller)
     is_sample: bool = False
-    """The sample day, which has no web search."""
+    """Whether the run reads the sample day, which has no web search."""
 
 
 @dataclass(frozen=True)
@@ -176,18 +176,18 @@ class SearchPlan:
     asked: tuple[ConfiguredEngine, ...]
     why: str
     more: str
-    """What else could be configured, for people: variables, separated by commas."""
+    """Variables that would make other engines available, separated by commas, for people."""
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Their names."""
+        """The names of the engines."""
         return tuple(one.name for one in self.asked)
 
 
 def plan_search(
     setup: SearchSetup, has_module: Callable[[str], bool] = lambda name: find_spec(name) is not None
 ) -> SearchPlan:
-    """Plan without opening anything.
+    """Plan the search without opening anything.
 
     `auto` asks what is configured, one after another until one answers. An engine set by name is the only one that
     is asked: who names one does not want the question to go elsewhere.
@@ -212,7 +212,7 @@ def plan_search(
 
 
 def choose_search(setup: SearchSetup, pause: Callable[[float], Awaitable[object]] = asyncio.sleep) -> SearchChain:
-    """The engines that are configured, behind one port; nothing is sent before the first search.
+    """Return the configured engines as one; nothing is sent before the first search.
 
     `pause` waits between attempts.
 

@@ -1,4 +1,4 @@
-"""Tavily behind the port, with a key or keyless, and the edge to its SDK."""
+"""Searches with Tavily's SDK, with a key or in its keyless mode."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ HEADERS_PASSED = ("authorization", "content-type", "x-")
 
 
 class TavilyResult(BaseModel):
-    """One result as Tavily gives it."""
+    """A result in Tavily's answer."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -49,7 +49,7 @@ class TavilyResult(BaseModel):
 
 
 class TavilyAnswer(BaseModel):
-    """The body of a search."""
+    """The answer to a search."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -57,7 +57,7 @@ class TavilyAnswer(BaseModel):
 
 
 class TavilySession:
-    """The SDK's client over our own calls, which nobody else uses: the SDK writes its key into its HTTP client.
+    """The SDK's client over the guarded calls, shared with nobody: the SDK writes its key into its HTTP client.
 
     So the guard, the limits and the retries are those of every other service, and an answer other than 200 is
     judged by us: the SDK drops what some of them say, and fails on a status like 201.
@@ -74,7 +74,7 @@ class TavilySession:
         calls.check()
 
         class Through(httpx.AsyncBaseTransport):
-            """What the SDK asks for goes the way of all calls."""
+            """Sends the SDK's requests as calls of the service."""
 
             async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
                 headers = {name: value for name, value in request.headers.items() if name.startswith(HEADERS_PASSED)}
@@ -111,7 +111,7 @@ class TavilySession:
 
 
 RULES = ApiRules(seconds=40.0, body_bytes=32_000_000, is_billed=True)
-"""It reads the pages it finds while we wait, and sends their text."""
+"""The rules for calls, which take long: Tavily reads the pages that it finds, and sends their text."""
 REFUSALS = {
     401: "did not accept its key (TAVILY_API_KEY)",
     432: "is over its plan's limit",
@@ -120,7 +120,7 @@ REFUSALS = {
 
 
 class KeylessProblem(BaseModel):
-    """What a keyless refusal has in its `error`, beside its message."""
+    """The content of `error` in a keyless refusal, next to its message."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -129,7 +129,7 @@ class KeylessProblem(BaseModel):
 
 
 class TavilySearch(WebSearch):
-    """Tavily through its SDK; without a key in its keyless mode, which has a cap of its own."""
+    """Searches with Tavily's SDK; without a key in its keyless mode, which has a limit of its own."""
 
     def __init__(self, key: str, url: str, *, rules: ApiRules = RULES) -> None:
         # Results show how they were come by.
@@ -193,7 +193,7 @@ class TavilySearch(WebSearch):
 
 
 def _parameters(query: WebQuery) -> JsonObject:
-    """The fields of Tavily's own interface; absent ones are left to its defaults."""
+    """Return the fields of Tavily's request; the service's defaults apply to absent ones."""
     parameters: JsonObject = {
         "search_depth": "advanced" if query.depth == "advanced" else "basic",
         "max_results": query.max_results,
@@ -206,7 +206,7 @@ def _parameters(query: WebQuery) -> JsonObject:
 
 
 class TavilySettings(ExtensionSettings):
-    """Where Tavily's API is, and the key for it."""
+    """The address of Tavily's API, and the key for it."""
 
     url: Annotated[
         str, Setting("EXPLORER_TAVILY_URL", URL, "Tavily's API", Group.SOURCES, default="the public one")
