@@ -1,6 +1,6 @@
 """Reads times as models write them (`today`, `24h`, `2026-08`, `2026-08-10..2026-08-12`), in the user's zone.
 
-A day is the asker's: it begins at their midnight, and where clocks are put forward or back it has 23 or 25 hours.
+A day begins at midnight in the user's zone, and has 23 or 25 hours when clocks are changed.
 """
 
 import re
@@ -58,7 +58,7 @@ def since_time(text: str, now: datetime, zone: tzinfo = UTC) -> datetime | None:
 def window(since: str, until: str, now: datetime, zone: tzinfo = UTC) -> Window:
     """Return the range from the beginning of `since` to the end of `until`, so that a day in `until` is included.
 
-    A span in `until` is that long ago: `since="7d", until="24h"` leaves out the last day.
+    A length in `until` is counted back from now: `since="7d", until="24h"` leaves out the last day.
 
     Raises:
         RefusedCallError: One of them is not understood, or the end lies before the beginning.

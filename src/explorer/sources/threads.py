@@ -60,9 +60,9 @@ def page_of(
 ) -> CommentPage:
     """Return the most prominent comments of a tree, from a top-level comment on.
 
-    `order` is every top-level id in rank order, held or not, so that an offset means the same each time, whatever
-    could be fetched. The top-level comments shown are the first held ones from the offset on, without gaps: see
-    `_chosen`. `gone` are ids that were asked for in vain.
+    `order` has every top-level id in rank order, fetched or not, so that an offset always means the same. The top-level
+    comments shown are the first fetched ones from the offset on, without gaps: see `_chosen`. `gone` has ids that could
+    not be fetched.
     """
     places = {one: index for index, one in enumerate(order)}
     waiting = [comment for comment in comments if places.get(comment.id, -1) >= part.offset]
@@ -75,8 +75,8 @@ def page_of(
 def _chosen(comments: Sequence[Comment], part: CommentRange) -> set[str]:
     """Return the ids of the most prominent comments.
 
-    A comment's place is its parent's place plus its own rank among its siblings, so that the best answers to the
-    best comments come before the worst comments, and a parent always before its replies.
+    The rank of a comment is its parent's rank plus its own rank among its siblings. So the best answers to the best
+    comments come before the worst comments, and a parent always before its replies.
     """
     tie = count()
     waiting = [(rank, next(tie), 1, comment) for rank, comment in enumerate(comments, start=1)]

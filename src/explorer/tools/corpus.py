@@ -1,7 +1,7 @@
 """Tools that search and read the user's own folder.
 
-A search hit stores the whole document as its source, the same text that reading it stores: so one id stands for a
-document whichever way an agent came to it, and whatever is quoted from it can be looked up.
+A search hit stores the whole document as its source, the same text that reading it stores. So one id is one document
+however an agent found it, and each quote can be looked up.
 """
 
 from typing import Self

@@ -1,7 +1,7 @@
 """Hacker News through its two public APIs: Firebase (rank order, fresh numbers) and Algolia (whole trees, search).
 
-Each stands in for the other where it can: Firebase gives a thread item by item when Algolia is down, Algolia gives
-it whole when Firebase is. Item pages are read through them, too.
+Each replaces the other where it can: Firebase gives a thread item by item when Algolia is down, Algolia gives it whole
+when Firebase is down. Item pages are read through them, too.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Calls services with a key: bounded in seconds and bytes, repeated where that can help, never showing the key.
 
-The host is one that the user set (or the vendor's own), so it may be a private one: allowed for this service alone.
-Redirects are not followed: the key would travel along.
+The host is the user's choice or the vendor's own, so a private one is allowed for this service. Redirects are not
+followed, because the key would be sent along.
 """
 
 import asyncio
@@ -94,7 +94,7 @@ class ServiceRefusedError(CallError):
 class ApiClient:
     """Calls one service at its base URL; connections are opened with the first call.
 
-    `headers` go with each call; `secret` is what of them must not appear in any words.
+    `headers` are sent with each call; `secret` is the part of them that must not appear in any message.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], *, rules: ApiRules, secret: str = "") -> None:

@@ -1,7 +1,7 @@
 """Answers that are kept: in memory for a process, bounded in bytes and age, and on disk for all runs of a workspace.
 
-A body is kept under its own hash, and entries lead to it from an address. Everything is checked when it is read, so
-what a crash, a full disk or another process left half done is as good as absent; nothing here makes a fetch fail.
+A body is kept under its own hash, and entries lead from an address to it. Everything is checked when it is read, so
+what a crash, a full disk or another process left unfinished counts as absent. Nothing here makes a fetch fail.
 """
 
 import asyncio
@@ -233,7 +233,7 @@ class DiskCache:
     def _sweep(self) -> None:
         """Remove what is out of date, then the bodies that were not used for longest, until there is space again.
 
-        A file's time is when it was last of use, and an entry's is when it stops being so: nothing has to be read.
+        The time of a body is its latest use, and the time of an entry is its end, so no file has to be read.
         """
         now = self._now().timestamp()
         for path, stat in _files(self._folder / "entries"):

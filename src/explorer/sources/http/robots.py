@@ -124,8 +124,8 @@ class Robots:
 def _said_to_us(line: "re.Match[str]") -> str:
     """Return the line if its group is for this program or for all, else one for no program.
 
-    The parser keeps every rule once for each agent of its group: a file of many agents and many rules, half a
-    megabyte of both, would keep it busy for hours.
+    The parser keeps every rule once for each agent of its group: half a megabyte of agents and rules would take it
+    hours.
     """
     name = line[1].strip().replace("*", "").lower()
     return line[0] if PRODUCT.startswith(name) else "User-agent: nobody"
@@ -142,8 +142,8 @@ LONGEST_QUEUE_S = 60.0
 class Politeness:
     """Limits requests to each host. `clock` gives seconds, and `pause` waits.
 
-    Interfaces made for programs and hosts the user opened for this machine are not spared: they are the user's own,
-    or say themselves what they bear. `spares_all_hosts` spares opened hosts too.
+    Politeness does not apply to interfaces for programs, nor to hosts that the user allowed for this machine. With
+    `spares_all_hosts` it applies to allowed hosts, too.
     """
 
     def __init__(

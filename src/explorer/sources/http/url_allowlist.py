@@ -175,9 +175,9 @@ class UrlAllowlist:
     """The addresses that a run has seen: from the user and from searches, and from links on pages.
 
     Args:
-        records: The run's own, which may grow: the user's words and the sources in them are seen. Whatever earlier
-            lives of the run saw is seen, and links they followed stay counted.
-        read_text: A source's stored text by id; asked for only when an address is not known otherwise.
+        records: The run's records, which may grow. The user's text and the sources in them are seen, and links that
+            earlier processes followed stay counted.
+        read_text: Returns a source's stored text by id; called only when an address is not known otherwise.
         searches: Names of tools whose results can repeat what they were asked for.
         other_tools: Names of tools that show addresses without storing sources, as an embedder's may.
     """
@@ -294,7 +294,7 @@ class UrlAllowlist:
     def _searched_for(self, event: TurnTaken) -> None:
         """Note addresses that a model put into a search before anybody had seen them.
 
-        An engine that repeats the words it was asked for would otherwise make them seen.
+        Otherwise an engine that repeats the query would make them seen.
         """
         for call in event.turn.calls:
             words = json.dumps(call.arguments, ensure_ascii=False) if call.name in self._searches else ""

@@ -121,11 +121,11 @@ def _is_own_page(link: str, post_id: str) -> bool:
 def things_in(body: bytes) -> list[Thing]:
     """Return every post, comment and stub of an answer in its order, parents before their replies.
 
-    Trees are flattened without recursion, and what is no thing is passed over: a thread may be nested as deep as it
-    likes, and one odd record costs itself alone.
+    Trees are flattened without recursion, since a thread may be nested to any depth. A record that cannot be read is
+    left out alone.
 
     Raises:
-        ValueError: It is no JSON.
+        ValueError: It is not JSON.
     """
     try:
         whole: object = json.loads(body)
@@ -138,7 +138,7 @@ def posts_in(body: bytes) -> list[Thing] | None:
     """Return the posts of an archive's `{"data": [...]}`; None when there is no list.
 
     Raises:
-        ValueError: It is no JSON.
+        ValueError: It is not JSON.
     """
     whole: object = json.loads(body)
     items = cast("dict[str, object]", whole).get("data") if isinstance(whole, dict) else None

@@ -67,7 +67,7 @@ def subreddit_named(text: str) -> str:
     """Return the bare name of a subreddit, or several joined by `+`; `all` is Reddit as a whole.
 
     Raises:
-        RefusedCallError: It is no such name.
+        RefusedCallError: It is not the name of a subreddit.
     """
     words = re.sub(r"^(?:https?://)?(?:[a-z]+\.)?reddit\.com", "", text.strip(), flags=re.IGNORECASE)
     name = re.sub(r"^/?r/", "", words, flags=re.IGNORECASE).strip("/")

@@ -1,7 +1,7 @@
 """Searches the pages of public search engines with the package `ddgs`: no key, best effort.
 
-It brings an HTTP client of its own, which imitates browsers and goes round our guard. It is only given words, and
-contacts the engines named here and no address out of a result.
+The package has its own HTTP client, which imitates browsers and does not use the guard. It gets only words, and
+contacts the engines named here but no address of a result.
 """
 
 import asyncio

@@ -150,8 +150,8 @@ class SearchEngine(Generic[S]):
 class SearchFailedError(ToolError):
     """A search engine gave no answer.
 
-    `problem` is a clause of ours with the engine as its subject; `stated` are the engine's own words; `rest_s` are the
-    seconds for which it is useless to ask again.
+    `problem` is a clause with the engine as its subject, `stated` the engine's own message, and `rest_s` the seconds
+    for which it is useless to ask again.
     """
 
     def __init__(
@@ -195,8 +195,8 @@ def failure(engine: str, error: CallError, refusals: Mapping[int, str]) -> Searc
 def merged(hits: Iterable[WebHit]) -> list[WebHit]:
     """Return one result for each address, in the order of first mention, with new ranks.
 
-    What a later one has and the first lacks is taken over: a passage, a date, more of the page's text. Results
-    without a web address are dropped.
+    The first result gets what it lacks from later ones: a passage, a date, more of the page's text. Results without a
+    web address are dropped.
     """
     seen: dict[str, WebHit] = {}
     for hit in hits:
@@ -243,7 +243,7 @@ WRITTEN_DATES = ("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y")
 def answered(query: WebQuery, engine: str, hits: Iterable[WebHit], *, dates_by_engine: bool = False) -> WebAnswer:
     """Return the results that fit the filters, as many as requested, with notes on what was left out.
 
-    A result without a date is kept, and said to be of unknown age unless the engine itself has judged it.
+    A result without a date is kept, and a note says that its age is unknown, unless the engine judged it.
     """
     found = merged(hits)
     of_sites = [hit for hit in found if _is_wanted(hit.url, query)]
@@ -263,7 +263,7 @@ def answered(query: WebQuery, engine: str, hits: Iterable[WebHit], *, dates_by_e
 def with_sites(query: WebQuery) -> str:
     """Return the query with `site:` operators, for engines without filters.
 
-    Without them where they would make it too long to be accepted: the answer is checked anyway.
+    The operators are left out where the query would be too long: the answer is checked anyway.
     """
     wanted = " OR ".join(f"site:{_bare(site)}" for site in query.include_domains)
     unwanted = " ".join(f"-site:{_bare(site)}" for site in query.exclude_domains)

@@ -189,8 +189,8 @@ def plan_search(
 ) -> SearchPlan:
     """Plan the search without opening anything.
 
-    `auto` asks what is configured, one after another until one answers. An engine set by name is the only one that
-    is asked: who names one does not want the question to go elsewhere.
+    `auto` asks the configured engines one after another until one answers. An engine set by name is the only one that
+    is asked, because the user may not want the query to go elsewhere.
 
     Raises:
         ConfigError: The engine set by name cannot be used.

@@ -59,8 +59,8 @@ class TavilyAnswer(BaseModel):
 class TavilySession:
     """The SDK's client over the guarded calls, shared with nobody: the SDK writes its key into its HTTP client.
 
-    So the guard, the limits and the retries are those of every other service, and an answer other than 200 is
-    judged by us: the SDK drops what some of them say, and fails on a status like 201.
+    So the guard, the limits and the retries of every other service apply, and an answer other than 200 is judged here:
+    the SDK drops the text of some, and fails on a status like 201.
 
     Raises:
         UnreachableError: The address or the key cannot be used.
