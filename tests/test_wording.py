@@ -35,6 +35,9 @@ AVOIDED: Mapping[str, str] = {
     r"nobody|whoever": "no one, not, the one that",
     r"all the same|in vain|now and then": "still, without success, sometimes",
     r"read(?:s)? off": "computed from",
+    r"hand(?:s|ed) (?:in|on|over|back)": "pass, return",
+    r"wants (?:an?|requests)": "needs",
+    r"what is there": "the files, the findings",
     r"behind (?:each|every|it|the end|what|them|both)": "after, past",
 }
 """Each avoided word or phrase as a pattern for whole words, and what to write instead."""

@@ -515,7 +515,9 @@ async def test_a_writer_with_little_room_uses_what_is_held_back(
     assert [request.max_output_tokens for request in asked] == [4_096, 4_096]
     assert stage.budget.winding_down == ("token limit" if is_over else "")
     told = [message.text for message in asked[-1].history if isinstance(message, UserText)]
-    assert ("Exploring is over (token limit): write report.md now, from what there is." in told) == (explored == 3_300)
+    assert ("Exploring is over (token limit): write report.md now, from the findings so far." in told) == (
+        explored == 3_300
+    )
 
 
 async def test_a_role_of_another_name_writes_the_report(tmp_path: Path) -> None:

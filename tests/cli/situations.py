@@ -203,7 +203,7 @@ SITUATIONS = (
         {"orchestrator": [Reply(error="bad_key", status=401)]},
         variables={"OPENAI_API_KEY": "sk-of-nobody"},
     ),
-    Situation("A server that wants a key", {"orchestrator": [Reply(error="bad_key", status=401)]}),
+    Situation("A server that needs a key", {"orchestrator": [Reply(error="bad_key", status=401)]}),
     Situation("A model that is not there", {"orchestrator": [Reply(error="no_model", status=404)]}),
     Situation("A model server that is down", variables={"OPENAI_BASE_URL": f"{NOWHERE}/v1"}),
     Situation("Offline, with no network", words=("--model", "offline"), has_file=False),

@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_brought_back_is_named(
     (folder / ".explorer" / "journal.jsonl").write_bytes(encode_all(small_run))
     done = here("fork", "latest", "--no-run")
     assert done.returncode == 0
-    assert "1 file could not be brought back: topics/a.md" in done.stderr
+    assert "1 file could not be restored: topics/a.md" in done.stderr
 
 
 @pytest.mark.parametrize(

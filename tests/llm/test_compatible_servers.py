@@ -137,7 +137,7 @@ async def test_what_nobody_knows_is_learnt_from_refusals(rules: RuleSet) -> None
         logger.disable("explorer")
     refused = Counter(name for name, _ in server.refused)
     assert max(refused.values(), default=0) <= 1
-    assert len([line for line in lines if "wants requests otherwise" in line]) == sum(refused.values())
+    assert len([line for line in lines if "needs requests in another form" in line]) == sum(refused.values())
 
 
 async def test_the_official_server_is_spoken_to_in_its_own_words() -> None:

@@ -59,7 +59,7 @@ def test_a_provider_out_of_reach_blames_no_setting_that_is_not_set() -> None:
 @pytest.mark.parametrize(
     ("key", "words", "hint"),
     [
-        ("", "wants a key, and none is set (status 401)", "set OPENAI_API_KEY"),
+        ("", "needs a key, and none is set (status 401)", "set OPENAI_API_KEY"),
         ("sk-of-nobody", "refused the key (status 401)", "check OPENAI_API_KEY"),
     ],
 )

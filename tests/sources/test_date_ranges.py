@@ -86,7 +86,7 @@ def test_a_midnight_that_is_skipped() -> None:
 
 def test_an_end_before_the_beginning() -> None:
     """A window without room is told."""
-    with pytest.raises(ToolError, match="lies before"):
+    with pytest.raises(ToolError, match="is before"):
         window("2026-08-10", "2026-08-09", NOW)
 
 

@@ -165,7 +165,7 @@ async def test_hosts_without_proxy_are_judged_and_reached_directly() -> None:
 
 @pytest.mark.parametrize("url", [f"http://{SITE}/a", f"https://{SERVICE}/"])
 @pytest.mark.parametrize(
-    ("login", "words"), [("", "wants a user name and a password"), (f"me:{PASSWORD}-wrong", "does not accept")]
+    ("login", "words"), [("", "needs a user name and a password"), (f"me:{PASSWORD}-wrong", "does not accept")]
 )
 async def test_a_proxy_that_wants_a_login(url: str, login: str, words: str) -> None:
     """407 is told with the variable to correct, and no password is in the words."""

@@ -80,8 +80,8 @@ def test_reading_at_the_edges(workspace: Workspace) -> None:
     assert use(read, filepath="a.md").content.endswith(f"x [line cut at {MAX_LINE_CHARS} characters]")
     assert refused(read, filepath="a.md", start_line=3) == "a.md has 2 lines; start_line=3 is past its end"
     assert refused(read, filepath="a.md", start_line=2, end_line=1) == "end_line=1 is before start_line=2"
-    assert refused(read, filepath="b.md") == "there is no file b.md; list_files shows what is there"
-    assert refused(read, filepath="no/b.md") == "there is no file no/b.md; list_files shows what is there"
+    assert refused(read, filepath="b.md") == "there is no file b.md; list_files shows all files"
+    assert refused(read, filepath="no/b.md") == "there is no file no/b.md; list_files shows all files"
 
 
 def test_writing_in_each_mode(workspace: Workspace, tmp_path: Path) -> None:

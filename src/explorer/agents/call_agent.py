@@ -138,7 +138,7 @@ class CallAgentTool(Tool[CallAgentArguments]):
     def __init__(self, help_with: Callable[[CallAgentArguments, str], Awaitable[ToolResult]], helpers: str) -> None:
         self._help_with = help_with
         self.description = (
-            "Give a task to a helper, which hands back a short summary and an index of its files. Several work at "
+            "Give a task to a helper, which returns a short summary and an index of its files. Several work at "
             f"once.\nHelpers:\n{helpers}"
         )
 

@@ -126,10 +126,10 @@ WORDS: dict[NoteReason, str] = {
     NoteReason.BUDGET_70: BUDGET,
     NoteReason.BUDGET_85: BUDGET,
     NoteReason.WINDING_DOWN: (
-        "Stop exploring now ({words}). Only writing is left: have report.md written from what is there, then finish. "
-        "Say in it what was not looked at."
+        "Stop exploring now ({words}). Only writing is left: have report.md written from the findings so far, then "
+        "finish. Say in it what was not explored."
     ),
-    NoteReason.WRITE_NOW: "Exploring is over ({words}): write report.md now, from what there is.",
+    NoteReason.WRITE_NOW: "Exploring is over ({words}): write report.md now, from the findings so far.",
     NoteReason.SHORT_REPLIES_6000: SHORT_REPLIES,
     NoteReason.SHORT_REPLIES_3000: SHORT_REPLIES,
     NoteReason.SHORT_REPLIES_1500: SHORT_REPLIES,
@@ -140,7 +140,7 @@ WORDS: dict[NoteReason, str] = {
         "report, and finish."
     ),
     NoteReason.LATE_WORDS: (
-        "The message above came while you were finishing. Take them into account, then finish again."
+        "The message above came while you were finishing. Take it into account, then finish again."
     ),
 }
 """Templates with `{words}` for a text that is quoted, and the names of facts."""

@@ -167,7 +167,7 @@ def _runnable(turn: Turn) -> Turn:
     """Replace the calls of a turn that was cut off by calls that only report the cut: none of them is run."""
     if turn.stop in RUNNABLE_STOPS or not turn.calls:
         return turn
-    problem = "the reply was not brought to its end, so none of its calls was run"
+    problem = "the reply was not finished, so none of its calls was run"
     if turn.stop is StopKind.MAX_TOKENS:
         problem = "the reply was cut at its length limit, so none of its calls was run; ask again in smaller pieces"
     calls = tuple(call.model_copy(update={"arguments": None, "problem": problem, "at": ()}) for call in turn.calls)

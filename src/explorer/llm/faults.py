@@ -307,7 +307,7 @@ _VERBS: Mapping[ModelFault, str] = {
 }
 
 
-WANTS_KEY = "wants a key, and none is set"
+WANTS_KEY = "needs a key, and none is set"
 
 
 def _hint(fault: ModelFault, endpoint: Endpoint, refusal: Refusal) -> str:

@@ -117,7 +117,7 @@ def advice(network: Network, why: str) -> str:
 def login_problem(proxy: Proxy) -> str:
     """Return what a proxy's status 407 means: a password is missing or wrong."""
     if proxy.login is None:
-        return f"{proxy} wants a user name and a password: set {proxy.variable}=http://USER:PASSWORD@HOST:PORT"
+        return f"{proxy} needs a user name and a password: set {proxy.variable}=http://USER:PASSWORD@HOST:PORT"
     return f"{proxy} does not accept the user name and password in {proxy.variable}"
 
 

@@ -262,7 +262,7 @@ def _from_folder(plan: ResearchPlan) -> Part:
 
 def _from_files(plan: ResearchPlan) -> Part:
     named = ", ".join(f"`{path}` [{source}]" for path, source in plan.wish.files)
-    task = [f"Find the passages that meet the question in the user's files: {named}.", *brief(plan.wish)]
+    task = [f"Find the passages that match the question in the user's files: {named}.", *brief(plan.wish)]
     paths = [path for path, _ in plan.wish.files]
     call = call_helper("analyzer", task, context_files=paths, output_dir="passages")
     (answer,) = yield Step(calls=(call,))

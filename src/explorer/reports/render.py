@@ -104,7 +104,7 @@ def image_problem(text: str, has_file: Callable[[str], bool]) -> str:
         return ""
     return (
         f"report.md shows {', '.join(missing)}, which is not a file of this run; "
-        "correct the path (list_files shows what is there) or take the image out"
+        "correct the path (list_files shows all files) or take the image out"
     )
 
 

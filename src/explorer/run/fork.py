@@ -33,7 +33,7 @@ class Forked:
     at: int
     """The last record shared."""
     lost: tuple[str, ...]
-    """Files that could not be brought back as they stood then."""
+    """Files that could not be restored as they stood then."""
 
 
 async def fork(folder: Path, at: int | None, now: datetime) -> Forked:

@@ -206,7 +206,7 @@ def _reader(settings: Settings) -> tuple[str, str]:
 
 def _models(resources: RunResources, run_state: RunState, reasons: SessionReasons) -> dict[str, ModelInUse]:
     if resources.own_client is not None:
-        own = ModelInUse(model=OWN, why="handed in by the program")
+        own = ModelInUse(model=OWN, why="passed in by the program")
         return dict.fromkeys(resources.roles, own)
     chosen = {role: str(ref) for role, ref in resources.choice.models.items()}
     in_use = {

@@ -66,7 +66,7 @@ def window(since: str, until: str, now: datetime, zone: tzinfo = UTC) -> Window:
     start = _stretch("since", since, now, zone)[0] if since.strip() else None
     end = _stretch("until", until, now, zone)[not AGO.fullmatch(until.strip())] if until.strip() else None
     if start and end and start >= end:
-        raise RefusedCallError(f'until="{until[:40]}" lies before since="{since[:40]}": nothing can be between them.')
+        raise RefusedCallError(f'until="{until[:40]}" is before since="{since[:40]}": nothing can be between them.')
     return Window(start, end)
 
 

@@ -188,7 +188,7 @@ class RunTree:
             try:
                 descriptor = open_regular(self._open, root, self._spelled(root, parts_of(path)))
             except FileNotFoundError as error:
-                raise ToolError(f"there is no file {path}; list_files shows what is there") from error
+                raise ToolError(f"there is no file {path}; list_files shows all files") from error
             except IrregularFileError as error:
                 raise ToolError(f"{path} is not a plain file") from error
             except OSError as error:
@@ -219,7 +219,7 @@ class RunTree:
         try:
             return self._open(root, folders or ["."], A_FOLDER)
         except FileNotFoundError as error:
-            raise ToolError(f"there is no file {path}; list_files shows what is there") from error
+            raise ToolError(f"there is no file {path}; list_files shows all files") from error
         except OSError as error:
             shown = "/".join(folders)
             raise ToolError(f"{path} cannot be reached: {shown} is not a plain folder ({reason(error)})") from error

@@ -43,7 +43,7 @@ async def test_globs_and_quoted_words(notes: Path) -> None:
     async with opened(notes) as corpus:
         assert await paths(corpus, "the year of the ropes and the crane", "*.txt") == ["harbour/cranes.txt"]
         assert set(await paths(corpus, "ropes crane milk", "harbour/*")) == {"harbour/ropes.md", "harbour/cranes.txt"}
-        with pytest.raises(ToolError, match="meets the glob"):
+        with pytest.raises(ToolError, match="matches the glob"):
             await corpus.search("ropes", glob="*.docx")
         exact = await corpus.search('"ropes cost"')
         assert [hit.path for hit in exact.hits] == ["harbour/ropes.md"]

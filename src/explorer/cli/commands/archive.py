@@ -230,7 +230,7 @@ def import_run(
         return 0
     emit_page(placed.name)
     if lost:
-        say(f"{counted(len(lost), 'file')} could not be brought along: {', '.join(lost)}")
+        say(f"{counted(len(lost), 'file')} could not be copied: {', '.join(lost)}")
     if not options.quiet:
         say(f"  → look at it: explorer show {placed.name}")
     return 0

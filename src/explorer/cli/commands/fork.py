@@ -63,7 +63,7 @@ def _print_result(forked: Forked, of: str, options: RunOptions) -> None:
         return
     say(f"forked {of} at record {forked.at}: {forked.folder.name}")
     if forked.lost:
-        say(f"{counted(len(forked.lost), 'file')} could not be brought back: {', '.join(forked.lost)}")
+        say(f"{counted(len(forked.lost), 'file')} could not be restored: {', '.join(forked.lost)}")
 
 
 def _left_as_it_is(forked: Forked, of: str, options: RunOptions) -> int:

@@ -44,7 +44,7 @@ def _block(origin: FileOrigin) -> str:
     lines = [
         f"{one_line(origin.path)}  {counted(origin.lines, 'line')}  {one_line(origin.title)}".rstrip(),
         f"  cites   {_ids(origin.cites)}",
-        *([f"  read    {_ids(origin.read)}: met in files and words of others"] if origin.read else []),
+        *([f"  read    {_ids(origin.read)}: found in files and texts of others"] if origin.read else []),
         *([f"  unseen  {_ids(origin.unseen)}: shown to none of its writers before"] if origin.unseen else []),
         *(f"  {_write(write)}" for write in origin.writes),
     ]

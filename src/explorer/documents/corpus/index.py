@@ -170,7 +170,7 @@ def find(database: Database, catalogue: Catalogue, query: Query, max_results: in
     """
     only = sorted(_matching(catalogue, glob)) if glob.strip() else None
     if only is not None and not only:
-        raise NoSuchThingError(f"no document's path meets the glob {glob!r}; leave it out to search all documents")
+        raise NoSuchThingError(f"no document's path matches the glob {glob!r}; leave it out to search all documents")
     places = ranked(database, query, catalogue, only)
     is_relaxed = not places and query.is_exact
     if is_relaxed:

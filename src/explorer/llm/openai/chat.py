@@ -224,5 +224,5 @@ class OpenAIClient(OpenAISdkClient):
         learnt = learn(self._dialects[model], error.refusal)
         if learnt is not None:
             self._dialects[model] = learnt
-            logger.info("{} wants requests otherwise, and gets them so from now on: {}", self._endpoint, error.message)
+            logger.info("{} needs requests in another form, and gets it from now on: {}", self._endpoint, error.message)
         return self._dialects[model] != used
