@@ -3,10 +3,10 @@
 For the bench's own server and for the loops that the engine is compared with; the engine has adapters of its own.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import orjson
 from scenarios import JsonObject, Reply
 
 OPENAI, ANTHROPIC = "openai", "anthropic"
@@ -17,7 +17,7 @@ PIECE_CHARS = 24
 
 def compact(value: object) -> bytes:
     """JSON without blanks."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return orjson.dumps(value)
 
 
 def render(wire: str, reply: Reply, turn: int) -> list[bytes]:
@@ -100,9 +100,9 @@ class Heard:
         if data == b"[DONE]":
             self.is_complete = True
         elif self.wire == ANTHROPIC:
-            self._take_anthropic(json.loads(data))
+            self._take_anthropic(orjson.loads(data))
         else:
-            self._take_openai(json.loads(data))
+            self._take_openai(orjson.loads(data))
 
     def _take_openai(self, chunk: JsonObject) -> None:
         for choice in chunk["choices"]:
@@ -134,7 +134,7 @@ class Heard:
     def calls(self) -> list[Call]:
         """The calls, with their arguments parsed."""
         pairs = zip(self.heads, self.pieces, strict=True)
-        return [Call(call_id, name, json.loads("".join(pieces) or "{}")) for (call_id, name), pieces in pairs]
+        return [Call(call_id, name, orjson.loads("".join(pieces) or "{}")) for (call_id, name), pieces in pairs]
 
     def message(self) -> JsonObject:
         """As it goes back to the model."""
