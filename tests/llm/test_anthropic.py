@@ -1,13 +1,15 @@
 import json
+from collections.abc import Collection
 from typing import Any, get_args
 
 import pytest
 from anthropic.types import StopReason
 from pydantic import SecretStr
 
-from explorer.llm.anthropic.messages import AnthropicClient, Histories, to_prefix, to_rest
+from explorer.llm.anthropic.messages import AnthropicClient, MessagesWriter, to_prefix, to_rest, with_cache_marks
 from explorer.llm.anthropic.reply import STOPS, AnthropicReply
 from explorer.llm.bounds import ReplyMeter
+from explorer.llm.history import Histories
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.prompt_cache import PromptPrefixes
 from explorer.llm.streaming import ServerEvent
@@ -30,9 +32,14 @@ PLACE = Endpoint("Anthropic", "http://127.0.0.1", "ANTHROPIC_API_KEY", "ANTHROPI
 READ = ToolSchema(name="read_file", description="Read.", parameters={"type": "object", "properties": {}})
 
 
+def written(request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
+    """The history as it is sent."""
+    return with_cache_marks(Histories(MessagesWriter).messages(request, kept))
+
+
 def to_body(request: Request) -> JsonObject:
     """The body as it is sent, with all reasoning that may go back at all."""
-    messages = Histories().messages(request, range(len(request.history)))
+    messages = written(request, range(len(request.history)))
     return json.loads(PromptPrefixes(to_prefix).body(request, messages, to_rest(request)))
 
 
@@ -137,9 +144,9 @@ def test_a_turns_reasoning_goes_back_whole_or_not_at_all(
 ) -> None:
     """Where a part of it cannot stand where it was made, the API would refuse the rest."""
     turn = Turn(provider="anthropic", model="claude-opus-5-5", blocks=blocks, stop=stop)
-    messages = Histories().messages(request_for(UserText(text="Go."), turn), {1})
+    messages = written(request_for(UserText(text="Go."), turn), {1})
     assert messages[1:] == ([{"role": "assistant", "content": [blocks[at] for at in sent]}] if sent else [])
-    without = Histories().messages(request_for(turn))
+    without = written(request_for(turn))
     assert not any(block in (THINKING, REDACTED) for one in without for block in one["content"])
 
 

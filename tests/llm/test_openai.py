@@ -7,7 +7,8 @@ from openai.types.chat.chat_completion_chunk import Choice
 from pydantic import SecretStr
 
 from explorer.llm.bounds import ReplyMeter
-from explorer.llm.openai.chat import OpenAIClient, to_messages, to_prefix, to_rest
+from explorer.llm.history import Histories
+from explorer.llm.openai.chat import ChatWriter, OpenAIClient, to_prefix, to_rest
 from explorer.llm.openai.dialect import dialect_of
 from explorer.llm.openai.reply import STOPS, OpenAIReply
 from explorer.llm.options import ClientOptions, Endpoint
@@ -37,7 +38,8 @@ def to_body(request: Request, *, official: bool) -> JsonObject:
     """The body as it is sent."""
     dialect = dialect_of("https://api.openai.com/v1" if official else "http://127.0.0.1/v1", request.model)
     heads = PromptPrefixes(lambda asked: to_prefix(asked, dialect))
-    return json.loads(heads.body(request, to_messages(request, dialect), to_rest(request, dialect)))
+    messages = Histories(lambda model: ChatWriter(model, dialect)).messages(request)
+    return json.loads(heads.body(request, messages, to_rest(request, dialect)))
 
 
 def request_for(*history: Message) -> Request:

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -13,9 +14,9 @@ from explorer.journal.context_size import cleared
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.clients import Clients
 from explorer.llm.faults import KINDS
-from explorer.llm.history import BoundReasoning
+from explorer.llm.history import BoundReasoning, Histories
 from explorer.llm.models import ModelRef
-from explorer.llm.openai.responses import ResponsesClient, to_input, to_prefix, to_rest
+from explorer.llm.openai.responses import InputWriter, ResponsesClient, to_prefix, to_rest
 from explorer.llm.openai.responses_reply import REASONS, STATUSES, ResponsesReply
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.streaming import ServerEvent
@@ -64,6 +65,11 @@ def request_for(*history: Message, **fields: Any) -> Request:
         max_output_tokens=1000,
     )
     return replace(request, **fields)
+
+
+def written(request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
+    """The history as it is sent."""
+    return Histories(InputWriter).messages(request, kept)
 
 
 def own_turn(*blocks: JsonObject, model: str = "gpt-6-luna", stop: StopKind = StopKind.END) -> Turn:
@@ -183,7 +189,7 @@ def test_signs_of_life_are_no_content() -> None:
 def test_a_turn_goes_back_as_it_came() -> None:
     """Reasoning, ids, phases and what is not known here yet go back with the items they belong to, untouched."""
     turn = own_turn(REASONING, TEXT, {**CALL, "status": "completed", "novelty": 1})
-    assert to_input(request_for(GO, turn), {1})[1:] == list(turn.blocks)
+    assert written(request_for(GO, turn), {1})[1:] == list(turn.blocks)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +205,7 @@ def test_a_turn_goes_back_as_it_came() -> None:
 )
 def test_a_turn_that_cannot_go_back_whole_goes_back_bare(blocks: tuple[JsonObject, ...]) -> None:
     """Reasoning that is cut, or that nothing follows, is left out with the ids that would ask for it."""
-    items = to_input(request_for(GO, own_turn(*blocks)), {1})[1:]
+    items = written(request_for(GO, own_turn(*blocks)), {1})[1:]
     assert all("id" not in item and item["type"] != "reasoning" for item in items)
     assert [item["type"] for item in items] == [
         block["type"] for block in blocks if block["type"] != "reasoning" and block.get("content") != []
@@ -217,7 +223,7 @@ def test_a_turn_of_another_model_is_rebuilt() -> None:
         stop=StopKind.TOOL_USE,
     )
     other = own_turn(REASONING, TEXT, model="gpt-6.1-sol").model_copy(update={"text": "Look."})
-    assert to_input(request_for(GO, chat, ANSWER, other))[1:] == [
+    assert written(request_for(GO, chat, ANSWER, other))[1:] == [
         {"role": "assistant", "content": "Look."},
         {"type": "function_call", "call_id": "c00001000", "name": "read_file_", "arguments": '{"n": 1}'},
         {"type": "function_call_output", "call_id": "c00001000", "output": "x"},

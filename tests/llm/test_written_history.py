@@ -1,19 +1,34 @@
-"""The Anthropic adapter writes each message of a history once, and sends what it would send if it wrote all anew."""
+"""The adapters write each message of a history once, and send what they would send if they wrote all of it anew."""
 
 from collections import Counter
+from collections.abc import Callable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explorer.llm.anthropic.messages import Histories
+from explorer.llm.anthropic.messages import MessagesWriter
+from explorer.llm.history import Histories, HistoryWriter
+from explorer.llm.openai.chat import ChatWriter
+from explorer.llm.openai.dialect import Dialect
+from explorer.llm.openai.responses import InputWriter
 from explorer.llm.options import Timeouts
-from explorer.schema.messages import CallResult, Message, Request, Results, StopKind, ToolCall, Turn, UserText
-from llm.conversations import QUESTION
+from explorer.schema.messages import (
+    CallResult,
+    JsonObject,
+    Message,
+    Request,
+    Results,
+    StopKind,
+    ToolCall,
+    Turn,
+    UserText,
+)
+from llm.conversations import ANTHROPIC, CHAT, QUESTION, RESPONSES
 from llm.test_conversations import client_for, request_for, server_for
 from model_servers import Reply
 
 REQUESTS = 30
-THINKING = {"type": "thinking", "thinking": "Dry, I think.", "signature": "c2ln"}
 READS: Counter[int] = Counter()
 """How often the blocks of the turn with this number were read."""
 
@@ -30,38 +45,58 @@ class CountedTurn(Turn):
         return super().__getattribute__(name)
 
 
-async def test_a_long_conversation_is_written_once() -> None:
+@pytest.mark.parametrize("wire", [ANTHROPIC, CHAT, RESPONSES])
+async def test_a_long_conversation_is_written_once(wire: str) -> None:
     """The last request of many reads no earlier turn again: each is read as often as in the first request with it."""
     READS.clear()
     replies = [Reply(text=f"Answer {number}.") for number in range(REQUESTS)]
     history: tuple[Message, ...] = QUESTION
-    with server_for("anthropic", *replies) as server:
-        async with client_for("anthropic", server.url, Timeouts()) as client:
+    with server_for(wire, *replies) as server:
+        async with client_for(wire, server.url, Timeouts()) as client:
             for number in range(REQUESTS):
                 turn = await client.generate(request_for(history))
                 counted = CountedTurn(number=number, **{name: getattr(turn, name) for name in Turn.model_fields})
                 history = (*history, counted, UserText(text="Go on."))
-    assert len(server.requests[-1]["messages"]) == 2 * REQUESTS - 1
+    assert str(server.requests[-1]).count("Go on.") == REQUESTS - 1
     assert len(READS) == REQUESTS - 1
     assert set(READS.values()) == {READS[REQUESTS - 2]}
 
 
-def messages_of(kind: int, number: int) -> tuple[Message, ...]:
-    """Words, a turn of the vendor's own with reasoning, one of another vendor, and calls with their results."""
-    call = ToolCall(id=f"toolu_{number}", name="read_file", arguments={"n": number})
-    use = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
-    words = {"type": "text", "text": f"Words {number}."}
-    results = Results(
-        results=(CallResult(id=call.id, name=call.name, content=f"Found {number}.", is_error=number % 2 == 0),)
-    )
+WRITERS: dict[str, Callable[[str], HistoryWriter]] = {
+    "anthropic": MessagesWriter,
+    "openai-chat": lambda model: ChatWriter(model, Dialect()),
+    "openai-responses": InputWriter,
+}
+OWN: dict[str, tuple[JsonObject, ...]] = {
+    "anthropic": (
+        {"type": "thinking", "thinking": "Dry, I think.", "signature": "c2ln"},
+        {"type": "text", "text": "Words."},
+    ),
+    "openai-chat": (
+        {
+            "role": "assistant",
+            "content": "Words.",
+            "reasoning_details": [{"signature": "c2ln"}],
+            "tool_calls": [{"id": "call", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}],
+        },
+    ),
+    "openai-responses": (
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA"},
+        {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": []},
+    ),
+}
+
+
+def messages_of(wire: str, kind: int, number: int) -> tuple[Message, ...]:
+    """Words; a turn of the vendor's own with a call, whose id comes back; one of another vendor with a call."""
     if kind == 0:
         return (UserText(text=f"Said {number}." if number % 3 else " "),)
-    if kind == 1:
-        return (Turn(provider="anthropic", model="m1", blocks=(THINKING, words), stop=StopKind.END),)
-    provider = "anthropic" if kind == 2 else "openai-chat"
-    blocks = (THINKING, words, use) if kind == 2 else ({"role": "assistant", "content": "Words."},)
+    call = ToolCall(id="call" if kind == 1 else f"call{number:05}", name="read_file", arguments={"n": number})
+    content, is_error = f"Found {number}.", number % 2 == 0
+    results = Results(results=(CallResult(id=call.id, name=call.name, content=content, is_error=is_error),))
+    provider, blocks = (wire, OWN[wire]) if kind == 1 else ("another", ())
     turn = Turn(provider=provider, model="m1", blocks=blocks, text="Words.", calls=(call,), stop=StopKind.TOOL_USE)
-    return turn, results
+    return (turn, results) if kind < 3 else (turn, results, UserText(text="Go on."))
 
 
 STEPS = st.lists(
@@ -74,18 +109,18 @@ STEPS = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
-@given(STEPS)
-def test_what_is_added_is_what_would_be_written_anew(steps: list[tuple[str, int]]) -> None:
+@given(st.sampled_from(sorted(WRITERS)), STEPS)
+def test_what_is_added_is_what_would_be_written_anew(wire: str, steps: list[tuple[str, int]]) -> None:
     """Also after a history was shortened or compacted, reasoning was left out, or the model was another one."""
-    histories = Histories()
+    histories = Histories(WRITERS[wire])
     history: tuple[Message, ...] = (UserText(text="How was May?"),)
     kept: frozenset[int] = frozenset()
     model = "m1"
     for number, (step, kind) in enumerate(steps):
         match step:
             case "add":
-                history += messages_of(kind, number)
-                kept |= {len(history) - 1 - (kind > 1)} if number % 2 else frozenset()
+                history += messages_of(wire, kind, number)
+                kept |= {position for position in range(len(history)) if number % 2}
             case "shorten":
                 history = history[: max(1, len(history) - kind)]
             case "compact":
@@ -97,4 +132,4 @@ def test_what_is_added_is_what_would_be_written_anew(steps: list[tuple[str, int]
             case _:
                 pass
         request = Request(agent="a", role="r", model=model, system="s", tools=(), history=history, max_output_tokens=9)
-        assert histories.messages(request, kept) == Histories().messages(request, kept)
+        assert histories.messages(request, kept) == Histories(WRITERS[wire]).messages(request, kept)

@@ -19,7 +19,7 @@ For an adapter whose provider binds reasoning:
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -191,3 +191,61 @@ def _add(state: _Hash, kind: str, data: bytes) -> None:
 
 def _text(state: _Hash) -> str:
     return state.hexdigest()
+
+
+class HistoryWriter(Protocol):
+    """Writes one agent's history as a provider's messages, one message after the other."""
+
+    messages: list[JsonObject]
+    """What is written so far."""
+
+    def add(self, position: int, message: Message, *, keeps_reasoning: bool) -> None:
+        """Write the message at this index of the history; its reasoning only where it may be sent back."""
+        ...
+
+
+@dataclass(slots=True)
+class _Written:
+    """One agent's history as it was last sent."""
+
+    model: str
+    writer: HistoryWriter
+    history: tuple[Message, ...] = ()
+    kept: frozenset[int] = frozenset()
+
+    def is_begin_of(self, request: Request, kept: frozenset[int]) -> bool:
+        """Return whether the request only adds to this history. Its messages are then the same objects."""
+        length = len(self.history)
+        if self.model != request.model or length > len(request.history):
+            return False
+        is_same = all(old is new for old, new in zip(self.history, request.history, strict=False))
+        return is_same and self.kept == frozenset(position for position in kept if position < length)
+
+
+class Histories:
+    """The histories of all agents of one adapter: each message is written once, and a request adds to what is there.
+
+    Args:
+        begin: Returns a writer without messages, for a model.
+    """
+
+    def __init__(self, begin: Callable[[str], HistoryWriter]) -> None:
+        self._begin = begin
+        self._written: dict[tuple[str, str], _Written] = {}
+
+    def messages(self, request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
+        """Return the history as messages, in a list of the caller's own; the messages themselves must not be changed.
+
+        Args:
+            request: The request.
+            kept: The indexes of turns whose reasoning is sent; that of all others is left out.
+        """
+        kept = frozenset(kept)
+        agent = (request.run, request.agent)
+        written = self._written.get(agent)
+        if written is None or not written.is_begin_of(request, kept):
+            written = self._written[agent] = _Written(request.model, self._begin(request.model))
+        for position in range(len(written.history), len(request.history)):
+            written.writer.add(position, request.history[position], keeps_reasoning=position in kept)
+        written.history, written.kept = request.history, kept
+        return list(written.writer.messages)

@@ -1,10 +1,9 @@
 """The adapter for Anthropic's Messages API, on the official SDK's transport, authentication and error mapping."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from explorer.llm.anthropic.reply import REASONING, AnthropicReply
-from explorer.llm.history import BoundReasoning, accepted_name, is_own, projected_ids
+from explorer.llm.history import BoundReasoning, Histories, accepted_name, is_own, projected_ids
 from explorer.llm.hosts import ANTHROPIC, ANTHROPIC_URL
 from explorer.llm.options import ClientOptions, Endpoint
 from explorer.llm.prompt_cache import PromptPrefixes
@@ -42,39 +41,25 @@ def to_rest(request: Request) -> JsonObject:
     return rest
 
 
-@dataclass(slots=True)
-class _Written:
-    """One agent's history as it was last sent, without the marks for the cache."""
+class MessagesWriter:
+    """Writes a history with its roles in turn; results come first in their message, as the API demands."""
 
-    model: str
-    history: tuple[Message, ...] = ()
-    kept: frozenset[int] = frozenset()
-    messages: list[JsonObject] = field(default_factory=list[JsonObject])
-    """The roles in turn; results come first in their message, as the API demands."""
-    ids: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The ids that are sent for the calls of the latest turn, by their own ids."""
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.messages: list[JsonObject] = []
+        self._ids: Mapping[str, str] = {}
+        """By a call's own id: the id that is sent, for the calls of the latest turn."""
 
-    def is_begin_of(self, request: Request, kept: frozenset[int]) -> bool:
-        """Return whether the request only adds to this history. Its messages are then the same objects."""
-        length = len(self.history)
-        if self.model != request.model or length > len(request.history):
-            return False
-        is_same = all(old is new for old, new in zip(self.history, request.history, strict=False))
-        return is_same and self.kept == frozenset(position for position in kept if position < length)
-
-    def add(self, request: Request, kept: frozenset[int]) -> None:
-        """Write what the request adds."""
-        for position in range(len(self.history), len(request.history)):
-            message = request.history[position]
-            if not isinstance(message, Turn):
-                self._append("user", _user_blocks(message, self.ids))
-            elif is_own(message, ANTHROPIC, self.model):
-                self.ids = {}
-                self._append("assistant", _own_blocks(message, keeps_reasoning=position in kept))
-            else:
-                self.ids = projected_ids(position, message)
-                self._append("assistant", _projected_blocks(message, self.ids))
-        self.history, self.kept = request.history, kept
+    def add(self, position: int, message: Message, *, keeps_reasoning: bool) -> None:
+        """Write the message at this index of the history."""
+        if not isinstance(message, Turn):
+            self._append("user", _user_blocks(message, self._ids))
+        elif is_own(message, ANTHROPIC, self._model):
+            self._ids = {}
+            self._append("assistant", _own_blocks(message, keeps_reasoning=keeps_reasoning))
+        else:
+            self._ids = projected_ids(position, message)
+            self._append("assistant", _projected_blocks(message, self._ids))
 
     def _append(self, role: str, blocks: list[JsonObject]) -> None:
         if not blocks:
@@ -85,28 +70,6 @@ class _Written:
         content.extend(blocks)
         if role == "user":
             content.sort(key=_is_text)
-
-
-class Histories:
-    """The histories of all agents of one adapter: each message is written once, and a request adds to what is there."""
-
-    def __init__(self) -> None:
-        self._written: dict[tuple[str, str], _Written] = {}
-
-    def messages(self, request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
-        """Return the history, marked for the cache; apart from the marks it is only added to.
-
-        Args:
-            request: The request.
-            kept: The indexes of turns whose reasoning is sent; that of all others is left out.
-        """
-        kept = frozenset(kept)
-        agent = (request.run, request.agent)
-        written = self._written.get(agent)
-        if written is None or not written.is_begin_of(request, kept):
-            written = self._written[agent] = _Written(request.model)
-        written.add(request, kept)
-        return with_cache_marks(list(written.messages))
 
 
 def with_cache_marks(messages: list[JsonObject]) -> list[JsonObject]:
@@ -220,7 +183,7 @@ class AnthropicClient(SdkClient):
         )
         super().__init__(options, endpoint, Sdk.imported("anthropic", "AsyncAnthropic"), "/v1/messages")
         self._prefixes = PromptPrefixes(to_prefix)
-        self._histories = Histories()
+        self._histories = Histories(MessagesWriter)
         self._reasoning = BoundReasoning(ANTHROPIC)
 
     async def generate(self, request: Request) -> Turn:
@@ -231,7 +194,8 @@ class AnthropicClient(SdkClient):
         """
         reply = AnthropicReply(self._endpoint, self._meter(request))
         bound = self._reasoning.before(request)
-        body = self._prefixes.body(request, self._histories.messages(request, bound.kept), to_rest(request))
+        messages = with_cache_marks(self._histories.messages(request, bound.kept))
+        body = self._prefixes.body(request, messages, to_rest(request))
         await self._exchange(body, reply)
         turn = reply.turn(request.model)
         if reply.has_true_reasoning and any(block.get("type") in REASONING for block in turn.blocks):

@@ -7,6 +7,7 @@ from loguru import logger
 from explorer.llm.faults import RequestRefusedError
 from explorer.llm.history import (
     BoundReasoning,
+    Histories,
     accepted_name,
     arguments_text,
     is_own,
@@ -29,7 +30,7 @@ from explorer.llm.openai.reply import OpenAIReply
 from explorer.llm.openai.sdk import OpenAISdkClient, cache_key
 from explorer.llm.options import ClientOptions
 from explorer.llm.prompt_cache import PromptPrefixes
-from explorer.schema.messages import JsonObject, Request, Results, Turn, UserText
+from explorer.schema.messages import JsonObject, Message, Request, Results, Turn, UserText
 
 BOUND_FIELDS = ("reasoning_details", "reasoning")
 """A gateway's fields of reasoning that may be bound to what comes before; `reasoning_details` has signatures."""
@@ -65,39 +66,47 @@ def to_rest(request: Request, dialect: Dialect) -> JsonObject:
     return {name: value for name, value in rest.items() if name not in dialect.left_out}
 
 
-def to_messages(request: Request, dialect: Dialect, kept: Collection[int] = ()) -> list[JsonObject]:
-    """Return the messages of the history, which is only added to.
+class ChatWriter:
+    """Writes a history as the messages of a dialect.
 
     Args:
-        request: The request.
+        model: The model that is asked.
         dialect: What the server accepts.
-        kept: The indexes of turns whose signed reasoning is sent back, because nothing before it has changed.
     """
-    messages: list[JsonObject] = []
-    ids: Mapping[str, str] = {}
-    seen: set[str] = set()
-    for position, message in enumerate(request.history):
+
+    def __init__(self, model: str, dialect: Dialect) -> None:
+        self._model = model
+        self._dialect = dialect
+        self.messages: list[JsonObject] = []
+        self._ids: Mapping[str, str] = {}
+        """By a call's own id: the id that is sent, for the calls of the latest turn."""
+        self._seen: set[str] = set()
+        """The ids of all calls so far."""
+
+    def add(self, position: int, message: Message, *, keeps_reasoning: bool) -> None:
+        """Write the message at this index of the history; signed reasoning only where nothing before it has changed."""
         if isinstance(message, Turn):
-            own = is_own(message, OPENAI_CHAT, request.model)
-            ids = _sent_ids(position, message, dialect, seen) if own else projected_ids(position, message)
-            written = _own_messages(message, has_bound=position in kept) if own else _projected_messages(message, ids)
-            messages.extend(_in_dialect(one, dialect, ids) for one in written)
+            if is_own(message, OPENAI_CHAT, self._model):
+                self._ids = self._sent_ids(position, message)
+                written = _own_messages(message, has_bound=keeps_reasoning)
+            else:
+                self._ids = projected_ids(position, message)
+                written = _projected_messages(message, self._ids)
+            self.messages.extend(_in_dialect(one, self._dialect, self._ids) for one in written)
         elif isinstance(message, Results):
-            messages.extend(
-                {"role": "tool", "tool_call_id": ids.get(result.id, result.id), "content": result.content}
+            self.messages.extend(
+                {"role": "tool", "tool_call_id": self._ids.get(result.id, result.id), "content": result.content}
                 for result in message.results
             )
         else:
-            _append_user_text(messages, message, dialect)
-    return messages
+            _append_user_text(self.messages, message, self._dialect)
 
-
-def _sent_ids(position: int, turn: Turn, dialect: Dialect, seen: set[str]) -> Mapping[str, str]:
-    """Return new ids for an own turn's calls if an earlier turn has them, or the server does not accept their form."""
-    own = {call.id for call in turn.calls}
-    is_fine = not own & seen and (not dialect.needs_short_ids or all(is_short_id(one) for one in own))
-    seen |= own
-    return {} if is_fine else projected_ids(position, turn)
+    def _sent_ids(self, position: int, turn: Turn) -> Mapping[str, str]:
+        """Return new ids for an own turn's calls if an earlier turn has them, or the server refuses their form."""
+        own = {call.id for call in turn.calls}
+        is_fine = not own & self._seen and (not self._dialect.needs_short_ids or all(is_short_id(one) for one in own))
+        self._seen |= own
+        return {} if is_fine else projected_ids(position, turn)
 
 
 def _in_dialect(message: JsonObject, dialect: Dialect, ids: Mapping[str, str]) -> JsonObject:
@@ -176,7 +185,8 @@ class OpenAIClient(OpenAISdkClient):
 
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options, "/chat/completions")
-        self._prefixes: dict[Dialect, PromptPrefixes] = {}
+        self._forms: dict[Dialect, tuple[PromptPrefixes, Histories]] = {}
+        """What was written for each dialect."""
         self._dialects: dict[str, Dialect] = {}
         """The dialect of each model, as far as it is known."""
         self._reasoning = BoundReasoning(OPENAI_CHAT)
@@ -206,11 +216,13 @@ class OpenAIClient(OpenAISdkClient):
         return await self._ask_in(self._dialect(request.model), request, kept)
 
     async def _ask_in(self, dialect: Dialect, request: Request, kept: Collection[int]) -> Turn:
-        heads = self._prefixes.get(dialect)
-        if heads is None:
-            heads = self._prefixes[dialect] = PromptPrefixes(lambda asked: to_prefix(asked, dialect))
+        form = self._forms.get(dialect)
+        if form is None:
+            prefixes = PromptPrefixes(lambda asked: to_prefix(asked, dialect))
+            form = self._forms[dialect] = (prefixes, Histories(lambda model: ChatWriter(model, dialect)))
+        prefixes, histories = form
         reply = OpenAIReply(self._endpoint, [tool.name for tool in request.tools], self._meter(request))
-        body = heads.body(request, to_messages(request, dialect, kept), to_rest(request, dialect))
+        body = prefixes.body(request, histories.messages(request, kept), to_rest(request, dialect))
         await self._exchange(body, reply)
         return reply.turn(request.model)
 

@@ -184,9 +184,15 @@ class _Sent:
     """One agent's last request."""
 
     history: tuple[Message, ...]
+    history_bytes: int
+    """Of the text in the history."""
     bytes: int
+    """Of all text: system text, tools and history."""
     counted: int
     is_cut: bool = False
+
+
+NOTHING_SENT = _Sent((), 0, 0, 0)
 
 
 class CutPrompts:
@@ -200,9 +206,12 @@ class CutPrompts:
     def marked(self, request: Request, turn: Turn) -> Turn:
         """Return the turn, with `cut_from_tokens` where its server did not read all of the request."""
         agent = (request.run, request.agent)
-        last = self._last.get(agent)
-        sent = _Sent(request.history, shown_bytes(request), turn.usage.input_tokens)
-        if last is not None and _goes_on(last, request):
+        last = self._last.get(agent, NOTHING_SENT)
+        goes_on = _goes_on(last, request)
+        known, length = (last.history_bytes, len(last.history)) if goes_on else (0, 0)
+        history_bytes = known + sum(map(_bytes, _texts(request.history[length:])))
+        sent = _Sent(request.history, history_bytes, history_bytes + _prefix_bytes(request), turn.usage.input_tokens)
+        if goes_on and last is not NOTHING_SENT:
             if _is_whole(last, sent):
                 self._counts_whole.add(request.model)
             sent = replace(sent, is_cut=_is_cut(last, sent, counts_whole=request.model in self._counts_whole))
@@ -240,10 +249,10 @@ def _is_cut(last: _Sent, sent: _Sent, *, counts_whole: bool) -> bool:
     return has_shrunk and sent.counted * LEAST_BYTES_PER_TOKEN > added
 
 
-def shown_bytes(request: Request) -> int:
-    """Return how many bytes of text a request shows its model in any template: no reasoning, no names, no wrapping."""
+def _prefix_bytes(request: Request) -> int:
+    """Return how many bytes of text a request shows its model in any template before the history."""
     tools = sum(len(f"{tool.name}{tool.description}{tool.parameters}") for tool in request.tools)
-    return len(request.system.encode("utf-8", "replace")) + tools + sum(map(_bytes, _texts(request.history)))
+    return len(request.system.encode("utf-8", "replace")) + tools
 
 
 def _bytes(text: str) -> int:
@@ -251,6 +260,7 @@ def _bytes(text: str) -> int:
 
 
 def _texts(history: Iterable[Message]) -> Iterable[str]:
+    """Return the text that any template shows: no reasoning, no names, no wrapping."""
     for message in history:
         if isinstance(message, UserText):
             yield message.text

@@ -1,15 +1,15 @@
 """The adapter for OpenAI's Responses API, on the official SDK's transport; nothing is stored at the vendor."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from explorer.llm.history import BoundReasoning, accepted_name, arguments_text, is_own, projected_ids
+from explorer.llm.history import BoundReasoning, Histories, accepted_name, arguments_text, is_own, projected_ids
 from explorer.llm.hosts import OPENAI_RESPONSES
 from explorer.llm.openai.responses_reply import ResponsesReply
 from explorer.llm.openai.sdk import OpenAISdkClient, cache_key
 from explorer.llm.options import ClientOptions
 from explorer.llm.prompt_cache import PromptPrefixes
 from explorer.schema.errors import ModelError
-from explorer.schema.messages import JsonObject, Request, Results, Turn
+from explorer.schema.messages import JsonObject, Message, Request, Results, Turn
 
 MIN_OUTPUT_TOKENS = 16
 """The lowest output limit that the API accepts."""
@@ -55,28 +55,29 @@ def to_rest(request: Request, *, wants_reasoning: bool = True) -> JsonObject:
     return rest
 
 
-def to_input(request: Request, kept: Collection[int] = ()) -> list[JsonObject]:
-    """Return the items of the history, which is only added to.
+class InputWriter:
+    """Writes a history as the items of a request."""
 
-    Args:
-        request: The request.
-        kept: The indexes of turns whose reasoning is sent; that of all others is left out.
-    """
-    items: list[JsonObject] = []
-    ids: Mapping[str, str] = {}
-    for position, message in enumerate(request.history):
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self.messages: list[JsonObject] = []
+        self._ids: Mapping[str, str] = {}
+        """By a call's own id: the id that is sent, for the calls of the latest turn."""
+
+    def add(self, position: int, message: Message, *, keeps_reasoning: bool) -> None:
+        """Write the message at this index of the history."""
+        items = self.messages
         if isinstance(message, Turn):
-            own = is_own(message, OPENAI_RESPONSES, request.model)
-            ids = {} if own else projected_ids(position, message)
-            if own:
-                items.extend(_own_items(message.blocks, keeps_reasoning=position in kept))
+            if is_own(message, OPENAI_RESPONSES, self._model):
+                self._ids = {}
+                items.extend(_own_items(message.blocks, keeps_reasoning=keeps_reasoning))
             else:
-                items.extend(_projected_items(message, ids))
+                self._ids = projected_ids(position, message)
+                items.extend(_projected_items(message, self._ids))
         elif isinstance(message, Results):
-            items.extend(_output(result.content, ids.get(result.id, result.id)) for result in message.results)
+            items.extend(_output(result.content, self._ids.get(result.id, result.id)) for result in message.results)
         elif message.text.strip():
             items.append({"role": "user", "content": message.text})
-    return items
 
 
 def _own_items(blocks: Sequence[JsonObject], *, keeps_reasoning: bool) -> Sequence[JsonObject]:
@@ -144,6 +145,7 @@ class ResponsesClient(OpenAISdkClient):
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options, "/responses")
         self._prefixes = PromptPrefixes(to_prefix)
+        self._histories = Histories(InputWriter)
         self._reasoning = BoundReasoning(OPENAI_RESPONSES)
         self._without_reasoning: set[str] = set()
         """The models that do not reason."""
@@ -171,7 +173,7 @@ class ResponsesClient(OpenAISdkClient):
     async def _ask(self, request: Request) -> Turn:
         reply = ResponsesReply(self._endpoint, self._meter(request))
         bound = self._reasoning.before(request)
-        history = to_input(request, bound.kept)
+        history = self._histories.messages(request, bound.kept)
         rest = to_rest(request, wants_reasoning=request.model not in self._without_reasoning)
         body = self._prefixes.body(request, history, rest)
         await self._exchange(body, reply)
