@@ -251,7 +251,7 @@ def test_no_key_is_ever_shown(here: Explorer, output_format: str) -> None:
         "--output-format",
         output_format,
         ANTHROPIC_API_KEY="sk-very-secret",
-        OPENAI_BASE_URL="http://user:hunter2@127.0.0.1:1/v1",
+        OTEL_EXPORTER_OTLP_ENDPOINT="http://user:hunter2@127.0.0.1:1",
     )
     assert done.returncode == 0
     assert "very-secret" not in done.stdout + done.stderr

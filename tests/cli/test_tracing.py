@@ -10,7 +10,7 @@ from cli.stage import Process
 from explorer.cli.screens.screen import Lines, Quiet, tap_for
 from explorer.cli.session import Session
 from explorer.cli.settings.options import RunOptions
-from explorer.cli.telemetry import REFUSED, read_headers, traced, traces_url
+from explorer.cli.telemetry import REFUSED, read_headers, traced, traces_url, with_login
 from explorer.journal.listing import read_records
 from explorer.schema.settings import Secrets, Services, Settings
 from otlp_reader import read_spans
@@ -75,3 +75,15 @@ def test_headers_are_read_and_their_values_kept_secret() -> None:
     text = f"Authorization=Basic {KEY}, x-team=a%20b,broken,bad name=1,=2,x-line=a%0Ab"
     assert read_headers(text) == {"Authorization": f"Basic {KEY}", "x-team": "a b"}
     assert KEY in Secrets.model_validate({"otlp_headers": text}).all()
+
+
+def test_a_login_in_the_address_becomes_a_header() -> None:
+    """As other programs send it; a header of the user's own goes before it, and an address without one stays."""
+    given = {"X-Team": "a"}
+    login = "Basic bWU6cEB3"
+    assert with_login("http://me:p%40w@127.0.0.1:9/v1/traces", given) == (
+        "http://127.0.0.1:9/v1/traces",
+        {"Authorization": login, "X-Team": "a"},
+    )
+    assert with_login("http://me:p@h/", {"Authorization": "Bearer x"}) == ("http://h/", {"Authorization": "Bearer x"})
+    assert with_login("http://h:9/v1?a=1", given) == ("http://h:9/v1?a=1", given)

@@ -1,9 +1,10 @@
 """What shows a run at work to people who look after it: the log for `-v`, and spans for an OpenTelemetry collector."""
 
+import base64
 import re
 import sys
 from dataclasses import replace
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from loguru import logger
 
@@ -31,7 +32,7 @@ def traced(session: Session, settings: Settings) -> Session:
         return session
     from explorer.observe.tracing import Collector, Tracing  # noqa: PLC0415 - not needed where no collector is configured
 
-    headers = read_headers(settings.secrets.otlp_headers.get_secret_value())
+    url, headers = with_login(url, read_headers(settings.secrets.otlp_headers.get_secret_value()))
     tracing, tap = Tracing(Collector(url, headers, settings.network), session.screen.say), session.tap
 
     def observe(record: JournalRecord) -> None:
@@ -47,6 +48,17 @@ def traces_url(settings: Settings) -> str:
     services = settings.services
     base = services.otlp_endpoint.rstrip("/")
     return services.otlp_traces_endpoint or (base and base + TRACES)
+
+
+def with_login(url: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Move the user name and password of an address into the header that carries them; a given header stays."""
+    parts = urlsplit(url)
+    login, is_there, host = parts.netloc.rpartition("@")
+    if is_there:
+        name, _, password = login.partition(":")
+        encoded = base64.b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()
+        headers = {"Authorization": f"Basic {encoded}"} | headers
+    return urlunsplit(parts._replace(netloc=host)), headers
 
 
 def _is_usable(url: str) -> bool:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from explorer.schema.errors import RefusedCallError, ToolError
+from explorer.schema.network import without_secrets
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """Return a host's addresses; raise OSError when it has none."""
@@ -217,7 +218,7 @@ def _parsed(text: str) -> httpx2.URL:
     if url.scheme not in {"http", "https"} or not url.host:
         raise _refused(text, "only absolute http:// and https:// URLs can be read")
     if url.userinfo or "@" in authority:
-        raise _refused(text, "a URL with a user name or password is not read")
+        raise _refused(without_secrets(text), "a URL with a user name or password is not read")
     return url
 
 

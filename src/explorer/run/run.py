@@ -35,7 +35,9 @@ from explorer.run.single_agent import AgentSession
 from explorer.schema.errors import ConfigError, NotFoundError
 from explorer.schema.events import JournalRecord, RunStarted, SingleAgent, Status
 from explorer.schema.messages import Estimate, Frozen, JsonObject, LLMClient, Usage, repair_text
+from explorer.schema.network import LEFT_OUT, secrets_in
 from explorer.schema.reasons import EndCause
+from explorer.schema.services import Services
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.schema.version import __version__
@@ -249,9 +251,10 @@ def as_started(now: Settings, run_state: RunState) -> Settings:
     limits = recorded.limits.model_copy(
         update={name: getattr(now.limits, name) for name in now.limits.model_fields_set}
     )
-    services = recorded.services.model_copy(
-        update={name: getattr(now.services, name) for name in now.services.model_fields_set}
-    )
+    # Of an address with a secret in it, such as a collector's, the journal has only a part that leads nowhere.
+    addresses = _explicit(recorded.services).items()
+    whole = {name: value for name, value in addresses if LEFT_OUT not in secrets_in(str(value))}
+    services = Services(**(whole | _explicit(now.services)))
     loaded = {} if explicit.get("model", "auto") != "auto" else _pinned(recorded, run_state)
     role_models = {**recorded.role_models, **loaded, **now.role_models}
     efforts = {role: head.effort for role, head in run_state.prefixes.items() if head.effort}

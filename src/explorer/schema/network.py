@@ -7,7 +7,7 @@ file of a run, never recorded, and no process that is started inherits it.
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit, urlunsplit
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
@@ -190,3 +190,38 @@ def _is_within(address: ipaddress.IPv4Address | ipaddress.IPv6Address, entry: st
         return address in ipaddress.ip_network(entry, strict=False)
     except ValueError:
         return False
+
+
+SECRET_PARAMETERS = re.compile(
+    r"(.*[-_.])?(api-?_?key|key|token|secret|signature|sig|password|passwd|pwd|auth|authorization|credential|session)",
+    re.IGNORECASE,
+)
+"""Names of parameters of a query whose values open something."""
+LEFT_OUT = "***"
+"""In an address that is written down or shown, in the place of a secret."""
+
+
+def secrets_in(url: str) -> list[str]:
+    """Return what opens something in an address: a user's name and password, and values of parameters named so."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return []
+    login, is_there, _ = parts.netloc.rpartition("@")
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    return [login] * bool(is_there) + [value for name, value in pairs if SECRET_PARAMETERS.fullmatch(name)]
+
+
+def without_secrets(url: str) -> str:
+    """Return an address as it may be written down and shown; any other text as it is."""
+    if not secrets_in(url):
+        return url
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    query = "&".join(
+        f"{name}={LEFT_OUT}" if SECRET_PARAMETERS.fullmatch(unquote_plus(name)) else pair
+        for pair in parts.query.split("&")
+        for name in [pair.partition("=")[0]]
+    )
+    netloc = f"{LEFT_OUT}@{host}" if "@" in parts.netloc else host
+    return urlunsplit((parts.scheme, netloc, parts.path, query, parts.fragment))

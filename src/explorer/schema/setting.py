@@ -99,8 +99,10 @@ def hosts(raw: str) -> tuple[str, ...]:
 
 
 def url(raw: str) -> str:
-    """Read a base URL; a slash at its end is dropped."""
+    """Read a base URL, to whose end paths are added; keys have settings of their own. A slash at its end is dropped."""
     parts = urlsplit(raw)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError(raw)
     if parts.scheme not in {"http", "https"} or not parts.hostname or not raw.isprintable() or " " in raw:
         raise ValueError(raw)
     return raw.rstrip("/")
@@ -156,7 +158,7 @@ def one_of(*words: str) -> ValueFormat:
 
 COUNT = "a whole number, 1 or more"
 DURATION = f"a time above 0, like 90, 90s, 10m or 2h, or `{NO_LIMIT}`"
-URL_FORM = "a URL that starts with http:// or https://"
+URL_FORM = "a URL that starts with http:// or https:// without user name, password or query"
 
 TEXT = ValueFormat(text, "words on one line")
 PATH = ValueFormat(folder, "a path")

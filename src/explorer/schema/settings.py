@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 from explorer.schema.errors import ConfigError
 from explorer.schema.limits import DEPENDENT_LIMITS, Limits
 from explorer.schema.model_options import Effort, Price
-from explorer.schema.network import Network
+from explorer.schema.network import Network, secrets_in, without_secrets
 from explorer.schema.services import Secrets, Services
 from explorer.schema.setting import (
     ABSOLUTE_PATH,
@@ -285,11 +285,18 @@ class Settings(BaseModel):
     def public(self) -> dict[str, object]:
         """Return everything but the secrets and the user's network, as JSON types.
 
-        Limits left to their defaults are absent, not without limit.
+        Limits left to their defaults are absent, not without limit. What opens something in a service's address is
+        left out.
         """
         unset = DEPENDENT_LIMITS - self.limits.model_fields_set
-        return self.model_dump(mode="json", exclude={"secrets": True, "network": True, "limits": set(unset)})
+        shown = self.model_dump(mode="json", exclude={"secrets": True, "network": True, "limits": set(unset)})
+        services = shown["services"]
+        services |= {name: without_secrets(value) for name, value in services.items() if isinstance(value, str)}
+        return shown
 
     def secret_texts(self) -> list[str]:
         """Return every key and password that is set."""
-        return [*self.secrets.all(), *self.network.secrets()]
+        addresses = self.services.model_dump().values()
+        found = [one for address in addresses if isinstance(address, str) for one in secrets_in(address)]
+        found += [one.partition(":")[2] for one in found]
+        return [*self.secrets.all(), *self.network.secrets(), *filter(None, found)]

@@ -35,7 +35,7 @@ from explorer.cli.typo import closest
 from explorer.run.extensions import installed_extensions
 from explorer.schema.errors import ConfigError
 from explorer.schema.limits import DEPENDENT_LIMITS
-from explorer.schema.network import network_of
+from explorer.schema.network import network_of, without_secrets
 from explorer.schema.setting import Setting
 from explorer.schema.settings import Settings
 from explorer.workspace.access import journal_path
@@ -326,7 +326,7 @@ def _parsed(setting: Setting, raw: Raw) -> object:
 
 
 def _not_allowed(setting: Setting, raw: Raw) -> ConfigError:
-    value = "its value" if setting.is_secret else repr(_short(raw.text))
+    value = "its value" if setting.is_secret else repr(_short(without_secrets(raw.text)))
     return ConfigError(f"{raw.origin}: {value} is not allowed", hint=f"allowed is {setting.format.allowed}")
 
 

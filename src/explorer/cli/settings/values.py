@@ -8,7 +8,7 @@ from typing import cast
 
 from pydantic import SecretStr
 
-from explorer.schema.network import CA_DIR, CA_FILE, NO_PROXY, Network
+from explorer.schema.network import CA_DIR, CA_FILE, NO_PROXY, Network, without_secrets
 from explorer.schema.setting import Group, PerRole, Setting, declared_settings, one_of
 from explorer.schema.settings import Settings
 
@@ -42,7 +42,6 @@ def _of_engines(setting: Setting, engines: list[str]) -> Setting:
 DEFAULT = "default"
 BY_MODEL = "auto"
 """The value of a limit whose default depends on the models of a run."""
-URL_PASSWORD = re.compile(r"//[^/@]*@")
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def values_of(settings: Settings, found: Mapping[str, Raw], models: Mapping[str,
 def _network_values(network: Network) -> tuple[Value, ...]:
     """Return what the environment says about the network; no row for what it does not say."""
     rows = [
-        (f"network.{name}", proxy.variable, URL_PASSWORD.sub("//***@", proxy.url.get_secret_value()), words)
+        (f"network.{name}", proxy.variable, without_secrets(proxy.url.get_secret_value()), words)
         for name, proxy, words in (
             ("http_proxy", network.http_proxy, "Proxy for http:// addresses"),
             ("https_proxy", network.https_proxy, "Proxy for https:// addresses"),
@@ -123,5 +122,4 @@ def _shown(setting: Setting, settings: Settings, public: Mapping[str, object]) -
         return "set" if getattr(settings.secrets, leaf, SecretStr("")).get_secret_value() else "not set"
     table = cast("Mapping[str, object]", public[group]) if group else public
     # A limit that is not set depends on the models.
-    value = table.get(leaf, BY_MODEL if group == "limits" else setting.initial)
-    return URL_PASSWORD.sub("//***@", value) if isinstance(value, str) else value
+    return table.get(leaf, BY_MODEL if group == "limits" else setting.initial)

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
-from urllib.parse import parse_qsl, urlsplit
 
 from filelock import AsyncFileLock
 from pydantic import AwareDatetime, ValidationError
 
 from explorer.schema.messages import Frozen
+from explorer.schema.network import secrets_in
 from explorer.sources.http.fetched import DAY_S, Fetched, FetchLimits
 from explorer.workspace.safe_open import read_below
 
@@ -88,11 +88,6 @@ LONGEST_WAIT_S = 30.0
 LEFT_BEHIND_S = 3600.0
 """The seconds after which files of an unfinished write or lock are removed."""
 MAX_ENTRY_BYTES = 64_000
-SECRET_PARAMETERS = re.compile(
-    r"(.*[-_.])?(api-?_?key|key|token|secret|signature|sig|password|passwd|pwd|auth|authorization|credential|session)",
-    re.IGNORECASE,
-)
-"""Names of query parameters that grant access: an address with one is not written to disk."""
 
 
 class CacheEntry(Frozen):
@@ -127,10 +122,8 @@ class CacheKey:
 
     @property
     def is_secret(self) -> bool:
-        """Whether the address contains something that grants access."""
-        parts = urlsplit(self.url)
-        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
-        return "@" in parts.netloc or any(SECRET_PARAMETERS.fullmatch(name) for name in names)
+        """Whether the address contains something that grants access, and is not written to disk."""
+        return bool(secrets_in(self.url))
 
 
 class DiskCache:

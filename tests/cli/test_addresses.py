@@ -1,0 +1,75 @@
+"""Addresses of services with something secret in them: in no journal, log, page or archive."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from cli.stage import Explorer
+from explorer.journal.listing import read_records
+from explorer.journal.run_state import RunState
+from explorer.run.run import as_started
+from explorer.schema.events import RunStarted
+from explorer.schema.network import secrets_in, without_secrets
+from explorer.schema.settings import Services, Settings
+
+CANARY = "canary-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "secrets"),
+    [
+        ("http://host/v1", "http://host/v1", []),
+        ("https://me:pw@host:8/v1?a=1", "https://***@host:8/v1?a=1", ["me:pw"]),
+        ("http://host/v1?api_key=k1&version=2", "http://host/v1?api_key=***&version=2", ["k1"]),
+        ("http://host/?X-Auth-Token=a%20b#x", "http://host/?X-Auth-Token=***#x", ["a b"]),
+        ("http://host/?api%5Fkey=k", "http://host/?api%5Fkey=***", ["k"]),
+        ("http://[", "http://[", []),
+        ("not an address", "not an address", []),
+    ],
+)
+def test_what_opens_something_is_left_out(url: str, shown: str, secrets: list[str]) -> None:
+    """A login and the values of parameters whose names say so; all else stays as it is."""
+    assert (without_secrets(url), secrets_in(url)) == (shown, secrets)
+    settings = Settings(services=Services(otlp_endpoint=url))
+    assert settings.public()["services"] == {**Services().model_dump(mode="json"), "otlp_endpoint": shown}
+    assert set(secrets) <= set(settings.secret_texts())
+
+
+@pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "EXPLORER_HN_API_URL", "EXPLORER_READER_URL"])
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (f"http://me:{CANARY}@127.0.0.1:9/v1", "http://***@127.0.0.1:9/v1"),
+        (f"http://127.0.0.1:9/v1?key={CANARY}", "http://127.0.0.1:9/v1?key=***"),
+    ],
+)
+def test_a_service_with_a_secret_in_its_address_is_refused(name: str, url: str, shown: str, here: Explorer) -> None:
+    """No client asks with a login, and paths are added behind a query; the refusal does not repeat the secret."""
+    done = here("what is new", **{name: url})
+    assert done.returncode == 2
+    assert CANARY not in done.stderr
+    assert shown in done.stderr
+    assert "without user name, password or query" in done.stderr
+
+
+def test_a_collector_with_a_login_is_not_recorded(here: Explorer, tmp_path: Path) -> None:
+    """The run, its log, the pages and the archive have an address that leads nowhere; `resume` leaves it out."""
+    address = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://me:{CANARY}@127.0.0.1:9"}
+    done = here("demo", "-vv", **address)
+    run_id = next(path.name for path in (tmp_path / "workspace").iterdir() if path.name[0].isdigit())
+    shown = [done, here("config", "show", **address), here("show", run_id, **address)]
+    packed = here("runs", "export", run_id)
+    assert packed.returncode == 0, packed.stderr
+    with gzip.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        texts = [archive.read().decode(errors="replace")]
+    texts += [path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file()]
+    texts += [text for one in (*shown, packed) for text in (one.stdout, one.stderr)]
+    assert len(texts) > 10
+    assert not [text for text in texts if CANARY in text]
+    started = read_records(tmp_path / "workspace" / run_id)[0].event
+    assert isinstance(started, RunStarted)
+    assert "http://***@127.0.0.1:9" in str(started.settings["services"])
+    assert as_started(Settings(), RunState.of([started])).services.otlp_endpoint == ""
+    now = Settings(services=Services(otlp_endpoint="http://127.0.0.1:8"))
+    assert as_started(now, RunState.of([started])).services.otlp_endpoint == "http://127.0.0.1:8"
