@@ -24,7 +24,7 @@ class AdvisingClient:
 
     Args:
         client: An adapter.
-        api: Its API: `anthropic`, `openai-responses` or `openai-chat`.
+        api: Its API, such as `openai-responses` or `openai-chat`.
     """
 
     def __init__(self, client: LLMClient, api: str) -> None:

@@ -111,7 +111,7 @@ def parse_model(text: str, vendors: Collection[Vendor[Any]]) -> ModelRef:
         name = text.strip()
         provider = _claimed_by(name, vendors)
     if not name.strip():
-        raise ConfigError(f"the model {text!r} has no name", hint="for example --model anthropic:claude-opus-5-5")
+        raise ConfigError(f"the model {text!r} has no name", hint="write it behind the prefix: --model VENDOR:NAME")
     return ModelRef(provider, name.strip())
 
 

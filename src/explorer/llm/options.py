@@ -60,11 +60,8 @@ class Endpoint:
     """The user's network, for errors that name the proxy or the certificates."""
     is_default: bool = False
     """Whether it is the provider's own address, not one of the settings."""
-
-    @property
-    def wants_v1(self) -> bool:
-        """Whether addresses of its kind end in `/v1`; the Anthropic SDK adds that itself."""
-        return self.url_setting != "ANTHROPIC_BASE_URL"
+    wants_v1: bool = True
+    """Whether addresses of its kind end in `/v1`; False where the vendor's SDK adds that."""
 
     def __str__(self) -> str:
         """Return its name and address, without a password."""

@@ -18,6 +18,7 @@ from explorer.journal.run_state import RunState
 from explorer.llm.retry import FailedAttempt, WaitLimits
 from explorer.reports.library import Library
 from explorer.reports.render import SAMPLE_FLAG
+from explorer.run.extensions import installed_extensions
 from explorer.run.resources import JUDGE, RunResources, effort_of, reserve_for_report
 from explorer.run.run_journal import SessionRecords
 from explorer.run.settings_parts import search_setup
@@ -36,7 +37,6 @@ from explorer.schema.tool import SourceDraft, Tool
 from explorer.sources.date_ranges import zone_named
 from explorer.sources.http.url_allowlist import UrlAllowlist
 from explorer.sources.search.selection import plan_search
-from explorer.tools.corpus import CORPUS_TOOLS
 from explorer.tools.files import file_tools
 from explorer.tools.library import LibraryAccess, Past, SearchRunsTool, library_tools
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
@@ -111,7 +111,7 @@ class SessionContext:
         """Return the addresses that may be read: those of the question, of sources, and of the run this one follows."""
         others = set(self.records.other_tools)
         # An earlier session may have had a folder to search that this one does not have.
-        searches = {tool.name for tool in (*tools, *CORPUS_TOOLS) if tool.is_search} | others
+        searches = {tool.name for tool in (*tools, *installed_extensions().built_in_tools) if tool.is_search} | others
         self.records.know_searches(searches)
         seen = UrlAllowlist(
             self.records.with_addresses, lambda one: self.workspace.read_text(stored_at(one)), searches, others

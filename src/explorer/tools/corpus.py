@@ -142,10 +142,6 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
         return ToolResult(success=True, content=content, metadata=page_facts)
 
 
-CORPUS_TOOLS: tuple[type[Tool], ...] = (SearchCorpusTool, ReadDocumentTool)
-"""The tools that a run without a folder of the user does not have."""
-
-
 def _draft(document: StoredDocument) -> SourceDraft:
     return SourceDraft(
         url=f"file:{document.path}",

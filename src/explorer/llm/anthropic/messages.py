@@ -179,7 +179,13 @@ class AnthropicClient(SdkClient):
         base_url = options.base_url or ANTHROPIC_URL
         settings = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
         endpoint = Endpoint(
-            "Anthropic", base_url, *settings, options.key, options.network, is_default=not options.base_url
+            "Anthropic",
+            base_url,
+            *settings,
+            options.key,
+            options.network,
+            is_default=not options.base_url,
+            wants_v1=False,
         )
         super().__init__(options, endpoint, Sdk.imported("anthropic", "AsyncAnthropic"), "/v1/messages")
         self._prefixes = PromptPrefixes(to_prefix)
