@@ -10,8 +10,9 @@ import pytest
 from pydantic import Field
 
 from explorer.agents.budget import Budget
+from explorer.agents.decisions import ending
 from explorer.agents.loop import AgentContext, PromptPrefix
-from explorer.agents.policies import Ending, refuse_repetition
+from explorer.agents.policies import refuse_repetition
 from explorer.agents.tool_calls import Authorize, CallServices, Toolbox
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState
@@ -259,7 +260,7 @@ def agent_room(
         client=client,
         calls=call_room(recorder, tools, workspace),
         account=lambda: budget.exploration,
-        on_exhausted=lambda _state, limit: Ending(Status.PARTIAL, f"{limit} limit", ""),
+        on_exhausted=lambda state, limit: ending(state, Status.PARTIAL, f"{limit} limit", ""),
         worst_cost=lambda _input, _output: 0.0,
         max_output_tokens=4_096,
         clock=lambda: 0.0,

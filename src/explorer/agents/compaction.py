@@ -7,12 +7,12 @@ provider caches the beginning of a conversation. So space is made rarely and in 
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
-from explorer.agents.decisions import Compaction, Decision, Ending, Summary, note
+from explorer.agents.decisions import Decision, ending, note
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import BYTES_PER_TOKEN, clearable_chars
 from explorer.journal.run_state import RunState
 from explorer.schema.errors import ToolError
-from explorer.schema.events import ORCHESTRATOR, Clearing, Status
+from explorer.schema.events import ORCHESTRATOR, Clearing, Compacted, Status, Summarised
 from explorer.schema.messages import Message, Results, Turn, UserText
 from explorer.schema.reasons import NoteReason
 
@@ -64,7 +64,7 @@ def plan_compaction(state: AgentState, prefix_bytes: int, window_tokens: int | N
     tokens = state.context_size.tokens(state.messages, prefix_bytes)
     limit = limit_of(state, window_tokens)
     if state.context_size.compactions >= MAX_COMPACTIONS and NoteReason.SQUEEZED not in state.notes:
-        return note(NoteReason.SQUEEZED)
+        return note(state, NoteReason.SQUEEZED)
     if tokens >= limit:
         return _relieve(state, tokens, limit)
     return _thrift(state, tokens, limit)
@@ -78,7 +78,11 @@ def _thrift(state: AgentState, tokens: int, limit: int) -> Decision | None:
     if context_size.carried_chars < CARRIED_CHARS or context_size.long_chars < least * BYTES_PER_TOKEN:
         return None
     before = kept_from(state.messages, limit)
-    return Compaction(before, Clearing.CARRIED, tokens) if _freed(state, before) >= least else None
+    return _clearing(state, before, Clearing.CARRIED, tokens) if _freed(state, before) >= least else None
+
+
+def _clearing(state: AgentState, before: int, why: Clearing, tokens: int) -> Compacted:
+    return Compacted(agent=state.agent, before=before, why=why, tokens=tokens)
 
 
 def limit_of(state: AgentState, window_tokens: int) -> int:
@@ -97,8 +101,8 @@ def _relieve(state: AgentState, tokens: int, limit: int) -> Decision | None:
         return None
     context_size = state.context_size
     if context_size.compactions >= MAX_COMPACTIONS and context_size.is_compacted_again(state.steps, state.found_at):
-        return Ending(Status.PARTIAL, "its conversation kept filling up without anything new", last_words(state))
-    return Compaction(before, Clearing.FULL, tokens) if is_cleared else note(NoteReason.SUMMARISE)
+        return ending(state, Status.PARTIAL, "its conversation kept filling up without anything new", last_words(state))
+    return _clearing(state, before, Clearing.FULL, tokens) if is_cleared else note(state, NoteReason.SUMMARISE)
 
 
 def after_refusal(
@@ -114,13 +118,13 @@ def after_refusal(
     made_at = state.context_size.made_at
     is_again = made_at is not None and state.steps - made_at < MIN_STEPS_BETWEEN
     if not is_again and _freed(state, before):
-        return Compaction(before, Clearing.REFUSED, state.context_size.tokens(state.messages, prefix_bytes))
+        return _clearing(state, before, Clearing.REFUSED, state.context_size.tokens(state.messages, prefix_bytes))
     if not is_again and _summed(state, before) >= LEAST_SUMMED_TOKENS:
         return summary(state, window_tokens, compaction_note)
-    return Ending(Status.PARTIAL, "the conversation no longer fits the model's window", last_words(state))
+    return ending(state, Status.PARTIAL, "the conversation no longer fits the model's window", last_words(state))
 
 
-def summary(state: AgentState, window_tokens: int | None, compaction_note: str) -> Summary:
+def summary(state: AgentState, window_tokens: int | None, compaction_note: str) -> Summarised:
     """Return what replaces old exchanges: the model's summary, and what is on record.
 
     Args:
@@ -134,7 +138,8 @@ def summary(state: AgentState, window_tokens: int | None, compaction_note: str) 
     words = words or last_words(state)
     parts = [LEFT_OUT, f"What you wrote down of them:\n{words}" if words else "", _on_record(state), compaction_note]
     before = kept_from(state.messages[:asked_at], limit_of(state, window_tokens or DEFAULT_WINDOW_TOKENS))
-    return Summary(max(1, before), "\n\n".join(part for part in parts if part))
+    text = "\n\n".join(part for part in parts if part)
+    return Summarised(agent=state.agent, before=max(1, before), text=text)
 
 
 def _on_record(state: AgentState) -> str:

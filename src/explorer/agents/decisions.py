@@ -4,94 +4,12 @@ Models read a note's text. Programs, such as the offline client, read its reason
 without a look at anything else.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
-
-from explorer.schema.events import (
-    AgentFinished,
-    AnyEvent,
-    Clearing,
-    Compacted,
-    NoteAdded,
-    ReasoningDropped,
-    Status,
-    Summarised,
-)
-from explorer.schema.messages import JsonObject
+from explorer.journal.agent_state import AgentState
+from explorer.schema.events import AgentFinished, Compacted, NoteAdded, ReasoningDropped, Status, Summarised
 from explorer.schema.reasons import EndCause, NoteReason
 
-
-@dataclass(frozen=True)
-class Note:
-    """A text that the engine adds to a conversation; `note` makes it."""
-
-    reason: NoteReason
-    text: str
-    data: JsonObject = field(default_factory=dict[str, Any])
-    """The facts that its text is made of."""
-
-    def event(self, agent: str) -> AnyEvent:
-        """Return the journal's record of it."""
-        return NoteAdded(agent=agent, text=self.text, reason=self.reason, data=self.data)
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How an agent ends."""
-
-    status: Status
-    reason: str
-    """The cause in words, for people."""
-    summary: str
-    cause: EndCause = EndCause.OTHER
-    """The cause as a code, for programs."""
-
-    def event(self, agent: str) -> AgentFinished:
-        """Return the journal's record of it."""
-        return AgentFinished(
-            agent=agent, status=self.status, reason=self.reason, summary=self.summary, cause=self.cause
-        )
-
-
-@dataclass(frozen=True)
-class Compaction:
-    """Clear the results before a message."""
-
-    before: int
-    why: Clearing
-    tokens: int
-    """About how many tokens the conversation has now."""
-
-    def event(self, agent: str) -> AnyEvent:
-        """Return the journal's record of it."""
-        return Compacted(agent=agent, before=self.before, why=self.why, tokens=self.tokens)
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Replace the exchanges before a message by a text."""
-
-    before: int
-    text: str
-
-    def event(self, agent: str) -> AnyEvent:
-        """Return the journal's record of it."""
-        return Summarised(agent=agent, before=self.before, text=self.text)
-
-
-@dataclass(frozen=True)
-class ReasoningDrop:
-    """Leave the reasoning before a message out of requests."""
-
-    before: int
-
-    def event(self, agent: str) -> AnyEvent:
-        """Return the journal's record of it."""
-        return ReasoningDropped(agent=agent, before=self.before)
-
-
-Decision = Note | Ending | Compaction | Summary | ReasoningDrop
-
+Decision = NoteAdded | AgentFinished | Compacted | Summarised | ReasoningDropped
+"""The event that records what is done with an agent instead of asking its model."""
 
 ACTIONS = (
     "Act now, by calling a tool: look things up or have it done (call_agent), have report.md written (a writer, or "
@@ -146,12 +64,30 @@ WORDS: dict[NoteReason, str] = {
 """Templates with `{words}` for a text that is quoted, and the names of facts."""
 
 
-def note(reason: NoteReason, words: str = "", **facts: int | str) -> Note:
-    """Return a note with its text.
+def note(state: AgentState, reason: NoteReason, words: str = "", **facts: int | str) -> NoteAdded:
+    """Return a note to an agent, with its text.
 
     Args:
+        state: The agent.
         reason: Why it is added; the key of `WORDS`.
         words: Text that the note quotes, such as the faults of a report; it is not part of the data.
         facts: Figures in the text, which are recorded as the note's data.
     """
-    return Note(reason, WORDS[reason].format(words=words, **facts), dict(facts))
+    return NoteAdded(
+        agent=state.agent, text=WORDS[reason].format(words=words, **facts), reason=reason, data=dict(facts)
+    )
+
+
+def ending(
+    state: AgentState, status: Status, reason: str, summary: str, cause: EndCause = EndCause.OTHER
+) -> AgentFinished:
+    """Return the end of an agent.
+
+    Args:
+        state: The agent.
+        status: How it ends.
+        reason: The cause in words, for people.
+        summary: Its result.
+        cause: The cause as a code, for programs.
+    """
+    return AgentFinished(agent=state.agent, status=status, reason=reason, summary=summary, cause=cause)

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from explorer.agents.budget import Account, Reservation, WorstCost
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, after_refusal, plan_compaction, summary
-from explorer.agents.decisions import Decision, Ending
+from explorer.agents.decisions import Decision
 from explorer.agents.payments import BYTES_PER_TOKEN, OverBudgetError, Payment, Terms
 from explorer.agents.policies import after_fault, after_turn, before_asking, reply_tokens
 from explorer.agents.tool_calls import CallServices, execute_calls
@@ -50,7 +50,7 @@ class AgentContext:
     calls: CallServices
     account: Callable[[], Account]
     """Return the account that pays for the next request."""
-    on_exhausted: Callable[[AgentState, str], Ending | None]
+    on_exhausted: Callable[[AgentState, str], AgentFinished | None]
     """Called with the name of the used-up limit. Return the agent's end; None when another account pays from now on."""
     worst_cost: WorstCost
     max_output_tokens: int
@@ -80,7 +80,7 @@ async def run_agent(state: AgentState, context: AgentContext) -> AgentFinished:
         else:
             decision = await _before_asking(state, context)
             if decision is not None:
-                await context.calls.record(decision.event(state.agent))
+                await context.calls.record(decision)
             else:
                 await _ask(state, context)
     return state.finished
@@ -106,14 +106,14 @@ async def _ask(state: AgentState, context: AgentContext) -> None:
     if isinstance(reservation, str):
         ending = context.on_exhausted(state, reservation)
         if ending is not None:
-            await context.calls.record(ending.event(state.agent))
+            await context.calls.record(ending)
         return
     size = context.prefix.bytes + state.context_size.total_bytes(state.messages)
     terms = Terms(account, context.worst_cost, context.calls.record, context.window_tokens, size)
     payment = Payment(terms, reservation, input_tokens)
     try:
         decision = await _before_sending(state, context, reservation)
-        event = await _turn(state, context, reservation, payment) if decision is None else decision.event(state.agent)
+        event = await _turn(state, context, reservation, payment) if decision is None else decision
     except OverBudgetError:
         return  # the next `reserve` waits until a further attempt can be paid
     except ModelError as error:
@@ -123,7 +123,7 @@ async def _ask(state: AgentState, context: AgentContext) -> None:
             decision = after_fault(state, error)
         if decision is None:
             raise
-        event = decision.event(state.agent)
+        event = decision
     finally:
         payment.close()
     await context.calls.record(event)

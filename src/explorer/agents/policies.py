@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from explorer.agents.budget import SHORT_REPLY_MARKS, Budget
 from explorer.agents.compaction import after_refusal, last_words
-from explorer.agents.decisions import Decision, Ending, Note, ReasoningDrop, note
+from explorer.agents.decisions import Decision, ending, note
 from explorer.journal.agent_state import AgentState, call_key
 from explorer.schema.errors import ModelError, ModelFault, RefusedCallError
-from explorer.schema.events import ORCHESTRATOR, AgentFinished, Status
+from explorer.schema.events import ORCHESTRATOR, AgentFinished, NoteAdded, ReasoningDropped, Status
 from explorer.schema.messages import Results, StopKind, ToolCall, Turn
 from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
 from explorer.text.sanitize import single_line
@@ -48,48 +48,50 @@ def _stopped_for_good(state: AgentState) -> Turn | None:
 
 def _ended(state: AgentState, turn: Turn) -> Decision | None:
     if turn.text.strip():
-        return Ending(Status.COMPLETE, "answered", turn.text.strip(), EndCause.ANSWERED)
+        return ending(state, Status.COMPLETE, "answered", turn.text.strip(), EndCause.ANSWERED)
     if NoteReason.EMPTY_REPLY in state.notes:
-        return Ending(Status.FAILED, "the model twice replied with nothing", "")
-    return note(NoteReason.EMPTY_REPLY)
+        return ending(state, Status.FAILED, "the model twice replied with nothing", "")
+    return note(state, NoteReason.EMPTY_REPLY)
 
 
 def _cut(state: AgentState, turn: Turn) -> Decision | None:
     if state.notes.get(NoteReason.CUT_REPLY, 0) >= MAX_CUT_REPLIES:
-        return Ending(Status.PARTIAL, "the model's replies kept being cut at their length limit", turn.text.strip())
-    return note(NoteReason.CUT_REPLY)
+        return ending(
+            state, Status.PARTIAL, "the model's replies kept being cut at their length limit", turn.text.strip()
+        )
+    return note(state, NoteReason.CUT_REPLY)
 
 
 def _paused(state: AgentState, turn: Turn) -> Decision | None:
     tail = state.messages[-MAX_PAUSES:]
     if len(tail) == MAX_PAUSES and all(isinstance(message, Turn) for message in tail):
-        return Ending(Status.PARTIAL, f"the provider paused {MAX_PAUSES} times in a row", turn.text.strip())
+        return ending(state, Status.PARTIAL, f"the provider paused {MAX_PAUSES} times in a row", turn.text.strip())
     return None
 
 
 def _refused(state: AgentState, turn: Turn) -> Decision | None:
     if NoteReason.DECLINED not in state.notes:
-        return note(NoteReason.DECLINED)
+        return note(state, NoteReason.DECLINED)
     detail = f": {turn.stop_detail}" if turn.stop_detail else ""
-    return Ending(Status.FAILED, f"the model declined{detail}", turn.text.strip())
+    return ending(state, Status.FAILED, f"the model declined{detail}", turn.text.strip())
 
 
 def _window_full(state: AgentState, _turn: Turn) -> Decision | None:
     if state.context_size.made_at == state.steps:
-        return note(NoteReason.ROOM_MADE)
+        return note(state, NoteReason.ROOM_MADE)
     return after_refusal(state)
 
 
 def after_fault(state: AgentState, error: ModelError) -> Decision | None:
     """Return what follows for an agent from a request that failed; None: the run stops."""
     if error.fault is ModelFault.REJECTED and _is_stretched(state):
-        return note(NoteReason.USUAL_LENGTH)
+        return note(state, NoteReason.USUAL_LENGTH)
     if error.fault is ModelFault.STALE_REASONING and any(
         isinstance(message, Turn) and message.bound_to for message in state.messages
     ):
-        return ReasoningDrop(len(state.messages))
+        return ReasoningDropped(agent=state.agent, before=len(state.messages))
     if error.fault in {ModelFault.REJECTED, ModelFault.OVERSIZED, ModelFault.STALE_REASONING}:
-        return Ending(Status.FAILED, error.message, last_words(state))
+        return ending(state, Status.FAILED, error.message, last_words(state))
     return None
 
 
@@ -98,16 +100,16 @@ def reply_tokens(state: AgentState, usual: int) -> int:
     return 2 * usual if _is_stretched(state) else usual
 
 
-def write_now_note(state: AgentState, reason: str) -> Note | None:
+def write_now_note(state: AgentState, reason: str) -> NoteAdded | None:
     """Return the note to a writer that exploring is over and the report is due; None when it has it."""
-    return None if NoteReason.WRITE_NOW in state.notes else note(NoteReason.WRITE_NOW, reason)
+    return None if NoteReason.WRITE_NOW in state.notes else note(state, NoteReason.WRITE_NOW, reason)
 
 
-def short_reply_note(state: AgentState, max_output_tokens: int) -> Note | None:
+def short_reply_note(state: AgentState, max_output_tokens: int) -> NoteAdded | None:
     """Return the note to a writer that its replies must be short; one note for each of `SHORT_REPLY_MARKS`."""
     mark = next((one for one in SHORT_REPLY_MARKS if max_output_tokens < one), None)
     reason = None if mark is None else NoteReason(f"short_replies_{mark}")
-    return None if reason is None or reason in state.notes else note(reason, tokens=max_output_tokens)
+    return None if reason is None or reason in state.notes else note(state, reason, tokens=max_output_tokens)
 
 
 def _is_stretched(state: AgentState) -> bool:
@@ -118,9 +120,9 @@ def _is_stretched(state: AgentState) -> bool:
     return [turn.stop for turn in turns].count(StopKind.MAX_TOKENS) == 1 and turns[-1] is latest
 
 
-def _unknown(_state: AgentState, turn: Turn) -> Decision | None:
+def _unknown(state: AgentState, turn: Turn) -> Decision | None:
     status = Status.PARTIAL if turn.text.strip() else Status.FAILED
-    return Ending(status, f"the model stopped for a reason unknown here: {turn.stop_detail}", turn.text.strip())
+    return ending(state, status, f"the model stopped for a reason unknown here: {turn.stop_detail}", turn.text.strip())
 
 
 _STOPS = {
@@ -135,17 +137,17 @@ _STOPS = {
 """One policy for each member of `StopKind`."""
 
 
-def _finished(state: AgentState) -> Ending:
+def _finished(state: AgentState) -> AgentFinished:
     """Return the end by a tool that ends its agent, with the summary in its arguments, or the agent's last text."""
     turn = next((message for message in reversed(state.messages) if isinstance(message, Turn)), None)
     if turn is None:
-        return Ending(Status.COMPLETE, "finished", "", EndCause.FINISHED)
+        return ending(state, Status.COMPLETE, "finished", "", EndCause.FINISHED)
     given = [call.arguments or {} for call in turn.calls]
     spoken = next((words for one in given if (words := str(one.get("summary", "")))), turn.text.strip())
     is_empty = any(one.get("nothing_found") is True for one in given)
     if is_empty:
-        return Ending(Status.COMPLETE, "found nothing", spoken, EndCause.FOUND_NOTHING)
-    return Ending(Status.COMPLETE, "finished", spoken, EndCause.FINISHED)
+        return ending(state, Status.COMPLETE, "found nothing", spoken, EndCause.FOUND_NOTHING)
+    return ending(state, Status.COMPLETE, "finished", spoken, EndCause.FINISHED)
 
 
 def reviewed(
@@ -159,38 +161,45 @@ def reviewed(
         missing: Returns why there is no report; empty when there is one.
         problem: Returns why an existing report is not good enough; empty when it is.
     """
-    if state.agent != ORCHESTRATOR or not isinstance(decision, Ending) or decision.cause is not EndCause.ANSWERED:
+    if (
+        state.agent != ORCHESTRATOR
+        or not isinstance(decision, AgentFinished)
+        or decision.cause is not EndCause.ANSWERED
+    ):
         return decision
     if why := missing():
         return _asked_to_act(state, decision, why)
     if NoteReason.CORRECT not in state.notes and (fault := problem()):
-        return note(NoteReason.CORRECT, fault)
+        return note(state, NoteReason.CORRECT, fault)
     return decision
 
 
-def _asked_to_act(state: AgentState, ending: Ending, why: str) -> Decision:
+def _asked_to_act(state: AgentState, ended: AgentFinished, why: str) -> Decision:
     asked = state.notes.get(NoteReason.ACT, 0)
     if asked < MAX_ASKED_TO_ACT:
-        return note(NoteReason.ACT, why)
-    first = single_line(ending.summary, MAX_QUOTED_CHARS)
-    return Ending(
-        Status.FAILED, f"the model kept replying with text instead of calling a tool: “{first}”", ending.summary
+        return note(state, NoteReason.ACT, why)
+    first = single_line(ended.summary, MAX_QUOTED_CHARS)
+    return ending(
+        state,
+        Status.FAILED,
+        f"the model kept replying with text instead of calling a tool: “{first}”",
+        ended.summary,
     )
 
 
 def before_asking(state: AgentState) -> Decision | None:
     """Return the note or end that an agent's own turns lead to: step limit, errors in a row, repetition, idleness."""
     if state.steps_left == 0:
-        return Ending(Status.PARTIAL, f"step limit of its role ({state.step_limit})", last_words(state))
+        return ending(state, Status.PARTIAL, f"step limit of its role ({state.step_limit})", last_words(state))
     if state.steps_left <= WRAP_UP_STEPS < state.step_limit and NoteReason.WRAP_UP not in state.notes:
-        return note(NoteReason.WRAP_UP, left=state.steps_left)
+        return note(state, NoteReason.WRAP_UP, left=state.steps_left)
     errors = errors_in_a_row(state)
     if errors >= 2 * MAX_ERROR_TURNS:
-        return Ending(Status.PARTIAL, _first_error(state), last_words(state))
+        return ending(state, Status.PARTIAL, _first_error(state), last_words(state))
     if errors >= MAX_ERROR_TURNS and NoteReason.ERRORS not in state.notes:
-        return note(NoteReason.ERRORS, turns=MAX_ERROR_TURNS)
+        return note(state, NoteReason.ERRORS, turns=MAX_ERROR_TURNS)
     if state.most_repeated >= NOTE_REPEATS and NoteReason.REPEATING not in state.notes:
-        return note(NoteReason.REPEATING)
+        return note(state, NoteReason.REPEATING)
     return None if state.agent == ORCHESTRATOR else _without_finding(state)
 
 
@@ -198,23 +207,23 @@ def _without_finding(state: AgentState) -> Decision | None:
     """Return the note or end of a helper that found no new source and wrote no file for many turns."""
     idle = state.steps - state.found_at
     if idle >= MAX_IDLE_TURNS:
-        return Ending(Status.PARTIAL, f"nothing new in {idle} turns", last_words(state))
+        return ending(state, Status.PARTIAL, f"nothing new in {idle} turns", last_words(state))
     if idle >= NOTE_IDLE_TURNS and NoteReason.NOTHING_NEW not in state.notes:
-        return note(NoteReason.NOTHING_NEW, turns=idle)
+        return note(state, NoteReason.NOTHING_NEW, turns=idle)
     return None
 
 
-def budget_note(state: AgentState, budget: Budget) -> Note | None:
+def budget_note(state: AgentState, budget: Budget) -> NoteAdded | None:
     """Return the note to the orchestrator on how much is used up, or that only writing is left; None: no news."""
     if NoteReason.WINDING_DOWN in state.notes:
         return None
     if budget.winding_down:
-        return note(NoteReason.WINDING_DOWN, budget.winding_down)
+        return note(state, NoteReason.WINDING_DOWN, budget.winding_down)
     share = budget.share_used()
     reached = [reason for mark, reason in NOTE_SHARES if share >= mark]
     if not reached or any(reason in state.notes for _, reason in NOTE_SHARES[len(reached) - 1 :]):
         return None
-    return note(reached[-1], percent=round(share * 100))
+    return note(state, reached[-1], percent=round(share * 100))
 
 
 def errors_in_a_row(state: AgentState) -> int:
@@ -244,14 +253,14 @@ def _first_error(state: AgentState) -> str:
     return f"tool calls kept failing: {first.name}: {why[:MAX_QUOTED_CHARS]}"
 
 
-def early_ending(reason: EndReason, summary: str = "") -> Ending:
+def early_ending(state: AgentState, reason: EndReason, summary: str = "") -> AgentFinished:
     """Return the end of an agent that the run ends."""
-    return Ending(Status.PARTIAL, reason.words, summary, reason.cause)
+    return ending(state, Status.PARTIAL, reason.words, summary, reason.cause)
 
 
 def cut_short(state: AgentState, reason: EndReason) -> AgentFinished:
     """Return the end of a helper that is cut off, with its last text."""
-    return early_ending(reason, last_words(state)).event(state.agent)
+    return early_ending(state, reason, last_words(state))
 
 
 def refuse_repetition(state: AgentState, call: ToolCall) -> RefusedCallError | None:

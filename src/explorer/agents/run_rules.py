@@ -15,7 +15,7 @@ from explorer.agents.budget import (
     WorstCost,
 )
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
-from explorer.agents.decisions import Decision, Ending, Note
+from explorer.agents.decisions import Decision
 from explorer.agents.policies import budget_note, early_ending, refuse_repetition, short_reply_note, write_now_note
 from explorer.agents.roles import CALL_AGENT, Role, leading_role, report_writers
 from explorer.agents.tool_calls import Append, StoreFor
@@ -24,7 +24,7 @@ from explorer.journal.agent_state import AgentState
 from explorer.journal.control import ControlKind, ControlMessage, Inbox
 from explorer.journal.run_state import RunState
 from explorer.schema.errors import ToolError
-from explorer.schema.events import ORCHESTRATOR, Steered, StopAsked
+from explorer.schema.events import ORCHESTRATOR, AgentFinished, NoteAdded, Steered, StopAsked
 from explorer.schema.messages import LLMClient, ToolCall
 from explorer.schema.tool import Effect, Tool, ToolResult
 from explorer.workspace.workspace import Workspace
@@ -64,7 +64,7 @@ class TeamContext:
     record: Append
     budget: Budget
     inbox: Inbox
-    notifications: Callable[[AgentState], Note | None]
+    notifications: Callable[[AgentState], NoteAdded | None]
     """Return a note on an agent's background jobs; None when nothing changed."""
     clock: Callable[[], float]
     max_output_tokens: int
@@ -120,7 +120,7 @@ class RunRules:
         """Return whether a role may use what is held back for the report."""
         return role == self._lead or role in self._writers
 
-    def shortened(self, state: AgentState, reservation: Reservation) -> Note | None:
+    def shortened(self, state: AgentState, reservation: Reservation) -> NoteAdded | None:
         """Return the note that a shorter reply needs: exploring is over, or how long the writer's replies may be."""
         budget, is_writer = self._budget, state.role in self._writers
         length, wished = reservation.max_output_tokens, self._context.max_output_tokens
@@ -132,12 +132,12 @@ class RunRules:
             return write_now_note(state, budget.winding_down) if is_writer else budget_note(state, budget)
         return short_reply_note(state, length) if is_writer else None
 
-    def on_exhausted(self, state: AgentState, limit: str) -> Ending | None:
+    def on_exhausted(self, state: AgentState, limit: str) -> AgentFinished | None:
         """Return the end of an agent whose account is used up; None when another account pays from now on."""
         was_winding_down = bool(self._budget.winding_down)
         reached = self._budget.reach(limit)
         is_last = was_winding_down or not self._may_use_reserve(state.role)
-        return early_ending(reached) if is_last else None
+        return early_ending(state, reached) if is_last else None
 
     async def before_request(self, state: AgentState) -> Decision | None:
         """Take the user's orders, and return what is done instead of an agent's next request; None: it is sent."""
@@ -145,7 +145,7 @@ class RunRules:
         if state.agent == ORCHESTRATOR:
             return budget_note(state, self._budget)
         if self._budget.winding_down and state.role not in self._writers:
-            return early_ending(self._budget.early_end)
+            return early_ending(state, self._budget.early_end)
         return self._context.notifications(state)
 
     async def has_unanswered_message(self) -> bool:

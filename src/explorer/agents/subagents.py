@@ -4,7 +4,7 @@ import asyncio
 
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry, index_line, subagent_result
 from explorer.agents.compaction import compaction_note, last_words
-from explorer.agents.decisions import note
+from explorer.agents.decisions import WORDS
 from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
 from explorer.agents.policies import concerns_run, cut_short, failed_end, other_helpers, ways_to_retry
 from explorer.agents.roles import CALL_AGENT, Role, check_roles, helper_lines, helpers_in, leading_role, report_writers
@@ -56,7 +56,7 @@ class Team:
         Args:
             said: A message of the user, after which the run's limits count again; or a `NoteReason` of the engine.
         """
-        reason, words = (said, note(said).text) if isinstance(said, NoteReason) else ("", said)
+        reason, words = (said, WORDS[said]) if isinstance(said, NoteReason) else ("", said)
         steps = self._lead.limits.max_steps
         continued = AgentContinued(
             agent=ORCHESTRATOR, task=words, max_steps=steps, renews_limits=not reason, reason=reason

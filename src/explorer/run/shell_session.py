@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.agents.decisions import Note, note
+from explorer.agents.decisions import note
 from explorer.agents.user_stop import CALL_GRACE_S, StopEvent
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import RunState
@@ -18,7 +18,7 @@ from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.selection import python_folders
 from explorer.sandbox.shell import Shell
 from explorer.schema.errors import ConfigError
-from explorer.schema.events import AnyEvent, SandboxChosen
+from explorer.schema.events import AnyEvent, NoteAdded, SandboxChosen
 from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import Tool
 from explorer.tools.shell import shell_tools, state_of, unrecorded
@@ -38,12 +38,12 @@ class ShellSession:
     tools: tuple[Tool, ...] = ()
     jobs: Jobs | None = None
 
-    def notifications(self, state: AgentState) -> Note | None:
+    def notifications(self, state: AgentState) -> NoteAdded | None:
         """Tell an agent once that a background job of its own has ended, in this life or with an earlier one."""
         for job in self.jobs.of(state.agent) if self.jobs else ():
             if job.is_over and job.id not in state.ended_jobs:
                 words = f"({job.command[:SHOWN_CHARS]}) {state_of(job)}"
-                return note(NoteReason.JOB_ENDED, words, job=job.id)
+                return note(state, NoteReason.JOB_ENDED, words, job=job.id)
         return None
 
     def job_lines(self, agent: str) -> list[str]:
