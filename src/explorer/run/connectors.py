@@ -54,7 +54,7 @@ class Connectors:
         Raises:
             ConfigError: A folder or a service cannot be used as it is set.
         """
-        now = _sample_now if settings.is_sample else _now
+        now = (lambda: SAMPLE_NOW) if settings.is_sample else _now
         async with AsyncExitStack() as stack:
             transport = SampleDayTransport() if settings.is_sample else None
             disk = None if settings.is_sample else DiskCache(settings.workspace / CACHE_FOLDER)
@@ -137,10 +137,6 @@ def _connect(part: type[Tool[Any]], connections: SourceConnections) -> Tool[Any]
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _sample_now() -> datetime:
-    return SAMPLE_NOW
 
 
 def _caller(settings: Settings) -> Caller:

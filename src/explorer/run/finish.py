@@ -25,8 +25,7 @@ from explorer.reports.render import (
     without_network,
 )
 from explorer.reports.verify.check import check, draft_of, text_reader, write_results
-from explorer.reports.verify.claims import Verification, notice_of, without_uncited, words_for_writer
-from explorer.reports.verify.judge import Judgements
+from explorer.reports.verify.claims import Judgements, Verification, notice_of, without_uncited, words_for_writer
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.run.outcome import (
     Outcome,

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from explorer.agents.budget import Account, Amount, WorstCost
 from explorer.agents.payments import OverBudgetError, PaidClient, Payment, Terms
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
-from explorer.reports.verify.claims import TextOf, Verification
-from explorer.reports.verify.judge import Judgements, judge
+from explorer.reports.verify.claims import Judgements, TextOf, Verification, judge
 from explorer.run.resources import JUDGE, RunResources, worst_cost
 from explorer.schema.errors import ConfigError, ModelError, ModelFault
 from explorer.schema.events import AnyEvent, CitationsJudged

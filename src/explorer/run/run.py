@@ -248,9 +248,7 @@ def as_started(now: Settings, run_state: RunState) -> Settings:
     assert run_state.started is not None
     recorded = Settings.model_validate(run_state.started.settings)
     explicit = _explicit(now)
-    limits = recorded.limits.model_copy(
-        update={name: getattr(now.limits, name) for name in now.limits.model_fields_set}
-    )
+    limits = recorded.limits.model_copy(update=_explicit(now.limits))
     # Of an address with a secret in it, such as a collector's, the journal has only a part that leads nowhere.
     addresses = _explicit(recorded.services).items()
     whole = {name: value for name, value in addresses if LEFT_OUT not in secrets_in(str(value))}

@@ -17,7 +17,7 @@ from explorer.journal.agent_state import AgentState
 from explorer.journal.control import Inbox
 from explorer.observe.provenance import write_files_index
 from explorer.reports.verify.check import text_reader
-from explorer.reports.verify.judge import Judgements
+from explorer.reports.verify.claims import Judgements
 from explorer.run.finish import (
     Conclusion,
     ReportOptions,

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from explorer.llm.clients import Clients
 from explorer.llm.models import ModelRef
 from explorer.reports.verify.check import check
-from explorer.reports.verify.judge import MAX_JUDGED, Judgements, judge, nearest, opinion, question_about
+from explorer.reports.verify.claims import MAX_JUDGED, Judgements, judge, nearest, opinion, question_about
 from explorer.run.settings_parts import model_setup
 from explorer.schema.settings import Secrets, Services, Settings
 from model_servers import Asked, OpenAIServer, Reply

@@ -22,8 +22,7 @@ from explorer.llm.clients import Clients
 from explorer.llm.models import OFFLINE, choose
 from explorer.llm.retry import FailedAttempt, RetryingClient
 from explorer.reports.verify.check import check, claim_rows, draft_of, text_reader, write_results
-from explorer.reports.verify.claims import Claim, TextOf, Verdict, Verification, without_uncited
-from explorer.reports.verify.judge import Judgements, judge
+from explorer.reports.verify.claims import Claim, Judgements, TextOf, Verdict, Verification, judge, without_uncited
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.run.finish import written_report
 from explorer.run.resources import with_servers

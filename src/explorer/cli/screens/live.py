@@ -89,7 +89,10 @@ def drawing(view: RunView, now: datetime, console: Console, keys: str = OWN_RUN_
         *([_titled("models", _models(view), console)] if console.width < MODEL_COLUMN_FROM and view.models else []),
         *[Text(outage_words(outage, now), style="yellow") for outage in view.outages.values()],
         *_agent_lines(view, rows, console, now),
-        *[_titled("file", _file_words(view, path), console) for path in list(view.files)[-NEWEST:]],
+        *[
+            _titled("file", f"{file.path} ({counted(file.lines, 'line')})", console)
+            for file in list(view.files.values())[-NEWEST:]
+        ],
         *[_titled(name, _source_words(view, name), console) for name in list(view.sources)[-NEWEST:]],
         Text(keys, style="dim"),
     ]
@@ -144,10 +147,6 @@ def _models(view: RunView) -> str:
     if view.session is not None and view.session.models:
         return models_words(view.session.models)
     return ", ".join(f"{short_model(model)} ({role})" for role, model in view.models.items())
-
-
-def _file_words(view: RunView, path: str) -> str:
-    return f"{path} ({counted(view.files[path].lines, 'line')})"
 
 
 def _source_words(view: RunView, name: str) -> str:

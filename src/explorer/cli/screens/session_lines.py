@@ -31,7 +31,8 @@ ALWAYS = frozenset({"max_steps", "max_time_s"})
 
 def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
     """Models and why; then search, shell and limits: a line each where they fit, wrapped where they do not."""
-    words = [f"model {models_words(session.models)}: {_whys(session.models)}"]
+    whys = "; ".join(dict.fromkeys(in_use.why for in_use in session.models.values()))
+    words = [f"model {models_words(session.models)}: {whys}"]
     if any(in_use.model == OFFLINE for in_use in session.models.values()):
         words.append(NO_MODEL)
     changed = _changes(session.models)
@@ -114,10 +115,6 @@ def short_model(model: str) -> str:
     """Return a model's name without the provider, where the name itself says it."""
     _, _, name = model.partition(":")
     return name if name.startswith(("claude-", "gpt-")) else model
-
-
-def _whys(models: Mapping[str, ModelInUse]) -> str:
-    return "; ".join(dict.fromkeys(in_use.why for in_use in models.values()))
 
 
 def _changes(models: Mapping[str, ModelInUse]) -> str:

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from explorer.reports.verify.claims import Claim, TextOf, Verdict, Verification
+from explorer.reports.verify.claims import Claim, Judgements, TextOf, Verdict, Verification
 from explorer.reports.verify.indexed_source import IndexedSource, index_source
-from explorer.reports.verify.judge import Judgements
 from explorer.reports.verify.lookups import Cited, LookupOutcome, is_checkable, look_up
 from explorer.reports.verify.sentences import Sentence, sentences
 from explorer.schema.errors import NotFoundError, ToolError

@@ -124,17 +124,15 @@ def _follows(one: Quantity, first: Fraction, second: Fraction, unit: str) -> boo
     """Return whether a number is the sum, the difference, the change or the ratio of two."""
     value = max(one.values)
     is_ratio = MEASURES.get(one.unit, MEASURES["s"]).of == "times"
-    if one.unit == "%" and any(_equals(value, known, one) for known in (_change(first, second), first / second * 100)):
+    if one.unit == "%" and any(
+        _equals(value, known, one) for known in (abs(second - first) / first * 100, first / second * 100)
+    ):
         return True
     if is_ratio and _equals(value, max(first, second) / min(first, second), one):
         return True
     is_same = one.unit == unit or (unit == "%" and one.unit in {"pp", "points", "point"})
     # The difference of two percentages is given in points, and is no percentage.
     return is_same and (one.unit != "%") and value in {first + second, abs(first - second)}
-
-
-def _change(first: Fraction, second: Fraction) -> Fraction:
-    return abs(second - first) / first * 100
 
 
 def _minutes(one: Quantity) -> Fraction | None:

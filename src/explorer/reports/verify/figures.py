@@ -287,10 +287,6 @@ _YEAR = r"(?P<year{0}>1[5-9]\d\d|20\d\d|21\d\d)"
 _END = r"(?![\d%]|[.,]\d)"
 
 
-def _form(number: int, pattern: str) -> str:
-    return pattern.replace("{0}", str(number))
-
-
 _FORMS = (
     r"(?<!\d)" + _YEAR + r"[-/.](?P<number{0}>1[0-2]|0[1-9])[-/.](?P<day{0}>[12]\d|3[01]|0[1-9])" + _END,
     r"(?<![\w.-])" + _YEAR + r"-(?P<number{0}>1[0-2]|0[1-9])(?![\w/-]|\.\d)",
@@ -323,7 +319,9 @@ class Dated(NamedTuple):
     day: Day
 
 
-DATE = re.compile("|".join(f"(?P<form{n}>{_form(n, form)})" for n, form in enumerate(_FORMS)), re.IGNORECASE)
+DATE = re.compile(
+    "|".join(f"(?P<form{n}>{form})".replace("{0}", f"{n}") for n, form in enumerate(_FORMS)), re.IGNORECASE
+)
 SLASHED = re.compile(r"(?<![\d/.])(\d{1,2})([/.])(\d{1,2})\2((?:19|20)\d\d)(?![\d/])")
 TIME = re.compile(r"(?<![\d:.])(\d{1,2}):([0-5]\d)(?::[0-5]\d)?(?![\d:])(?: ?([ap])\.?m\b)?", re.IGNORECASE)
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

@@ -177,14 +177,10 @@ def has_quote(indexed: IndexedSource, quote: str) -> bool:
     parts = parts_of(quote)
     if not parts:
         return False
-    if _in_order(indexed.spaced, [_needle(part, is_cut=is_cut) for part, is_cut in parts]):
+    if _in_order(indexed.spaced, [part.rstrip() if is_cut else part for part, is_cut in parts]):
         return True
     squeezed = [re.sub(r"(?<!\d) | (?!\d)", "", part) for part, _ in parts]
     return all(len(part) >= LEAST_SQUEEZED for part in squeezed) and _in_order(indexed.squeezed, squeezed)
-
-
-def _needle(part: str, *, is_cut: bool) -> str:
-    return part.rstrip() if is_cut else part
 
 
 def _in_order(text: str, parts: list[str]) -> bool:
