@@ -109,7 +109,7 @@ class Refusal:
     page: str | None = None
     """The title of the web page that was sent; None when it was not a web page."""
     detail: str = ""
-    """The whole answer: some servers name a refused field outside of the message only."""
+    """The whole answer: some servers name a refused field only in other fields."""
 
     @property
     def cure(self) -> Cure | None:

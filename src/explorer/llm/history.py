@@ -197,7 +197,7 @@ class HistoryWriter(Protocol):
     """Writes one agent's history as a provider's messages, one message after the other."""
 
     messages: list[JsonObject]
-    """What is written so far."""
+    """The messages written so far."""
 
     def add(self, position: int, message: Message, *, keeps_reasoning: bool) -> None:
         """Write the message at this index of the history; its reasoning only where it may be sent back."""

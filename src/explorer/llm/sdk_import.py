@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 RE_EXPORT = re.compile(r"^from (\.\w+) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
-"""A line of an `__init__` that only hands on names of a module below."""
+"""A line of an `__init__` that only exports names of a module of the package again."""
 
 
 def sdk_part(package: str, module: str, name: str) -> Any:  # noqa: ANN401 - whatever the SDK has there
@@ -84,7 +84,7 @@ class _OnDemand(SourceFileLoader):
         vars(module).update(__getattr__=look_up, __dir__=listed)
 
     def _value(self, module: ModuleType, name: str) -> object:
-        """Return what is behind a name.
+        """Return the value of a name.
 
         Raises:
             AttributeError: There is nothing.

@@ -26,7 +26,7 @@ class HttpRequest:
     method: str
     url: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """They may hold a key."""
+    """The headers, which may contain a key."""
     content: bytes | None = field(default=None, repr=False)
     body_bytes: int = 5_000_000
     """The most that is read of an answer, after decompression."""
@@ -139,7 +139,7 @@ async def with_retries(attempt: Callable[[], Awaitable[Attempt[T]]], retries: in
 
 
 def retry_after_s(value: str) -> float | None:
-    """Seconds from a Retry-After header in either of its two forms."""
+    """Return the seconds in a Retry-After header, in either of its two forms."""
     if not value or value.isdecimal():
         return float(value) if value else None
     try:

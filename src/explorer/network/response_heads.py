@@ -80,7 +80,7 @@ class BoundedNetwork(httpcore2.AsyncNetworkBackend):
 
 
 def body_begins(response: httpcore2.Response) -> None:
-    """Say to the connection of an answer that its head has been read."""
+    """Tell the connection of an answer that its headers have been read."""
     extensions = cast("Mapping[str, object]", response.extensions)  # pyright: ignore[reportUnknownMemberType]
     stream = extensions.get("network_stream")
     if isinstance(stream, BoundedStream):

@@ -122,9 +122,9 @@ def system_network() -> httpcore2.AsyncNetworkBackend:
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Opens connections for the pool: look up, judge, connect to what was judged.
+    """Opens connections for the pool: looks up a host, checks its addresses, connects to a checked one.
 
-    `network` stands in for the sockets below; it is asked for judged addresses only, never for a name.
+    `network` replaces the sockets in tests; it gets only checked addresses, never a name.
     """
 
     def __init__(self, guard: Guard, network: httpcore2.AsyncNetworkBackend | None = None) -> None:
@@ -162,7 +162,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ARG002, ASYNC109 - httpcore2's signature
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,  # noqa: ARG002
     ) -> httpcore2.AsyncNetworkStream:
-        """Refuse: no page lives behind a socket file."""
+        """Refuse: a socket file is not a web server."""
         raise httpcore2.ConnectError(f"{path} is not on the network")
 
     async def sleep(self, seconds: float) -> None:
@@ -171,12 +171,12 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """An httpx2 transport that only reaches judged hosts.
+    """An httpx2 transport that only reaches checked hosts.
 
     Args:
-        guard: Judges.
-        ssl_context: Whom to trust; None: as the network says.
-        network: Stands in for sockets.
+        guard: Checks hosts and addresses.
+        ssl_context: The trusted authorities; None: those of `outbound`.
+        network: Replaces the sockets in tests.
         outbound: The proxies and authorities of the user's network.
     """
 
@@ -203,7 +203,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """Return the pool for `http` or for all else, made for its first request.
 
         Loading the certificates takes longer than starting a run that needs none. What a plain pool has instead is
-        an empty context, which trusts nobody.
+        an empty context, which trusts no authority.
         """
         if scheme not in self._pools:
             is_plain = scheme == b"http"
@@ -276,6 +276,6 @@ class _Body(httpx2.AsyncByteStream):
 
 
 def _translated(error: Exception, words: str) -> httpx2.TransportError:
-    """The exception of the same name one library up."""
+    """Return httpx2's exception of the same name."""
     kind = getattr(httpx2, type(error).__name__, httpx2.TransportError)
     return kind(words)

@@ -48,7 +48,7 @@ class MessagesWriter:
         self._model = model
         self.messages: list[JsonObject] = []
         self._ids: Mapping[str, str] = {}
-        """By a call's own id: the id that is sent, for the calls of the latest turn."""
+        """The ids that are sent for the calls of the latest turn, by their own ids."""
 
     def add(self, position: int, message: Message, *, keeps_reasoning: bool) -> None:
         """Write the message at this index of the history."""

@@ -79,7 +79,7 @@ class ChatWriter:
         self._dialect = dialect
         self.messages: list[JsonObject] = []
         self._ids: Mapping[str, str] = {}
-        """By a call's own id: the id that is sent, for the calls of the latest turn."""
+        """The ids that are sent for the calls of the latest turn, by their own ids."""
         self._seen: set[str] = set()
         """The ids of all calls so far."""
 

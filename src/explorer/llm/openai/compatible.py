@@ -1,4 +1,4 @@
-"""What compatible servers need and models behind them do: plain schemas, calls written as text, prompts cut unnoticed.
+"""What compatible servers and their models differ in: plain schemas, calls written as text, prompts cut unnoticed.
 
 Gemini refuses a request for one unknown keyword of one tool, and llama.cpp cannot make a grammar of others. A tool
 checks its arguments itself, so what is left out of a schema costs a model a hint, and no check.
@@ -185,9 +185,9 @@ class _Sent:
 
     history: tuple[Message, ...]
     history_bytes: int
-    """Of the text in the history."""
+    """The bytes of text in the history."""
     bytes: int
-    """Of all text: system text, tools and history."""
+    """The bytes of all text: system text, tools and history."""
     counted: int
     is_cut: bool = False
 
