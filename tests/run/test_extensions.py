@@ -33,6 +33,13 @@ PART = replace(ENGINE, name="part")
 """
 
 
+COPY_OF_OPENAI = """
+from dataclasses import replace
+from explorer.llm.openai.vendor import VENDOR
+PART = replace(VENDOR, name="part")
+"""
+
+
 def forget() -> None:
     """Have the installed packages looked up again."""
     installed_extensions.cache_clear()
@@ -235,7 +242,13 @@ def test_a_run_whose_vendor_is_gone_names_it(garden: Path, tmp_path: Path) -> No
         (Point.TOOLS, "PART = 5", "is not a Tool"),
         (Point.SEARCH, "PART = 5", "is not a SearchEngine"),
         (Point.SOURCES, "from explorer.sources.lobsters import SITE as PART", "is called 'lobsters'"),
+        (
+            Point.SOURCES,
+            "from explorer.sources.page import Site\nPART = Site('part', ('a.example',))",
+            "neither `open`",
+        ),
         (Point.MODELS, "", "AttributeError"),
+        (Point.MODELS, COPY_OF_OPENAI, "there is already a part called 'openai-chat'"),
         (
             Point.SEARCH,
             COPY_OF_BRAVE,

@@ -242,6 +242,8 @@ def _checked(point: Point, name: str, value: object) -> object:
         raise UnusablePartError(f"is not a {kind.__name__}")
     if value.name != name:
         raise UnusablePartError(f"is called {value.name!r}, but its entry point {name!r}")
+    if isinstance(value, Site) and value.open is None and value.connect is None:
+        raise UnusablePartError("has neither `open` nor `connect`")
     return cast("object", value)
 
 
