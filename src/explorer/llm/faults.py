@@ -238,8 +238,8 @@ def _described(refusal: Refusal, endpoint: Endpoint) -> ModelError:
         words = f": {redact(refusal.message, endpoint)}" if refusal.message else ""
         message = f"{endpoint} has nothing at {refusal.url}{status}{words}"
         return ModelError(fault, message, hint=url_hint(endpoint))
-    wants_key = fault is ModelFault.CREDENTIALS and not endpoint.secret.get_secret_value().strip()
-    message = f"{endpoint} {WANTS_KEY if wants_key else _VERBS[fault]}{status}"
+    needs_key = fault is ModelFault.CREDENTIALS and not endpoint.secret.get_secret_value().strip()
+    message = f"{endpoint} {_NEEDS_KEY if needs_key else _VERBS[fault]}{status}"
     # Servers quote the key they refuse, so their text about it is left out.
     if fault is not ModelFault.CREDENTIALS and refusal.message:
         message += f": {redact(refusal.message, endpoint)}"
@@ -306,8 +306,7 @@ _VERBS: Mapping[ModelFault, str] = {
     ModelFault.REJECTED: "rejected the request",
 }
 
-
-WANTS_KEY = "needs a key, and none is set"
+_NEEDS_KEY = "needs a key, and none is set"
 
 
 def _hint(fault: ModelFault, endpoint: Endpoint, refusal: Refusal) -> str:
@@ -330,10 +329,8 @@ def _key_hint(endpoint: Endpoint) -> str:
     key = endpoint.secret.get_secret_value().strip()
     if not key:
         return f"set {endpoint.key_setting}, or go without a model: --model offline"
-    return (
-        foreign_key_hint(key, endpoint.key_setting)
-        or f"check {endpoint.key_setting}, or go without a key: --model offline"
-    )
+    usual = f"check {endpoint.key_setting}, or go without a key: --model offline"
+    return foreign_key_hint(key, endpoint.key_setting) or usual
 
 
 def _when(seconds: float) -> str:

@@ -104,6 +104,11 @@ def made_up_id(number: int) -> str:
 DIGEST_BYTES = 12
 
 
+def is_begin_of(history: Sequence[Message], longer: Sequence[Message]) -> bool:
+    """Return whether a history only adds to another one. Its messages are then the same objects, so this is cheap."""
+    return len(history) <= len(longer) and all(old is new for old, new in zip(history, longer, strict=False))
+
+
 class _Hash(Protocol):
     """A hash object of hashlib."""
 
@@ -136,10 +141,8 @@ class _Read:
 
     def is_begin_of(self, request: Request) -> bool:
         """Return whether a request only adds to this one. Messages stay the same objects, so comparing is cheap."""
-        if len(self.history) > len(request.history) or (self.model, self.system) != (request.model, request.system):
-            return False
-        pairs = zip(self.history, request.history, strict=False)
-        return self.tools == request.tools and all(old is new for old, new in pairs)
+        mine = (self.model, self.system, self.tools)
+        return mine == (request.model, request.system, request.tools) and is_begin_of(self.history, request.history)
 
 
 class BoundReasoning:
@@ -215,11 +218,8 @@ class _Written:
 
     def is_begin_of(self, request: Request, kept: frozenset[int]) -> bool:
         """Return whether the request only adds to this history. Its messages are then the same objects."""
-        length = len(self.history)
-        if self.model != request.model or length > len(request.history):
-            return False
-        is_same = all(old is new for old, new in zip(self.history, request.history, strict=False))
-        return is_same and self.kept == frozenset(position for position in kept if position < length)
+        sent = frozenset(position for position in kept if position < len(self.history))
+        return (self.model, self.kept) == (request.model, sent) and is_begin_of(self.history, request.history)
 
 
 class Histories:

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
+from explorer.llm.history import is_begin_of
 from explorer.llm.wire_json import as_object, as_text, parse_arguments
 from explorer.schema.messages import JsonObject, Message, Request, Results, Turn, UserText
 
@@ -207,7 +208,7 @@ class CutPrompts:
         """Return the turn, with `cut_from_tokens` where its server did not read all of the request."""
         agent = (request.run, request.agent)
         last = self._last.get(agent, NOTHING_SENT)
-        goes_on = _goes_on(last, request)
+        goes_on = is_begin_of(last.history, request.history)
         known, length = (last.history_bytes, len(last.history)) if goes_on else (0, 0)
         history_bytes = known + sum(map(_bytes, _texts(request.history[length:])))
         sent = _Sent(request.history, history_bytes, history_bytes + _prefix_bytes(request), turn.usage.input_tokens)
@@ -217,12 +218,6 @@ class CutPrompts:
             sent = replace(sent, is_cut=_is_cut(last, sent, counts_whole=request.model in self._counts_whole))
         self._last[agent] = sent
         return turn.model_copy(update={"cut_from_tokens": sent.bytes // BYTES_PER_TOKEN}) if sent.is_cut else turn
-
-
-def _goes_on(last: _Sent, request: Request) -> bool:
-    """Return whether a request only adds to the one before. Messages stay the same objects."""
-    pairs = zip(last.history, request.history, strict=False)
-    return len(last.history) <= len(request.history) and all(old is new for old, new in pairs)
 
 
 def _is_whole(last: _Sent, sent: _Sent) -> bool:
