@@ -349,6 +349,33 @@ async def test_a_tool_of_a_package_gets_the_connections_of_the_run(site: Path, t
         assert "read_webpage" in [built_in.name for built_in in connectors.tools()]
 
 
+SITE_THAT_FAILS = """
+from contextlib import asynccontextmanager
+from explorer.schema.setting import NoSettings
+from explorer.sources.page import Site
+
+@asynccontextmanager
+async def _connect(settings, access):
+    raise KeyError("no such garden")
+    yield
+
+PART = Site("part", ("a.example",), settings=NoSettings, connect=_connect)
+"""
+
+
+async def test_a_site_of_a_package_that_cannot_be_opened_is_left_out(site: Path, tmp_path: Path) -> None:
+    """The run has all other sites and tools, and reads the pages of that site like any others."""
+    package = tmp_path / "made" / "broken_plugin"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(SITE_THAT_FAILS)
+    install(site, package, {Point.SOURCES: {"part": "broken_plugin:PART"}}, "broken-plugin")
+    forget()
+    assert "part" in [one.name for one in installed_extensions().sites]
+    async with Connectors.open(Settings(is_sample=True, workspace=tmp_path / "runs")) as connectors:
+        assert len(connectors.sites) == 3
+        assert "get_comments" in [tool.name for tool in connectors.tools()]
+
+
 TOOL_FILE = '''
 from explorer.schema.tool import tool
 

@@ -1,7 +1,7 @@
 """The sources of a run: connections opened once for all agents, and the tools that bring evidence from them."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -13,7 +13,7 @@ from explorer.documents.corpus.index import Corpus, Options, Progress, checked_f
 from explorer.documents.parsing.parser import DocumentParser, Parser, TrustingParser
 from explorer.network.guard import Guard
 from explorer.offline.sample_day.transport import SAMPLE_NOW, SampleDayTransport
-from explorer.run.extensions import ToolPart, UnusablePartError, installed_extensions, made
+from explorer.run.extensions import OWN, Point, ToolPart, UnusablePartError, foreign_code, installed_extensions, made
 from explorer.run.settings_parts import search_setup
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
@@ -22,7 +22,7 @@ from explorer.sources.date_ranges import zone_named
 from explorer.sources.http.cache import CACHE_FOLDER, DiskCache
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.fetch import FetchPolicy, Web
-from explorer.sources.page import SiteAccess, ThreadReader
+from explorer.sources.page import Site, SiteAccess, ThreadReader
 from explorer.sources.pages import PageReader, ReaderService
 from explorer.sources.search.port import WebSearch
 from explorer.sources.search.selection import choose_search
@@ -165,9 +165,15 @@ async def _open_sites(settings: Settings, access: SiteAccess, stack: AsyncExitSt
     """
     own: dict[str, ThreadReader] = {}
     # From the last to the first: no package's site takes the host of a built-in one.
-    for site in reversed(installed_extensions().sites):
+    for part in reversed(installed_extensions().of(Point.SOURCES)):
+        site: Site = part.value
         values = site.settings() if settings.is_sample else settings.extension(site.name, site.settings)
-        own |= dict.fromkeys(site.hosts, await stack.enter_async_context(site.opened(values, access)))
+        opening = stack.enter_async_context(site.opened(values, access))
+        try:
+            with foreign_code(f"{site.name} of {part.origin}") if part.origin != OWN else nullcontext():
+                own |= dict.fromkeys(site.hosts, await opening)
+        except UnusablePartError as error:
+            logger.warning("the site {}; its pages are read like any others", error)
     return own
 
 

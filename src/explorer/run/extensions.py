@@ -4,7 +4,8 @@ Built-in parts are entry points like those of an installed package. A package th
 is left out as a whole, and says so in one line.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -219,8 +220,19 @@ def made(make: Callable[[], T], what: str) -> T:
     Raises:
         UnusablePartError: It fails, in whatever way, or makes no such part.
     """
-    try:
+    with foreign_code(what):
         return make()
+
+
+@contextmanager
+def foreign_code(what: str) -> Generator[None]:
+    """Run code of an installed package.
+
+    Raises:
+        UnusablePartError: It fails, in whatever way.
+    """
+    try:
+        yield
     except UnusablePartError as error:
         raise UnusablePartError(f"{what} {error}") from error
     except Exception as error:
