@@ -3,6 +3,7 @@
 Starting is resuming an empty journal: `start` makes the folder, and both go through `_work`.
 """
 
+import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -324,9 +325,9 @@ def _make_folder(workspace: Path, run_id: str) -> Path:
         make_private_folder(workspace)
         folder.mkdir(FOLDER_MODE)
         make_private_folder(folder / ".explorer")
-    except FileExistsError as error:
-        raise ConfigError(f"{folder} is there already", hint=f"explorer resume {run_id}") from error
     except OSError as error:
+        if os.path.lexists(folder):
+            raise ConfigError(f"{folder} is there already", hint=f"explorer resume {run_id}") from error
         raise ConfigError(
             f"cannot write in {workspace}: {error.strerror}", hint="choose another folder: --workspace DIR"
         ) from error
