@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from scenarios import JsonObject, prose
@@ -47,10 +50,61 @@ def start_rows(wires: Sequence[str]) -> list[JsonObject]:
         "engine": ["-c", "import explorer.run.run"],
     }
     commands |= {f"import {sdks[wire]}": ["-c", f"import {sdks[wire]}"] for wire in wires}
-    return [
-        {"scenario": "start", "contestant": name, "cpu_s": sorted(cpu_of(words) for _ in range(3))[1]}
-        for name, words in commands.items()
-    ]
+    costs = {name: sorted(cpu_of(words) for _ in range(3))[1] for name, words in commands.items()}
+    for wire in wires:
+        lines, requests = zip(*(cpu_of_question(wire) for _ in range(3)), strict=True)
+        costs |= {f"first line, {wire}": sorted(lines)[1], f"first request, {wire}": sorted(requests)[1]}
+    return [{"scenario": "start", "contestant": name, "cpu_s": cpu} for name, cpu in costs.items()]
+
+
+class Asked(BaseHTTPRequestHandler):
+    """A model server that says when it is first asked, and answers nothing."""
+
+    has_come: threading.Event
+
+    def do_POST(self) -> None:
+        """Take note of the request, and hang up."""
+        self.has_come.set()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's names
+        """Stay silent."""
+
+
+def cpu_of_question(wire: str) -> tuple[float, float]:
+    """CPU seconds of `explorer "question"` until its first line, and until its first request."""
+    has_come = threading.Event()
+    with (
+        ThreadingHTTPServer(("127.0.0.1", 0), type("One", (Asked,), {"has_come": has_come})) as server,
+        tempfile.TemporaryDirectory(prefix="explorer-bench-") as folder,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        service = {"ANTHROPIC_BASE_URL": url} if wire == ANTHROPIC else {"OPENAI_BASE_URL": f"{url}/v1"}
+        model = "anthropic:bench" if wire == ANTHROPIC else "openai-chat:bench"
+        environment = {"HOME": folder, "EXPLORER_SHELL": "off", **service}
+        words = [sys.executable, "-m", "explorer", "--model", model, QUESTION]
+        with subprocess.Popen(
+            words,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stderr is not None
+            process.stderr.readline()
+            line = cpu_so_far(process.pid)
+            assert has_come.wait(60), process.stderr.read().decode()
+            request = cpu_so_far(process.pid)
+            process.kill()
+        server.shutdown()
+    return line, request
+
+
+def cpu_so_far(pid: int) -> float:
+    """User and system seconds of a process that works."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_of(words: Sequence[str]) -> float:
