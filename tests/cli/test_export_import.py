@@ -134,10 +134,10 @@ def test_no_key_is_in_an_exported_run(here: Explorer, tmp_path: Path) -> None:
         ([special(f"{RUN}/a", tarfile.LNKTYPE, f"{RUN}/b")], "not a plain file"),
         ([special(f"{RUN}/a", tarfile.CHRTYPE)], "not a plain file"),
         ([special(f"{RUN}/a", tarfile.FIFOTYPE)], "not a plain file"),
-        ([plain_file(f"{RUN}/a"), plain_file(f"{RUN}-b/a")], "holds 2 folders"),
+        ([plain_file(f"{RUN}/a"), plain_file(f"{RUN}-b/a")], "contains 2 folders"),
         ([plain_file(f"{RUN}/a")], "no journal"),
         ([plain_file(f"{RUN}/.explorer/journal.jsonl", b"")], "is not that of run"),
-        ([], "holds 0 folders"),
+        ([], "contains 0 folders"),
     ],
 )  # fmt: skip
 def test_what_no_run_holds_is_refused(
