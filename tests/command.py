@@ -23,7 +23,7 @@ def environment(home: Path, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def explorer(
-    *words: str, cwd: Path, settings: Mapping[str, str] | None = None, stdin: str | None = None, seconds: float = 50
+    *words: str, cwd: Path, settings: Mapping[str, str] | None = None, stdin: str | None = None, seconds: float = 200
 ) -> "subprocess.CompletedProcess[str]":
     """Run `explorer` with words and settings, and wait for its end."""
     return subprocess.run(

@@ -13,6 +13,8 @@ from hypothesis import settings
 from explorer.run.collector import COLLECTOR
 from thoroughness import EVERYDAY
 
+SLOW_TEST_S = 400
+"""After so many seconds a slow test has hung, on any machine."""
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -34,6 +36,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     if config.option.markexpr != "not slow":
         return None
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give slow tests more time: on a machine that has much else to do, a process takes ten times as long."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_TEST_S))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -67,7 +67,12 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         copy(ROOT / name, tmp_path / name)
     program = Path(sys.executable).with_name("zensical")
     done = subprocess.run(
-        [program, "build", "--strict", "--clean"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=50
+        [program, "build", "--strict", "--clean"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Warning" not in done.stdout + done.stderr

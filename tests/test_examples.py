@@ -26,7 +26,7 @@ def _by_process(path: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
         capture_output=True,
         text=True,
         check=False,
-        timeout=50,
+        timeout=200,
     )
 
 

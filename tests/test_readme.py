@@ -116,7 +116,7 @@ def _run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=50,
+        timeout=200,
     )
 
 

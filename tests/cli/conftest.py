@@ -55,7 +55,7 @@ def explorer(tmp_path: Path) -> Callable[..., Process]:
             text=True,
             cwd=tmp_path,
             env=clean_environment(tmp_path) | variables,
-            timeout=50,
+            timeout=200,
             check=False,
         )
 

@@ -114,7 +114,7 @@ def test_a_disk_that_is_full(here: Explorer, tmp_path: Path) -> None:
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
         check=False,
     )
     lines = told(done, 1)

@@ -40,7 +40,7 @@ def test_a_run_goes_over_the_fastest_loop_there_is(hide: str, loop: str, tmp_pat
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
         check=False,
     )
     assert done.returncode == 3, done.stderr

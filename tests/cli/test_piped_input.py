@@ -24,7 +24,7 @@ def plan_with(stdin: int | None, folder: Path, script: str = "") -> tuple[float,
     environment = {**clean_environment(folder), "EXPLORER_MODEL": "offline"}
     before = time.monotonic()
     done = subprocess.run(
-        command, stdin=stdin, capture_output=True, text=True, cwd=folder, env=environment, timeout=40, check=False
+        command, stdin=stdin, capture_output=True, text=True, cwd=folder, env=environment, timeout=200, check=False
     )
     return time.monotonic() - before, done
 

@@ -39,17 +39,33 @@ PAGES = (
 
 
 @contextmanager
+def pseudo_terminal() -> Generator[tuple[int, list[str]]]:
+    """A terminal for processes to write to; what it got, in one piece, once it is left, however that is."""
+    shown: list[str] = []
+    outer, inner = pty.openpty()
+    with ThreadPoolExecutor(1) as reader:
+        reading = reader.submit(read_to_end, outer)
+        try:
+            yield inner, shown
+        finally:
+            # The reader waits for the last writer to go.
+            os.close(inner)
+    shown.append(reading.result())
+    os.close(outer)
+
+
+@contextmanager
 def terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> Generator[list[str]]:
     """A terminal as stdout; the lines that it got, once it is left."""
     lines: list[str] = []
-    outer, inner = pty.openpty()
     monkeypatch.setenv("COLUMNS", str(columns))
-    with ThreadPoolExecutor(1) as reader:
-        reading = reader.submit(read_to_end, outer)
-        with os.fdopen(inner, "w", encoding="utf-8") as file, redirect_stdout(file):
-            yield lines
-        lines += reading.result().splitlines()
-    os.close(outer)
+    with (
+        pseudo_terminal() as (inner, shown),
+        os.fdopen(os.dup(inner), "w", encoding="utf-8") as file,
+        redirect_stdout(file),
+    ):
+        yield lines
+    lines += shown[0].splitlines()
 
 
 @pytest.mark.parametrize("columns", [30, 40, 66, 80, 200])
@@ -86,15 +102,10 @@ def test_pages_at_80_columns(here: Explorer, tmp_path: Path) -> None:
     """No line of any page is wrapped by a terminal of 80 columns."""
     assert here("demo", STORY, "-q").returncode == 0
     for page in PAGES:
-        outer, inner = pty.openpty()
-        with ThreadPoolExecutor(1) as reader:
-            reading = reader.submit(read_to_end, outer)
-            environment = clean_environment(tmp_path) | {"COLUMNS": "80", "TERM": "xterm"}
-            subprocess.run([SCRIPT, *page], stdout=inner, cwd=tmp_path, env=environment, check=False, timeout=50)
-            os.close(inner)
-            text = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", reading.result())
-        os.close(outer)
-        lines = text.splitlines()
+        environment = clean_environment(tmp_path) | {"COLUMNS": "80", "TERM": "xterm"}
+        with pseudo_terminal() as (inner, shown):
+            subprocess.run([SCRIPT, *page], stdout=inner, cwd=tmp_path, env=environment, check=False, timeout=200)
+        lines = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", shown[0]).splitlines()
         assert lines, page
         assert [line for line in lines if cell_len(line.rstrip()) > 80 and " " in line.strip()] == [], page
 
@@ -103,16 +114,12 @@ def test_pages_at_80_columns(here: Explorer, tmp_path: Path) -> None:
 @pytest.mark.parametrize("columns", [80, 100])
 def test_a_run_on_a_terminal(tmp_path: Path, columns: int) -> None:
     """The view fits; the answer ends on the summary and the path, and its references are in the file."""
-    outer, inner = pty.openpty()
-    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
     environment = clean_environment(tmp_path) | {"TERM": "xterm", "COLUMNS": str(columns)}
-    with ThreadPoolExecutor(1) as reader:
-        reading = reader.submit(read_to_end, outer)
+    with pseudo_terminal() as (inner, all_shown):
+        fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
         command = [SCRIPT, "demo", STORY, "--no-shell"]
-        subprocess.run(command, stdout=inner, stderr=inner, cwd=tmp_path, env=environment, check=True, timeout=50)
-        os.close(inner)
-        text = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "\n", re.sub(r"\x1b\[[0-9;]*m", "", reading.result()))
-    os.close(outer)
+        subprocess.run(command, stdout=inner, stderr=inner, cwd=tmp_path, env=environment, check=True, timeout=200)
+    text = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "\n", re.sub(r"\x1b\[[0-9;]*m", "", all_shown[0]))
     lines = [line.rstrip() for line in text.splitlines()]
     shown, answer = text.partition("This report was made without")[::2]
     assert [line for line in shown.splitlines() if cell_len(line) > columns] == []

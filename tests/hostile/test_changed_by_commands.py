@@ -70,7 +70,7 @@ def test_doctor_explains_what_a_command_changed(*, is_cut_off: bool, tmp_path: P
         process = begin("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings)
         while is_cut_off and not list(tmp_path.glob("workspace/*/begun")):
             assert process.poll() is None, process.communicate()
-        assert is_cut_off or script.is_begun.wait(50), process.communicate(timeout=1)
+        assert is_cut_off or script.is_begun.wait(200), process.communicate(timeout=1)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         found = files_found(tmp_path)

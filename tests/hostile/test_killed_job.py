@@ -75,7 +75,7 @@ def test_a_run_killed_in_the_middle_of_a_job(tmp_path: Path) -> None:
         server = {"OPENAI_API_KEY": "sk-test-12345678", "OPENAI_BASE_URL": model.url}
         settings = {**server, "EXPLORER_SHELL": "auto"}
         process = begin("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings)
-        assert script.is_running.wait(50), process.communicate(timeout=1)
+        assert script.is_running.wait(200), process.communicate(timeout=1)
         assert living(MARK)
         process.send_signal(signal.SIGKILL)
         process.communicate()

@@ -220,7 +220,7 @@ def test_a_chart_of_the_real_day_gets_into_the_report(
         server = {"OPENAI_API_KEY": "sk-test-12345678", "OPENAI_BASE_URL": model.url}
         settings = {**services, **server, "EXPLORER_SHELL": "auto"}
         process = begin("How did points lie over the day?", cwd=tmp_path, settings=settings)
-        assert script.is_drawing.wait(50), process.communicate(timeout=1)
+        assert script.is_drawing.wait(200), process.communicate(timeout=1)
         assert living(MARK)
         process.send_signal(signal.SIGKILL)
         process.communicate()

@@ -47,7 +47,7 @@ print(json.dumps([chosen.confinement and chosen.confinement.tier, chosen.why]))
 def on_a_host(lacks: str, python: str = sys.executable, folder: Path = ROOT) -> tuple[str | None, str]:
     """What is chosen where something is not allowed: the tier, and why."""
     command = [python, "-c", SHIM, lacks]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=50, cwd=folder)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200, cwd=folder)
     tier, why = json.loads(done.stdout)
     return tier, why
 

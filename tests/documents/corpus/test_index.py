@@ -265,7 +265,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     folder = write(tmp_path / "many", {f"p{n}.md": f"# Page {n}\n\nThis is page {n}." for n in range(60)})
     command = [sys.executable, "-c", PROGRAM, str(folder), str(tmp_path / "index.sqlite")]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [process.communicate(timeout=50)[0] for process in running] == ["60 p17.md\n"] * 2
+    assert [process.communicate(timeout=200)[0] for process in running] == ["60 p17.md\n"] * 2
 
 
 async def test_an_index_belongs_to_its_folder(notes: Path, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     name = begun(tmp_path)
     runs = ("20260810-130000-a-0001", "20260810-130000-b-0002")
     processes = [subprocess.Popen([sys.executable, "-c", APPENDER, str(tmp_path), name, run]) for run in runs]
-    assert [process.wait(50) for process in processes] == [0, 0]
+    assert [process.wait(200) for process in processes] == [0, 0]
     text = (tmp_path / name).read_text()
     assert all(text.count(f"{run} adds {number}.") == 1 for run in runs for number in range(15))
     (stored_report,) = library(tmp_path).stored_reports()
