@@ -13,6 +13,7 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from loguru import logger
 
 from cli.stage import SCRIPT, Hold, Holding, Process, clean_environment
 from explorer.cli.app import run_tokens
@@ -63,7 +64,9 @@ def explorer(tmp_path: Path) -> Callable[..., Process]:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Process]:
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., Process]]:
     """Run a command line in this process, in the same folder and environment: for where a process adds nothing."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
@@ -82,7 +85,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         shown = capsys.readouterr()
         return Process([*arguments], code, shown.out if answer is None else answer, shown.err)
 
-    return run
+    yield run
+    # With `-v` a command line turned the log on, for a stderr that is gone now.
+    logger.remove()
+    logger.disable("explorer")
 
 
 @pytest.fixture(params=["here", pytest.param("process", marks=pytest.mark.slow)])

@@ -31,7 +31,7 @@ and writes this page (`--update-golden`).
 - `citations` counts cited sentences; `verdicts` says what a look into their sources found, and sums to it. `uncited`
   counts sentences with a quote or a figure and no citation.
 - `cause` is the reason as a code, where a program decides by it: a limit that was reached, named in the reason too.
-- `answer` holds the text that answers a follow-up, or that a model sent instead of writing a report.
+- `answer` has the text that answers a follow-up, or that a model sent instead of writing a report.
 
 """
 STORY = {

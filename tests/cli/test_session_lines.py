@@ -3,12 +3,10 @@
 import io
 import json
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from loguru import logger
 from rich.console import Console
 
 from cli.stage import Explorer
@@ -96,15 +94,6 @@ def test_the_service_that_learns_every_pages_address_is_named(here: Explorer) ->
         assert bool(re.search(rf"^  reader +{host} +{why}$", shown, re.MULTILINE)) == bool(host)
 
 
-@pytest.fixture
-def silent_log() -> Iterator[None]:
-    """What a command line in this process does to the log is undone."""
-    yield
-    logger.remove()
-    logger.disable("explorer")
-
-
-@pytest.mark.usefixtures("silent_log")
 def test_without_any_model_the_lines_say_what_was_looked_for(typed: Explorer) -> None:
     """Each name and port, and that what answers now is no language model; also in the log."""
     done = typed("--max-steps", "2", "-v", TODAY, **NO_SOURCES)
