@@ -53,6 +53,7 @@ def test_a_service_with_a_secret_in_its_address_is_refused(name: str, url: str, 
     assert "without user name, password or query" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_collector_with_a_login_is_not_recorded(here: Explorer, tmp_path: Path) -> None:
     """The run, its log, the pages and the archive have an address that leads nowhere; `resume` leaves it out."""
     address = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://me:{CANARY}@127.0.0.1:9"}

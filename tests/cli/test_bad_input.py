@@ -50,6 +50,7 @@ def test_a_server_that_is_not_there(typed: Explorer, tmp_path: Path) -> None:
     assert not (tmp_path / "workspace").exists()
 
 
+@pytest.mark.slow
 def test_hacker_news_that_is_down(typed: Explorer) -> None:
     """No source could be reached: exit code 6 and the way to continue; the report says what could not be read."""
     services = {"EXPLORER_HN_API_URL": f"{NOWHERE}/v0", "EXPLORER_HN_SEARCH_URL": f"{NOWHERE}/api/v1"}
@@ -157,6 +158,7 @@ def test_a_report_in_another_format_than_markdown(typed: Explorer, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_run_is_named_by_the_path_that_was_printed(typed: Explorer, kept_run: Path, tmp_path: Path) -> None:
     """By every command that takes a run, also from outside its workspace; a follow-up stays in that workspace."""
     paths = (f"workspace/{kept_run.name}", f"workspace/{kept_run.name}/", f"{kept_run}/report.md")

@@ -112,6 +112,7 @@ async def again(earlier: Path, since: str) -> RunResult:
     return await start(STORY, settings)
 
 
+@pytest.mark.slow
 async def test_a_run_since_another_knows_that_one_and_tells_the_changes(kept_run: Path) -> None:
     """Its report is a source, its addresses a file; the offline rules still see the same question."""
     # As if the first run had seen another state of one story.

@@ -248,6 +248,7 @@ def test_a_full_disk_behind_stdout_is_told(tmp_path: Path) -> None:
     assert b"could not write to standard output: No space left on device" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("signals", "code"),
     [

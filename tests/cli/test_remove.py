@@ -51,6 +51,7 @@ def test_an_unknown_run_among_others_removes_none(kept_run: Path, here: Explorer
     assert kept_run.is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "is_kept"), [("", True), pytest.param("y", False, marks=pytest.mark.slow)])
 def test_a_person_is_asked(kept_run: Path, tmp_path: Path, answer: str, is_kept: bool) -> None:  # noqa: FBT001
     """On a terminal, with the list of what would go; only a yes is a yes."""

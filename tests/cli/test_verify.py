@@ -111,6 +111,7 @@ def test_the_judge_is_asked_beside_the_check(kept_run: Path, here: Here) -> None
     assert kept["judged"] == "not_carried"
 
 
+@pytest.mark.slow
 def test_a_judge_that_fails_is_told_and_the_check_stands(kept_run: Path, here: Here) -> None:
     """A refused key is the problem that is named; a short refusal is waited out, and said."""
     words = ("verify", kept_run.name, "--judge", "openai:model-a", "--output-format", "json")

@@ -259,6 +259,7 @@ class Overflow:
         return Reply(calls=[("read_file", {"filepath": "inputs/notes.md", "start_line": first})])
 
 
+@pytest.mark.slow
 @ON_EACH_WIRE
 @pytest.mark.parametrize("times", [1, 2])
 async def test_a_full_window_is_emptied_once_and_no_more(times: int, wire: str, tmp_path: Path) -> None:
@@ -275,6 +276,7 @@ async def test_a_full_window_is_emptied_once_and_no_more(times: int, wire: str, 
     assert ("window" in result.reason) == (times == 2)
 
 
+@pytest.mark.slow
 @ON_EACH_WIRE
 @pytest.mark.parametrize("is_taken", [True, False])
 async def test_a_cut_reply_is_given_more_room_once(wire: str, tmp_path: Path, *, is_taken: bool) -> None:

@@ -21,6 +21,7 @@ REPLY_USD = (2_000 * 1 + 800 * 5) / 1_000_000
 """Of each reply, at the prices of the settings."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 21))])
 async def test_every_run_ends_with_a_report_though_a_third_of_all_replies_fails(seed: int, tmp_path: Path) -> None:
     """Twenty runs, 30 % of all replies a fault of the table: twenty complete reports."""

@@ -16,7 +16,7 @@ from team_script import role_of
 
 
 def _marks(row: Row, *, is_todays: bool) -> list[pytest.MarkDecorator]:
-    takes_long = row.name == "ten megabytes" or row.name.endswith("for ever")
+    takes_long = row.name in {"ten megabytes", "silence", "pings only"} or row.name.endswith("for ever")
     return [] if is_todays and not takes_long else [pytest.mark.slow]
 
 

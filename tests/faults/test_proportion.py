@@ -68,6 +68,7 @@ async def test_a_question_about_one_file_starts_at_most_two_helpers(tmp_path: Pa
     assert "3 June" in result.report_text
 
 
+@pytest.mark.slow
 async def test_a_factual_question_starts_no_fan_out(tmp_path: Path) -> None:
     """A plain question of fact is one searcher's work, also when nothing outside answers."""
     services = Services.model_validate(

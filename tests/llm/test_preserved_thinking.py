@@ -134,6 +134,7 @@ async def test_a_run_of_an_older_version_goes_on(tmp_path: Path) -> None:
     assert not kinds_of(here.workspace / RUN)["reasoning_dropped"]
 
 
+@pytest.mark.slow
 async def test_reasoning_that_is_refused_all_the_same_is_dropped_once(tmp_path: Path) -> None:
     """Whatever the provider's reason: one refusal, one record of it, and the run goes on, also when resumed."""
     with ThinkingServer(Interrupted(Reader(20, 2_000), 16), expects_refusals=True) as server:

@@ -83,6 +83,7 @@ async def test_a_stream_that_never_ends_well(chunks: Callable[[], AsyncIterator[
     assert caught.value.fault is fault
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunks", [then_silence, then_error])
 async def test_a_complete_reply_needs_no_end_of_stream(chunks: Callable[..., AsyncIterator[bytes]]) -> None:
     """After the terminal event neither silence nor a reset takes the reply back."""
@@ -91,6 +92,7 @@ async def test_a_complete_reply_needs_no_end_of_stream(chunks: Callable[..., Asy
     assert reply.data == ["content", "end"]
 
 
+@pytest.mark.slow
 async def test_pings_do_not_count_but_content_does() -> None:
     """Content that keeps coming outlives the wait for the next piece."""
 

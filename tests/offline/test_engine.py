@@ -42,6 +42,7 @@ async def test_a_sample_run_is_complete_and_every_quote_is_verbatim(settings: Se
     assert quotes > 30
 
 
+@pytest.mark.slow
 async def test_the_same_question_gives_the_same_report(settings: Settings, top_three: RunResult) -> None:
     """Two runs differ in their ids and nothing else."""
     second = await start(TOP_THREE, settings)

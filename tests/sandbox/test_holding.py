@@ -135,6 +135,7 @@ def _has_visitor(server: socket.socket) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("ends", ["in time", "too late"])
 async def test_nothing_is_left_behind(tier: str, ends: str, mark: str, tmp_path: Path) -> None:
@@ -354,6 +355,7 @@ async def test_there_is_no_terminal(tier: str, tmp_path: Path) -> None:
     assert "No such device" in stated or "No such file" in stated or "ermission denied" in stated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 async def test_many_at_once(tier: str, tmp_path: Path) -> None:
     """Ten commands side by side each get their own output, and no file stays open."""

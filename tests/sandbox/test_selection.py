@@ -80,6 +80,7 @@ async def test_who_else_calls_a_port_is_no_attacker() -> None:
     assert attestation.holds, attestation.words
 
 
+@pytest.mark.slow
 def test_a_python_named_by_a_path_that_goes_up_keeps_the_first_tier(tmp_path: Path) -> None:
     """Started as `../../env/bin/python`, the engine's Python is found in the sandbox as well."""
     python = f"{'../' * len(tmp_path.parts[1:])}{sys.executable.lstrip('/')}"

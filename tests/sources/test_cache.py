@@ -314,6 +314,7 @@ def slow_site(site: Site) -> None:
     site.routes["/x"] = slow
 
 
+@pytest.mark.slow
 async def test_several_runs_at_once(folder: Path, wall: Wall) -> None:
     """Runs of one workspace that want a page at the same time cause one request; without a workspace, one each."""
     with serving({}) as site:

@@ -400,6 +400,7 @@ async def test_politeness() -> None:
     assert 2 < await most_at_once(API_LIMITS) <= 16
 
 
+@pytest.mark.slow
 async def test_waiting_for_a_turn_is_not_counted() -> None:
     """The deadline is for work, so that a queue at one host fails nobody."""
     with serving({}) as site:

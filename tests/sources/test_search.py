@@ -200,6 +200,7 @@ async def test_a_short_wait_is_waited_for() -> None:
     assert pauses == [2.0]
 
 
+@pytest.mark.slow
 async def test_unreachable() -> None:
     """When nobody listens, or nothing comes in time, the run is told to go on without."""
     async with TavilySearch("", f"http://127.0.0.1:{free_port()}", rules=RULES) as engine:

@@ -91,6 +91,7 @@ def test_the_opening_itself_leads_nowhere(opening: Opening, folder: Path) -> Non
     assert not any(opens(opening, folder, path) for path in ("../secret.txt", "notes/../../secret.txt"))
 
 
+@pytest.mark.slow
 def test_the_walk_takes_over_where_the_kernel_does_not_answer(folder: Path) -> None:
     """Under a filter that answers ENOSYS or EPERM to `openat2`, as old kernels and containers do, files are read."""
     for error in (errno.ENOSYS, errno.EPERM):
