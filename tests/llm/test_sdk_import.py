@@ -41,6 +41,17 @@ assert whole.DefaultAioHttpClient is sdk.over_aiohttp
 print(sorted(vars(whole.types)), sorted(vars(whole.types.shared)), [n for n in whole.__all__ if n not in dir(whole)])
 print(whole.__version__, hasattr(whole, "no_such_name"), hasattr(whole.types, "no_such_name"))
 """
+SET = """
+import sys
+from explorer.llm.sdk_client import Sdk
+package, client = sys.argv[1:]
+Sdk.imported(package, client)
+exec(f"import {package} as whole")
+whole.api_key = "mine"
+assert not hasattr(whole, "no_such_name")  # which has run the package's own code
+assert callable(getattr(whole, client))
+print(whole.api_key)
+"""
 PLAIN = """
 import sys
 package, client = sys.argv[1:]
@@ -92,3 +103,10 @@ def test_a_private_module_that_is_gone_is_not_needed() -> None:
         "print(sdk_part('openai', '_qs', 'AsyncOpenAI') is openai.AsyncOpenAI)"
     )
     assert output(code) == "True\nTrue\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("package", "client"), CLIENTS)
+def test_what_a_program_sets_in_the_package_stays(package: str, client: str) -> None:
+    """A key put into the package before its own code has run is not overwritten by that."""
+    assert output(SET, package, client) == "mine\n"

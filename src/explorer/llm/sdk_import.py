@@ -64,6 +64,8 @@ class _OnDemand(SourceFileLoader):
         super().__init__(fullname, path)
         self._lock = RLock()
         self._is_run = False
+        self._first = frozenset[str]()
+        """Names that the empty module has."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Leave the module empty, with a way to its names."""
@@ -82,6 +84,7 @@ class _OnDemand(SourceFileLoader):
             return sorted(vars(module))
 
         vars(module).update(__getattr__=look_up, __dir__=listed)
+        self._first = frozenset(vars(module))
 
     def _value(self, module: ModuleType, name: str) -> object:
         """Return the value of a name.
@@ -100,10 +103,12 @@ class _OnDemand(SourceFileLoader):
         return vars(module)[name]
 
     def _run(self, module: ModuleType) -> None:
-        """Run the `__init__`, once."""
+        """Run the `__init__`, once; what a program has set in the package meanwhile, such as a key, stays."""
         if not self._is_run:
             self._is_run = True
+            was_set = {name: value for name, value in vars(module).items() if name not in self._first}
             super().exec_module(module)
+            vars(module).update(was_set)
 
     @cached_property
     def _re_exports(self) -> Mapping[str, tuple[str, str]]:
