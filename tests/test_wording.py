@@ -113,7 +113,6 @@ BEGINNINGS = re.compile(r"\s*(?:Of|By|As) ")
 TO_REWRITE = frozenset(
     {
         "documents",
-        "reports",
     }
 )
 """Packages that may still have such docstrings; take one off the list when it has none."""

@@ -1,1 +1,1 @@
-"""From a draft to a checked report, and what is done with reports."""
+"""Rendering, verification, comparison, search and storage of reports."""

@@ -1,7 +1,8 @@
-"""Two runs next to each other: what is new, gone or changed, by claim and by source.
+"""Compares two runs: which claims and sources are new, gone or changed.
 
-A source is the same when its canonical address is. A claim is a cited sentence of the report; two are the same claim
-when they cite the same address in much the same words, and a changed one when numbers, names or quotes in it differ.
+Two sources are the same when their canonical addresses are equal. A claim is a sentence of the report with a citation.
+Two sentences are the same claim when they cite a common address and share most of their words, or when they share
+nearly all words. A claim is changed when its numbers, names, quotes or sources differ.
 """
 
 import re
@@ -33,24 +34,26 @@ class CitedSentence(Frozen):
     """A sentence with at least one citation."""
 
     line: int
-    """Of report.md, from 1."""
+    """The line of report.md on which the sentence begins, from 1."""
     text: str
-    """Without its citations."""
+    """The sentence without its citations, on one line."""
     ids: tuple[str, ...]
+    """The ids of the cited sources: `S12`."""
     addresses: tuple[str, ...]
+    """The distinct addresses of the cited sources, in the form in which addresses are compared."""
 
     def shares(self, other: "CitedSentence") -> bool:
-        """Whether both cite one address."""
+        """Return whether both sentences cite a common address."""
         return not set(self.addresses).isdisjoint(other.addresses)
 
 
 def cited_sentences(report: str, sources: Mapping[str, Source], address: Callable[[str], str]) -> list[CitedSentence]:
-    """The sentences of a report.md that cite, in order.
+    """Return the sentences of a report that cite sources, in order.
 
     Args:
-        report: Its whole text, with frontmatter and references.
-        sources: Of its run, by id.
-        address: Brings an address into the form in which two are compared.
+        report: The whole text of report.md, with frontmatter and references.
+        sources: The sources of the report's run, by id.
+        address: Returns an address in the form in which addresses are compared.
     """
     return [
         CitedSentence(
@@ -65,17 +68,17 @@ def cited_sentences(report: str, sources: Mapping[str, Source], address: Callabl
 
 
 def quotes_in(text: str) -> list[str]:
-    """What is in quotation marks, long enough to be somebody's words."""
+    """Return the texts in quotation marks that are long enough to be quotations, each on one line."""
     return [" ".join(quote.split()) for quote in QUOTE.findall(text)]
 
 
 def _without_spaces(text: str) -> str:
-    """On one line, without the gaps that citations leave."""
+    """Return a text on one line, without the spaces that removed citations leave before punctuation."""
     return re.sub(r" (?=[.,;:!?。，；：！？])", "", " ".join(text.split()))
 
 
 class RunSummary(Frozen):
-    """Which run it is."""
+    """The id, question, start and status of a run."""
 
     run_id: str
     question: str
@@ -90,17 +93,17 @@ class SourceDifference(Frozen):
     title: str
     kind: str
     before: str
-    """Its id in the first run; empty when it is new."""
+    """The source's id in the first run; empty when the source is new."""
     after: str
-    """Its id in the second run; empty when it is gone."""
+    """The source's id in the second run; empty when the source is gone."""
     is_cited: bool
-    """In the report of a run that has it."""
+    """Whether the report of a run that has the source cites it."""
     changes: tuple[str, ...] = ()
-    """`points 120 → 340`; empty when the text differs in other ways only."""
+    """The changed numbers and names, such as `points 120 → 340`; empty when the text differs only in other ways."""
 
 
 class ClaimDifference(Frozen):
-    """One claim that is new, gone or changed; the side that lacks it is None."""
+    """One claim that is new, gone or changed; the side of a run without it is None."""
 
     before: CitedSentence | None
     after: CitedSentence | None
@@ -108,7 +111,7 @@ class ClaimDifference(Frozen):
 
 
 class Comparison(Frozen):
-    """What differs between two runs."""
+    """The differences between two runs."""
 
     first: RunSummary
     second: RunSummary
@@ -123,25 +126,25 @@ class Comparison(Frozen):
 
     @property
     def differs(self) -> bool:
-        """Whether anything is new, gone or changed."""
+        """Whether any claim or source is new, gone or changed."""
         claims = (self.new_claims, self.gone_claims, self.changed_claims)
         return any(claims) or any((self.new_sources, self.gone_sources, self.changed_sources))
 
 
 @dataclass(frozen=True)
 class RunSnapshot:
-    """One of the two runs, as far as comparing needs it."""
+    """The parts of a run that a comparison needs."""
 
     summary: RunSummary
     sources: Mapping[str, Source]
     report: str
     """The text of report.md; empty when there is none."""
     read: Callable[[Source], str]
-    """A source's stored text; empty when it cannot be had."""
+    """Returns a source's stored text; empty when it is missing or not intact."""
 
 
 def snapshot_of(folder: Path, run_state: RunState, started: datetime | None, status: str) -> RunSnapshot:
-    """A run that is folded already."""
+    """Return the snapshot of a run whose state is already computed from its journal."""
     workspace = Workspace(folder)
 
     def read(source: Source) -> str:
@@ -158,15 +161,15 @@ def snapshot_of(folder: Path, run_state: RunState, started: datetime | None, sta
 
 
 def snapshot_on_disk(folder: Path, status: str = "") -> RunSnapshot:
-    """A run as it is on disk.
+    """Return the snapshot of a run on disk.
 
     Args:
-        folder: Of the run.
-        status: To be said of a run that has not ended.
+        folder: The run's folder.
+        status: The status to show for a run that has not ended.
 
     Raises:
-        NotFoundError: The folder holds no run.
-        StorageError: Its journal cannot be read, or is damaged.
+        NotFoundError: The folder is not a run.
+        StorageError: The run's journal cannot be read, or is damaged.
     """
     records = read_records(folder)
     run_state = RunState.of(record.event for record in records)
@@ -175,11 +178,11 @@ def snapshot_on_disk(folder: Path, status: str = "") -> RunSnapshot:
 
 
 MIN_ALIKE = 0.6
-"""Of two sentences that cite the same address."""
+"""The least similarity, from 0 to 1, of two versions of one claim that cite a common address."""
 MIN_ALIKE_ELSEWHERE = 0.85
-"""Of two that do not."""
+"""The least similarity, from 0 to 1, of two versions of one claim that cite no common address."""
 MAX_ELSEWHERE = 300
-"""Sentences on each side, left over, that are compared with all others."""
+"""The number of unpaired sentences of a run up to which each is compared with all unpaired ones of the other run."""
 OTHER_SOURCE = "cites another source"
 
 Pairs = list[tuple[CitedSentence, CitedSentence]]
@@ -188,7 +191,7 @@ Pairs = list[tuple[CitedSentence, CitedSentence]]
 def compared_claims(
     before: Sequence[CitedSentence], after: Sequence[CitedSentence]
 ) -> tuple[list[CitedSentence], list[CitedSentence], list[ClaimDifference], int]:
-    """New, gone, changed, and how many are the same."""
+    """Return the new, the gone and the changed claims, and the number of claims that are the same."""
     gone, new = list(before), list(after)
     pairs = _paired(gone, new, lambda one, other: float(one.text == other.text and bool(one.shares(other))), 1.0)
     pairs += _paired(gone, new, lambda one, other: _alike(one, other) if one.shares(other) else 0.0, MIN_ALIKE)
@@ -209,7 +212,7 @@ def _paired(
     score: Callable[[CitedSentence, CitedSentence], float],
     least: float,
 ) -> Pairs:
-    """Pair the most alike first; what is paired leaves both lists."""
+    """Return pairs with at least the score `least`, the best first, and remove paired sentences from both lists."""
     scored = [
         (value, -i, -j)
         for i, one in enumerate(gone)
@@ -226,7 +229,7 @@ def _paired(
 
 
 def _alike(one: CitedSentence, other: CitedSentence) -> float:
-    """Share of words in common; figures count as one word, since they are what changes."""
+    """Return the share of common words, from 0 to 1; all figures count as the same word, because figures change."""
     mine, theirs = _bag(one.text), _bag(other.text)
     return 2 * (mine & theirs).total() / max(1, mine.total() + theirs.total())
 
@@ -247,9 +250,9 @@ def _changes(one: CitedSentence, other: CitedSentence) -> tuple[str, ...]:
 
 MAX_COMPARED_CHARS = 60_000
 SINCE_REPORT = "inputs/since-report.md"
-"""Of the earlier run, put in by the engine itself; no source that one of two runs found."""
+"""The path at which the engine puts the earlier run's report into a run; it is not a source that a run found."""
 READ_KINDS = ("page", "file", "comments", "story")
-"""Kinds with a text of their own, the most telling first."""
+"""The kinds of sources that are full texts, the most informative first."""
 
 
 @dataclass(frozen=True)
@@ -262,27 +265,30 @@ class ComparedSources:
     second_cited: set[str]
 
     def common(self) -> list[str]:
-        """Addresses that both have."""
+        """Return the addresses that both runs have."""
         return [address for address in _grouped(self.first) if address in _grouped(self.second)]
 
     def new(self) -> tuple[SourceDifference, ...]:
-        """What only the second run has."""
+        """Return the sources whose addresses only the second run has."""
         known = _grouped(self.first)
         found = [_telling(kinds) for address, kinds in _grouped(self.second).items() if address not in known]
         return _ordered(self._described(None, source) for source in found)
 
     def gone(self) -> tuple[SourceDifference, ...]:
-        """What only the first run has."""
+        """Return the sources whose addresses only the first run has."""
         known = _grouped(self.second)
         found = [_telling(kinds) for address, kinds in _grouped(self.first).items() if address not in known]
         return _ordered(self._described(source, None) for source in found)
 
     def same(self, changed: Iterable[SourceDifference]) -> int:
-        """How many addresses both have, but for the changed ones."""
+        """Return the number of addresses that both runs have, without the changed ones."""
         return len({*self.common()} - {url_key(found.url) for found in changed})
 
     def changed(self) -> tuple[SourceDifference, ...]:
-        """What both read, and read differently; passages of search results differ by the words searched for."""
+        """Return the sources that both runs read with different texts.
+
+        Search results are left out, because their passages depend on the query.
+        """
         found: list[SourceDifference] = []
         latest = _grouped(self.second)
         for address, kinds in _grouped(self.first).items():
@@ -314,7 +320,7 @@ class ComparedSources:
 
 
 def _grouped(snapshot: RunSnapshot) -> dict[str, dict[str, Source]]:
-    """The latest source of each kind, by address."""
+    """Return the latest source of each kind, by address and kind."""
     grouped: dict[str, dict[str, Source]] = {}
     for source in snapshot.sources.values():
         if source.url != f"file:{SINCE_REPORT}":
@@ -323,17 +329,17 @@ def _grouped(snapshot: RunSnapshot) -> dict[str, dict[str, Source]]:
 
 
 def _telling(kinds: Mapping[str, Source]) -> Source:
-    """The source of an address that says most."""
+    """Return the most informative source of an address."""
     return next((kinds[kind] for kind in READ_KINDS if kind in kinds), next(iter(kinds.values())))
 
 
 def _ordered(found: Iterable[SourceDifference]) -> tuple[SourceDifference, ...]:
-    """What a report cites first, what was only listed last."""
+    """Return the sources that a report cites first, and search results last."""
     return tuple(sorted(found, key=lambda one: (not one.is_cited, one.kind == SEARCH_HIT)))
 
 
 def compare_runs(first: RunSnapshot, second: RunSnapshot) -> Comparison:
-    """What is new, gone and changed in the second run."""
+    """Return the differences of the second run from the first."""
     before, after = (cited_sentences(snapshot.report, snapshot.sources, url_key) for snapshot in (first, second))
     new, gone, changed, same = compared_claims(before, after)
     cited = [{name for claim in claims for name in claim.ids} for claims in (before, after)]
@@ -354,15 +360,15 @@ def compare_runs(first: RunSnapshot, second: RunSnapshot) -> Comparison:
 
 
 MAX_SHOWN = 40
-"""Of each list; JSON has all."""
+"""The number of entries that the page shows of each list; the JSON output has all."""
 MAX_CHARS = 600
-"""Of one sentence."""
+"""The limit in characters of a sentence, title, address or question on the page."""
 
 Found = TypeVar("Found")
 
 
 def comparison_page(found: Comparison) -> str:
-    """What is new, gone and changed, claims before sources."""
+    """Return the differences as markdown, claims before sources."""
     lines = [
         "# What changed",
         "",

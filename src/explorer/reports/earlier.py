@@ -1,7 +1,7 @@
-"""What earlier runs left behind, and which passages of it match a query best, within bounds of time and size.
+"""Searches earlier runs for the passages that match a query best, within limits of time and size.
 
-These are their reports, their findings, and the titles of their sources. They are read only through each run's folder,
-so that no link in it leads out, and only as far as time and bytes allow.
+The search covers the runs' reports, their findings, and the titles of their sources. Every file is opened through its
+run's folder, so that no link in the folder leads out of it.
 """
 
 import os
@@ -26,30 +26,30 @@ from explorer.workspace.source_store import SOURCES
 from explorer.workspace.workspace import Workspace
 
 NO_FINDINGS = ("inputs", ENGINE_FOLDER)
-"""Folders of a run that hold what others wrote, and the engine's own."""
+"""The folders of a run without findings: inputs, which others wrote, and the engine's own folder."""
 TEXT_SUFFIXES = frozenset({".md", ".txt", ".csv", ".json", ".jsonl", ".html", ".yaml", ".yml", ""})
 MAX_FIRST_LINE_BYTES = 4 * 1024 * 1024
 MAX_FILES_OF_RUN = 2_000
 HEAD_BYTES = 4_096
-"""Of a stored source: more than its frontmatter has."""
+"""The number of bytes that are read of a stored source, which is more than a frontmatter usually has."""
 RUN_DAY = re.compile(r"(\d{4})(\d{2})(\d{2})-\d{6}-")
 
 
 @dataclass(frozen=True)
 class PastRun:
-    """An earlier run's folder."""
+    """An earlier run: its folder, and facts from the beginning of its journal."""
 
     run_id: str
     question: str
     day: str
-    """When it began, `2026-08-10` (UTC)."""
+    """The day on which the run began, in UTC: `2026-08-10`."""
     is_sample: bool
-    """Whether it read invented sample data."""
+    """Whether the run read invented sample data."""
     folder: Path
 
     @classmethod
     def of(cls, folder: Path) -> Self | None:
-        """The run of a folder; None when its journal does not begin as a run's does."""
+        """Return the run of a folder; None when the folder has no journal that begins with the start of a run."""
         try:
             with opened_below(folder, JOURNAL) as file:
                 records = examine(file.readline(MAX_FIRST_LINE_BYTES)).records
@@ -63,12 +63,12 @@ class PastRun:
         return cls(folder.name, started.question, day, started.settings.get("is_sample") is True, folder)
 
     def findings(self) -> list[str]:
-        """The paths of its report and its findings, the report first."""
+        """Return the paths of the report and the findings in the folder, the report first."""
         paths = sorted(path for path in self._walk() if path != QUESTION)
         return sorted(paths, key=lambda path: path != "report.md")[:MAX_FILES_OF_RUN]
 
     def sources(self) -> list[str]:
-        """The paths of its stored sources, in the order of their numbers."""
+        """Return the paths of the stored sources in the folder, in the order of their numbers."""
         try:
             names = [name for name in os.listdir(self.folder / SOURCES) if re.fullmatch(r"S\d{1,9}\.md", name)]  # noqa: PTH208 - of thousands
         except OSError:
@@ -76,18 +76,18 @@ class PastRun:
         return [f"{SOURCES}/{name}" for name in sorted(names, key=lambda name: int(name[1:-3]))]
 
     def read(self, path: str) -> str:
-        """A file's text.
+        """Return a file's text.
 
         Raises:
-            ToolError: It is no plain text file of this folder, or too big.
+            ToolError: The path is not a plain text file of this folder, or the file is too big.
         """
         return Workspace(self.folder).read_text(path)
 
     def head(self, path: str) -> str:
-        """The beginning of a stored source: of all sources of all runs, more would take too long.
+        """Return the beginning of a stored source, because reading all sources whole would take too long.
 
         Raises:
-            OSError: It cannot be read.
+            OSError: The file cannot be read.
         """
         with opened_below(self.folder, path) as file:
             return file.read(HEAD_BYTES).decode("utf-8", "replace")
@@ -102,7 +102,7 @@ class PastRun:
 
 
 def past_runs(workspace: Path, without: str = "") -> Iterator[PastRun]:
-    """The runs of a workspace, newest first, but for one; folders that are none, or damaged, are passed over."""
+    """Yield the runs of a workspace, newest first; the run `without`, damaged runs and other folders are skipped."""
     try:
         with os.scandir(workspace) as entries:
             names = sorted((entry.name for entry in entries if entry.is_dir(follow_symlinks=False)), reverse=True)
@@ -116,10 +116,10 @@ def past_runs(workspace: Path, without: str = "") -> Iterator[PastRun]:
 
 @dataclass(frozen=True)
 class PastText:
-    """A text that may be found."""
+    """A text that is searched."""
 
     origin: str
-    """A run's id, or `library`."""
+    """The id of a run, or `library`."""
     about: str
     """The run's question, or the report's title."""
     day: str
@@ -131,7 +131,7 @@ class PastText:
 
 
 def texts_of(runs: Iterable[PastRun]) -> Iterator[PastText]:
-    """All that can be found in runs, run by run: findings as they are, sources by title and address."""
+    """Yield the texts of runs, run by run: findings in full, sources as title and address."""
     for run in runs:
         yield from _texts_of(run)
 
@@ -147,13 +147,16 @@ def _texts_of(run: PastRun) -> Iterator[PastText]:
 
 
 def title_and_address(stored: str) -> str:
-    """What a stored source's frontmatter says it is; empty when it says nothing."""
+    """Return the title and the address in a stored source's frontmatter; empty when it has neither."""
     head = split_frontmatter(stored).head or stored
     return " | ".join(value for value in (_field(head, "title"), _field(head, "url")) if value)
 
 
 def _field(head: str, name: str) -> str:
-    """One field of a frontmatter that the engine wrote: reading all of each would take most of a search's time."""
+    """Return one field of a frontmatter that the engine wrote; empty when it is missing or not a text.
+
+    The whole frontmatter is not parsed, because parsing it would take most of a search's time.
+    """
     found = re.search(rf"^{name}: (.*(?:\n  .*)*)", head, re.MULTILINE)
     if found is None:
         return ""
@@ -166,22 +169,23 @@ def _field(head: str, name: str) -> str:
 
 MAX_WORDS = 24
 SHORT_WORD = 3
-"""So short a word is only found whole, or with an `s`: `go` is no beginning of `good`."""
+"""The length in characters up to which a word matches only itself, with or without an `s`: `go` does not match `good`.
+"""
 RUN_ID = re.compile(r"\b\d{8}-\d{6}-[a-z0-9-]*[0-9a-f]{4}\b")
-"""Made of the question's words, and no finding."""
+"""The pattern of a run's id, which is removed before the search because it contains words of the question."""
 COMMENT = re.compile(r"\s*<!--.*-->\s*")
 CITATION = re.compile(r"\[[^\]]*\]")
 HITS_OF_A_FILE = 2
 SNIPPET_CHARS = 300
 USUAL_WORDS = 60
-"""Of a passage, neither long nor short."""
+"""The number of words in a passage of usual length."""
 ABOUT_WEIGHT = 0.3
-"""Weight of a word that is in the run's question, next to 1 for one that is in the passage."""
+"""The weight of a word in the run's question, relative to 1 for a word in the passage."""
 
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """How far a search goes."""
+    """The limits of a search: its time, and the characters of text that it reads."""
 
     seconds: float = 4.0
     chars: int = 64_000_000
@@ -189,35 +193,35 @@ class SearchLimits:
 
 @dataclass(frozen=True)
 class EarlierHit:
-    """A passage that fits."""
+    """A passage that matches a query."""
 
     found: PastText
     line: int
-    """Of the snippet, from 1."""
+    """The line of the text that the snippet comes from, counted from 1."""
     snippet: str
     score: float
 
 
 @dataclass
 class SearchResult:
-    """What a search found."""
+    """The hits of a search, best first, and how much was searched."""
 
     hits: list[EarlierHit] = field(default_factory=list[EarlierHit])
     texts: int = 0
-    """Looked through."""
+    """The number of texts searched."""
     origins: set[str] = field(default_factory=set[str])
-    """The runs they are of."""
+    """The origins of the texts searched: ids of runs, or `library`."""
     is_cut: bool = False
-    """Whether time or bytes ran out before all was looked through."""
+    """Whether the search reached a limit before the last text."""
 
 
 def words_sought(query: str) -> list[str]:
-    """The words a query is searched by; stop words only where there are no others."""
+    """Return the words of a query to search for, at most `MAX_WORDS`; stop words only when it has no others."""
     return list(dict.fromkeys(words_of(query) or map(stem, terms_of(query))))[:MAX_WORDS]
 
 
 def search(query: str, texts: Iterable[PastText], limit: int, limits: SearchLimits | None = None) -> SearchResult:
-    """The passages that fit a query best: rare words count more, and those of one passage together.
+    """Return the passages that match a query best: rare words weigh more, and words in one passage add up.
 
     Raises:
         ToolError: The query has no words.
@@ -241,7 +245,7 @@ def search(query: str, texts: Iterable[PastText], limit: int, limits: SearchLimi
 def _gather(
     words: Sequence[str], texts: Iterable[PastText], limits: SearchLimits
 ) -> tuple[SearchResult, list[PastText]]:
-    """The texts that hold any of the words, as far as the search reaches."""
+    """Return a result without hits yet, and the texts that contain any of the words, within the limits."""
     result, holding, chars = SearchResult(), list[PastText](), 0
     roots = [_root(word) for word in words]
     deadline = time.monotonic() + limits.seconds
@@ -259,18 +263,18 @@ def _gather(
 
 
 def _weights(words: Sequence[str], holding: Sequence[PastText], count: int) -> dict["re.Pattern[str]", float]:
-    """How telling each word is: the fewer texts hold it, the more."""
+    """Return the weight of each word by its pattern: the fewer texts contain the word, the higher the weight."""
     folded = [text.text.casefold() for text in holding]
     return {_pattern(word): rarity(count, sum(_root(word) in text for text in folded)) for word in words}
 
 
 def _root(word: str) -> str:
-    """What all forms of a word begin with: `compan` of company and companies."""
+    """Return the common beginning of a word's forms: `compan` for company and companies."""
     return word[:-1] if len(word) > SHORT_WORD and word.endswith("y") else word
 
 
 def _pattern(word: str) -> "re.Pattern[str]":
-    """A word, and longer ones that begin with it."""
+    """Return a pattern that matches a word and, if the word is long enough, longer words that begin with it."""
     if CJK_LETTER.match(word):
         return re.compile(re.escape(word))
     end = r"s?(?![^\W_])" if len(word) <= SHORT_WORD else "(?:y|ie)" if _root(word) != word else ""
@@ -292,7 +296,10 @@ def _best_of(found: PastText, weights: dict["re.Pattern[str]", float]) -> list[E
 
 
 def _passages(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Paragraphs with the number of their first line; a frontmatter is none, a heading goes with what follows."""
+    """Yield the first line's number, from 1, and the lines of each paragraph of a text.
+
+    A frontmatter is skipped, and a heading is a part of the paragraph after it.
+    """
     skipped = _lines_of_frontmatter(text)
     passage: list[str] = []
     start = 1
@@ -316,7 +323,10 @@ def _lines_of_frontmatter(text: str) -> int:
 
 
 def _telling_line(passage: Sequence[str], weights: dict["re.Pattern[str]", float]) -> tuple[int, str]:
-    """The place of the line that says most of what is sought, a heading last, and that line, cut around a word."""
+    """Return the index of the line whose matched words weigh most, and that line, cut around a matched word.
+
+    If several lines weigh the same, one that is not a heading is preferred.
+    """
 
     def value(line: str) -> tuple[float, bool]:
         folded = line.casefold()

@@ -1,6 +1,7 @@
-"""The library's folder: `reports/<date>/<slug>.md`, written by one process at a time and read by anybody.
+"""The library's folder: `reports/<date>/<slug>.md`, written by one process at a time and read by any.
 
-Nothing in it is trusted: a file of somebody else's is shown as unreadable and never written, and no link leads out.
+The files in it are not trusted: a file that is not a report is listed as unreadable and never written, and no link
+leads out of the folder.
 """
 
 import difflib
@@ -32,23 +33,23 @@ from explorer.workspace.safe_open import TEMPORARY
 from explorer.workspace.workspace import Workspace
 
 PATIENCE_S = 20.0
-"""For another process that is writing."""
+"""The seconds to wait for another process that is writing."""
 MAX_REPORT_CHARS = 1_000_000
 MAX_URL_CHARS = 4_000
 MAX_LOOKED_AT = 5_000
-"""Reports, the newest first."""
+"""The number of reports that are considered, the newest first."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 DAYS = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
-"""A day, a month or a year."""
+"""The pattern of a day, a month or a year."""
 RUN_IDS = re.compile(r"\A---\n.*?\n---\n|<!--.*?-->|^## Update [^\n]*", re.DOTALL | re.MULTILINE)
-"""Where a report names runs: its frontmatter, the engine's comments, the headings of updates."""
+"""The pattern of the parts of a report that name runs: the frontmatter, the engine's comments, headings of updates."""
 HIDDEN = re.compile(r"[.~_]")
-"""What names begin with that are no reports: of editors, and of writes that were cut off."""
+"""The pattern of the first character of names that are not reports: files of editors, and of interrupted writes."""
 
 
 @dataclass(frozen=True)
 class NewReport:
-    """What a report is about."""
+    """The subject of a new report."""
 
     title: str
     story_id: str = ""
@@ -60,25 +61,25 @@ class StoredReport:
     """One file of the library."""
 
     name: str
-    """Its path in the library: `2026-08-10/slug.md`."""
+    """The report's path in the library: `2026-08-10/slug.md`."""
     fields: ReportFields | None
     problem: str = ""
-    """Why it cannot be read as a report; empty when it can."""
+    """The reason why the file cannot be read as a report; empty when it can."""
     text: str = ""
 
     @property
     def day(self) -> str:
-        """The day it was begun."""
+        """The day on which the report was created: `2026-08-10`."""
         return self.name.partition("/")[0]
 
 
 class Library:
-    """The reports of a folder.
+    """The reports in a folder.
 
     Args:
-        folder: Of the library; made with the first report.
-        now: The clock in the asker's zone: its date names the day's folder.
-        max_wait_s: Seconds to wait for another process that is writing.
+        folder: The library's folder, which is created with the first report.
+        now: The clock in the user's zone; its date is the name of a new report's folder.
+        max_wait_s: The seconds to wait for another process that is writing.
     """
 
     def __init__(self, folder: Path, now: Callable[[], datetime], max_wait_s: float = PATIENCE_S) -> None:
@@ -88,10 +89,11 @@ class Library:
         self._space = Workspace(folder)
 
     def create(self, new: NewReport, content: Contribution) -> str:
-        """Begin a report and return its name; for a call that was made before, the name it was given then.
+        """Create a report and return its name; a repeated call returns the name of the report that it created.
 
         Raises:
-            ToolError: There is one on the same today, it cites what is not there, or the disk refused.
+            ToolError: The text is empty, too long, or cites an id that no source of the run has; today's folder has a
+                report with the same subject; or the disk refused.
         """
         with self._writing():
             made = self._made_by(content)
@@ -115,13 +117,14 @@ class Library:
             return name
 
     def append(self, name: str, addition: Contribution) -> tuple[str, str]:
-        """Add a dated section to a report; for a call that was made before, nothing is added again.
+        """Add a dated section to a report; a repeated call adds nothing.
 
         Returns:
             The report's name and the section's heading.
 
         Raises:
-            ToolError: There is no such report, it is none, it says this already, or the disk refused.
+            ToolError: The report does not exist or is not readable; the text is empty, too long, already in the report,
+                or cites an id that no source of the run has; or the disk refused.
         """
         with self._writing():
             stored = self.find(name)
@@ -135,10 +138,10 @@ class Library:
             return stored.name, title
 
     def find(self, name: str) -> StoredReport:
-        """A report by its path in the library, or by its name alone where only one has it.
+        """Return a report by its path in the library, or by its name alone when only one report has that name.
 
         Raises:
-            ToolError: None fits; names the closest.
+            ToolError: No report matches, and the message names the closest; or several match.
         """
         wanted = name.strip().removeprefix("./").removeprefix(f"{self.folder.name}/").removesuffix(".md") + ".md"
         names = list(self._names())
@@ -153,19 +156,19 @@ class Library:
         raise ToolError(f"there is no report {name[:200]!r} in the library{guess}")
 
     def stored_reports(self, date: str = "", query: str = "") -> list[StoredReport]:
-        """The reports of a day, month or year, newest first, in which all words of a query stand.
+        """Return the reports of a day, month or year that contain all words of a query, newest first.
 
         Raises:
-            ToolError: The date is none.
+            ToolError: The date is not valid.
         """
         words = query.casefold().split()
         return [found for found in self._of(self.days(date)) if all(word in _all_of(found) for word in words)]
 
     def days(self, date: str) -> str:
-        """What the names of the days' folders begin with that a word for a date means.
+        """Return the beginning of the folder names that a date matches: a day for `today`, else the date as given.
 
         Raises:
-            ToolError: It is no date.
+            ToolError: The date is not valid.
         """
         ago = {"today": 0, "yesterday": 1}.get(date.strip().lower())
         if ago is not None:
@@ -178,7 +181,7 @@ class Library:
         return (self._look(name) for name in self._names(days))
 
     def _names(self, days: str = "") -> Iterator[str]:
-        """Newest day first, by name within a day; only plain folders are entered."""
+        """Yield the names of reports, newest day first, by name within a day; links to folders are not followed."""
         found = 0
         for folder in sorted(_entries(self.folder), key=lambda entry: entry.name, reverse=True):
             if not DAY.fullmatch(folder.name) or not folder.name.startswith(days) or not _is_folder(folder):
@@ -200,13 +203,13 @@ class Library:
             return StoredReport(name, None, str(error), text)
 
     def _made_by(self, content: Contribution) -> str:
-        """The report that a call began, in a session of its run that a crash cut off; empty when there is none."""
+        """Return the name of the report that a call created before a crash of its run; empty when there is none."""
         if not content.mark:
             return ""
         return next((name for name in self._names() if content.mark in self._text(name)), "")
 
     def _text(self, name: str) -> str:
-        """Empty for what cannot be read."""
+        """Return a file's text; empty when it cannot be read."""
         try:
             return self._space.read_text(name)
         except ToolError:
@@ -233,7 +236,11 @@ class Library:
 
     @contextmanager
     def _writing(self) -> Generator[None]:
-        """Nobody else writes meanwhile, in this process or another."""
+        """Lock the library against all other writers, in this process and in others.
+
+        Raises:
+            ToolError: Another process writes for too long, or the folder cannot be written.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / ".lock", timeout=self._max_wait_s)
@@ -260,7 +267,7 @@ def _refuse_double(new: NewReport, stored: StoredReport) -> None:
 
 
 def _likeness(new: NewReport, fields: ReportFields) -> str:
-    """Why two reports are about the same; empty when they are not."""
+    """Return the reason why two reports have the same subject; empty when they do not."""
     ours = single_line(new.story_id, MAX_LINE_CHARS)
     if ours and ours == fields.story_id:
         return "the same story_id"
@@ -271,7 +278,7 @@ def _likeness(new: NewReport, fields: ReportFields) -> str:
 
 
 def _all_of(stored: StoredReport) -> str:
-    """What a query is looked for in: without the runs' ids, which are made of words too."""
+    """Return the text that a query is searched in, without ids of runs, because these contain words too."""
     text = stored.text
     if stored.fields is not None:
         fields = stored.fields

@@ -1,4 +1,4 @@
-"""A page of the library: its name, whether two are about the same, and one report as markdown with its history."""
+"""A page of the library: its file name, whether two pages have the same subject, and its markdown with all updates."""
 
 import difflib
 import re
@@ -20,20 +20,26 @@ from explorer.text.urls import page_key
 from explorer.text.words import CJK, phrase_language
 
 MAX_LINE_CHARS = 400
-"""Of a title, a verdict or an id in a page's frontmatter."""
+"""The limit in characters of a title, a verdict or an id in a page's frontmatter."""
 SLUG_CHARS = 80
 SLUG_BYTES = 180
-"""A name on disk takes 255 bytes, and a Chinese character three."""
+"""The limit in bytes of a slug: a name on disk can have 255 bytes, and a Chinese character takes three."""
 EMOJI_MARK = "\ufe0f"
-"""Shows nothing by itself, and is a letter's mark to Unicode."""
+"""The variation selector of emoji, which is invisible by itself and belongs to Unicode's category of marks."""
 UNNAMED = "report"
 SAME_TITLE = 0.88
-"""How much of two titles must agree: above what two headlines of one site share, below one word more or less."""
+"""The least similarity, from 0 to 1, of two titles that count as the same.
+
+The similarity of titles that differ by one word is above `SAME_TITLE`; that of two headlines of one site is below.
+"""
 WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 
 
 def slug_of(title: str) -> str:
-    """A file's name out of a title: letters and digits of any script, joined by hyphens; nothing else, so no path."""
+    """Return a file name, without suffix, for a title: letters and digits of any script, joined by hyphens.
+
+    The name contains no other characters, so it is never a path.
+    """
     text = unicodedata.normalize("NFKC", visible(title).replace(EMOJI_MARK, "")).casefold()
     kept = "".join(c if unicodedata.category(c)[0] in "LMN" else "-" for c in text)
     slug = re.sub(r"-+", "-", kept).strip("-")[:SLUG_CHARS]
@@ -41,12 +47,12 @@ def slug_of(title: str) -> str:
 
 
 def is_same_address(one: str, other: str) -> bool:
-    """Whether two addresses, neither of them empty, lead to the same page."""
+    """Return whether two addresses lead to the same page; an empty address never does."""
     return bool(one and other) and page_key(one) == page_key(other)
 
 
 def is_same_title(one: str, other: str) -> bool:
-    """Whether two titles say the same in nearly the same words; with other figures in them they never do."""
+    """Return whether two titles consist of nearly the same words; titles with different figures never do."""
     ours, theirs = _words(one), _words(other)
     if not ours or not theirs or _figures(ours) != _figures(theirs):
         return False
@@ -70,7 +76,7 @@ UPDATE = re.compile(r"^## (?P<title>Update .+)\s*\Z", re.MULTILINE)
 
 
 class ReportFields(BaseModel):
-    """A report's frontmatter; fields of the reader's own are kept."""
+    """A report's frontmatter; fields that a reader added are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow", coerce_numbers_to_str=True)
 
@@ -81,7 +87,7 @@ class ReportFields(BaseModel):
     created: str = ""
     updated: str = ""
     run: tuple[str, ...] = ()
-    """The runs that wrote in it, oldest first."""
+    """The ids of the runs that wrote in the report, oldest first."""
 
     @field_validator("title", "story_id", "url", "verdict", "created", "updated", mode="before")
     @classmethod
@@ -98,38 +104,38 @@ class ReportFields(BaseModel):
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one call writes into a report."""
+    """The text that one call writes into a report."""
 
     content: str
-    """Markdown; its `[S12]` are ids of the run."""
+    """Markdown in which `[S12]` cites a source of the run."""
     run: str
     call: str = ""
-    """The engine's key of the call, by which it is recognised when it is made again; empty: made by hand."""
+    """The engine's key of the call, by which a repeated call is recognised; empty for a call made by hand."""
     verdict: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict[str, Source])
-    """The run's."""
+    """The run's sources, by id."""
 
     @property
     def mark(self) -> str:
-        """What marks the call in the report; empty when there is none."""
+        """The comment that marks the call in the report; empty for a call without a key."""
         return f"<!-- call {self.run}/{self.call} -->" if self.call else ""
 
 
 @dataclass(frozen=True)
 class ReportPage:
-    """A report, taken apart."""
+    """A report as its frontmatter, body and references."""
 
     fields: ReportFields
     body: str
     references: Mapping[int, str]
-    """By number: the line's words."""
+    """The text of each reference, by its number."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Take a file's text apart.
+        """Return the report in a file's text.
 
         Raises:
-            ValueError: It is no report of the library; says why.
+            ValueError: The text is not a report of the library; the message says why.
         """
         text = text.replace("\r\n", "\n")
         fields = fields_of(text)
@@ -140,7 +146,7 @@ class ReportPage:
         return cls(fields, f"{body.strip()}\n\n{others}".strip(), references)
 
     def text(self) -> str:
-        """Put it together."""
+        """Return the report as a file's text."""
         parts = [self.body.strip()]
         if self.references:
             heading = HEADING_REFERENCES[phrase_language(self.body)]
@@ -149,16 +155,16 @@ class ReportPage:
         return with_frontmatter(self.fields.model_dump(mode="json"), "\n\n".join(parts) + "\n")
 
     def update_of(self, mark: str) -> str:
-        """The heading of the update that a call made; empty when it made none."""
+        """Return the heading of the update that a call made, found by the call's mark; empty when it made none."""
         before, found, _ = self.body.partition(mark)
         heading = UPDATE.search(before) if found else None
         return heading["title"] if heading is not None else ""
 
     def with_update(self, addition: Contribution, moment: datetime) -> tuple[Self, str]:
-        """The report with a dated section more, and that section's heading.
+        """Return the report with an additional dated section, and the heading of that section.
 
         Raises:
-            ToolError: The section cites what is not there, or says only what the report says already.
+            ToolError: The text is empty, cites an id that no source of the run has, or is already in the report.
         """
         text, references = numbered(addition, self.references)
         if _squeezed(text) in _squeezed(self.body):
@@ -173,10 +179,10 @@ class ReportPage:
 
 
 def first_page(fields: ReportFields, content: Contribution) -> ReportPage:
-    """A new report.
+    """Return a new report.
 
     Raises:
-        ToolError: It cites what is not there.
+        ToolError: The text is empty, or cites an id that no source of the run has.
     """
     text, references = numbered(content, {})
     heading = "" if text.startswith("# ") else f"# {fields.title}"
@@ -184,10 +190,10 @@ def first_page(fields: ReportFields, content: Contribution) -> ReportPage:
 
 
 def fields_of(text: str) -> ReportFields:
-    """The frontmatter of a file.
+    """Return the frontmatter of a file's text.
 
     Raises:
-        ValueError: It is no report of the library; says why.
+        ValueError: The text is not a report of the library; the message says why.
     """
     head, _ = split_frontmatter(text)
     if head is None:
@@ -206,7 +212,7 @@ def _culprit(error: ValidationError) -> str:
 
 
 def _listed(tail: str) -> tuple[dict[int, str], str]:
-    """The references, and whatever else somebody wrote below them."""
+    """Return the references by number, and all other text below the references mark."""
     references: dict[int, str] = {}
     others: list[str] = []
     for line in tail.strip().splitlines():
@@ -219,14 +225,14 @@ def _listed(tail: str) -> tuple[dict[int, str], str]:
 
 
 def numbered(content: Contribution, known: Mapping[int, str]) -> tuple[str, dict[int, str]]:
-    """A contribution with numbers for its ids, which mean nothing outside its run, and the references it then needs.
+    """Return a contribution with numbers in place of its run's ids, and all references of the report by number.
 
     Args:
-        content: What is written.
-        known: The report's references so far; one that is there keeps its number.
+        content: The contribution.
+        known: The report's references so far, by number; each of them keeps its number.
 
     Raises:
-        ToolError: There is nothing in it, or an id that no source of the run has.
+        ToolError: The contribution is empty, or cites an id that no source of the run has.
     """
     words = visible(without_frontmatter(content.content.replace("\r\n", "\n"))).strip()
     # A report of the library has no other files with it, and nothing is loaded from elsewhere.
@@ -252,7 +258,7 @@ def numbered(content: Contribution, known: Mapping[int, str]) -> tuple[str, dict
 
 
 def _number(source: Source, run: str, references: dict[int, str]) -> int:
-    """The number of a source, put at the end of the references if it is not among them."""
+    """Return the number of a source among the references; a source that is missing there is added with a new number."""
     words = reference(source).removesuffix(f" `{source.id}`")
     if SAMPLE_FLAG in source.flags:
         words += " (invented sample data)"

@@ -1,4 +1,4 @@
-"""From a draft to the report: citations become numbered references, and a frontmatter says how it was made."""
+"""Renders a draft as a report: citations become numbered references, and nothing in it is loaded from the network."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,20 +16,23 @@ PLACEHOLDER = re.compile(
     r"|(?:soon|pending|in progress|done|finished|report|the report|n/?a|see above|待写|待补充|待定)\W*\Z)",
     re.IGNORECASE,
 )
-"""What is where a report should be. A short text that says something is a report."""
+"""The pattern of a text that is only a placeholder for a report; a short text with content does not match."""
 HEADINGS = re.compile(r"^ {0,3}#{1,6}(?:\s.*)?$", re.MULTILINE)
 OWN_NUMBER = re.compile(
     r"(?:(?<![\w\]])|(?<=[a-z]{3})(?=\[[^\]]*\](?:[.,;!?](?:\s|$)|$)))"
     r"\[(?P<number>[1-9]\d?|\^\w{1,20})(?:: no source)?\](?![(\[:=]|\.[a-z_])",
     re.MULTILINE,
 )
-"""`[1]` and `[^1]`, as a writer numbers references; behind a letter only where a clause ends: `row[1] is` is code."""
+"""The pattern of a writer's own numbers, `[1]` and `[^1]`; `row[1] is` does not match, because it is code.
+
+After a letter, a number matches only at the end of a clause.
+"""
 ADDRESS_IN_WORDS = re.compile(r"https?://([^\s/?#<>`\"')]+)[^\s<>`\"')]*?(?=[:,;.]?(?:[\s<>`\"')]|$))", re.IGNORECASE)
 NO_SOURCE = "[{number}: no source]"
-"""In the place of a writer's own number, so that nobody takes it for one of the references."""
+"""The text that replaces a writer's own number, so that readers do not take it for the number of a reference."""
 KIND_WORDS = {"comments": "discussion", "search_hit": "search result"}
 SAMPLE_FLAG = "sample"
-"""Of sources that are bundled and invented: said once, above the references, not behind each."""
+"""The flag of bundled, invented sources; references do not show it, but a note says when all of them have it."""
 SAMPLE_WORDS = {"en": "All sources are invented sample data.", "zh": "全部来源均为虚构的示例数据。"}
 HEADING_FURTHER = {"en": "Further links", "zh": "延伸阅读"}
 IMAGE = (
@@ -45,45 +48,46 @@ RISKY = re.compile(
     r"|(?P<code>`[^`]+`)"
     r"|(?P<tag><)(?=[A-Za-z/!?])"
 )
-"""In a line: what is escaped, images, addresses in angle brackets, small tags, what may be code, all other HTML."""
+"""The pattern of escapes, images, addresses in angle brackets, small tags, possible code and all other HTML."""
 LOADING_TAG = re.compile(r"<(?=[a-z][a-z0-9-]*[\s/]+[^\s/>]|(?:style|script)\b)", re.IGNORECASE)
 MAX_BLOCKS_CHARS = 300_000
-"""Of a report; in a longer one no block is taken for code, for telling them apart would take too long."""
+"""The length in characters up to which a text is searched for blocks of code; a longer search would take too long.
+"""
 MAX_ROUNDS = 5
-"""Of putting blank lines before blocks of code, after each of which the blocks are told apart anew."""
+"""The number of times that blocks of code are searched for, because each added blank line can change the blocks."""
 LOCAL = re.compile(r"(?!/)[\w./%+,@=~ -]+")
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """A report's body with numbered references."""
+    """The body of a report with numbered references, and what it cites."""
 
     text: str
     cited: tuple[str, ...]
-    """Ids of the cited sources, in the order of their numbers."""
+    """The ids of the cited sources, in the order of their numbers."""
     citations: int
-    """Citation marks in the prose, one for each source named."""
+    """The number of citations in the prose; `[S1, S2]` counts as two."""
     dangling: tuple[str, ...]
-    """Ids cited that no source has."""
+    """The cited ids that no source has, sorted."""
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a report says nothing: it is empty, all headings, or says that it is still to be written."""
+    """Return whether a report has no content: it is empty, has only headings, or is a placeholder."""
     prose = HEADINGS.sub("", without_frontmatter(text))
     return not count_words(prose) or PLACEHOLDER.match(prose) is not None
 
 
 def dangling_ids(text: str, sources: Mapping[str, Source]) -> list[str]:
-    """Return the ids that a draft cites and no source has."""
+    """Return the ids that a draft cites and no source has, sorted."""
     return sorted({identifier for identifier in cited_ids(without_frontmatter(text)) if identifier not in sources})
 
 
 def problem_of(text: str, dangling: Sequence[str]) -> str:
-    """Say to the model why a draft cannot be handed over; empty when it can.
+    """Return the reason, as a message to the model, why a draft cannot become the report; empty when it can.
 
     Args:
         text: The draft.
-        dangling: Ids that it cites and no source has.
+        dangling: The ids that the draft cites and no source has.
     """
     if is_placeholder(text):
         return "report.md is empty or a placeholder; have the report written first"
@@ -96,7 +100,7 @@ def problem_of(text: str, dangling: Sequence[str]) -> str:
 
 
 def image_problem(text: str, has_file: Callable[[str], bool]) -> str:
-    """Why a draft's images cannot be handed over, in words for the model; empty when they can."""
+    """Return the reason, as a message to the model, why a draft's images cannot be shown; empty when they can."""
     lines = [line for line, is_code in _lines(without_frontmatter(text)) if not is_code]
     paths = [path for line in lines for found in RISKY.finditer(line) if (path := _local(found))]
     missing = [path for path in dict.fromkeys(paths) if not has_file(path)]
@@ -115,14 +119,14 @@ def render(
     has_file: Callable[[str], bool] = lambda _: True,
     recommended: Sequence[str] = (),
 ) -> Rendered:
-    """Number the citations in order of first use and append the references; nothing in it loads by itself.
+    """Number the citations in order of first use, append the references, and remove all that would load by itself.
 
     Args:
         draft: Markdown with `[S12]` citations.
-        sources: All of the run's, by id.
-        language: Of the fixed words.
-        has_file: Whether a path is a file of the run, so that its image can be shown.
-        recommended: Ids of sources to list below the references, unless they are cited.
+        sources: All sources of the run, by id.
+        language: The language of headings and notes: `en` or `zh`.
+        has_file: Returns whether a path is a file of the run, so that it can be shown as an image.
+        recommended: The ids of sources to list below the references, unless they are cited.
     """
     body = without_network(without_frontmatter(draft).strip(), has_file)
     cited = list(dict.fromkeys(identifier for identifier in cited_ids(body) if identifier in sources))
@@ -147,14 +151,14 @@ def render(
 
 
 def _further(sources: Sequence[Source], language: str) -> str:
-    """Return the list of sources that are recommended and not cited; a part of the references, which are no prose."""
+    """Return the list of further links with its heading, as a part of the references; empty without sources."""
     heading = HEADING_FURTHER.get(language, HEADING_FURTHER["en"])
     lines = [RISKY.sub(_tamed, f"- {reference(source)}") for source in sources]
     return f"\n\n### {heading}\n\n" + "\n".join(lines) if lines else ""
 
 
 def _without_own_numbers(body: str) -> str:
-    """A body whose writer's own numbers say that they lead nowhere; code stays as it is."""
+    """Return a body in which each number of the writer's own is marked as without a source; code is not changed."""
     pieces: list[str] = []
     place = 0
     for found in [*CITATION.finditer(body), None]:
@@ -169,15 +173,15 @@ def _without_own_numbers(body: str) -> str:
 
 
 def with_hosts_only(text: str) -> str:
-    """Shorten each address to its host: in the words of an error it is no link of the report's."""
+    """Return a text with each web address shortened to its host, so that an error message adds no link to a report."""
     return ADDRESS_IN_WORDS.sub(r"\1", text)
 
 
 def without_network(text: str, has_file: Callable[[str], bool] = lambda _: True) -> str:
-    """Markdown of which a viewer loads nothing from elsewhere: the address of an image could carry a secret out.
+    """Return markdown from which a viewer loads nothing external, because an image's address could send a secret out.
 
-    Images from elsewhere become links, HTML becomes its own text. One line does not tell for sure what is code within
-    it, so it is changed there too, if less: it may show a space too many.
+    External images become links, and HTML becomes visible text. Code within a line cannot be recognised reliably from
+    that line alone, so possible code is changed too, but less: it may show an additional space.
     """
 
     def image(found: "re.Match[str]") -> str:
@@ -188,7 +192,7 @@ def without_network(text: str, has_file: Callable[[str], bool] = lambda _: True)
 
 
 def _tamed(found: "re.Match[str]") -> str:
-    """What replaces something risky in a line."""
+    """Return the harmless text that replaces a match of `RISKY` or `IMAGES`."""
     shows = found["shows"]
     if shows is not None and not _local(found):
         gap = " " if found.start() and found.string[found.start() - 1] == "!" else ""
@@ -202,7 +206,7 @@ def _tamed(found: "re.Match[str]") -> str:
 
 
 def _local(found: "re.Match[str]") -> str:
-    """The path of an image that is below the report's folder; empty for every other."""
+    """Return the path of an image under the report's folder; empty for every other match."""
     address = (found["path"] or "").strip("<>")
     path = unquote(address).removeprefix("./")
     is_beneath = LOCAL.fullmatch(address) and LOCAL.fullmatch(path) and ".." not in path.split("/")
@@ -210,10 +214,11 @@ def _local(found: "re.Match[str]") -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
-    """The lines of a text, each with whether it is in a fenced block of code for every viewer.
+    """Return the lines of a text, each with whether it is in a fenced block of code for every viewer.
 
-    HTML is no HTML here, since none is left when the report is shown: it would tell otherwise where a block ends. A
-    blank line is put before a block that follows a line of something else: for some viewers it would be a table's row.
+    HTML is read as plain text, because a report is shown without HTML; otherwise it could change where a block ends. A
+    blank line is added before a block that directly follows other text, because some viewers would read the block as a
+    row of a table.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for _ in range(MAX_ROUNDS):
@@ -228,12 +233,12 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _marks_of_quote(line: str) -> str:
-    """What a blank line next to this one begins with, so that it is in the same quotation."""
+    """Return the text of a blank line that belongs to the same quotation as `line`: its leading `>` marks."""
     return line[: len(line) - len(line.lstrip(" \t>"))].rstrip()
 
 
 def _fences(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """First line, and the line after the last, of each fenced block of code."""
+    """Return the first line of each fenced block of code, and the line after its last, both counted from 0."""
     from markdown_it import MarkdownIt  # noqa: PLC0415 - only reports need it
 
     text = "\n".join(lines)
@@ -244,7 +249,7 @@ def _fences(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def reference(source: Source) -> str:
-    """One source as a reader wants it: title, what it is, site, date, address, honest flags."""
+    """Return a source as a line of the references: title, kind, site, date, address, flags and id."""
     title = re.sub(r"([\[\]\\`*_<>])", r"\\\1", source.title)
     kind = KIND_WORDS.get(source.kind, "")
     site = _site(source.url)
