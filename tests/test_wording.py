@@ -110,12 +110,6 @@ def _literals(source: str) -> Iterator[tuple[int, str]]:
 
 BEGINNINGS = re.compile(r"\s*(?:Of|By|As) ")
 """Beginnings of a docstring that needs its neighbour to be understood."""
-TO_REWRITE = frozenset(
-    {
-        "documents",
-    }
-)
-"""Packages that may still have such docstrings; take one off the list when it has none."""
 
 
 def _fragments(source: str) -> Iterator[tuple[int, str]]:
@@ -169,12 +163,11 @@ def test_help_of_commands_uses_plain_words() -> None:
 
 
 def test_docstrings_are_understood_alone() -> None:
-    """No docstring begins with "Of", "By" or "As", except in packages that are listed."""
+    """No docstring begins with "Of", "By" or "As"."""
     package = ROOT / "src" / "explorer"
-    paths = [path for path in sorted(package.rglob("*.py")) if path.relative_to(package).parts[0] not in TO_REWRITE]
     found = [
         f"{_name(path)}:{line}: {text.splitlines()[0]}"
-        for path in paths
+        for path in sorted(package.rglob("*.py"))
         for line, text in _fragments(path.read_text(encoding="utf-8"))
     ]
     assert found == []

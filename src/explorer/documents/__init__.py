@@ -1,1 +1,1 @@
-"""From bytes to text, and a searchable index of a folder."""
+"""The text of documents, and a search index of a folder."""

@@ -1,1 +1,1 @@
-"""The user's own folder, indexed so that it can be searched with no service at all."""
+"""A search index of the user's own folder, which needs no service."""

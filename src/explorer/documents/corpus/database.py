@@ -1,7 +1,7 @@
-"""What the index holds: documents with their texts and, in FTS5, the words of their passages.
+"""The database of the index: documents with their texts, and the words of their passages in an FTS5 table.
 
-It is a cache: whatever is wrong with it, it is made anew from the folder. A document is replaced in one transaction,
-so that a process that is killed, or another one at the same time, leaves or sees whole documents only.
+The database is a cache: if it is damaged, it is built again from the folder. A document is replaced in one transaction,
+so that a killed process leaves only whole documents, and another process reads only whole documents.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ from explorer.documents.corpus.passages import Passage, indexed
 from explorer.schema.errors import ToolError
 
 VERSION = 1
-"""Of the tables and of the way texts are made: another one in a file, older or newer, has it made anew."""
+"""The version of the tables and of the conversion to text; an index of another version is built again."""
 APPLICATION = 0x45585043
 WAIT_S = 30.0
-"""For another process that is writing."""
+"""The longest wait in seconds for another process that writes to the index."""
 DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA})
-"""Codes that say the file is not what it should be; the others say that the disk or a lock is in the way."""
+"""SQLite's error codes for a damaged file; most other codes mean a problem with the disk or a lock."""
 PART_MISSING = re.compile("no such|vtable constructor failed|file format")
-"""Words that say the same, under the code that mistakes of ours have too."""
+"""Matches messages of `SQLITE_ERROR` that mean a damaged file; SQLite uses this code for wrong queries, too."""
 TABLES = """
 CREATE TABLE documents (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, path TEXT NOT NULL, size INTEGER NOT NULL,
@@ -50,19 +50,19 @@ INCOMPLETE = (
     "SELECT EXISTS (SELECT 1 FROM documents WHERE problem = '' AND id NOT IN (SELECT document FROM passages))",
     "SELECT (SELECT count(*) FROM passages) <> (SELECT count(*) FROM words_docsize)",
 )
-"""What holds of no index that is whole."""
+"""Queries that return 1 for an index with missing parts and 0 for a complete one."""
 
 
 class DamagedIndexError(Exception):
-    """The file is no index of ours, or a damaged one: it has to be made anew."""
+    """The file is damaged or is not an index, so it must be built again."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open an index; an empty file, or one of another version, is laid out anew.
+    """Open an index; the tables of an empty file, or of a file of another version, are created again.
 
     Raises:
-        DamagedIndexError: It is damaged, or no index at all.
-        ToolError: The disk or another process is in the way, or this machine's SQLite cannot search texts.
+        DamagedIndexError: The file is damaged or is not an index.
+        ToolError: The disk or another process prevents the use of the file, or this machine's SQLite has no FTS5.
     """
     with sorted_errors(path):
         # Each statement is a transaction of its own unless one is begun.
@@ -119,7 +119,7 @@ def _check(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Generator[None]:
-    """All of what is done inside, or nothing; others wait from the beginning on."""
+    """Run a block as one transaction: all of its changes are stored, or none; other writers wait from its start."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -131,7 +131,7 @@ def transaction(connection: sqlite3.Connection) -> Generator[None]:
 
 @contextmanager
 def sorted_errors(path: Path) -> Generator[None]:
-    """SQLite's errors, sorted by what mends them: a new index, or someone who looks after the disk."""
+    """Turn SQLite's errors into `DamagedIndexError` for a damaged index, or `ToolError` for a disk or a lock."""
     try:
         yield
     except sqlite3.ProgrammingError:  # a mistake of ours
@@ -146,10 +146,10 @@ def sorted_errors(path: Path) -> Generator[None]:
 
 
 def remove(path: Path) -> None:
-    """Remove an index with what SQLite keeps next to it.
+    """Remove an index and the files that SQLite keeps next to it.
 
     Raises:
-        ToolError: The disk refuses.
+        ToolError: The system does not allow the removal.
     """
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
@@ -183,19 +183,19 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class KnownFile:
-    """What the index knows of a file."""
+    """A file in the index."""
 
     id: int
     file: FoundFile
     sha256: str
     problem: str
-    """Why it has no text; empty when it has."""
+    """The reason why the file has no text; empty when it has text."""
     attempts: int
 
 
 @dataclass(frozen=True)
 class StoredDocument:
-    """A document as it was read into the index."""
+    """A document as the index stores it."""
 
     path: str
     title: str
@@ -206,13 +206,13 @@ class StoredDocument:
     flags: tuple[str, ...] = ()
     pages: int = 0
     page_starts: tuple[tuple[int, int], ...] = ()
-    """Where in the text each page begins, with its number; empty where there are no pages."""
+    """Pairs of the offset in the text where a page begins and the page's number; empty for a text without pages."""
     text: str = ""
 
 
 @dataclass(frozen=True)
 class IndexEntry:
-    """A document to be put into the index, or a problem in its place."""
+    """A document to store in the index, or the problem with its file."""
 
     file: FoundFile
     sha256: str
@@ -224,16 +224,16 @@ class IndexEntry:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A document's best passage."""
+    """A document with its best passage."""
 
     document: int
     passage: int
     score: float
-    """Larger is better."""
+    """The score of the passage; larger is better."""
 
 
 class Database:
-    """The file, open; its methods block, and may be called from any thread."""
+    """The database of an index; its methods block, and any thread may call them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -241,10 +241,10 @@ class Database:
         self._connection: sqlite3.Connection | None = None
 
     def open(self) -> None:
-        """Open the file, made anew when it is missing, of another version or damaged.
+        """Open the file; a missing or damaged file, or one of another version, is created again.
 
         Raises:
-            ToolError: The disk is in the way.
+            ToolError: The disk or another process prevents the use of the file.
         """
         with self._lock:
             if self._connection is not None:
@@ -262,14 +262,14 @@ class Database:
                 self._connection = connect(self._path)
 
     def close(self) -> None:
-        """Close the file, when it is open."""
+        """Close the file if it is open."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
 
     def discard(self) -> None:
-        """Close and remove a file that was found damaged."""
+        """Close and remove a damaged file."""
         self.close()
         remove(self._path)
 
@@ -284,10 +284,10 @@ class Database:
         return self._run(lambda db: db.execute(ask, values).fetchall())
 
     def _one(self, ask: str, *values: object) -> tuple[Any, ...]:
-        """A row that has to be there.
+        """Return the first row of a query that must have one.
 
         Raises:
-            DamagedIndexError: It is not.
+            DamagedIndexError: The row is missing.
         """
         rows = self._all(ask, *values)
         if not rows or rows[0][0] is None:
@@ -295,12 +295,12 @@ class Database:
         return rows[0]
 
     def known(self) -> dict[str, KnownFile]:
-        """Every file the index knows, by its name on disk."""
+        """Return every file in the index, by its name on disk."""
         rows = self._all(KNOWN)
         return {row[1]: KnownFile(row[0], FoundFile(*row[1:6]), *row[6:]) for row in rows}
 
     def remove(self, documents: Iterable[int]) -> None:
-        """Forget files that are gone."""
+        """Remove the documents with these ids."""
 
         def forget(db: sqlite3.Connection) -> None:
             with transaction(db):
@@ -310,11 +310,11 @@ class Database:
         self._run(forget)
 
     def touch(self, file: FoundFile) -> None:
-        """Note a file's new times: its content is the same."""
+        """Store the new path, size and times of a file whose content is unchanged."""
         self._all(TOUCH, file.path, file.size, file.mtime_ns, file.ctime_ns, file.name)
 
     def put(self, entry: IndexEntry) -> None:
-        """Replace what is known of a file, all of it or nothing."""
+        """Replace everything that the index stores about a file, in one transaction."""
 
         def replace(db: sqlite3.Connection) -> None:
             with transaction(db):
@@ -323,37 +323,37 @@ class Database:
         self._run(replace)
 
     def titles(self) -> list[tuple[int, str, str]]:
-        """Id, path and title of each document that has text."""
+        """Return the id, path and title of each document with text, sorted by path."""
         rows = self._all("SELECT id, path, title FROM documents WHERE problem = '' ORDER BY path")
         return [(row[0], row[1], row[2]) for row in rows]
 
     def chars(self) -> int:
-        """Of all texts together."""
+        """Return the number of characters in all texts together."""
         return int(self._one("SELECT coalesce(sum(chars), 0) FROM documents")[0])
 
     def rank(self, match: str, limit: int, documents: Sequence[int] | None = None) -> list[Ranked]:
-        """The documents with the best passages for an FTS5 query, best first; among all, or among some."""
+        """Return the documents with the best passages for an FTS5 query, best first; `documents` limits their ids."""
         only = [] if documents is None else [json.dumps(documents)]
         ask = RANK.format(only=ONLY if only else "")
         rows = self._all(ask, TITLE_WEIGHT, NAME_WEIGHT, TEXT_WEIGHT, match, *only, limit)
         return [Ranked(document, passage, -score) for document, passage, score in rows]
 
     def count(self, match: str, most: int) -> int:
-        """How many passages meet an FTS5 query; counted no further than `most`."""
+        """Return the number of passages that match an FTS5 query, but at most `most`."""
         ask = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
         return int(self._one(ask, match, most)[0])
 
     def passage(self, identifier: int) -> Passage:
-        """One passage's place in its text."""
+        """Return the position of a passage in its text."""
         start, end, page = self._one("SELECT start, end, page FROM passages WHERE id = ?", identifier)
         return Passage(start, end, page)
 
     def first_passage(self, document: int) -> int:
-        """The id of a document's first passage."""
+        """Return the id of a document's first passage."""
         return int(self._one("SELECT min(id) FROM passages WHERE document = ?", document)[0])
 
     def document(self, identifier: int) -> StoredDocument:
-        """A document with its text, which is checked to be the one that was stored."""
+        """Return a document with its text, after a check that the text is the one that was stored."""
         path, title, author, published, language, mtime_ns, *more = self._one(DOCUMENT, identifier)
         flags, pages, starts, packed, digest = more
         try:

@@ -1,4 +1,4 @@
-"""Which files of a folder are looked at, and the way to their bytes: no link, no device, nothing outside the folder."""
+"""The files of a folder, and safe access to their bytes: no links, no devices, nothing outside the folder."""
 
 import os
 import unicodedata
@@ -13,9 +13,9 @@ from explorer.workspace.safe_open import best_opening, read_below
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_FILES = 20_000
 MAX_CHARS = 400_000_000
-"""Of all texts together."""
+"""The largest number of characters in all texts together."""
 MAX_ENTRIES = 500_000
-"""Of files and folders walked over."""
+"""The largest number of files and folders that a walk visits."""
 MAX_DEPTH = 40
 EXAMPLES = 3
 PACKAGE_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
@@ -32,12 +32,12 @@ BAD_NAME = "names that are not UTF-8"
 TOO_DEEP = "folders in folders too deep"
 TOO_MANY = "more than the limit"
 EXPECTED = frozenset({HIDDEN, PACKAGES, EMPTY, RUNS})
-"""Reasons that nobody needs to know."""
+"""Reasons that are not reported to the user."""
 
 
 @dataclass(frozen=True)
 class FolderLimits:
-    """How much of a folder is looked at."""
+    """Limits for the part of a folder that is indexed."""
 
     files: int = MAX_FILES
     file_bytes: int = MAX_FILE_BYTES
@@ -47,12 +47,12 @@ class FolderLimits:
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file of the folder, as the walk saw it."""
+    """A file of the folder at the time of the walk."""
 
     name: str
-    """Relative, as the disk spells it."""
+    """The path relative to the folder, spelled as on disk."""
     path: str
-    """The same for people and models: composed, without characters that nobody sees."""
+    """The relative path for people and models: in Unicode's composed form, without invisible characters."""
     size: int
     mtime_ns: int
     ctime_ns: int
@@ -60,13 +60,13 @@ class FoundFile:
 
 @dataclass
 class Skipped:
-    """What was left out, by reason: how many, and the first few."""
+    """The files and folders left out: their number for each reason, and the first names as examples."""
 
     counts: dict[str, int] = field(default_factory=dict[str, int])
     examples: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def add(self, reason: str, name: str) -> None:
-        """Count one."""
+        """Count a file or a folder, and keep its name if there are few examples."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
         shown = self.examples.setdefault(reason, [])
         if len(shown) < EXAMPLES:
@@ -74,7 +74,7 @@ class Skipped:
 
     @property
     def described(self) -> str:
-        """What a reader should know is missing, on one line; empty when nothing is."""
+        """The files and folders that the user should know are missing, on one line; empty when there are none."""
         return "; ".join(
             f"{count} {reason} ({', '.join(self.examples[reason])}{', ...' if count > EXAMPLES else ''})"
             for reason, count in self.counts.items()
@@ -84,7 +84,7 @@ class Skipped:
 
 @dataclass
 class Listing:
-    """What a walk found."""
+    """The result of a walk: the files found, what was left out, and the number of entries visited."""
 
     files: list[FoundFile] = field(default_factory=list[FoundFile])
     skipped: Skipped = field(default_factory=Skipped)
@@ -92,13 +92,13 @@ class Listing:
 
 
 def readable(name: str) -> str:
-    """A file's name on one line, as people and models read and write it."""
+    """Return a file's name on one line, spelled so that people and models can read and write it."""
     shown = visible(name.encode("utf-8", "replace").decode())
     return " ".join(unicodedata.normalize("NFC", shown).split()) or "?"
 
 
 def walk(folder: Path, excluded: Collection[Path] = (), bounds: FolderLimits | None = None) -> Listing:
-    """The files of a folder that may hold text, nearest to its top first when there are too many; sorted by name."""
+    """Return the files that may have text, sorted by name; with too many, those nearest to the top folder are kept."""
     limits = bounds or FolderLimits()
     listing = Listing()
     waiting = deque([""])
@@ -131,7 +131,7 @@ def _entries(folder: Path, inside: str, listing: Listing) -> list[os.DirEntry[st
 
 
 def _refusal(entry: "os.DirEntry[str]", name: str, excluded: Collection[Path]) -> str:
-    """Why an entry is left out; empty when it is not."""
+    """Return the reason why an entry is left out; empty when it is included."""
     reasons = {
         BAD_NAME: not _is_utf8(entry.name),
         HIDDEN: entry.name.startswith("."),
@@ -178,7 +178,7 @@ def _take(entry: "os.DirEntry[str]", name: str, listing: Listing, limits: Folder
 
 
 def _distinct(files: list[FoundFile]) -> Iterator[FoundFile]:
-    """Names that look the same get a number, so that each can be asked for."""
+    """Yield the files with distinct paths: a path that is already used gets a number at its end."""
     seen: dict[str, int] = {}
     for file in files:
         count = seen[file.path] = seen.get(file.path, 0) + 1
@@ -187,9 +187,9 @@ def _distinct(files: list[FoundFile]) -> Iterator[FoundFile]:
 
 
 def read_bytes(folder: Path, name: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """A file's content; a disk that is mounted in the user's folder belongs to it.
+    """Return the content of a file in the folder; disks mounted inside the folder are part of it.
 
     Raises:
-        OSError: It is gone, is no plain file any more, may not be read, or grew beyond `max_bytes`.
+        OSError: The file is missing, is not a regular file, cannot be read, or is larger than `max_bytes`.
     """
     return read_below(folder, name, max_bytes, best_opening(enters_mounts=True))

@@ -1,6 +1,6 @@
-"""A folder of the user's, searchable: indexed when it is first asked for, brought up to date where it changed.
+"""Search in a user's folder: the folder is indexed at the first request, and later only where it changed.
 
-Documents match a question by BM25 over their passages, and more where all words are together.
+Documents are ranked by the BM25 scores of their passages; a passage with all words of the question scores higher.
 """
 
 import asyncio
@@ -36,31 +36,31 @@ from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ConfigError, NoSuchThingError, RefusedCallError, ToolError
 
 CANDIDATES = 100
-"""Documents that are weighed."""
+"""The largest number of documents that one query ranks, without those found by their titles."""
 ALL_WORDS_BONUS = 1.25
-"""For a passage that holds every word of the question."""
+"""The factor for the score of a passage that has every word of the question."""
 NAMING_DOCUMENTS = 2
 NAMED_SHARE = 0.5
-"""Of the score of the document that names another by its title, for the other."""
+"""The share of a document's score that goes to another document whose title it names."""
 MIN_TITLE_CHARS = 6
 MAX_NAMINGS = 5
-"""Passages a title may be in: a title that is everywhere is a common word."""
+"""The largest number of passages that may have a title; a title in more passages is a common word."""
 
 
 @dataclass(frozen=True)
 class RankedPassage:
-    """A document among the results."""
+    """A document in a ranking, with its best passage."""
 
     document: int
     passage: int
     score: float
-    """Larger is better."""
+    """The score of the document; larger is better."""
     named_in: int = 0
-    """The document that brought it here by naming its title; 0 when its own words did."""
+    """The id of the document that names this one by its title; 0 when this one matches the query itself."""
 
 
 class Catalogue:
-    """The documents of an index by number, path and title, as they were when it was last refreshed."""
+    """The documents of an index at its last refresh, by id, path and title."""
 
     def __init__(self, titles: Sequence[tuple[int, str, str]]) -> None:
         self.paths = {number: path for number, path, _ in titles}
@@ -72,18 +72,18 @@ class Catalogue:
         }
 
     def named_in(self, text: str) -> list[tuple[int, str]]:
-        """The documents whose title is in a text, with that title as the index has its words."""
+        """Return the id and title of each document whose title is in a text; the title is written as a search term."""
         words = _spaced(text)
         return [(number, phrase_of(title)) for number, title in self._titles.items() if title in words]
 
 
 def _spaced(text: str) -> str:
-    """The words of a text, folded, between single spaces, so that whole words are found."""
+    """Return the words of a text in lower case, without accents, between single spaces, so that whole words match."""
     return f" {' '.join(PIECE.findall(folded(text)))} "
 
 
 def ranked(database: Database, query: Query, catalogue: Catalogue, only: Sequence[int] | None) -> list[RankedPassage]:
-    """The documents that meet a query, best first; among all, or among some."""
+    """Return the documents that match a query, best first; `only` limits them to these ids, None does not."""
     found = database.rank(query.match, CANDIDATES, only)
     places = {one.document: RankedPassage(one.document, one.passage, one.score) for one in found}
     if found and len(query.terms) > 1:
@@ -97,7 +97,7 @@ def ranked(database: Database, query: Query, catalogue: Catalogue, only: Sequenc
 
 
 def _named_by(database: Database, place: RankedPassage, catalogue: Catalogue) -> list[tuple[int, float]]:
-    """The other documents that a result's passage names, each with what that is worth."""
+    """Return the id and score of each other document whose title is in a result's passage."""
     span = database.passage(place.passage)
     text = database.document(place.document).text[span.start : span.end]
     return [
@@ -133,40 +133,40 @@ CLOSE_CUTOFF = 0.5
 
 @dataclass(frozen=True)
 class CorpusHit:
-    """A document that meets a query, by its best passage."""
+    """A document that matches a query, with its best passage."""
 
     path: str
     title: str
     snippet: str
     offset: int
-    """Where in the document's text the passage begins."""
+    """The offset in characters where the passage begins in the document's text."""
     page: int
-    """From 1; 0 where there are no pages."""
+    """The page number from 1; 0 for a document without pages."""
     score: float
-    """Larger is better."""
+    """The score of the document; larger is better."""
     modified: str
-    """A date."""
+    """The UTC date of the file's last change, as YYYY-MM-DD."""
     document: StoredDocument
     named_in: str = ""
-    """The path of the result that names this one by its title, when nothing else brought it here."""
+    """The path of the result that names this document by its title; empty if the document matches the query itself."""
 
 
 @dataclass(frozen=True)
 class CorpusHits:
-    """The answer to a query."""
+    """The result of a query."""
 
     hits: tuple[CorpusHit, ...]
     documents: int
-    """How many were searched."""
+    """The number of documents searched."""
     is_relaxed: bool = False
-    """The quoted words stand nowhere as they were quoted: these documents hold some of them."""
+    """Whether no document has the quoted phrases as quoted, so that the hits have only some of their words."""
 
 
 def find(database: Database, catalogue: Catalogue, query: Query, max_results: int, glob: str) -> CorpusHits:
-    """The documents that meet a query, best first, one passage of each.
+    """Return the documents that match a query, best first, with one passage of each.
 
     Raises:
-        NoSuchThingError: No document's path meets the glob.
+        NoSuchThingError: The glob matches no document's path.
     """
     only = sorted(_matching(catalogue, glob)) if glob.strip() else None
     if only is not None and not only:
@@ -202,15 +202,15 @@ def _hit(database: Database, catalogue: Catalogue, query: Query, place: RankedPa
 
 
 def modified_date(document: StoredDocument) -> str:
-    """The day a document's file was last changed, in UTC."""
+    """Return the UTC date of the last change of a document's file, as YYYY-MM-DD."""
     return f"{datetime.fromtimestamp(document.mtime_ns // 1_000_000_000, UTC):%Y-%m-%d}"
 
 
 def document_at(database: Database, catalogue: Catalogue, path: str) -> StoredDocument:
-    """A document by its path; only what is in the index has one, so that no path leads anywhere else.
+    """Return a document by its path; only paths in the index are accepted, so that no other file can be read.
 
     Raises:
-        NoSuchThingError: The index has no such document; the message names the closest.
+        NoSuchThingError: The index has no such document; the message names the most similar paths.
     """
     asked = unicodedata.normalize("NFC", path.strip()).removeprefix("file:").removeprefix("./")
     number = catalogue.numbers.get(asked)
@@ -222,30 +222,30 @@ def document_at(database: Database, catalogue: Catalogue, path: str) -> StoredDo
 
 
 MAX_ATTEMPTS = 3
-"""Runs in which a file that could not be parsed is tried, although it has not changed."""
+"""The number of runs that try to parse a file while its content does not change."""
 NOT_PARSED = "could not be parsed"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the indexing is."""
+    """The progress of the indexing."""
 
     done: int
     total: int
-    """Files that are new or changed."""
+    """The number of files that are new or changed."""
     path: str
-    """The file being read; empty at the end."""
+    """The path of the file that is being read; empty at the end."""
 
     @property
     def words(self) -> str:
-        """One line for people."""
+        """The progress as one line for people."""
         now = f": {self.path}" if self.path else ""
         return f"indexing the folder, {self.done} of {self.total} files{now}"
 
 
 @dataclass(frozen=True)
 class Refresher:
-    """What indexing works with."""
+    """Updates the index of a folder."""
 
     folder: Path
     database: Database
@@ -255,9 +255,9 @@ class Refresher:
     on_progress: Callable[[Progress], None]
 
     async def refresh(self) -> Skipped:
-        """Read what is new or changed and forget what is gone; returns what was left out.
+        """Index new and changed files, remove missing ones from the index, and return what was left out.
 
-        Each file is kept as soon as it is read: what is cancelled goes on where it was.
+        Each file is stored as soon as it is read, so that a refresh after a cancelled one reads only the rest.
         """
         listing = await asyncio.to_thread(walk, self.folder, self.excluded, self.bounds)
         known = await asyncio.to_thread(self.database.known)
@@ -287,7 +287,7 @@ class Refresher:
             self.on_progress(Progress(len(waiting), len(waiting), ""))
 
     async def _read(self, file: FoundFile, known: KnownFile | None, skipped: Skipped) -> int:
-        """Read one file into the index; returns the characters it brought."""
+        """Read one file into the index and return the number of characters added."""
         try:
             body = await asyncio.to_thread(read_bytes, self.folder, file.name, self.bounds.file_bytes)
         except OSError:
@@ -314,49 +314,52 @@ class Refresher:
 
 
 def _is_settled(file: FoundFile, known: KnownFile | None) -> bool:
-    """Whether a file needs no look: unchanged by size and times, and read, or given up."""
+    """Return whether a file need not be read: it is unchanged, and was indexed, has no text, or failed too often."""
     if known is None or known.file != file:
         return False
     return not known.problem or known.problem == NO_TEXT or known.attempts >= MAX_ATTEMPTS
 
 
 WAIT_S = 60.0
-"""For another process that indexes the same folder; after that both do, which is slower and no harm."""
+"""The longest wait in seconds for another process that indexes the same folder.
+
+After this time both processes index the folder, which is slower but safe.
+"""
 INDEX_FOLDER = ".corpus"
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Overview:
-    """What the index of a folder holds, and what was left out."""
+    """The number of documents in the index of a folder, and what was left out."""
 
     name: str
-    """The folder's."""
+    """The name of the folder."""
     documents: int
     skipped: Skipped = field(default_factory=Skipped)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What can be set for a corpus, apart from its folder."""
+    """The settings of a corpus, without its folder."""
 
     excluded: Collection[Path] = ()
-    """Folders in it that are left out: explorer's own."""
+    """Paths of folders inside the folder that are left out, such as explorer's own."""
     on_progress: Callable[[Progress], None] = lambda _progress: None
     bounds: FolderLimits = field(default_factory=FolderLimits)
 
 
 def index_path(workspace: Path, folder: Path) -> Path:
-    """Where the index of a folder is kept."""
+    """Return the path of a folder's index in the workspace."""
     digest = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()
     return workspace / INDEX_FOLDER / f"{digest[:32]}.sqlite"
 
 
 def checked_folder(folder: Path) -> Path:
-    """A folder to search, as an absolute path without links.
+    """Return a folder to search as an absolute path without links.
 
     Raises:
-        ConfigError: There is no such folder, or it may not be read.
+        ConfigError: The folder does not exist or cannot be read.
     """
     try:
         resolved = folder.expanduser().resolve(strict=True)
@@ -369,7 +372,7 @@ def checked_folder(folder: Path) -> Path:
 
 
 class Corpus:
-    """One folder and its index; opened once a run, with `async with`, and indexed when it is first asked."""
+    """One folder and its index, opened once per run with `async with` and indexed at the first request."""
 
     def __init__(self, folder: Path, index: Path, parser: DocumentParser, options: Options | None = None) -> None:
         chosen = options or Options()
@@ -384,7 +387,7 @@ class Corpus:
         self._skipped = Skipped()
 
     async def __aenter__(self) -> Self:
-        """Nothing is read yet."""
+        """Return the corpus; the folder is not read yet."""
         return self
 
     async def __aexit__(
@@ -394,15 +397,15 @@ class Corpus:
         await asyncio.to_thread(self._database.close)
 
     async def overview(self) -> Overview:
-        """How many documents there are, once the folder is indexed.
+        """Index the folder if needed, and return its number of documents and what was left out.
 
         Raises:
-            ToolError: The disk is in the way.
+            ToolError: The index cannot be used.
         """
         return await self._with_index(lambda catalogue: Overview(self._name, len(catalogue.paths), self._skipped))
 
     async def line(self) -> str:
-        """What an agent is shown of the folder at its start; the folder is indexed for it."""
+        """Index the folder if needed, and return the line about it that an agent reads at its start."""
         try:
             count = (await self.overview()).documents
         except ToolError as error:
@@ -410,10 +413,10 @@ class Corpus:
         return f"Corpus: {self._name}, {count} document{'s' * (count != 1)} (search_corpus)"
 
     async def search(self, question: str, max_results: int = 8, glob: str = "") -> CorpusHits:
-        """The documents that meet a question, best first, one passage of each.
+        """Return the documents that match a question, best first, with one passage of each.
 
         Raises:
-            ToolError: The question holds no word, no path meets the glob, or the disk is in the way.
+            ToolError: The question has no word, the glob matches no path, or the index cannot be used.
         """
         query = understood(question)
         if not query.terms:
@@ -421,15 +424,15 @@ class Corpus:
         return await self._with_index(lambda catalogue: find(self._database, catalogue, query, max_results, glob))
 
     async def read(self, path: str) -> StoredDocument:
-        """A document of the index, by its path as the search shows it.
+        """Return a document of the index by its path, as the search shows it.
 
         Raises:
-            ToolError: The index has no such document; the message names the closest.
+            ToolError: The index has no such document; the message names the most similar paths.
         """
         return await self._with_index(lambda catalogue: document_at(self._database, catalogue, path))
 
     async def _with_index(self, work: Callable[[Catalogue], Value]) -> Value:
-        """Do something with a sound index: one that is found damaged is made anew, once."""
+        """Return the result of `work` on an up-to-date index; a damaged index is built again, once."""
         try:
             return await asyncio.to_thread(work, await self._ready())
         except DamagedIndexError:
@@ -441,7 +444,7 @@ class Corpus:
             raise ToolError(f"the folder cannot be searched: its index {self._index} is damaged again") from error
 
     async def _ready(self) -> Catalogue:
-        """The catalogue, once the index is up to date; whoever asks first has it brought there."""
+        """Return the catalogue of the updated index; the first caller updates it while the others wait."""
         async with self._turn:
             if self._catalogue is None:
                 await asyncio.to_thread(self._database.open)

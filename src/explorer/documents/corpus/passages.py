@@ -1,7 +1,7 @@
-"""A text in passages of about a screenful each, and their words as the index has them.
+"""Passages: the parts of a text, each about as long as a screen, and their words in the form of the index.
 
-Nothing a user types is ever query syntax. Scripts that are written without spaces are indexed character by character,
-and asked for in pairs: `数据库` is found by `数据` and `据库`, whatever is around it.
+The input of a user is never read as query syntax. Scripts without spaces between words are indexed character by
+character and searched in pairs: a search for `数据库` looks for `数据` and `据库`, whatever is around them.
 """
 
 import re
@@ -20,24 +20,24 @@ MAX_TERMS = 64
 
 @dataclass(frozen=True)
 class Query:
-    """A question as terms, each a few words that stand together in this order."""
+    """A question as search terms; the words of a term must follow each other in a text."""
 
     terms: tuple[str, ...]
     phrases: tuple[str, ...] = ()
-    """What was quoted."""
+    """The quoted parts of the question, as terms."""
     is_exact: bool = False
-    """Nothing but quoted phrases was given: they have to be there."""
+    """Whether the question consists of quoted phrases only, all of which a passage must have."""
 
     @property
     def match(self) -> str:
-        """For FTS5: any of the terms, or every phrase."""
+        """The FTS5 query for any of the terms; for an exact query, for every phrase."""
         if self.is_exact:
             return " AND ".join(map(_literal, self.phrases))
         return " OR ".join(map(_literal, dict.fromkeys((*self.phrases, *self.terms))))
 
     @property
     def match_all(self) -> str:
-        """For FTS5: every term in one passage."""
+        """The FTS5 query for passages with all terms and phrases."""
         return " AND ".join(map(_literal, dict.fromkeys((*self.phrases, *self.terms))))
 
 
@@ -46,12 +46,12 @@ def _literal(term: str) -> str:
 
 
 def indexed(text: str) -> str:
-    """A text as it goes into the index: one width of letters, and space around characters that need none."""
+    """Return a text in the form of the index: letters have normal width, and CJK characters spaces around them."""
     return CJK_LETTER.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))
 
 
 def understood(question: str) -> Query:
-    """A question, a few words or quoted phrases as a query; without terms when it holds no word at all."""
+    """Return a question as a query; the query has no terms if the question has no word."""
     text = unicodedata.normalize("NFKC", question)
     quoted = ["".join(groups) for groups in QUOTED.findall(text)]
     phrases = tuple(dict.fromkeys(phrase for part in quoted if (phrase := phrase_of(part))))
@@ -61,7 +61,7 @@ def understood(question: str) -> Query:
 
 
 def phrase_of(text: str) -> str:
-    """A text as one term: its words in their order, with a space between characters that have none."""
+    """Return the words of a text as one term, in their order, with spaces between CJK characters."""
     return " ".join(" ".join(piece) if CJK_LETTER.match(piece) else piece for piece in PIECE.findall(text))
 
 
@@ -78,7 +78,7 @@ def _terms_of(piece: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """Lower case without marks, each character in its place: for finding words in a text, not for showing."""
+    """Return a text of the same length in lower case without accents, in which words are searched; not for display."""
     return "".join(_fold(character) for character in text)
 
 
@@ -89,11 +89,11 @@ def _fold(character: str) -> str:
 
 
 GOOD_CHARS = 1_000
-"""A passage this long ends at the next border."""
+"""The length in characters from which a passage ends at the end of its block."""
 MAX_CHARS = 1_500
 SNIPPET_CHARS = 320
 LEAD_CHARS = 80
-"""Of a snippet, before the first word found."""
+"""The number of characters in a snippet before the first word found."""
 MIN_STEM_CHARS = 4
 BLOCK_END = re.compile(r"\n[ \t]*\n\s*|\n(?=#{1,6} )")
 WORD_END = re.compile(r"\s+|(?<=[，、；])")
@@ -101,33 +101,33 @@ WORD_END = re.compile(r"\s+|(?<=[，、；])")
 
 @dataclass(frozen=True)
 class Passage:
-    """A stretch of a text."""
+    """A part of a text: `start` and `end` are offsets in characters."""
 
     start: int
     end: int
     page: int = 0
-    """From 1; 0 where there are no pages."""
+    """The page number from 1; 0 for a text without pages."""
 
 
 PageStarts = Sequence[tuple[int, int]]
-"""Where in a text each page begins, with the page's number, in order."""
+"""Pairs of the offset in a text where a page begins and the page's number, in order."""
 
 
 def passages_of(text: str, page_starts: PageStarts = ()) -> Iterator[Passage]:
-    """Cut a text: passages join to the whole, none is longer than `MAX_CHARS`, none reaches over a page's end."""
+    """Yield the passages of a text without blank ones; each has at most `MAX_CHARS` characters and is on one page."""
     for start, end in pairwise(sorted({0, *(offset for offset, _ in page_starts), len(text)})):
         page = page_at(start, page_starts)
         yield from (Passage(begin, stop, page) for begin, stop in _packed(text, start, end) if text[begin:stop].strip())
 
 
 def page_at(offset: int, page_starts: PageStarts) -> int:
-    """The page an offset is on, from 1; 0 where there are no pages."""
+    """Return the page at an offset, from 1; 0 for a text without pages."""
     place = bisect_right(page_starts, offset, key=lambda start: start[0])
     return page_starts[place - 1][1] if place else 0
 
 
 def _packed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Blocks put together until there are enough of them."""
+    """Yield the start and end of each passage: short blocks that follow each other are joined."""
     begin = start
     last = start
     for stop in _block_ends(text, start, end):
@@ -152,7 +152,7 @@ def _block_ends(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _cuts(text: str, start: int, end: int) -> Iterator[int]:
-    """The block's end, after places to cut it when it is too long."""
+    """Yield the places where a block that is too long is cut, and then its end."""
     begin = start
     while end - begin > MAX_CHARS:
         begin = _cut(text, begin)
@@ -162,7 +162,7 @@ def _cuts(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _cut(text: str, begin: int) -> int:
-    """Where a block that is too long is cut: behind a line, else a sentence, else a word."""
+    """Return where a block that is too long is cut: after a line, else after a sentence, else after a word."""
     first, last = begin + GOOD_CHARS // 2, begin + MAX_CHARS
     if line_end := text.rfind("\n", first, last) + 1:
         return line_end
@@ -173,7 +173,7 @@ def _cut(text: str, begin: int) -> int:
 
 
 def snippet(text: str, terms: Sequence[str]) -> str:
-    """The stretch of a passage that holds most of the terms, verbatim; dots stand where it was cut."""
+    """Return the part of a passage with the most different terms, unchanged; dots mark where text is left out."""
     if len(text) <= SNIPPET_CHARS:
         return text.strip()
     start = _best_start(folded(text), terms)
@@ -186,7 +186,7 @@ def snippet(text: str, terms: Sequence[str]) -> str:
 
 
 def _best_start(text: str, terms: Sequence[str]) -> int:
-    """Where the window begins in which most different terms are found."""
+    """Return the offset of the window in which the most different terms are found."""
     places = sorted((match.start(), term) for term in terms for match in re.finditer(_near(term), text))
     window = SNIPPET_CHARS - LEAD_CHARS
     scored = [
@@ -197,7 +197,7 @@ def _best_start(text: str, terms: Sequence[str]) -> int:
 
 
 def _near(term: str) -> str:
-    """The beginning of a word, so that another ending of it is found too; characters stand as they are."""
+    """Return a pattern for the first letters of a word, so that other endings match; other scripts match exactly."""
     bare = folded(term.replace(" ", ""))
     if not bare.isascii():
         return re.escape(bare)
@@ -205,7 +205,7 @@ def _near(term: str) -> str:
 
 
 def _word_border(text: str, start: int) -> int:
-    """The beginning of the next word, unless there is none near."""
+    """Return the offset of the next word, or `start` if no word begins near it."""
     if not start or text[start - 1].isspace():
         return start
     space = re.compile(r"\s+").search(text, start, start + LEAD_CHARS // 2)

@@ -1,6 +1,6 @@
-"""From a file's bytes to a document of the index, or to a file given with a question.
+"""Reading of files: documents for the index, and input files that the user gives with a question.
 
-HTML and PDF go through a parser, texts are taken as they are; a given HTML or PDF file is kept, too, next to its text.
+A parser reads HTML and PDF files, and texts are only decoded. An HTML or PDF input is stored next to its text.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from explorer.text.sanitize import single_line, visible
 from explorer.workspace.access import MAX_NAME_BYTES
 
 MAX_TEXT_CHARS = 2_000_000
-"""Of one document: in any script no more bytes than a stored source may have."""
+"""The largest number of characters in a document: in any script, its bytes are within the limit of a stored source."""
 TITLE_CHARS = 300
 HEAD_BYTES = 8_192
 TYPES = {
@@ -32,18 +32,18 @@ TYPES = {
     ".pdf": "application/pdf",
     ".json": "application/json",
 }
-"""What a name says, for files whose first bytes do not."""
+"""The content type for each ending of a name, for files whose first bytes do not show their type."""
 BOMS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 PAGE_MARK = re.compile(r"^\[page (\d+)\]$", re.MULTILINE)
-"""What precedes each page of a parsed PDF."""
+"""Matches the line before each page in the text of a parsed PDF."""
 PAIR = re.compile(rb"[\x81-\xfe][\x40-\xfe]")
 FIRST_COMMON = 0xA1
-"""From this second byte on stand the common characters of GB 18030."""
+"""The smallest second byte of the common characters in GB 18030."""
 CHINESE_SHARE = 0.6
 
 
 def readable_kind(body: bytes, name: str) -> str:
-    """What a file is, by its first bytes and its name: a kind that can be read, or empty."""
+    """Return the kind of a file by its first bytes and its name; empty when the kind cannot be read."""
     kind = kind_of(body, TYPES.get(PurePosixPath(name).suffix.lower(), ""))
     if kind in {HTML, PDF}:
         return kind
@@ -54,10 +54,10 @@ def readable_kind(body: bytes, name: str) -> str:
 
 
 async def read_file(parser: DocumentParser, body: bytes, file: FoundFile) -> StoredDocument:
-    """A file's text, as it will be searched and cited.
+    """Return a file as a document whose text can be searched and cited.
 
     Raises:
-        ToolError: It has none, or cannot be parsed; says why.
+        ToolError: The file has no text or cannot be parsed; the message says why.
     """
     kind = await asyncio.to_thread(readable_kind, body, file.name)
     if not kind:
@@ -90,13 +90,13 @@ def _stored(document: Document, file: FoundFile) -> StoredDocument:
 
 
 def as_utf8(body: bytes) -> bytes:
-    """A text's bytes in UTF-8, whichever of the usual encodings they are in."""
+    """Return the bytes of a text in UTF-8; bytes in no usual encoding are returned unchanged."""
     text = _decoded(body)
     return body if text is None else text.encode("utf-8", "replace")
 
 
 def _decoded(body: bytes) -> str | None:
-    """The characters of a text in UTF-8, UTF-16, GB 18030 or Windows-1252; None when it is none of them."""
+    """Return a text from UTF-8, UTF-16, GB 18030 or Windows-1252; None for bytes in none of these encodings."""
     if body.startswith(BOMS):
         return body.decode("utf-8-sig" if body.startswith(codecs.BOM_UTF8) else "utf-16", "replace")
     text = _decode_whole(body, "utf-8")
@@ -109,7 +109,7 @@ def _decoded(body: bytes) -> str | None:
 
 
 def _decode_whole(body: bytes, encoding: str) -> str | None:
-    """A character cut at the end is forgiven: it may be the head of a file."""
+    """Return the decoded text, None if it is not valid; an incomplete character at the end is ignored."""
     try:
         return codecs.getincrementaldecoder(encoding)().decode(body)
     except UnicodeDecodeError:
@@ -117,13 +117,13 @@ def _decode_whole(body: bytes, encoding: str) -> str | None:
 
 
 def _looks_chinese(body: bytes) -> bool:
-    """Whether bytes beyond ASCII come in pairs: in Western texts a letter follows."""
+    """Return whether bytes beyond ASCII mostly come in pairs, as in Chinese; in Western texts a letter follows."""
     pairs: list[bytes] = PAIR.findall(body)
     return sum(pair[1] >= FIRST_COMMON for pair in pairs) > CHINESE_SHARE * len(pairs)
 
 
 def _page_starts(text: str, pages: int) -> tuple[tuple[int, int], ...]:
-    """Where each page begins, with its number; a page's own words may look like a mark, but not in the right order."""
+    """Return the offset and number of each page; text that looks like a mark counts only if its number is in order."""
     starts: list[tuple[int, int]] = []
     for match in PAGE_MARK.finditer(text) if pages else ():
         number = int(match[1])
@@ -137,18 +137,18 @@ def _line(text: str) -> str:
 
 
 PARSED_SUFFIX = ".md"
-"""Ending of the text next to a file that is none."""
+"""The ending that is added to the name of an HTML or PDF file to name its text."""
 ORIGINAL = "original"
-"""The field of a parsed text's frontmatter that names the file it was made of."""
+"""The frontmatter field of a parsed text that names its original file."""
 MAX_STEM_BYTES = MAX_NAME_BYTES - 16
-"""Of an input's name: a number may come before it, and the ending of its parsed text behind it."""
+"""The largest size of an input's name in bytes, with space for a number before it and `PARSED_SUFFIX` after it."""
 MAX_ENDING_CHARS = 16
 FACTS = ("title", "author", "published", "language")
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file of the user's, by the name it gets in the run."""
+    """A file of the user with its name in the run."""
 
     name: str
     body: bytes
@@ -156,15 +156,15 @@ class InputFile:
 
     @property
     def is_parsed(self) -> bool:
-        """Whether its text is made by a parser."""
+        """Whether a parser makes the text of the file."""
         return self.kind in {HTML, PDF}
 
 
 def read_inputs(paths: Iterable[Path], given: Mapping[str, bytes] | None = None) -> list[InputFile]:
-    """The user's files, none with another's name; `given` are those that are not on disk, by name.
+    """Return the user's files under distinct names; `given` has the bytes of files that are not on disk, by name.
 
     Raises:
-        ConfigError: One cannot be read, is too big, or has no text.
+        ConfigError: A file cannot be read, is too big, or is not text, HTML or PDF.
     """
     inputs: list[InputFile] = []
     taken: set[str] = set()
@@ -195,10 +195,10 @@ def _body(path: Path) -> bytes:
 
 
 def usable_name(name: str) -> str:
-    """Return a file's name as a run can have it: agents read and write it, and every system can store it.
+    """Return a file's name for a run: agents can read and write it, and every system can store it.
 
     Args:
-        name: As the disk has it; bytes that are no UTF-8 are read as Western letters, which they mostly are.
+        name: The name on disk; bytes that are not UTF-8 are decoded as Windows-1252, which they mostly are.
     """
     try:
         letters = os.fsencode(name).decode()
@@ -211,7 +211,7 @@ def usable_name(name: str) -> str:
 
 
 def _free_name(name: str, taken: set[str]) -> str:
-    """The name itself, unless it or that of its parsed text is another's."""
+    """Return the name, with a number before it if the name, or that of its parsed text, is already used."""
     number, free = 1, name
     while free in taken or f"{free}{PARSED_SUFFIX}" in taken:
         number += 1
@@ -220,7 +220,7 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 async def parsed_texts(inputs: Iterable[InputFile], parser: DocumentParser) -> dict[str, str]:
-    """What agents can read: each file's text under its name, that of HTML and PDF under a name of its own.
+    """Return the text of each file by name; the text of an HTML or PDF file has the file's name with `PARSED_SUFFIX`.
 
     Raises:
         ConfigError: A file has no text that can be read.
@@ -252,7 +252,7 @@ def _with_head(one: InputFile, document: StoredDocument) -> str:
 
 
 def input_drafts(paths: Iterable[str], read_text: Callable[[str], str]) -> dict[str, SourceDraft]:
-    """The inputs of a run as sources, by the path agents read: a parsed text represents the file it was made of."""
+    """Return the inputs of a run as sources by the path that agents read; a parsed text represents its original."""
     listed = list(paths)
     drafts = {path: _draft(path, read_text(path)) for path in listed if path.endswith(PARSED_SUFFIX)}
     parsed = {original for _, original in drafts.values()}
@@ -262,7 +262,7 @@ def input_drafts(paths: Iterable[str], read_text: Callable[[str], str]) -> dict[
 
 
 def _draft(path: str, text: str) -> tuple[SourceDraft, str]:
-    """A file as a source, and the path of the original when its text was made by a parser."""
+    """Return a file as a source, and the path of the original file if the text is parsed; else an empty path."""
     folder, _, name = path.rpartition("/")
     head, body = read_frontmatter(text)
     original = str(head.get(ORIGINAL, ""))

@@ -1,1 +1,1 @@
-"""From bytes of the outside to text: HTML, PDF, feeds, in a process of their own with limits."""
+"""The text of HTML, PDF and feeds from other sites, parsed in separate processes with limits."""

@@ -1,7 +1,7 @@
-"""What a parser gives, and how the parsing process sends it: JSON lines with a length before, and a body's bytes.
+"""Parsed documents, and the messages between the engine and the process that parses.
 
-A question is its head's length, its body's length (both big-endian, four bytes), the head and the body; an answer is
-a length and JSON. The process says `READY` once, as its first answer.
+A request consists of the sizes of its header and its body (four bytes each, big-endian), the header in JSON, and the
+body. A reply consists of its size (four bytes, big-endian) and JSON. The process sends `READY` as its first reply.
 """
 
 import json
@@ -9,34 +9,34 @@ import struct
 from dataclasses import asdict, dataclass
 
 TRUNCATED = "truncated"
-"""Its end is missing."""
+"""The flag of a document whose end is missing."""
 PAYWALL = "paywall"
 CHALLENGE = "challenge"
-"""A check for robots replaces the text."""
+"""The flag of a page that has a bot check instead of its text."""
 SCRIPT_SHELL = "script_shell"
-"""Scripts were to load the text."""
+"""The flag of a page whose text is missing because scripts load it."""
 NO_TEXT_LAYER = "no_text_layer"
-"""Pages of a PDF are pictures: their words cannot be read."""
+"""The flag of a PDF whose pages are mostly pictures, so that their words cannot be read."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """The text of a page or a file, and what is known about it."""
+    """The text of a page or a file, and its metadata."""
 
     title: str
-    """May be empty."""
+    """The title; empty when it is not known."""
     text: str
-    """Markdown, or the text as it is."""
+    """Markdown, or plain text."""
     author: str = ""
     published: str = ""
-    """An ISO date or time, when the document names one."""
+    """The ISO date or time of publication; empty when the document has none."""
     language: str = ""
-    """A code like `en` or `zh`, when the document names one."""
+    """A code such as `en` or `zh`; empty when the language is not known."""
     flags: tuple[str, ...] = ()
     pages: int = 0
-    """Of a PDF, all of them; 0 where there are none."""
+    """The number of all pages of a PDF, including those that were not read; 0 for other documents."""
     site: str = ""
-    """The name of the site, when the document names one."""
+    """The name of the site; empty when the document has none."""
 
 
 QUESTION = struct.Struct(">II")
@@ -46,7 +46,7 @@ MAX_ANSWER_BYTES = 64_000_000
 
 @dataclass(frozen=True)
 class ParseRequest:
-    """What is to be parsed."""
+    """A request to parse a document."""
 
     kind: str
     url: str = ""
@@ -55,29 +55,29 @@ class ParseRequest:
 
 @dataclass(frozen=True)
 class ParseReply:
-    """What came of it: a document, or words about what is wrong with it."""
+    """The result of a request: a document, or a message about the problem with it."""
 
     document: Document | None = None
     problem: str = ""
     peak_bytes: int = 0
-    """Memory the process had at most, so far."""
+    """The largest amount of memory in bytes that the process has used so far; 0 when it is not known."""
 
 
 READY = ParseReply()
 
 
 def question_bytes(question: ParseRequest, body: bytes) -> bytes:
-    """A question as it is sent."""
+    """Return a request in the format of the message."""
     head = json.dumps(asdict(question)).encode()
     return QUESTION.pack(len(head), len(body)) + head + body
 
 
 def question_of(head: bytes) -> ParseRequest:
-    """A question out of its head."""
+    """Return the request in the header of a message."""
     return ParseRequest(**json.loads(head))
 
 
 def answer_bytes(answer: ParseReply) -> bytes:
-    """An answer as it is sent; halves of characters out of a broken page are replaced."""
+    """Return a reply in the format of the message; invalid characters of a damaged page are replaced."""
     body = json.dumps(asdict(answer), ensure_ascii=False).encode("utf-8", "replace")
     return ANSWER.pack(len(body)) + body

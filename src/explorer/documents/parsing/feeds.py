@@ -1,4 +1,4 @@
-"""Feeds (RSS, Atom, RDF, JSON Feed) as a list: title, date, link and summary of each entry."""
+"""Feeds (RSS, Atom, RDF, JSON Feed) in the form of a list: title, date, link, author and summary of each entry."""
 
 import io
 import json
@@ -15,9 +15,9 @@ from explorer.schema.errors import ToolError
 
 MAX_ENTRIES = 300
 SUMMARY_CHARS = 4_000
-"""Of one entry; some feeds carry whole articles."""
+"""The largest number of characters in the summary of an entry; some feeds contain whole articles."""
 DECLARES = re.compile(r"<!ENTITY", re.IGNORECASE)
-"""Entities of a feed's own: what bombs are made of, and no feed needs."""
+"""Matches a declaration of XML entities: attacks use entities to fill the memory, and feeds do not need them."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class _Entry:
 
 
 def read_feed(body: bytes, *, content_type: str = "") -> Document:
-    """The feed's entries in its order; XML that is none as it is.
+    """Return the entries of a feed in their order; XML that is not a feed is returned unchanged.
 
     Raises:
-        ToolError: It declares entities of its own.
+        ToolError: The feed declares entities of its own.
     """
     text = text_of(body, content_type).strip()
     if text.startswith("{"):
@@ -109,7 +109,7 @@ def _document(feed: "_Fields", entries: Iterable[_Entry], *, about: str, publish
 
 
 def _written(number: int, entry: _Entry) -> str:
-    """`1. Title (date)`, then the link, the author and the summary, each on lines of their own."""
+    """Return an entry as lines: `1. Title (date)`, then the link, the author and the summary."""
     date = f" ({entry.published})" if entry.published else ""
     summary = markdown_of(entry.summary)
     if len(summary) > SUMMARY_CHARS:
@@ -124,28 +124,28 @@ def _line(text: str) -> str:
 
 
 class _Fields:
-    """An entry of somebody else's, read with care."""
+    """Fields of a feed or an entry, whose types are checked because the data is not trusted."""
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         self._fields = fields
 
     def text(self, name: str) -> str:
-        """A text, or nothing."""
+        """Return the text of a field; empty when the field has no text."""
         value = self._fields.get(name)
         return value.strip() if isinstance(value, str) else ""
 
     def many(self, name: str) -> "list[_Fields]":
-        """A list of things with fields."""
+        """Return the objects in a field's list; empty when the field has no list."""
         value = self._fields.get(name)
         items = cast("list[object]", value) if isinstance(value, list) else []
         return [_Fields(cast("Mapping[str, object]", item)) for item in items if isinstance(item, Mapping)]
 
     def first(self, name: str) -> str:
-        """The value of the first of several contents."""
+        """Return the value of the first object in a field's list."""
         return next((item.text("value") for item in self.many(name)), "")
 
     def author(self) -> str:
-        """The authors' names, as JSON Feed gives them in either of its versions."""
+        """Return the authors' names, from the field `author` or `authors` of JSON Feed's two versions."""
         one = self._fields.get("author")
         names = [item.text("name") for item in self.many("authors")]
         if isinstance(one, Mapping):
@@ -153,7 +153,7 @@ class _Fields:
         return ", ".join(name for name in names if name)
 
     def date(self, *names: str) -> str:
-        """The first of these dates, as feedparser gives them: year, month, day and more."""
+        """Return the first of these dates as YYYY-MM-DD, from feedparser's tuples of year, month, day and more."""
         for name in names:
             value = self._fields.get(name)
             if isinstance(value, tuple) and len(parts := cast("tuple[int, ...]", value)) >= 3:  # noqa: PLR2004 - year, month, day

@@ -1,9 +1,9 @@
-"""The text of an HTML page as markdown, with what it says of itself; also a little HTML, which is what feeds have.
+"""The text of an HTML page in markdown, with its metadata; also short HTML, as feeds have it.
 
-trafilatura reads most pages best, set to keep what it doubts, and comments and links; where it finds little, or much
-less than resiliparse does, resiliparse's main content is taken instead (`bench/extraction.py` measures both).
+trafilatura reads most pages best, with the settings to keep doubtful parts, comments and links. If it finds little
+text, or much less than resiliparse, the main content from resiliparse is used (`bench/extraction.py` measures both).
 
-A soft limit of time around a slow judgement, inside the worker; the hard one is set by the system.
+`time_box` sets a soft time limit for slow extraction in the worker; the operating system sets the hard limit.
 """
 
 import contextlib
@@ -32,11 +32,11 @@ HEADINGS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
 BLOCKS = frozenset({"p", "div", "ul", "ol", "table", "blockquote", "section", "article", "figure", "tr", *HEADINGS})
 SILENT = frozenset({"script", "style", "template", "head"})
 CODE = "\x00"
-"""Stands at both ends of code while reading."""
+"""The character that marks both ends of code during the conversion."""
 
 
 def markdown_of(html: str, whole: Callable[[str], str] = str) -> str:
-    """Markdown of a piece of HTML; `whole` makes an address of a link absolute."""
+    """Return a piece of HTML as markdown; `whole` makes the address of a link absolute."""
     reader = _Reader(whole)
     reader.feed(html.replace(CODE, ""))
     reader.close()
@@ -87,7 +87,7 @@ class _Reader(HTMLParser):
         self._parts.append(data if self._is_code else re.sub(r"[ \t\r\f\v]*\n[ \t\r\f\v]*|[ \t\r\f\v]+", " ", data))
 
     def _end_link(self) -> None:
-        """Write the link's words and its address, where both are worth it."""
+        """Write a link in markdown if it has a label and a useful address."""
         start, address = self._links.pop()
         label = " ".join("".join(self._parts[start:]).split())
         if not label or CODE in label or not address or address.startswith(("#", "javascript:", "data:")):
@@ -99,7 +99,7 @@ class _Reader(HTMLParser):
         self._parts[start:] = [f"[{label}]({target})"]
 
     def text(self) -> str:
-        """What was read, tidied; code left open ends with the text."""
+        """Return the markdown without unnecessary space; code without an end tag ends with the text."""
         blocks = "".join(self._parts).split(CODE)
         # Every second block is code: its spaces are its own.
         tidy = [block.strip("\n") if index % 2 else _tidied(block) for index, block in enumerate(blocks)]
@@ -114,12 +114,12 @@ def _tidied(text: str) -> str:
 
 
 class OutOfTime(BaseException):
-    """The time in the box is over."""
+    """The time limit of a `time_box` is reached."""
 
 
 @contextlib.contextmanager
 def time_box(seconds: float) -> Generator[None]:
-    """Raise `OutOfTime` inside after so many seconds; without a limit where the system or the thread cannot do it."""
+    """Raise `OutOfTime` in the block after so many seconds; no limit where the system or the thread cannot set one."""
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise OutOfTime
@@ -138,11 +138,11 @@ def time_box(seconds: float) -> Generator[None]:
 
 
 LEAST_SHARE = 0.7
-"""Of resiliparse's words: what trafilatura finds below this is taken for a part of the page."""
+"""The smallest share of resiliparse's words that trafilatura must find; with less, it missed a part of the page."""
 CAREFUL_S = 12.0
-"""For a judgement of what is content; a page that takes longer is read without."""
+"""The longest time in seconds for trafilatura; for a slower page the main content from resiliparse is used."""
 MAX_DEPTH = 1_000
-"""Of elements in each other; browsers end at half of it."""
+"""The largest depth of nested elements at which main content is extracted; browsers stop at half of it."""
 NESTING = re.compile(
     r"<(/?)(?:div|span|section|article|main|table|ul|ol|dl|b|i|u|a|em|strong|font|center|blockquote)\b", re.IGNORECASE
 )
@@ -152,7 +152,7 @@ BLANK_LINES = re.compile(r"\n{3,}")
 
 @dataclass(frozen=True)
 class _Found:
-    """What one reading gave."""
+    """The result of one extraction."""
 
     text: str = ""
     title: str = ""
@@ -162,7 +162,7 @@ class _Found:
 
 
 def read_html(body: bytes, *, url: str = "", content_type: str = "") -> Document:
-    """Markdown of the main content; where that is little, all words of the page."""
+    """Return the main content of a page as markdown; a page with little main content is returned with all its words."""
     html = text_of(body, content_type)
     found = _Found()
     try:
@@ -184,7 +184,7 @@ def read_html(body: bytes, *, url: str = "", content_type: str = "") -> Document
 
 
 def _best(careful: str, html: str, url: str) -> str:
-    """Trafilatura's text, unless it seems to have missed much of the page."""
+    """Return trafilatura's text, or that of resiliparse if trafilatura seems to have missed much of the page."""
     if words(careful) >= FEW_WORDS and words(careful) >= LEAST_SHARE * words(_main_words(html)):
         return careful
     best = max(careful, _main_content(html, url), key=words)
@@ -224,7 +224,7 @@ def _all_words(html: str) -> str:
 
 
 def _resiliparse(html: str, *, is_main: bool = True, layout: bool | Literal["minimal_html"] = False) -> str:
-    """Its main content, or all words; the judgement of what is main takes forever in a page of thousands of levels."""
+    """Return the main content, or all words; empty for the main content of very deep HTML, which takes too long."""
     from resiliparse.extract.html2text import (  # noqa: PLC0415 # pyright: ignore[reportMissingModuleSource] - compiled
         extract_plain_text,
     )
@@ -242,7 +242,7 @@ def _resiliparse(html: str, *, is_main: bool = True, layout: bool | Literal["min
 
 
 def depth_of(html: str) -> int:
-    """How deep the elements are nested that must be closed, roughly."""
+    """Return the approximate depth of nested elements, counted by tags that need an end tag."""
     depth = deepest = 0
     for match in NESTING.finditer(html):
         depth += -1 if match[1] else 1

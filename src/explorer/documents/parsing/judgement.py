@@ -1,4 +1,4 @@
-"""What is known of a page besides its text: its language, and what is wrong with it."""
+"""The language of a page, and flags for problems with its text."""
 
 import re
 
@@ -6,18 +6,18 @@ from explorer.documents.parsing.document import CHALLENGE, PAYWALL, SCRIPT_SHELL
 from explorer.text.words import HAN_LETTER, HANGUL, KANA, THAI, count_words
 
 FEW_WORDS = 50
-"""Below, an extraction is suspected of having missed the text."""
+"""The number of words below which an extraction may have missed the text."""
 
 LINK_TARGET = re.compile(r"\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?: \"[^\"]*\")?\)")
 
 
 def words(text: str) -> int:
-    """How many words a text has, the addresses of its links left out."""
+    """Return the number of words in a text without the addresses of its links."""
     return count_words(without_targets(text))
 
 
 def without_targets(text: str) -> str:
-    """Markdown whose links have lost their addresses and kept their words."""
+    """Return markdown without the addresses of its links; the labels remain."""
     return LINK_TARGET.sub("]", text)
 
 
@@ -40,18 +40,18 @@ SCRIPTS = (
     ("el", re.compile("[\u0370-\u03ff]"), 0.5, frozenset({"el"})),
     ("th", re.compile(f"[{THAI}]"), 0.5, frozenset({"th"})),
 )
-"""The language that a script is mostly used for, its letters, the least share of them, and the languages it can be."""
+"""Rows of a script's main language, its letters, their smallest share in a text, and the languages that use it."""
 
 
 def declared_language(html: str) -> str:
-    """The code a page gives of itself, like `en`; empty when it gives none."""
+    """Return the language code that a page declares, such as `en`; empty when it declares none."""
     head = html[:DECLARED_IN_CHARS]
     found = ROOT.search(head) or META.search(head)
     return found[1].lower() if found else ""
 
 
 def language_of(declared: str, text: str) -> str:
-    """What is declared, unless the text is written in letters that language has not: templates often lie."""
+    """Return the declared language, or the main language of the text's script if the declared one does not use it."""
     letters = [letter for letter in text[:SAMPLE_CHARS] if letter.isalpha()]
     if not letters:
         return declared
@@ -63,7 +63,7 @@ def language_of(declared: str, text: str) -> str:
 
 
 SHORT_WORDS = 400
-"""Below, words like "subscribe to continue" mean the page and not a line in it."""
+"""The number of words below which a phrase like "subscribe to continue" is about the whole page."""
 CHALLENGE_WORDS = 150
 HEAD_CHARS = 4_000
 SOURCE_CHARS = 200_000
@@ -89,7 +89,7 @@ SCRIPT = re.compile(r"<script\b.*?(</script>|$)", re.IGNORECASE | re.DOTALL)
 
 
 def html_flags(html: str, text: str) -> tuple[str, ...]:
-    """What the page's source says about itself, compared with the text that was found in it."""
+    """Return the flags that follow from a page's HTML and from the text extracted from it."""
     count = words(text)
     flags: list[str] = []
     if SAYS_PAID.search(html):
@@ -102,7 +102,7 @@ def html_flags(html: str, text: str) -> tuple[str, ...]:
 
 
 def text_flags(title: str, text: str) -> tuple[str, ...]:
-    """What the words alone say: a request to pay or a bot check instead of content."""
+    """Return the flags that follow from the text alone: a request to pay, or a bot check instead of content."""
     head = f"{title}\n{text[:HEAD_CHARS]}\n{text[-HEAD_CHARS:]}"
     count = words(text)
     flags: list[str] = []
@@ -114,7 +114,7 @@ def text_flags(title: str, text: str) -> tuple[str, ...]:
 
 
 def _is_shell(html: str, count: int) -> bool:
-    """Whether scripts were to write the text: few words, and much script or a plea for it."""
+    """Return whether scripts load the text: few words, and much script or a request to enable scripts."""
     script = sum(len(match[0]) for match in SCRIPT.finditer(html)) if count < FEW_WORDS else 0
     if not script:
         return False

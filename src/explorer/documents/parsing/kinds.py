@@ -1,4 +1,4 @@
-"""What bytes are: their kind, by what they begin with, and their characters."""
+"""The kind of a body, detected by its first bytes and its label, and the decoding of its text."""
 
 import codecs
 import re
@@ -15,14 +15,14 @@ WIDER = {
     "shift_jis": "cp932",
     "euc-kr": "cp949",
 }
-"""As browsers read these labels: pages use the wider set under the narrower one's name."""
+"""The codec that browsers use for each label: pages often name a character set but use a larger one."""
 
 SEVEN_BIT = ("iso-2022", "utf-16", "utf-32", "hz", "utf-7")
-"""Encodings whose bytes can pass for UTF-8, so that only the label decides."""
+"""Encodings whose bytes can also be valid UTF-8, so that only the label decides."""
 
 
 def text_of(body: bytes, content_type: str = "") -> str:
-    """The body's characters: what is valid UTF-8 is UTF-8, else the header, the page or the web's old default says."""
+    """Return the text of a body: as UTF-8 if valid, else in the header's or page's encoding, else Windows-1252."""
     for mark, name in (
         (codecs.BOM_UTF8, "utf-8-sig"),
         (codecs.BOM_UTF16_LE, "utf-16"),
@@ -40,7 +40,7 @@ def text_of(body: bytes, content_type: str = "") -> str:
 
 
 def is_utf8(body: bytes) -> bool:
-    """Whether it is UTF-8, a character cut at the end forgiven."""
+    """Return whether a body is valid UTF-8; an incomplete character at the end is ignored."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(body)
     except UnicodeDecodeError:
@@ -49,7 +49,7 @@ def is_utf8(body: bytes) -> bool:
 
 
 def _label(body: bytes, content_type: str) -> str:
-    """A codec's name from the header or the head of the body; empty when neither names a known one."""
+    """Return the codec that the header or the first bytes of the body name; empty when neither names a known one."""
     head = body[:HEAD_BYTES]
     named = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", content_type, re.IGNORECASE)
     inside = (XML_CHARSET.match(head), META_CHARSET.search(head))
@@ -97,9 +97,9 @@ LOOKS_LIKE_JSON_FEED = re.compile(rb"\s*\{[^{}\[\]]{0,500}?\"version\"\s*:\s*\"h
 
 
 def kind_of(body: bytes, content_type: str = "") -> str:
-    """One of `KINDS`, or else the content type of something that has no text to read.
+    """Return one of `KINDS`, or the content type of a body without text to read.
 
-    The first bytes decide against the label: servers send PDF as HTML, feeds as XML, and pages without any label.
+    The first bytes are more reliable than the label: servers send PDF as HTML, feeds as XML, and pages without a label.
     """
     label = content_type.partition(";")[0].strip().lower()
     head = body[:HEAD_BYTES]

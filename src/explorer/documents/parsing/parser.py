@@ -1,4 +1,4 @@
-"""Parsing in processes of its own, so that a document made to harm ends one of them and never the engine."""
+"""Parsing in separate processes, so that a harmful document can end one of them but not the engine."""
 
 import asyncio
 import contextlib
@@ -28,37 +28,37 @@ TOO_LONG = "it took too long to read"
 TOO_LARGE = "it took too much memory to read"
 OUT_OF_TIME = frozenset({-signal.SIGXCPU, -signal.SIGALRM})
 OUT_OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGABRT})
-"""The system's own judgement, and how libraries in C end that are refused memory."""
+"""Exit codes that mean a lack of memory: the system ended the process, or a library in C aborted it."""
 WORDS_OF_MEMORY = ("MemoryError", "bad_alloc", "memory allocation", "Cannot allocate memory")
 LAST_WORDS = 4_000
 END_S = 2.0
-"""For a process that closed its pipes to be gone."""
+"""The longest time in seconds that a process may take to end after it closed its pipes."""
 
 ANSWERS = TypeAdapter(ParseReply)
 
 
 @dataclass(frozen=True)
 class ParserLimits:
-    """What one worker may use."""
+    """Limits for one worker."""
 
     memory_bytes: int = 1_000_000_000
-    """Of its address space."""
+    """The largest address space in bytes."""
     cpu_s: int = 20
-    """For one document."""
+    """The CPU time in seconds for one document."""
     wall_s: float = 30.0
-    """For one document, the start of the process included."""
+    """The time in seconds for one document, including the start of the process."""
     documents: int = 200
-    """After so many it is replaced by a fresh one."""
+    """The number of documents after which a worker is replaced."""
     worn_bytes: int = 400_000_000
-    """The same, once it has had so much memory: it is not given back."""
+    """The peak memory in bytes after which a worker is replaced, because a worker does not free all of its memory."""
 
 
 class WorkerDiedError(Exception):
-    """A worker ended, or was ended, before it had answered; the message says why."""
+    """A worker did not start or gave no valid answer; the message says why."""
 
 
 class WorkerProcess:
-    """A running `explorer.documents.parsing.worker`."""
+    """A running process of `explorer.documents.parsing.worker`."""
 
     def __init__(self, process: Process, limits: ParserLimits) -> None:
         self._process = process
@@ -69,10 +69,10 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, python: str, limits: ParserLimits) -> Self:
-        """Start one, with an environment that says where the code is and nothing else.
+        """Start a worker; its environment contains only the import path and the UTF-8 mode of Python.
 
         Raises:
-            WorkerDiedError: The system does not let it start.
+            WorkerDiedError: The system cannot start the process.
         """
         if not python:
             raise WorkerDiedError("there is no Python to start that reads documents")
@@ -96,12 +96,12 @@ class WorkerProcess:
 
     @property
     def is_worn(self) -> bool:
-        """Whether it has done enough and is to be replaced."""
+        """Whether the worker has reached a limit after which it is replaced."""
         return self._documents >= self._limits.documents or self._peak_bytes >= self._limits.worn_bytes
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended; asked of the system, which knows before the event loop does."""
+        """Whether the process is running, according to the system, which knows of its end before the event loop."""
         if self._process.returncode is not None:
             return False
         try:
@@ -110,10 +110,10 @@ class WorkerProcess:
             return False
 
     async def ask(self, question: ParseRequest, body: bytes) -> ParseReply:
-        """Have a document read.
+        """Parse a document in the worker and return the reply.
 
         Raises:
-            WorkerDiedError: No answer came; the process is of no use any more.
+            WorkerDiedError: No valid answer came; the worker cannot be used again.
         """
         try:
             async with asyncio.timeout(self._limits.wall_s):
@@ -134,7 +134,7 @@ class WorkerProcess:
         return answer
 
     def kill(self) -> None:
-        """End it at once; the system does so without its help."""
+        """End the process at once with a signal that it cannot ignore."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
@@ -163,7 +163,7 @@ class WorkerProcess:
         return ANSWERS.validate_json(await answers.readexactly(size))
 
     async def _reason(self) -> str:
-        """Why it ended by itself, from its exit code and its last words."""
+        """Return why the process ended by itself, from its exit code and the end of its stderr."""
         assert self._process.stderr
         try:
             async with asyncio.timeout(END_S):
@@ -183,33 +183,33 @@ class WorkerProcess:
 
 
 WORKERS = 2
-"""At most, at a time; the second one is started when two documents are read at once."""
+"""The largest number of workers at a time; the second one starts when two documents are read at once."""
 
 
 PATIENCE_S = 0.5
-"""For a busy worker to be done, before another one is started."""
+"""The time in seconds to wait for a busy worker before another one is started."""
 
 
 class DocumentParser(Protocol):
-    """What reads documents."""
+    """Parses documents."""
 
     async def parse(self, kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
-        """The text of a document; see `Parser.parse`."""
+        """Return a document with its text; see `Parser.parse`."""
         ...
 
 
 class TrustingParser:
-    """Reads documents in a thread of this process, without limits: for those that come with explorer itself."""
+    """Parses documents in a thread of this process without limits; only for documents that are part of explorer."""
 
     async def parse(self, kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
-        """The text of a document; see `Parser.parse`."""
+        """Return a document with its text; see `Parser.parse`."""
         return await asyncio.to_thread(read_document, kind, body, url=url, content_type=content_type)
 
 
 class Parser:
-    """Reads documents in worker processes that are started when needed, kept, and renewed; opened once a run.
+    """Parses documents in worker processes that are started when needed, reused and replaced; opened once per run.
 
-    `python` is the interpreter they run in, which has to have what this one has.
+    `python` is the interpreter of the workers; it must have the same packages as this one.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class Parser:
         self._ended: list[WorkerProcess] = []
 
     async def __aenter__(self) -> Self:
-        """Open; no process is started yet."""
+        """Return the parser; no process is started yet."""
         return self
 
     async def __aexit__(
@@ -237,12 +237,12 @@ class Parser:
             await worker.wait_end()
 
     async def parse(self, kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
-        """Read a document of one of the kinds `html`, `pdf`, `text`, `json`, `feed`.
+        """Return a document of one of the kinds `html`, `pdf`, `text`, `json`, `feed`, with its text.
 
-        `url` makes links whole and is named in errors; `content_type` is what the server said.
+        `url` makes links absolute and is named in errors; `content_type` is the value of the server's header.
 
         Raises:
-            ToolError: It has no text, is damaged, or took too much time or memory to read; the engine is unharmed.
+            ToolError: The document has no text, is damaged, or needs too much time or memory; the engine is unharmed.
         """
         if kind not in KINDS:
             raise ToolError(f"{url or 'The document'} is {kind[:80]}, which is not read.")
@@ -272,7 +272,7 @@ class Parser:
         return answer.document
 
     async def _worker(self) -> WorkerProcess:
-        """One that is idle, or will be in a moment: most documents take less time than starting another worker."""
+        """Return an idle worker, or a new one after a short wait: most documents take less time than a start."""
         while self._ended:
             await self._ended.pop().wait_end()
         with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""The text of a PDF, page by page, by pdfium; by pypdf where that fails or finds nothing."""
+"""The text of a PDF, page by page, read by pdfium, or by pypdf if pdfium fails or finds no text."""
 
 import io
 import re
@@ -15,9 +15,9 @@ from explorer.text.sanitize import single_line
 MAX_PAGES = 1_000
 MAX_CHARS = 4_000_000
 READ_S = 12.0
-"""Pages that are not reached by then are left out, and the text says so."""
+"""The longest time in seconds to read pages; the remaining pages are left out, and the text says so."""
 MAX_FAILURES = 20
-"""Pages in a row that cannot be opened: there will be no more that can."""
+"""The number of consecutive pages that cannot be opened after which reading ends."""
 TITLE_CHARS = 150
 LANGUAGE_BYTES = 64
 
@@ -29,7 +29,7 @@ NOBODY = frozenset({"anonymous", "unknown", "user", "admin", "administrator", "a
 
 @dataclass
 class _Reading:
-    """What one library found."""
+    """The result of one library."""
 
     total: int = 0
     facts: dict[str, str] = field(default_factory=dict[str, str])
@@ -42,14 +42,14 @@ class _Reading:
 
 
 class _LockedError(Exception):
-    """It wants a password."""
+    """The PDF needs a password."""
 
 
 def read_pdf(body: bytes) -> Document:
-    """The text with a mark before each page; the flags tell what is missing.
+    """Return the text of a PDF with a mark before each page; the flags show what is missing.
 
     Raises:
-        ToolError: It is locked, or damaged beyond reading.
+        ToolError: The PDF needs a password, or is too damaged to be read.
     """
     try:
         reading = _with_pdfium(body)
@@ -85,7 +85,7 @@ def _document(reading: _Reading) -> Document:
 
 
 def _title(reading: _Reading) -> str:
-    """The title it names, unless that is a file's name or none; then its first line."""
+    """Return the title in the metadata, or the first line of the text if that title is missing or a file's name."""
     named = MADE_BY.sub("", single_line(reading.facts.get("Title", "")))
     if not NO_TITLE.fullmatch(named):
         return named[: 2 * TITLE_CHARS]
@@ -127,7 +127,7 @@ def _with_pdfium(body: bytes) -> _Reading | None:
 
 
 def _language(pdf: object) -> str:
-    """What the catalog says of the language, like `en-GB`."""
+    """Return the language in the PDF's catalog, such as `en-GB`; empty when the catalog has none."""
     import ctypes  # noqa: PLC0415 - with pdfium alone
 
     from pypdfium2 import raw  # noqa: PLC0415 - only the worker needs it
@@ -163,7 +163,7 @@ def _with_pypdf(body: bytes) -> _Reading | None:
 
 
 def _read_pages(reading: _Reading, text_of_page: Callable[[int], str | None]) -> _Reading:
-    """Read pages in order, until the end or a limit."""
+    """Read pages in order, up to the end or a limit, and return the reading with their texts."""
     until = time.monotonic() + READ_S
     failures = chars = 0
     for number in _numbers(reading.total):
@@ -183,6 +183,6 @@ def _numbers(total: int) -> Iterable[int]:
 
 
 def _tidied(text: str) -> str:
-    """Lines as they are; a word divided at the end of a line is joined (pdfium marks the place with U+FFFE)."""
+    """Return a page's text in lines; a word divided at the end of a line is joined (pdfium marks it with U+FFFE)."""
     joined = re.sub("[\ufffe\x02]\\s*", "", text.replace("\r\n", "\n").replace("\r", "\n"))
     return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", joined)).replace("\x00", "").strip()

@@ -1,6 +1,6 @@
-"""Which parser reads what; the parsers' libraries are loaded when they are first needed.
+"""The choice of the parser for each kind of document; the parsers' libraries are loaded when first needed.
 
-Texts that need no parser, and JSON, are read here.
+This module itself reads plain texts and JSON.
 """
 
 import json
@@ -16,18 +16,18 @@ from explorer.schema.errors import ToolError
 TITLE_CHARS = 200
 TITLE_KEYS = ("title", "name", "full_name")
 MAX_LAID_OUT = 2_000_000
-"""Characters of JSON; more is left as it came."""
+"""The largest number of characters of JSON that is formatted; longer JSON is left unchanged."""
 
 
 def read_text(body: bytes, *, url: str = "", content_type: str = "") -> Document:
-    """The text as it is, under its first heading or its file's name."""
+    """Return a plain text unchanged; its title is a heading in its first line, else its file's name."""
     text = text_of(body, content_type).strip()
     heading = re.match(r"#\s+(.+)", text)
     return Document(title=heading[1].strip() if heading else _name(url), text=text, language=language_of("", text))
 
 
 def read_json(body: bytes, *, url: str = "", content_type: str = "") -> Document:
-    """JSON, one value a line; what is none, or too long for that, as it is."""
+    """Return JSON with one value per line; text that is not JSON, or is too long to format, is returned unchanged."""
     text = text_of(body, content_type).strip()
     title = _name(url)
     if len(text) <= MAX_LAID_OUT:
@@ -53,14 +53,14 @@ def _name(url: str) -> str:
 
 
 MAX_TEXT_CHARS = 5_000_000
-"""Of one document; what lies beyond is left out, and the flag says so."""
+"""The largest number of characters of a document; the rest is left out, and `TRUNCATED` is set."""
 
 
 def read_document(kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
-    """Read a body of a kind, in this process and without any limits of its own.
+    """Return a body of a kind as a document, parsed in this process without limits of time or memory.
 
     Raises:
-        ToolError: It has no text to read; the message says why.
+        ToolError: The body has no text to read; the message says why.
     """
     document = _read(kind, body, url, content_type)
     if len(document.text) <= MAX_TEXT_CHARS:

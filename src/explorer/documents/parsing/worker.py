@@ -1,7 +1,7 @@
-"""The process that parses (`python -m explorer.documents.parsing.worker`): it may die of what it reads.
+"""The process that parses documents (`python -m explorer.documents.parsing.worker`); a document may crash it.
 
-It knows no key, opens no file and no connection, and runs under limits of memory and of CPU time for each document.
-It ends when the engine closes its stdin, and with the next answer when the engine is gone.
+The process has no keys, opens no files or connections, and has limits of memory and of CPU time for each document.
+It ends when the engine closes the process's stdin, or, if the engine has ended, after the current document.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ MAX_DESCRIPTORS = 64
 
 
 def main(memory_bytes: int, cpu_s: int) -> None:
-    """Answer questions until there are none."""
+    """Answer requests until the engine closes stdin."""
     logging.disable(logging.CRITICAL)  # the document's flags say what a parser could not read
     questions = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
@@ -58,7 +58,7 @@ def _limit_memory(memory_bytes: int) -> None:
 
 
 def _limit_time(cpu_s: int) -> None:
-    """CPU seconds for the next document, on top of what was used; the system ends the process beyond them."""
+    """Limit the CPU seconds for the next document, not counting past ones; the system ends a process that uses more."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # noqa: PLC0415 - not everywhere
 
@@ -69,9 +69,9 @@ def _limit_time(cpu_s: int) -> None:
 
 
 def _peak_bytes() -> int:
-    """The most memory this process ever had; 0 where the system does not tell.
+    """Return the peak memory of this process in bytes; 0 where the system does not report it.
 
-    Not by `getrusage`: on Linux that of a new process begins with what the one that started it had.
+    `getrusage` is not used: on Linux, its value in a new process begins with the peak of the parent process.
     """
     try:
         with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123 - nothing more is imported here
