@@ -163,6 +163,26 @@ async def test_a_wish_beyond_the_time_left_is_reported_at_once(limits: WaitLimit
     assert (retried.time.now, retried.scripted.asked) == (0, 1)
 
 
+async def test_a_request_that_gave_up_before_an_outage_began_is_no_part_of_it() -> None:
+    """It was given up for its own failures; while the last of them is recorded, requests of others fail, too."""
+    retried = Retried(*[error(ModelFault.TRANSPORT)] * MAX_ATTEMPTS, has_answered=True)
+    record = retried.on_failure
+
+    async def on_failure(failed: FailedAttempt) -> None:
+        await record(failed)
+        retried.gate.speed_up()  # Another request's turn.
+        if failed.number == MAX_ATTEMPTS:
+            retried.gate.note_failure(is_probe=False)
+            retried.gate.note_failure(is_probe=False)
+
+    client = RetryingClient(retried.scripted, retried.gate, on_failure, timing=retried.time.timing)
+    with pytest.raises(ModelError) as caught:
+        await client.generate(REQUEST)
+    assert retried.gate.is_down
+    assert (retried.scripted.asked, caught.value.is_outage) == (MAX_ATTEMPTS, False)
+    assert "no request got through" not in caught.value.message
+
+
 async def test_waiting_ends_at_once_when_it_is_cancelled() -> None:
     """Whoever probes and whoever waits behind it leave at once, and the gate serves the next one."""
     gate = RateGate(4, has_answered=True)

@@ -319,20 +319,22 @@ class RetryingClient:
             gate.note_failure(is_probe=is_probe)
         else:
             gate.note_answer()
-        trouble.count(is_alone=not gate.is_down)
+        # As it is now: other requests may begin or end an outage while this failure is recorded.
+        is_down, failing_s = gate.is_down, gate.failing_s
+        trouble.count(is_alone=not is_down)
         wait_s = self._wait_s(error, trouble)
-        is_shared = gate.is_down or error.fault in THROTTLING_FAULTS
+        is_everyones = is_down or (gate.has_brought_turn and self._asks_too_long(error, trouble))
+        is_shared = is_down or error.fault in THROTTLING_FAULTS
         if error.fault in THROTTLING_FAULTS:
             gate.slow_down(wait_s or 0.0)
         elif is_shared:
             gate.close(wait_s or 0.0)
-        waiting_s = gate.failing_s if gate.is_down else None
+        waiting_s = failing_s if is_down else None
         await self._on_failure(FailedAttempt(request, error, trouble.attempts, wait_s, waiting_s))
         if wait_s is None:
-            is_everyones = gate.is_down or (gate.has_brought_turn and self._asks_too_long(error, trouble))
             error.is_outage = error.is_retryable and is_everyones
-            raise gave_up(error, gate.failing_s) if error.is_outage else error
-        if not gate.is_down:
+            raise gave_up(error, failing_s) if error.is_outage else error
+        if not is_down:
             trouble.waited_s += wait_s
         if not is_shared:
             await self._timing.sleep(wait_s)
