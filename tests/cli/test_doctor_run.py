@@ -56,6 +56,7 @@ def test_a_torn_tail_is_explained_and_mended_by_going_on(kept_run: Path, here: E
     assert "journal repaired" in here("show", "--timeline").stdout
 
 
+@pytest.mark.slow
 def test_a_damaged_record_is_named_and_what_stands_before_it_can_be_gone_on_with(
     kept_run: Path, typed: Explorer, here: Explorer
 ) -> None:

@@ -51,6 +51,7 @@ def special(name: str, kind: bytes, target: str = "") -> tuple[tarfile.TarInfo, 
     return entry, b""
 
 
+@pytest.mark.slow
 def test_a_run_is_carried_to_another_place_as_it_is(kept_run: Path, typed: Explorer, here: Explorer) -> None:
     """The same files there as here, twice the same bytes, and it can be gone on with."""
     done = typed("runs", "export", "latest", "-o", "one.tar.gz")

@@ -43,6 +43,7 @@ def test_a_fork_goes_on_from_a_record_and_leaves_the_first_alone(
     assert here("doctor", new.name).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [["--no-run"], []], ids=["told not to", "complete and no message"])
 def test_a_fork_that_is_not_gone_on_with_says_how(kept_run: Path, here: Explorer, flags: list[str]) -> None:
     """Its id is on stdout; report and files are those of the first."""

@@ -54,6 +54,7 @@ def _again(agent: str) -> tuple[str, JsonObject]:
     return "call_agent", {"agent_type": "searcher", "agent_id": agent, "task_description": "Continue."}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", FAULTS)
 async def test_a_failed_model_of_one_role_is_its_helpers_result(name: str, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def broad(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     return asyncio.run(_ask(OVERVIEW, tmp_path_factory.mktemp("broad")))
 
 
+@pytest.mark.slow
 def test_an_overview_is_a_fan_out(broad: RunResult) -> None:
     """A question about a whole day is worth several helpers; the measure of the narrow ones has something to bite."""
     assert broad.status is Status.COMPLETE, broad.reason

@@ -64,6 +64,7 @@ async def endless_line() -> AsyncIterator[bytes]:
         yield b"x" * (BOUNDS.event_bytes // 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chunks", "fault"),
     [

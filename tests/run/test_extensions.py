@@ -235,6 +235,7 @@ def test_a_run_whose_vendor_is_gone_names_it(garden: Path, tmp_path: Path) -> No
     assert "anthropic:claude-x needs a key" in taken_over.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("group", "code", "why"),
     [

@@ -52,6 +52,7 @@ async def heads_of_a_run(wire: str, folder: Path, corpus: Path | None = None) ->
     return {role_of(asked): asked for asked in map(server.read, bodies)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 async def test_what_is_sent_with_every_request_is_short(wire: str, tmp_path: Path) -> None:
     """No built-in role is told more than its bound, over any wire."""

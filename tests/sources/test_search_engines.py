@@ -342,6 +342,7 @@ async def test_nobody_answers(wire: Wire) -> None:
         await engine.aclose()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["exa", "brave", "tavily"])
 @pytest.mark.parametrize("ending", ["silence", "hang-up"])
 async def test_a_search_that_may_be_billed_is_sent_once(name: str, ending: str) -> None:

@@ -162,6 +162,7 @@ def damaged(path: Path, how: str) -> None:
             connection.execute(how)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [
