@@ -1,7 +1,7 @@
 # Everyday commands. CI runs `.ci/run`: the README's commands, the same check, then the slow tests.
 export UV_PYTHON_DOWNLOADS ?= never
 
-.PHONY: docs overshoot setup format check slow crash floods hostile-calls stops bench golden outages
+.PHONY: docs overshoot setup format check slow crash floods attacks hostile-calls stops bench golden outages
 
 setup:  ## everything a developer needs, in .venv
 	uv sync --locked --all-groups
@@ -22,8 +22,11 @@ crash:  ## end the process at every barrier, resume it, compare; prints the figu
 floods:  ## servers that send without end, at every adapter: prints memory, time and error of each
 	PYTHONPATH=tests uv run python -m faults.flood_table
 
+attacks:  ## everything an outsider may try, each with a control that succeeds: prints attempts and successes
+	uv run python tests/attacks/table.py
+
 hostile-calls:  ## calls and commands that attack the run's own folder, each a run that is killed and resumed; a table
-	PYTHONPATH=tests uv run python -m hostile.hostile_calls
+	PYTHONPATH=tests uv run python -m attacks.hostile_calls
 
 stops:  ## how long a run takes to end by each signal and order, while models and commands are slow; a table
 	PYTHONPATH=tests uv run python -m faults.stop_table

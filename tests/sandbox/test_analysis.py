@@ -18,6 +18,8 @@ import pydantic
 import pytest
 import yaml
 
+from attacks.test_killed_job import none_is_left
+from attacks.world import events
 from command import begin, explorer
 from explorer.agents.call_agent import index_line
 from explorer.journal.run_state import RunState
@@ -30,8 +32,6 @@ from explorer.schema.events import NoteAdded, Status, ToolFinished, WrittenFile
 from explorer.schema.reasons import NoteReason
 from explorer.tools.shell import is_finding, shell_tools
 from explorer.workspace.workspace import Workspace
-from hostile.test_killed_job import none_is_left
-from hostile.world import events
 from model_servers import Asked, OpenAIServer, Reply
 from sandbox.cages import cage, living
 from sources.loopback import replaying

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from attacks.world import events
 from command import begin, explorer
 from explorer.sandbox.selection import candidates
 from explorer.schema.events import ToolFinished
-from hostile.world import events
 from model_servers import Asked, OpenAIServer, Reply
 from team_script import only_run, role_of
 

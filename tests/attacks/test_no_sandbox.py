@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from attacks.obedient import Call, ObedientClient
+from attacks.test_obedient import Interrupted
+from attacks.world import NO_SHELL, World, call, denied, events, helping, html_page, leading, world
 from command import environment
 from explorer.run.run import RunHooks, resume
 from explorer.schema.errors import ModelError
 from explorer.schema.events import SandboxChosen, Status
-from hostile.obedient import Call, ObedientClient
-from hostile.test_obedient import Interrupted
-from hostile.world import NO_SHELL, World, call, denied, events, helping, html_page, leading, world
 from model_servers import Asked, OpenAIServer, Reply
 from sandbox.test_selection import SHIM
 from team_script import only_run, role_of

@@ -1,6 +1,6 @@
 """Calls that try to make a run unreadable, unresumable or impossible to finish: each a real run, killed and resumed.
 
-`python -m hostile.hostile_calls` (with PYTHONPATH=tests; `make hostile-calls`) prints the table of all of them.
+`python -m attacks.hostile_calls` (with PYTHONPATH=tests; `make hostile-calls`) prints the table of all of them.
 """
 
 import json

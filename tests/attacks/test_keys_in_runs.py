@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
+from attacks.world import everything
 from command import explorer
 from explorer.text.sanitize import REDACTED, Redactor
-from hostile.world import everything
 from model_servers import AnthropicServer, Asked, OpenAIServer, Reply
 from team_script import only_run, role_of
 

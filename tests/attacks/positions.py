@@ -4,9 +4,9 @@ import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hostile.carriers import ASCII, DISGUISES, NAME_BYTES, TITLE_CHARS, Aims, Carrier, carriers, goals, short
-from hostile.obedient import Call
-from hostile.world import hits, html_page, news, pdf_page, said
+from attacks.carriers import ASCII, DISGUISES, NAME_BYTES, TITLE_CHARS, Aims, Carrier, carriers, goals, short
+from attacks.obedient import Call
+from attacks.world import hits, html_page, news, pdf_page, said
 from sources.loopback import Route
 
 PER_PAGE = 12

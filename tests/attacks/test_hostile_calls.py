@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hostile.hostile_calls import HOSTILE, Hostile, outcome_of
+from attacks.hostile_calls import HOSTILE, Hostile, outcome_of
 
 
 def _name(hostile: Hostile) -> str:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from attacks.world import events
 from command import begin, explorer
 from explorer.sandbox.jobs import GONE
 from explorer.sandbox.selection import candidates
 from explorer.schema.events import NoteAdded, Status, ToolFinished, ToolStarted
 from explorer.schema.reasons import NoteReason
-from hostile.world import events
 from model_servers import Asked, OpenAIServer, Reply
 from sandbox.cages import living
 from team_script import body_of, only_run, role_of

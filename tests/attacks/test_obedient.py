@@ -9,18 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from command import environment
-from explorer.cli.commands.doctor import check_run
-from explorer.run.run import RunHooks, RunResult, resume
-from explorer.schema.errors import ModelError, ModelFault
-from explorer.schema.events import RunFinished, SandboxChosen, Status
-from explorer.schema.messages import Request, Turn
-from explorer.schema.tool import tool
-from explorer.sources.http.url_allowlist import LINKS_PER_SITE
-from hostile.carriers import DISGUISES, INVISIBLE, SLEEPER, Aims, Goal, carriers, goals
-from hostile.obedient import Call, ObedientClient
-from hostile.positions import POSITIONS, Scene
-from hostile.world import (
+from attacks.carriers import DISGUISES, INVISIBLE, SLEEPER, Aims, Goal, carriers, goals
+from attacks.obedient import Call, ObedientClient
+from attacks.positions import POSITIONS, Scene
+from attacks.world import (
     FILLER,
     NO_SHELL,
     PLACES,
@@ -40,6 +32,14 @@ from hostile.world import (
     placed,
     world,
 )
+from command import environment
+from explorer.cli.commands.doctor import check_run
+from explorer.run.run import RunHooks, RunResult, resume
+from explorer.schema.errors import ModelError, ModelFault
+from explorer.schema.events import RunFinished, SandboxChosen, Status
+from explorer.schema.messages import Request, Turn
+from explorer.schema.tool import tool
+from explorer.sources.http.url_allowlist import LINKS_PER_SITE
 from sandbox.cages import cage, living
 from sandbox.test_selection import SHIM
 from sources.loopback import Answer
@@ -145,7 +145,7 @@ async def test_every_order_is_obeyed_and_nothing_comes_of_it(position: str, tmp_
 
 
 SECOND_TIER = f"""{SHIM.partition("chosen = ")[0]}
-from hostile.test_obedient import second_tier
+from attacks.test_obedient import second_tier
 asyncio.run(second_tier(Path(sys.argv[2])))
 """
 

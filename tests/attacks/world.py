@@ -15,6 +15,8 @@ from typing import Any
 
 from reportlab.pdfgen.canvas import Canvas  # pyright: ignore[reportMissingTypeStubs]
 
+from attacks.carriers import Aims, Carrier
+from attacks.obedient import Call, ObedientClient, Plan
 from explorer.agents.roles import load_role
 from explorer.journal.journal import Journal
 from explorer.journal.listing import read_records
@@ -23,8 +25,6 @@ from explorer.schema.events import AgentStarted, AnyEvent, RunStarted, ToolFinis
 from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Limits, Secrets, Services, Settings
 from explorer.text.sanitize import Redactor
-from hostile.carriers import Aims, Carrier
-from hostile.obedient import Call, ObedientClient, Plan
 from sources.loopback import NOW, Answer, Route, Site, as_json, serving
 
 RUN = "20260810-120000-hostile-0001"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from attacks.world import SECRETS, VARIABLES
 from explorer.sandbox.selection import candidates, choose_sandbox
-from hostile.world import SECRETS, VARIABLES
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from attacks.obedient import Call, ObedientClient
+from attacks.world import NO_SHELL, ROLE_TOOLS, events, helping, leading, world
 from explorer.schema.events import AgentStarted, ToolFinished, ToolStarted
 from explorer.schema.messages import JsonObject, Request, Results
-from hostile.obedient import Call, ObedientClient
-from hostile.world import NO_SHELL, ROLE_TOOLS, events, helping, leading, world
 
 ATTEMPTS: list[Call] = [
     ("execute_shell", {"command": "id"}),

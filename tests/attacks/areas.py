@@ -1,0 +1,8 @@
+"""All attacks of the table, by area: one module of attacks each, listed here."""
+
+from collections.abc import Mapping, Sequence
+
+from attacks.attack import Attack
+
+AREAS: Mapping[str, Sequence[Attack]] = {}
+"""The attacks of each area. An area is a module of this folder, such as `folders.py` with its `ATTACKS`."""
