@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from explorer.llm.sdk_client import Sdk
 from explorer.run.collector import COLLECTOR
 from thoroughness import EVERYDAY
 
@@ -17,6 +18,10 @@ SLOW_TEST_S = 400
 """After so many seconds a slow test has hung, on any machine."""
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
+
+# As a run imports them, before a test asks for one of their types: the types of all endpoints cost seconds of CPU.
+for package, client in (("anthropic", "AsyncAnthropic"), ("openai", "AsyncOpenAI")):
+    Sdk.imported(package, client)
 
 # Before the plugin loads the profile that the command line names.
 settings.load_profile(EVERYDAY)

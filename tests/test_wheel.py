@@ -44,6 +44,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "bin"
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_all_that_runs_need(wheel: Path) -> None:
     """Prompts, sample data and the typing marker travel in the wheel, and no test does."""
     names = set(zipfile.ZipFile(wheel).namelist())

@@ -678,6 +678,7 @@ def _searching(request: Request) -> Turn:
 SENDING = {**ROLES, "searcher": role("searcher", "search", "send", "write_file")}
 
 
+@pytest.mark.slow
 async def test_a_team_cut_off_anywhere_ends_the_same(tmp_path: Path) -> None:
     """From every prefix of its journal the run ends alike: the same helpers, files, report and sources.
 

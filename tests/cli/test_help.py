@@ -73,10 +73,13 @@ def test_every_command_has_help(here: Explorer, command: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [
-        *[(name,) for name in ("fork", "steer", "stop", "watch", "show", "doctor", "grep")],
-        *[("runs", name) for name in ("rm", "gc", "export", "import")],
-    ],
+    each_slow_but(
+        4,
+        [
+            *[((name,),) for name in ("fork", "steer", "stop", "watch", "show", "doctor", "grep")],
+            *[(("runs", name),) for name in ("rm", "gc", "export", "import")],
+        ],
+    ),
     ids=" ".join,
 )
 def test_the_help_of_a_command_on_runs_has_an_example(here: Explorer, words: tuple[str, ...]) -> None:
@@ -96,6 +99,7 @@ def test_the_version_is_told(here: Explorer) -> None:
     assert re.fullmatch(r"explorer \d+\.\d+\.\d+\n", here("--version").stdout)
 
 
+@pytest.mark.slow
 def test_help_is_instant(tmp_path: Path) -> None:
     """It costs less CPU than one notices; the best of three, since the machine may be busy."""
     script = Path(sys.executable).with_name("explorer")
@@ -110,13 +114,14 @@ def test_help_is_instant(tmp_path: Path) -> None:
     assert min(costs) < HELP_CPU_S
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("commands", "strangers"),
     [
         ([["--help"]], SDKS | {"pydantic", "cyclopts", "rich", "explorer.run.run", "httpx2"}),
-        pytest.param([["rnus"]], SDKS | {"explorer.run.run", "httpx2"}, marks=pytest.mark.slow),
+        ([["rnus"]], SDKS | {"explorer.run.run", "httpx2"}),
         ([["runs"], ["config", "show"], ["runs", "gc", "--dry-run"]], SDKS | {"explorer.observe.tracing"}),
-        pytest.param([["tools"], ["agents"]], SDKS | {"explorer.observe.tracing"}, marks=pytest.mark.slow),
+        ([["tools"], ["agents"]], SDKS | {"explorer.observe.tracing"}),
     ],
 )
 def test_what_is_not_needed_is_not_imported(tmp_path: Path, commands: list[list[str]], strangers: set[str]) -> None:

@@ -62,6 +62,7 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     logger.disable("explorer")
 
 
+@pytest.mark.slow
 def test_each_operation_is_logged_once(log: Log) -> None:
     """What a user follows is INFO, once each, with model replies and fetches beside it; nothing went wrong."""
     flag, _, lines = log

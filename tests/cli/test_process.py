@@ -218,6 +218,7 @@ def test_a_model_server_that_is_down_is_exit_code_6_and_resumable(explorer: Expl
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
     """`explorer config show | true`: no traceback, no complaint."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}

@@ -63,6 +63,7 @@ def test_the_process_is_not_dumpable(tmp_path: Path) -> None:
     assert done.stdout.split() == [KEY[:7], "None", "0"]
 
 
+@pytest.mark.slow
 def test_no_output_of_a_command_shows_a_key(tmp_path: Path) -> None:
     """Where a value repeats a key in an error message, the mark is shown."""
     done = explorer("show", "--workspace", KEY, cwd=tmp_path, settings={"OPENAI_API_KEY": KEY})

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from explorer.cli.help_text import COMMANDS
 from explorer.cli.typo import edit_distance, refuse_mistyped_command
 from explorer.schema.errors import ConfigError
+from thoroughness import each_slow_but
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -73,7 +74,7 @@ def test_a_mistyped_command_before_a_run_is_refused() -> None:
         refuse_mistyped_command(["shw", "20260810-120000-x"])
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", each_slow_but(5, zip(COMMANDS)))
 def test_a_command_behind_a_flag_is_refused_as_a_question(here: Explorer, command: str) -> None:
     """`explorer --lang en runs` would otherwise pay for the question "runs"."""
     done = here("--lang", "en", command)
@@ -81,6 +82,7 @@ def test_a_command_behind_a_flag_is_refused_as_a_question(here: Explorer, comman
     assert "must come first" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_process_refuses_with_a_hint_and_exit_code_2(explorer: Explorer) -> None:
     """Nothing is on stdout, and no run is made."""
     done = explorer("rnus")

@@ -19,6 +19,7 @@ def report(asked: Asked) -> Reply:
     return Reply(calls=[("finish_exploration", {"summary": "Done."}) if asked.results else write])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "asked_as", "works_as"),
     [(OpenAIResponsesServer, "openai", "openai-responses"), (OpenAIServer, "openai-responses", "openai-chat")],

@@ -82,6 +82,7 @@ async def test_a_failed_model_of_one_role_is_its_helpers_result(name: str, tmp_p
     assert len(events_of(result.folder, AgentContinued)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_an_outage_of_one_model_leaves_time_for_the_report(tmp_path: Path) -> None:
     """A helper waits for its model until only the report is worked on; then it ends, and the report is written."""

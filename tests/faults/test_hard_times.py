@@ -336,6 +336,7 @@ def _hostile_team(asked: Asked) -> Reply:
     return steady(asked, 1)
 
 
+@pytest.mark.slow
 @ON_EACH_WIRE
 async def test_text_hostile_to_encoders_leaves_everything_valid(wire: str, tmp_path: Path) -> None:
     """Half pairs, NUL and ten megabytes from question, model and tools: requests, journal and files stay valid."""

@@ -19,6 +19,7 @@ CASES = [
 """Every length on every wire in every way; every day the shortest, one in between and the longest, a wire each."""
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("wire", "way", "seconds"), CASES)
 async def test_an_outage_in_the_middle_of_a_fan_out(wire: str, way: str, seconds: float, tmp_path: Path) -> None:

@@ -40,15 +40,15 @@ def broad(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_an_overview_is_a_fan_out(broad: RunResult) -> None:
     """A question about a whole day is worth several helpers; the measure of the narrow ones has something to bite."""
     assert broad.status is Status.COMPLETE, broad.reason
     assert _helpers(broad)["searcher"] >= 3
 
 
-@pytest.mark.parametrize(
-    "question", [NARROW[0], *(pytest.param(other, marks=pytest.mark.slow) for other in NARROW[1:])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("question", NARROW)
 async def test_a_question_about_one_story_starts_fewer_helpers(question: str, broad: RunResult, tmp_path: Path) -> None:
     """A question about one topic of the day takes at most half of the overview's helpers and turns."""
     narrow = await _ask(question, tmp_path)

@@ -91,6 +91,7 @@ async def test_a_loop_of_successes_is_ended_too(period: int, tmp_path: Path) -> 
     assert any("refused: this very call" in event.content for event in results)
 
 
+@pytest.mark.slow
 async def test_a_searcher_that_obeys_search_again_is_ended_with_what_it_has(tmp_path: Path) -> None:
     """New words for ever, nothing found: a note after twelve turns, the end after twenty, the report all the same."""
 

@@ -19,7 +19,6 @@ from llm.conversations import BOTH, QUESTION
 from llm.foreign_servers import WireModel, answering
 from llm.test_conversations import client_for, request_for
 from llm.test_request_template import HEAD, STREAM
-from thoroughness import each_slow_but
 
 PLACE = Endpoint("Someone", "http://127.0.0.1:9", "SOME_KEY", "SOME_URL")
 SMALL = ReplyBounds(least_chars=1_000, most_chars=1_000, parts=5, id_chars=20)
@@ -142,7 +141,8 @@ def test_arguments_nested_too_deeply_are_told_to_the_model(depth: int) -> None:
     assert parse_arguments(f'{{"a": [{many}], "b": {"[" * 50}{"]" * 50}}}').problem == ""
 
 
-@pytest.mark.parametrize("wire", each_slow_but(3, zip(BOTH)))
+@pytest.mark.slow
+@pytest.mark.parametrize("wire", BOTH)
 async def test_an_error_is_told_by_its_status_however_long_its_body(wire: str) -> None:
     """Of an error's body the beginning is read, compressed or not, and the status decides."""
     body = b'{"error": {"message": "the disk is full"}}' + b" " * 50_000_000

@@ -91,7 +91,7 @@ CASES = [
         conversation,
         wire,
         id=f"{conversation.name}-{wire}",
-        marks=[] if (number + shift) % 2 == 0 else [pytest.mark.slow],
+        marks=[] if (number + shift) % 4 == 0 else [pytest.mark.slow],
     )
     for number, conversation in enumerate(CONVERSATIONS)
     for shift, wire in enumerate(conversation.wires)

@@ -41,7 +41,7 @@ def check(error: ModelError, says: str) -> None:
 
 
 @pytest.mark.parametrize("wire", BOTH)
-@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("name", each_slow_but(3, zip(FOREIGN)))
 async def test_a_first_answer_is_reported_as_what_it_is(name: str, wire: str) -> None:
     """Another protocol, a web page, a broken answer or none: the error names the host and what it sent."""
     foreign = FOREIGN[name]
@@ -49,7 +49,8 @@ async def test_a_first_answer_is_reported_as_what_it_is(name: str, wire: str) ->
         check(await ask(wire, f"http://127.0.0.1:{server.port}/v1"), foreign.says)
 
 
-@pytest.mark.parametrize("wire", each_slow_but(3, zip(BOTH)))
+@pytest.mark.slow
+@pytest.mark.parametrize("wire", BOTH)
 async def test_the_wrong_scheme_is_reported_as_that(wire: str, tmp_path: Path) -> None:
     """TLS spoken to a plain port, plain HTTP spoken to a TLS port, and a certificate that nobody trusts."""
     with answering(WireModel(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", "")) as plain:

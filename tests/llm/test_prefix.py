@@ -25,7 +25,6 @@ from explorer.schema.errors import ExplorerError
 from explorer.schema.settings import Secrets, Services, Settings
 from model_servers import Asked, ModelServer, OpenAIResponsesServer, OpenAIServer, Reply, ThinkingServer
 from team_script import NOTES, role_of, team
-from thoroughness import each_slow_but
 
 JsonObject = dict[str, Any]
 
@@ -165,7 +164,8 @@ EVERYDAY = {
 }
 
 
-@pytest.mark.parametrize("wire", each_slow_but(3, zip(WIRES)))
+@pytest.mark.slow
+@pytest.mark.parametrize("wire", WIRES)
 def test_every_request_begins_with_the_one_before(wire: str) -> None:
     """For every role, over a whole run: with notes, steering, retries, a life that was cut off, and a follow-up."""
     requests = requests_of(wire, EVERYDAY)

@@ -147,6 +147,7 @@ async def test_reasoning_that_is_refused_all_the_same_is_dropped_once(tmp_path: 
     assert kinds_of(here.workspace / RUN)["reasoning_dropped"] == 1
 
 
+@pytest.mark.slow
 async def test_a_server_that_takes_no_reasoning_back_is_sent_none(tmp_path: Path) -> None:
     """Something between here and the provider may change every request: after two refusals nothing is tried again."""
     words = "messages.1.content.0: Invalid `signature` in `thinking` block"

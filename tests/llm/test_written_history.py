@@ -27,6 +27,7 @@ from explorer.schema.messages import (
 from llm.conversations import ANTHROPIC, CHAT, QUESTION, RESPONSES
 from llm.test_conversations import client_for, request_for, server_for
 from model_servers import Reply
+from thoroughness import each_slow_but
 
 REQUESTS = 30
 READS: Counter[int] = Counter()
@@ -45,7 +46,7 @@ class CountedTurn(Turn):
         return super().__getattribute__(name)
 
 
-@pytest.mark.parametrize("wire", [ANTHROPIC, CHAT, RESPONSES])
+@pytest.mark.parametrize("wire", each_slow_but(3, zip([ANTHROPIC, CHAT, RESPONSES])))
 async def test_a_long_conversation_is_written_once(wire: str) -> None:
     """The last request of many reads no earlier turn again: each is read as often as in the first request with it."""
     READS.clear()

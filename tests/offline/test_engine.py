@@ -51,6 +51,7 @@ async def test_the_same_question_gives_the_same_report(settings: Settings, top_t
     assert re.sub(r"`S\d+`", "", bodies[0]) == re.sub(r"`S\d+`", "", bodies[1])
 
 
+@pytest.mark.slow
 async def test_a_follow_up_adds_a_section(settings: Settings, top_three: RunResult) -> None:
     """The second round answers from what the first one stored."""
     folder = shutil.copytree(top_three.folder, settings.workspace / top_three.run_id)

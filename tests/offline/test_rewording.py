@@ -205,6 +205,7 @@ def test_every_note_has_its_words_in_one_place() -> None:
     assert said == "[s8] a EGAP\n<<untrusted 0123456789abcdef>>\nIts text.\n<<end 0123456789abcdef>>"
 
 
+@pytest.mark.slow
 def test_a_run_and_its_follow_up_do_not_depend_on_words(tmp_path: Path) -> None:
     """The sample day, then a follow-up from a journal whose words are others: same calls, sources and report."""
     plain, other, _ = scenes(tmp_path)

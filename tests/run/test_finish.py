@@ -36,6 +36,7 @@ from explorer.schema.events import (
 from explorer.schema.reasons import EndCause, EndReason, ErrorCode
 from explorer.text.frontmatter import without_frontmatter
 from explorer.workspace.workspace import Workspace, sha256
+from thoroughness import each_slow_but
 
 RUN_ID = "20260810-120000-may-0001"
 STORED = "Solar output rose by twelve percent in May, says the log of the plant."
@@ -213,7 +214,7 @@ PARTIAL = AgentFinished(agent="orchestrator", status=Status.PARTIAL, reason="ste
 
 @pytest.mark.parametrize("text", ["", "TODO", DRAFT], ids=["nothing", "placeholder", "draft"])
 @pytest.mark.parametrize("ended", [DONE, FAILED, PARTIAL, None], ids=["done", "failed", "partial", "cut off"])
-@pytest.mark.parametrize("cut", ["", "time limit"])
+@pytest.mark.parametrize("cut", each_slow_but(2, zip(["", "time limit"])))
 @pytest.mark.parametrize("ids", [(), ("S1", "S2")], ids=["no sources", "sources"])
 def test_every_ending_leaves_a_report(
     tmp_path: Path, text: str, ended: AgentFinished | None, cut: str, ids: Sequence[str]

@@ -105,6 +105,7 @@ def test_as_an_ordinary_user_too() -> None:
     assert [row["stopped"] for row in confined] == [len(NAMES)] * len(confined)
 
 
+@pytest.mark.slow
 def test_without_namespaces_landlock_is_taken() -> None:
     """A host like a container, where user namespaces and mounts answer EPERM, gets tier 2, attested."""
     cage("landlock")

@@ -97,6 +97,7 @@ async def test_one_link_for_each_letter(link: str, *, is_guarded: bool) -> None:
         assert len(spelled) == len(SECRET)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_guarded", [True, False])
 async def test_one_site_for_each_letter(*, is_guarded: bool) -> None:
     """Under a domain where everybody has a site, an attacker has one for each letter at each place of the secret."""

@@ -18,6 +18,7 @@ from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.tools.hackernews import HnCommentsTool, HnSearchTool, HnStoriesTool, HnUserTool
 from sources.hn_site import ASK, ITEMS, STORY, TEN, client, hit, hn_routes, node
 from sources.loopback import NOW, Ledger, as_json, open_plain_web, replaying, serving, unfenced
+from thoroughness import each_slow_but
 from tool_call import call_tool
 
 MakeTool = Callable[[HackerNews], Tool]
@@ -350,7 +351,7 @@ async def replay(url: str, make: MakeTool, **arguments: Any) -> str:
         return (await call_tool(tool, Ledger().context, **arguments)).content
 
 
-@pytest.mark.parametrize("kind", ["top", "new", "best", "ask", "show", "job"])
+@pytest.mark.parametrize("kind", each_slow_but(3, zip(["top", "new", "best", "ask", "show", "job"])))
 async def test_lists(recorded: str, kind: str) -> None:
     """Every list of the day is read, numbered without gaps."""
     content = await replay(recorded, HnStoriesTool, story_type=kind, limit=40)

@@ -363,6 +363,7 @@ async def change_at_once(tools: list[EditTool], edits: list[dict[str, str]]) -> 
     return [task.result() for task in tasks]
 
 
+@pytest.mark.slow
 async def test_of_edits_of_the_same_text_one_wins(workspace: Workspace, folder: Path) -> None:
     """50 rounds of four agents: one wins each, the others are told to read again, and the file is as one left it."""
     conflict = CHANGED_BY_ANOTHER.format(path="a.md")

@@ -4,9 +4,12 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).resolve().parents[3] / "bench" / "search.py"
 
 
+@pytest.mark.slow
 async def test_the_gold_documents_are_found(shared_data: Path, tmp_path: Path) -> None:
     """Of twelve questions over their 120 paragraphs, the first ten results hold nearly all gold documents."""
     spec = importlib.util.spec_from_file_location("bench_search", SCRIPT)

@@ -32,6 +32,7 @@ async def test_a_pdf_is_text_beside_its_original(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_names_never_meet(tmp_path: Path) -> None:
     """Files of one name, and a text that is called like a parsed one, all keep their content."""
     for folder in ("one", "two"):

@@ -104,6 +104,7 @@ async def test_a_cancelled_reading() -> None:
     assert children() == before
 
 
+@pytest.mark.slow
 async def test_worn_workers_are_replaced() -> None:
     """After so many documents a worker makes room for a fresh one."""
     before = children()

@@ -77,6 +77,7 @@ def test_one_word_and_no_other(text: str, word: str) -> None:
     assert opinion(text) == word
 
 
+@pytest.mark.slow
 def test_the_passages_shown_are_bounded_and_near() -> None:
     """Of a long source the passages with the sentence's rare words are shown, and not more than fit."""
     filler = "\n\n".join(f"Paragraph {number} speaks of the weather and of the road." for number in range(2_000))
