@@ -123,7 +123,11 @@ class Run:
             records.put_nowait(record)
 
     def stop(self, reason: str = "stopped by the program") -> None:
-        """Let the run write its report from what there is, within half a minute."""
+        """Let the run write its report from what there is, within half a minute.
+
+        Args:
+            reason: Why, for the report and the journal.
+        """
         self._hooks.stop.wind_down(reason)
 
     @property
@@ -153,6 +157,12 @@ class Run:
 
     def output(self, form: type[Form]) -> Form:
         """Return the answer in the form that `output_type` asked for.
+
+        Args:
+            form: The model that was given as `output_type`.
+
+        Returns:
+            The answer, validated.
 
         Raises:
             ConfigError: The run has not ended with one.
@@ -196,6 +206,9 @@ def load_settings(**values: object) -> Settings:
     Args:
         **values: Fields of `Settings`, such as `model="anthropic:claude-opus-5-5"`.
 
+    Returns:
+        The settings; they can be given to `explore`, `resume` and `Agent`.
+
     Raises:
         ConfigError: A value is not allowed.
     """
@@ -205,6 +218,13 @@ def load_settings(**values: object) -> Settings:
 
 def explore(question: str, **options: Unpack[ExploreOptions]) -> Run:
     """Return a run of a question, ready to be awaited.
+
+    Args:
+        question: What to find out, in any language.
+        **options: What a run may be given besides: see `ExploreOptions`.
+
+    Returns:
+        A run that has not begun: await it for its result, or iterate over its `events()`.
 
     Raises:
         ConfigError: A setting cannot be used.
@@ -217,6 +237,13 @@ def explore(question: str, **options: Unpack[ExploreOptions]) -> Run:
 
 def explore_sync(question: str, **options: Unpack[ExploreOptions]) -> RunResult:
     """Take a question to its report, in a program without an event loop.
+
+    Args:
+        question: What to find out, in any language.
+        **options: As for `explore`.
+
+    Returns:
+        The result, with status, report, sources and cost in US dollars.
 
     Raises:
         ConfigError: There is a running event loop, as in a notebook, or a setting cannot be used.
@@ -234,6 +261,9 @@ def resume(run: "Run | str | Path", message: str = "", **options: Unpack[Explore
         message: What to ask further.
         **options: As for `explore`; without settings, those that the run was started with hold.
 
+    Returns:
+        The same run, ready to be awaited; its records so far are kept.
+
     Raises:
         NotFoundError: There is no such run.
     """
@@ -250,6 +280,9 @@ async def fork(run: "Run | str | Path", at: int | None = None, settings: Setting
         at: The last record to take over; None: all.
         settings: For the workspace in which a run is looked up by its id.
 
+    Returns:
+        The new run, next to the other one, ready for `resume`.
+
     Raises:
         NotFoundError: There is no such run.
         ConfigError: There is no such record.
@@ -261,6 +294,13 @@ async def fork(run: "Run | str | Path", at: int | None = None, settings: Setting
 
 def open_run(run: str | Path, settings: Settings | None = None) -> Run:
     """Return a run that is there, to read its report, sources and records.
+
+    Args:
+        run: The run's id (or the beginning of it), or its folder.
+        settings: For the workspace in which a run is looked up by its id.
+
+    Returns:
+        A run that can be read; to continue it, give it to `resume`.
 
     Raises:
         NotFoundError: There is no such run.
@@ -293,7 +333,13 @@ class Agent:
     """The form of the answer: see `Run.output`."""
 
     def run(self, task: str) -> Run:
-        """Return a run of a task, ready to be awaited; the answer is the result's `words`.
+        """Return a run of a task, ready to be awaited.
+
+        Args:
+            task: What to do.
+
+        Returns:
+            A run that has not begun. The answer is the result's `words`.
 
         Raises:
             ConfigError: A setting cannot be used.
@@ -308,6 +354,12 @@ class Agent:
 
     def run_sync(self, task: str) -> RunResult:
         """Do a task in a program without an event loop.
+
+        Args:
+            task: What to do.
+
+        Returns:
+            The result; its `words` are the answer.
 
         Raises:
             ConfigError: There is a running event loop, as in a notebook.

@@ -1,8 +1,9 @@
 """What `from explorer import ...` offers, used as its users do: by a real run with a scripted model."""
 
 import asyncio
+import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -297,3 +298,35 @@ def test_the_documented_api_is_all_there_is() -> None:
     assert documented == set(explorer.__all__)
     assert all(getattr(explorer, name) is not None for name in explorer.__all__)
     assert set(dir(explorer)) == set(explorer.__all__)
+
+
+def _documented() -> Iterator[tuple[str, Callable[..., object]]]:
+    """Public functions, and the public methods of public classes that are our own."""
+    for name in explorer.__all__:
+        thing = getattr(explorer, name)
+        if inspect.isclass(thing):
+            fields = getattr(thing, "__dataclass_fields__", {})
+            methods = {
+                key: value for key, value in vars(thing).items() if not key.startswith("_") and key not in fields
+            }
+            yield from ((f"{name}.{key}", value) for key, value in methods.items() if inspect.isfunction(value))
+        elif inspect.isfunction(thing):
+            yield name, thing
+
+
+def _lacking(function: Callable[..., object]) -> list[str]:
+    """What a docstring leaves out: parameters by name, and `Returns`."""
+    text = inspect.getdoc(function) or ""
+    parameters = [name for name in inspect.signature(function).parameters if name != "self"]
+    lacking = [name for name in parameters if not re.search(rf"^ +\**{name}: \S", text, re.MULTILINE)]
+    has_value = inspect.signature(function).return_annotation not in {None, "None"}
+    says_value = "Returns:" in text or not parameters
+    return lacking + (["Returns"] if has_value and not says_value else [])
+
+
+def test_public_functions_say_what_they_take_and_return() -> None:
+    """Each parameter is in `Args`, and a function with parameters says in `Returns` what comes back."""
+    faults = {name: lacking for name, function in _documented() if (lacking := _lacking(function))}
+    assert faults == {}
+    assert len(list(_documented())) > 25
+    assert _lacking(_lacking) == ["function", "Returns"]

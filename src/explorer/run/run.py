@@ -105,20 +105,32 @@ class StopSignal:
         """Why the run is stopped at once, by the cancellation of its task; empty when it is not."""
 
     def wind_down(self, reason: str) -> None:
-        """Helpers are cut off, and the report is written within half a minute, from what there is."""
+        """End the work of the helpers, and let the report be written from what there is, within half a minute.
+
+        Args:
+            reason: Why, for the report and the journal.
+        """
         self._reason = reason
         if self._budget is not None:
             self._budget.stop(reason)
 
     def stop_at_once(self, reason: str) -> None:
-        """Say why the run's task is about to be cancelled: agents still at work are to continue when it is resumed."""
+        """Say why the run's task is about to be cancelled: agents still at work are to continue when it is resumed.
+
+        Args:
+            reason: Why, for the journal.
+        """
         self.cut = reason
         if self._budget is not None:
             self._budget.withdraw(self._reason)
         self._reason = ""
 
     def attach(self, budget: Budget) -> None:
-        """Connect to the run's budget; a signal given before counts."""
+        """Connect to the run's budget; a signal given before counts.
+
+        Args:
+            budget: What the engine asks before each step.
+        """
         self._budget = budget
         if self._reason:
             budget.stop(self._reason)

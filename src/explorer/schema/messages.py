@@ -257,7 +257,13 @@ class LLMClient(Protocol):
     """The port to a model: one method."""
 
     async def generate(self, request: Request) -> Turn:
-        """Send a request once, and return the complete turn.
+        """Send a request once.
+
+        Args:
+            request: The conversation so far, the tools, and the limit of the reply in tokens.
+
+        Returns:
+            The complete turn.
 
         Raises:
             ModelError: No turn came; nothing of the attempt may be used.

@@ -265,6 +265,13 @@ class Settings(BaseModel):
     def extension(self, name: str, model: type[Extension]) -> Extension:
         """Return the values of the settings that an extension declares.
 
+        Args:
+            name: The extension's name, as it is registered.
+            model: The settings that it declares.
+
+        Returns:
+            An instance of `model`.
+
         Raises:
             ConfigError: The extension does not accept a value.
         """

@@ -71,6 +71,9 @@ class RunFiles(Protocol):
 async def no_store(drafts: Sequence[SourceDraft]) -> list[Source]:
     """Refuse to store: the call is not part of a run.
 
+    Args:
+        drafts: What was to be stored.
+
     Raises:
         ToolError: Always.
     """
@@ -227,24 +230,55 @@ class Tool(ABC, Generic[Args]):
             arguments: The validated arguments.
             context: The parts of the run that the call may use.
 
+        Returns:
+            The result: text for the model, and data for programs.
+
         Raises:
             ToolError: The call cannot be executed as asked; the message is for the model.
         """
 
     def describe(self, arguments: Args) -> str:
-        """Return a call's action for people; empty where the tool's name is enough."""
+        """Return a call's action for people.
+
+        Args:
+            arguments: The validated arguments.
+
+        Returns:
+            A few words, such as `reading notes.md`; empty where the tool's name is enough.
+        """
         return self.activity.format_map(vars(arguments))
 
     async def recall(self, change: FileChange) -> ToolResult:
-        """Return the result of an `execute` that a crash interrupted after its change; for `checked` tools."""
+        """Return the result of an `execute` that a crash interrupted after its change; for `checked` tools.
+
+        Args:
+            change: The change, as `foresee` returned it; it was made.
+
+        Returns:
+            What the model reads as the result of the call.
+        """
         return ToolResult(success=True, content=f"Wrote {change.path}.")
 
     async def interrupted(self, context: ToolContext) -> ToolResult:  # noqa: ARG002 - for tools that look what was done
-        """Return the result of an `execute` that a crash interrupted; for tools whose calls are never repeated."""
+        """Return the result of an `execute` that a crash interrupted; for tools whose calls are never repeated.
+
+        Args:
+            context: The parts of the run that the call may use.
+
+        Returns:
+            What the model reads as the result of the call.
+        """
         return ToolResult(success=False, error=INTERRUPTED)
 
     async def foresee(self, arguments: Args) -> FileChange | None:  # noqa: ARG002 - for tools that change a file
-        """Return the change that `execute` is about to make, without making it; for `checked` tools."""
+        """Return the change that `execute` is about to make, without making it; for `checked` tools.
+
+        Args:
+            arguments: The validated arguments.
+
+        Returns:
+            The change of one file; None when there is none.
+        """
         return None
 
     @cached_property
@@ -412,6 +446,13 @@ def tool(
     The docstring is the description that a model reads. Parameters are the arguments; describe one with
     `Annotated[str, Field(description="...")]`. A parameter of type `ToolContext` is no argument:
     it gets the context of the call. The function returns a `ToolResult`, or text, which is a success.
+
+    Args:
+        function: The async function.
+        **options: Properties that its signature does not say: see `Tool`.
+
+    Returns:
+        A tool that can be called as the function itself, too.
 
     Raises:
         TypeError: The function is not async, or a parameter cannot be an argument.
