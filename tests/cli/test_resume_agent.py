@@ -63,6 +63,8 @@ def test_an_agent_is_resumed_from_the_command_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "There are 12 ropes."), done.stderr
     assert "report" not in "".join(str(message) for message in server.requests[-1]["messages"])
     assert not (run.folder / "report.md").exists()
+    shown = explorer_here("report", "latest", cwd=tmp_path)
+    assert (shown.returncode, shown.stdout.strip()) == (0, "There are 12 ropes."), shown.stderr
 
 
 def test_a_journal_is_read_once_when_a_run_is_resumed(tmp_path: Path) -> None:

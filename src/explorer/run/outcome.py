@@ -1,7 +1,7 @@
 """How a run ended: its status, what it hands over besides the report, and what the engine itself writes at the end."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -9,7 +9,7 @@ from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import LookupRecord, RunState
 from explorer.reports.render import with_hosts_only
 from explorer.reports.verify.soundness import Flaw, FlawKind
-from explorer.schema.events import ORCHESTRATOR, AgentFinished, Frozen, Lookup, Status
+from explorer.schema.events import ORCHESTRATOR, AgentFinished, Frozen, JournalRecord, Lookup, RunStarted, Status
 from explorer.schema.limits import Limits
 from explorer.schema.messages import JsonObject
 from explorer.schema.reasons import EndCause, EndReason, NoteReason
@@ -323,3 +323,14 @@ def helper_results(run_state: RunState) -> tuple[HelperResult, ...]:
         for state in run_state.agents.values()
         if state.agent != ORCHESTRATOR
     )
+
+
+def agent_answer(records: Iterable[JournalRecord]) -> str:
+    """Return the last words of a run of one agent; empty for every other run, and while there are none."""
+    answer, is_agent = "", False
+    for record in records:
+        if isinstance(record.event, RunStarted):
+            is_agent = record.event.single_agent is not None
+        elif isinstance(record.event, AgentFinished) and record.event.agent == ORCHESTRATOR:
+            answer = record.event.summary.strip()
+    return answer if is_agent else ""

@@ -26,7 +26,7 @@ from explorer.journal.run_state import RunState
 from explorer.observe.costs import Spending, spending_of
 from explorer.observe.provenance import FileOrigin, Write, origins
 from explorer.run.finish import report_of_unfinished, report_path, report_text
-from explorer.run.outcome import further_links, helper_results
+from explorer.run.outcome import agent_answer, further_links, helper_results
 from explorer.schema.errors import NotFoundError
 from explorer.schema.events import ENGINE, JournalRecord, RunFinished
 from explorer.workspace.access import REPORT
@@ -205,17 +205,19 @@ def show(
 
 
 def report(run: RunName = LATEST, /, *, options: CommonOptions = COMMON) -> int:
-    """Print a run's report: rendered on a terminal, plain markdown in a pipe."""
+    """Print a run's report, or the answer of a run of one agent: rendered on a terminal, plain markdown in a pipe."""
     folder = find_run(configured(options).settings.workspace, run)
     report_of_unfinished(folder)
-    path, markdown = report_path(folder), report_text(folder)
+    markdown = report_text(folder)
+    path = str(report_path(folder)) if markdown else None
+    markdown = markdown or agent_answer(read_records(folder))
     if not markdown:
         why = f": {REPORT} is not a plain text file" if os.path.lexists(folder / REPORT) else ""
         raise NotFoundError(f"run {folder.name} has no report{why}", hint=f"finish it: explorer resume {folder.name}")
     if options.output_format == "text":
         print_report(markdown)
     else:
-        emit_json({"run_id": folder.name, "report": str(path), "report_text": markdown})
+        emit_json({"run_id": folder.name, "report": path, "report_text": markdown})
     return 0
 
 
