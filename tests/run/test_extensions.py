@@ -217,6 +217,23 @@ def test_a_vendor_of_a_package_can_be_chosen_as_built_in_ones_are(site: Path, tm
     ]
 
 
+@pytest.mark.slow
+def test_a_vendor_of_a_package_that_cannot_be_opened_is_named(site: Path, tmp_path: Path) -> None:
+    """One line says which vendor and why, and no folder of a run is left behind."""
+    package = tmp_path / "made" / "broken_plugin"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        AT_HAND.replace("    yield Scripted", "    raise KeyError(7)\n    yield Scripted")
+    )
+    install(site, package, {Point.MODELS: {"part": "broken_plugin:PART"}}, "broken-plugin")
+    forget()
+    done = explorer_here("How many?", "--model", "part:party-1", cwd=tmp_path, settings={"PART_REGION": "north"})
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = [line for line in done.stderr.splitlines() if "KeyError" in line]
+    assert line.startswith("explorer: the vendor of models part of broken-plugin 1.0 fails: KeyError: 7"), done.stderr
+    assert not list((tmp_path / "workspace").glob("2*"))
+
+
 def test_a_run_whose_vendor_is_gone_names_it(garden: Path, tmp_path: Path) -> None:
     """Its models are not looked for at OpenAI, whatever keys there are; another model can take over."""
     chosen = {"GARDEN_KEY": KEY, "EXPLORER_SEARCH": "almanac"}

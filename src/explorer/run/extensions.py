@@ -4,29 +4,31 @@ Built-in parts are entry points like those of an installed package. A package th
 is left out as a whole, and says so in one line.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from explorer.llm.vendors import RESERVED_PREFIXES, Vendor
-from explorer.schema.errors import ConfigError
+from explorer.llm.vendors import RESERVED_PREFIXES, ModelAccess, Vendor
+from explorer.schema.errors import ConfigError, ExplorerError
+from explorer.schema.messages import LLMClient
 from explorer.schema.setting import ExtensionSettings, NoSettings, Setting, declared_settings, extension_settings
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.sources.page import Site
-from explorer.sources.search.port import SearchEngine
+from explorer.sources.search.port import SearchAccess, SearchEngine, WebSearch
 from explorer.text.sanitize import single_line
 
 OWN = "explorer"
 """The origin of built-in parts."""
 MAX_REASON_CHARS = 200
 T = TypeVar("T")
+S = TypeVar("S", bound=ExtensionSettings)
 
 
 class Point(StrEnum):
@@ -211,7 +213,48 @@ def _loaded(entry: EntryPoint, origin: str) -> Extension:
     """
     point = Point(entry.group)
     value = made(lambda: _checked(point, entry.name, entry.load()), entry.value)
-    return Extension(point, entry.name, origin, value)
+    return Extension(point, entry.name, origin, _safe_to_open(value, f"{entry.name} of {origin}"))
+
+
+def _safe_to_open(value: object, what: str) -> object:
+    """Return a vendor or a search engine whose failure to open is an error with a name and a remedy."""
+    if isinstance(value, Vendor):
+        return replace(cast("Vendor[Any]", value), open=partial(_opened_vendor, cast("Vendor[Any]", value), what))
+    if isinstance(value, SearchEngine):
+        return replace(
+            cast("SearchEngine[Any]", value), open=partial(_opened_engine, cast("SearchEngine[Any]", value), what)
+        )
+    return value
+
+
+@asynccontextmanager
+async def _opened_vendor(vendor: Vendor[S], what: str, settings: S, access: ModelAccess) -> AsyncGenerator[LLMClient]:
+    async with AsyncExitStack() as stack:
+        with _opening(f"the vendor of models {what}", "choose another model: explorer models"):
+            client = await stack.enter_async_context(vendor.open(settings, access))
+        yield client
+
+
+def _opened_engine(engine: SearchEngine[S], what: str, settings: S, access: SearchAccess) -> WebSearch:
+    with _opening(f"the search engine {what}", "choose another one: EXPLORER_SEARCH (explorer doctor)"):
+        return engine.open(settings, access)
+
+
+@contextmanager
+def _opening(what: str, remedy: str) -> Generator[None]:
+    """Open a part of a package.
+
+    Raises:
+        ExplorerError: The part raised it, with a remedy of its own.
+        ConfigError: It fails in any other way.
+    """
+    try:
+        with foreign_code(what):
+            yield
+    except UnusablePartError as error:
+        if isinstance(error.__cause__, ExplorerError):
+            raise error.__cause__ from None
+        raise ConfigError(str(error), hint=remedy) from error
 
 
 def made(make: Callable[[], T], what: str) -> T:
