@@ -40,6 +40,17 @@ PART = replace(VENDOR, name="part")
 """
 
 
+ENGINE_THAT_FAILS = """
+from explorer.schema.setting import NoSettings
+from explorer.sources.search.port import SearchEngine
+
+def _open(settings, access):
+    raise KeyError(7)
+
+PART = SearchEngine("part", NoSettings, _open)
+"""
+
+
 def forget() -> None:
     """Have the installed packages looked up again."""
     installed_extensions.cache_clear()
@@ -217,20 +228,29 @@ def test_a_vendor_of_a_package_can_be_chosen_as_built_in_ones_are(site: Path, tm
     ]
 
 
+VENDOR_THAT_FAILS = AT_HAND.replace("    yield Scripted", "    raise KeyError(7)\n    yield Scripted")
+
+
 @pytest.mark.slow
-def test_a_vendor_of_a_package_that_cannot_be_opened_is_named(site: Path, tmp_path: Path) -> None:
-    """One line says which vendor and why, and no folder of a run is left behind."""
+@pytest.mark.parametrize(
+    ("point", "code", "what"),
+    [(Point.MODELS, VENDOR_THAT_FAILS, "vendor of models"), (Point.SEARCH, ENGINE_THAT_FAILS, "search engine")],
+)
+def test_a_part_of_a_package_that_cannot_be_opened_is_named(
+    site: Path, tmp_path: Path, point: Point, code: str, what: str
+) -> None:
+    """One line says which part and why, and no folder of a run is left behind."""
     package = tmp_path / "made" / "broken_plugin"
     package.mkdir(parents=True)
-    (package / "__init__.py").write_text(
-        AT_HAND.replace("    yield Scripted", "    raise KeyError(7)\n    yield Scripted")
-    )
-    install(site, package, {Point.MODELS: {"part": "broken_plugin:PART"}}, "broken-plugin")
+    (package / "__init__.py").write_text(code)
+    install(site, package, {point: {"part": "broken_plugin:PART"}}, "broken-plugin")
     forget()
-    done = explorer_here("How many?", "--model", "part:party-1", cwd=tmp_path, settings={"PART_REGION": "north"})
-    assert (done.returncode, done.stdout) == (2, "")
+    chosen = {"PART_REGION": "north", "EXPLORER_SEARCH": "part" if point is Point.SEARCH else "auto"}
+    model = "part:party-1" if point is Point.MODELS else "offline"
+    done = explorer_here("How many?", "--model", model, cwd=tmp_path, settings=chosen)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
     (line,) = [line for line in done.stderr.splitlines() if "KeyError" in line]
-    assert line.startswith("explorer: the vendor of models part of broken-plugin 1.0 fails: KeyError: 7"), done.stderr
+    assert line == f"explorer: the {what} part of broken-plugin 1.0 fails: KeyError: 7", done.stderr
     assert not list((tmp_path / "workspace").glob("2*"))
 
 
