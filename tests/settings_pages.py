@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from explorer.cli.settings.options import GROUPS, AskOptions
 from explorer.cli.settings.values import ROLE_MODELS, all_settings
-from explorer.schema.setting import Group, Setting
+from explorer.schema.setting import Group, Setting, WithoutTrust
 
 ROOT = Path(__file__).parents[1]
 BEGIN = "<!-- The tables of settings are made from the fields in schema/settings.py; see tests/settings_pages.py. -->"
@@ -23,10 +23,20 @@ EXAMPLE_HEAD = """\
 # `explorer config show` shows every value and where it comes from.
 # Proxies and certificates (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR) are read from the
 # environment only, not from this file.
+# What needs trust takes effect once you have run `explorer trust` in this folder, and again after each change.
 """
 EXAMPLE_NOTES = {Group.LIMITS: " (`none` removes one)"}
 EXAMPLE_WIDTH = 118
 NO_DEFAULT = "none"
+WITHOUT_TRUST = {
+    WithoutTrust.NO_EFFECT: "no",
+    WithoutTrust.LOWERS: "lower",
+    WithoutTrust.WORDS: "a name",
+    WithoutTrust.MODEL: "same vendor",
+    WithoutTrust.KEY: "yes",
+    WithoutTrust.FULL: "yes",
+}
+"""What the docs say of a setting in a folder's file."""
 FLAG_COLUMN = 27
 PAGE_WIDTH = 80
 
@@ -40,7 +50,9 @@ def example_file() -> str:
         for setting in _of(group):
             default = _default(setting)
             is_said = default != NO_DEFAULT or group == Group.LIMITS
-            parts.append(_commented(f"{_words(setting)}{f' Default: {default}.' if is_said else ''}", setting.variable))
+            words = f"{_words(setting)}{f' Default: {default}.' if is_said else ''}"
+            words += " Needs trust." if setting.without_trust is WithoutTrust.NO_EFFECT else ""
+            parts.append(_commented(words, setting.variable))
             if setting.name == "model":
                 parts.append(_commented(f"{ROLE_MODELS.help}.", f"{ROLE_MODELS.prefix}SEARCHER"))
     return "".join(parts)
@@ -51,11 +63,14 @@ def _commented(words: str, variable: str) -> str:
     return "".join(f"# {line}\n" for line in lines) + f"{variable}=\n"
 
 
+TABLE_HEAD = "| Variable | In a file | Flag | Default | Without trust | What it is |"
+
+
 def docs_tables() -> str:
     """The tables of docs/configuration.md, one for each group."""
     parts = [BEGIN, ""]
     for group in Group:
-        parts += [f"### {group}", "", "| Variable | In a file | Flag | Default | What it is |", "|---|---|---|---|---|"]
+        parts += [f"### {group}", "", TABLE_HEAD, "|---|---|---|---|---|---|"]
         parts += [_row(setting) for setting in _of(group)]
         parts.append("")
     return "\n".join([*parts, END])
@@ -65,7 +80,8 @@ def _row(setting: Setting) -> str:
     more = f" [More](#{setting.anchor})." if setting.anchor else ""
     flags = ", ".join(f"`{flag.name}`" for flag in setting.flags)
     key = f"`{setting.key}`" if setting.key else ""
-    return f"| `{setting.variable}` | {key} | {flags} | {_default(setting)} | {_words(setting)}{more} |"
+    trust = WITHOUT_TRUST[setting.without_trust]
+    return f"| `{setting.variable}` | {key} | {flags} | {_default(setting)} | {trust} | {_words(setting)}{more} |"
 
 
 def _of(group: Group) -> list[Setting]:

@@ -200,19 +200,21 @@ class Run:
         return self._result
 
 
-def load_settings(**values: object) -> Settings:
+def load_settings(*, trust_folder: bool = False, **values: object) -> Settings:
     """Return the settings of the environment, `.env` and the configuration files, but for what is given here.
 
     Args:
+        trust_folder: Whether all settings of the folder's `.env` and `explorer.toml` take effect; otherwise those that
+            need trust are refused, unless the folder was trusted with `explorer trust`.
         **values: Fields of `Settings`, such as `model="anthropic:claude-opus-5-5"`.
 
     Returns:
         The settings; they can be given to `explore`, `resume` and `Agent`.
 
     Raises:
-        ConfigError: A value is not allowed.
+        ConfigError: A value is not allowed, or the folder is not trusted.
     """
-    settings = settings_of_process()
+    settings = settings_of_process(trust_folder=trust_folder, given=values)
     return Settings.model_validate({name: getattr(settings, name) for name in settings.model_fields_set} | values)
 
 

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from attacks import folders
 from attacks.attack import Attack
 
-AREAS: Mapping[str, Sequence[Attack]] = {}
+AREAS: Mapping[str, Sequence[Attack]] = {
+    "folders": folders.ATTACKS,
+}
 """The attacks of each area. An area is a module of this folder, such as `folders.py` with its `ATTACKS`."""

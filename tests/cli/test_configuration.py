@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from explorer.cli.settings.configuration import NO_FLAGS, Flags, flags_of, read_configuration, user_file
+from explorer.cli.settings.configuration import flags_of, read_configuration
+from explorer.cli.settings.layers import NO_FLAGS, Flags, user_file
 from explorer.cli.settings.options import AskOptions, RunOptions
 from explorer.cli.settings.values import CORE, all_settings
 from explorer.schema.errors import ConfigError
@@ -19,6 +20,7 @@ from explorer.schema.settings import Settings
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 ROOT = Path(__file__).parents[2]
+TRUSTING = Flags({}, {}, trusts_folder=True)
 NOT_WRITTEN = {"role_models", "is_sample", "files", "since_run"}
 """Settings with a way of their own: a variable per role, `demo`, `--file`."""
 
@@ -231,7 +233,7 @@ def test_a_file_that_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
 def test_dotenv_leaves_the_environment_alone_and_is_not_interpolated(tmp_path: Path) -> None:
     """A value is what it says; secrets of the environment cannot be drawn into other settings."""
     (tmp_path / ".env").write_text("EXPLORER_LANG='${ANTHROPIC_API_KEY}'\n")
-    configuration = read_configuration(NO_FLAGS, {"ANTHROPIC_API_KEY": "secret-1"}, tmp_path)
+    configuration = read_configuration(TRUSTING, {"ANTHROPIC_API_KEY": "secret-1"}, tmp_path)
     assert configuration.settings.language == "${ANTHROPIC_API_KEY}"
 
 
@@ -297,7 +299,7 @@ def test_what_config_show_prints_is_what_a_file_takes(here: Explorer, tmp_path: 
         folder = tmp_path / f"again-{number}"
         folder.mkdir()
         (folder / "explorer.toml").write_text("".join(f"{key} = '{value}'\n" for key, value in taken))
-        again = read_configuration(NO_FLAGS, {"HOME": str(tmp_path)}, folder)
+        again = read_configuration(TRUSTING, {"HOME": str(tmp_path)}, folder)
         first = read_configuration(NO_FLAGS, {"HOME": str(tmp_path), **variables}, tmp_path)
         assert {value.name: value.value for value in again.values} == {
             value.name: value.value for value in first.values

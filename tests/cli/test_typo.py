@@ -52,7 +52,7 @@ def test_a_single_mistyped_word_is_refused(word: str) -> None:
     "words",
     [
         ["lantern"],
-        ["rust"],
+        ["ocean"],
         ["what", "runs", "here"],
         ["agent", "frameworks"],
         ["what runs"],

@@ -116,6 +116,7 @@ def serving(routes: Mapping[str, Route]) -> Generator[Site]:
                     self._send(answer)
 
         do_POST = do_GET  # noqa: N815 - the library's name
+        do_HEAD = do_GET  # noqa: N815 - the same
 
         def _send(self, answer: Answer) -> None:
             self.send_response(answer.status)
@@ -124,7 +125,8 @@ def serving(routes: Mapping[str, Route]) -> Generator[Site]:
             for name, value in answer.headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(answer.body)
+            if self.command != "HEAD":
+                self.wfile.write(answer.body)
 
     server = _Server(("127.0.0.1", 0), Connection)
     server.handle_error = lambda *_: None  # type: ignore[method-assign] - clients hang up on purpose

@@ -7,7 +7,8 @@ import pytest
 from pydantic import SecretStr
 
 from explorer.cli.commands.doctor import check_contact
-from explorer.cli.settings.configuration import NO_FLAGS, read_configuration
+from explorer.cli.settings.configuration import read_configuration
+from explorer.cli.settings.layers import NO_FLAGS
 from explorer.network.guard import Guard
 from explorer.schema.errors import ConfigError
 from explorer.schema.settings import Secrets, Settings

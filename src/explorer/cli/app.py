@@ -44,6 +44,7 @@ LAZY_COMMANDS = {
     "tools": "commands.catalog:tools",
     "agents": "commands.catalog:agents",
     "models": "commands.catalog:models",
+    "trust": "commands.trust:trust",
     "doctor": "commands.doctor:doctor",
     "completion": "commands.completion:completion",
 }

@@ -37,6 +37,10 @@ Input and output:
   --workspace DIR          Folder with the runs
   --output-format FORMAT   Format of stdout: text, json, or stream-json (one
                            record per line)
+  --trust-folder           Take all settings of this folder's files, for this
+                           command
+  --ignore-folder          Leave out settings of this folder's files that need
+                           trust
   -v, --verbose            Log to stderr; -vv: everything, with tracebacks
   -q, --quiet              Print only errors to stderr
   --lang LANGUAGE          Language of the report. Otherwise the question's

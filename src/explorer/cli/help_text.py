@@ -23,6 +23,7 @@ COMMANDS = (
     "agents",
     "models",
     "config",
+    "trust",
     "doctor",
     "completion",
 )
@@ -64,6 +65,7 @@ Commands:
   agents                   roles: purpose, tools and limits of each
   models                   which model each role would use
   config show              every setting, its value, and where it comes from
+  trust [FOLDER]           let the settings in a folder's files take effect
   doctor [RUN]             check this machine, keys and services; or one run
   completion SHELL         completions for bash, zsh or fish
   RUN is a run's id, the beginning of an id, `latest`, or a path.

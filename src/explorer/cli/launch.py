@@ -7,7 +7,7 @@ import asyncio
 import os
 import shlex
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,11 +21,13 @@ from explorer.cli.screens.screen import screen_for, tap_for
 from explorer.cli.session import Session, Work
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import AskOptions, RunOptions
+from explorer.cli.settings.untrusted import within
 from explorer.cli.telemetry import show_logs, traced
 from explorer.journal.control import Inbox
-from explorer.journal.listing import find_run, holder
+from explorer.journal.listing import find_run, holder, read_records
 from explorer.run.run import RunHooks, RunResult, resume, start
 from explorer.schema.errors import ConfigError, NotFoundError, RunLockedError
+from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
 
 LAST_RESORT_S = 5.0
@@ -80,6 +82,8 @@ def continue_run(folder: Path, message: str, configuration: Configuration, optio
         # The run was given by its path: all that is said of it names its own workspace.
         settings = settings.model_copy(update={"workspace": folder.parent})
         options = replace(options, workspace=str(folder.parent))
+    if configuration.of_stranger:
+        settings = _within_recorded(settings, configuration.of_stranger, folder)
     tools = named_tools(options, settings)
     session = _session(options, replace(configuration, settings=settings))
     _refuse_second(folder)
@@ -89,6 +93,12 @@ def continue_run(folder: Path, message: str, configuration: Configuration, optio
         return await resume(folder, settings, message, replace(hooks, tools=tools))
 
     return _drive(work, session, settings, options)
+
+
+def _within_recorded(settings: Settings, of_folder: Collection[str], folder: Path) -> Settings:
+    """Return the settings without limits of a folder that is not trusted which are above those of the run."""
+    started = next((record.event for record in read_records(folder) if isinstance(record.event, RunStarted)), None)
+    return within(settings, of_folder, Settings.model_validate(started.settings)) if started else settings
 
 
 def _refuse_second(folder: Path) -> None:

@@ -130,6 +130,7 @@ ENGLISH_WORDS = frozenset(
     resumes resumed rescue resale rename revue reuse assume presume
     verity very versify clarify
     doctors factor docker donor actor sector vector proctor rector
+    crust trusts trusty truss thrust tryst
     confit confide coffin
     asks mask task tasks bask flask as asking
     help helps held heap kelp yelp hemp whelp helped

@@ -27,7 +27,7 @@ from explorer.run.extensions import installed_extensions
 from explorer.run.settings_parts import model_setup, vendor_of
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.errors import ConfigError, CredentialsError
-from explorer.schema.limits import Limits
+from explorer.schema.limits import DEFAULT_COST_USD, DEFAULT_TOKENS, Limits
 from explorer.schema.messages import LLMClient, Usage
 from explorer.schema.model_options import EVERY_ROLE, Price, Tier
 from explorer.schema.network import is_this_machine
@@ -36,11 +36,6 @@ from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.sources.connections import CheckAddress, as_asked
 from explorer.tools.shell import SHELL_TOOLS
-
-DEFAULT_COST_USD = 5.0
-"""Default limit for one question or follow-up."""
-DEFAULT_TOKENS = 2_000_000
-"""What $5 buys of a balanced model at $2 in and $10 out per million tokens, 95 % of them input: 2.08 million."""
 
 
 class Pricing(StrEnum):

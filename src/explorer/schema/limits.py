@@ -14,8 +14,13 @@ from explorer.schema.setting import (
     Flag,
     Group,
     Setting,
+    WithoutTrust,
 )
 
+DEFAULT_COST_USD = 5.0
+"""Default limit for one question or follow-up."""
+DEFAULT_TOKENS = 2_000_000
+"""What $5 buys of a balanced model at $2 in and $10 out per million tokens, 95 % of them input: 2.08 million."""
 MORE = "default-limits-of-money-and-tokens"
 
 
@@ -32,6 +37,7 @@ class Limits(BaseModel):
             "Maximum model turns of all agents",
             Group.LIMITS,
             flags=(Flag("--max-steps", "N"),),
+            without_trust=WithoutTrust.LOWERS,
         ),
     ] = Field(default=300, ge=1)
     max_cost_usd: Annotated[
@@ -45,6 +51,7 @@ class Limits(BaseModel):
             key="limits.max_cost",
             default="5 where prices are known",
             anchor=MORE,
+            without_trust=WithoutTrust.LOWERS,
         ),
     ] = Field(default=None, gt=0)
     """Not set: the default of `run/resources.py`, which depends on the models; None is no limit."""
@@ -58,6 +65,7 @@ class Limits(BaseModel):
             flags=(Flag("--max-tokens", "N"),),
             default="2 million where a price is not known",
             anchor=MORE,
+            without_trust=WithoutTrust.LOWERS,
         ),
     ] = Field(default=None, ge=1)
     """Not set: the default of `run/resources.py`, which depends on the models; None is no limit."""
@@ -69,6 +77,7 @@ class Limits(BaseModel):
             "Maximum tool calls of all agents",
             Group.LIMITS,
             flags=(Flag("--max-tool-calls", "N"),),
+            without_trust=WithoutTrust.LOWERS,
         ),
     ] = Field(default=None, ge=1)
     max_time_s: Annotated[
@@ -81,6 +90,7 @@ class Limits(BaseModel):
             flags=(Flag("--max-time", "TIME"),),
             key="limits.max_time",
             default="1h",
+            without_trust=WithoutTrust.LOWERS,
         ),
     ] = Field(default=3600, gt=0)
     """Wall-clock seconds of one session of the run."""
@@ -95,6 +105,7 @@ class Limits(BaseModel):
             key="limits.max_outage",
             default="10m",
             anchor="outages",
+            without_trust=WithoutTrust.LOWERS,
         ),
     ] = Field(default=600, gt=0)
     max_agents: Annotated[
@@ -105,11 +116,18 @@ class Limits(BaseModel):
             "Maximum helpers of a run; 0: the orchestrator works alone",
             Group.LIMITS,
             flags=(Flag("--max-agents", "N"),),
+            without_trust=WithoutTrust.LOWERS,
         ),
     ] = Field(default=40, ge=0)
     max_parallel_agents: Annotated[
         int,
-        Setting("EXPLORER_MAX_PARALLEL_AGENTS", WHOLE, "Maximum helpers at the same time", Group.LIMITS),
+        Setting(
+            "EXPLORER_MAX_PARALLEL_AGENTS",
+            WHOLE,
+            "Maximum helpers at the same time",
+            Group.LIMITS,
+            without_trust=WithoutTrust.LOWERS,
+        ),
     ] = Field(default=8, ge=1)
 
 

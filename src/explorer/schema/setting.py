@@ -196,6 +196,23 @@ class Group(StrEnum):
     TRACES = "OpenTelemetry"
 
 
+class WithoutTrust(StrEnum):
+    """What a value in a file of the current folder does while the user does not trust the folder."""
+
+    NO_EFFECT = "no effect"
+    """It needs trust: it names a host or a path, opens something, or decides where text goes."""
+    LOWERS = "lowers"
+    """It takes effect where it does not allow more than the settings without the folder."""
+    WORDS = "words"
+    """It takes effect where it can be the name of a language: a model reads it as the user's words."""
+    MODEL = "model"
+    """It takes effect where it is a model of the vendor that is asked without the folder."""
+    KEY = "key"
+    """It takes effect where it does not put another service in the place of the one that the user set up."""
+    FULL = "full"
+    """It takes effect."""
+
+
 @dataclass(frozen=True)
 class Flag:
     """How a setting is written on the command line."""
@@ -227,6 +244,8 @@ class Setting:
     """The default for people, where the value is not clear."""
     anchor: str = ""
     """The section of docs/configuration.md with more."""
+    without_trust: WithoutTrust = WithoutTrust.NO_EFFECT
+    """What it does in a file of a folder that is not trusted."""
     name: str = ""
     """Its place in `Settings`, with dots; taken from the field."""
     initial: object = None
@@ -258,6 +277,8 @@ class PerRole:
     """The name of the table in a configuration file."""
     help: str
     group: Group
+    without_trust: WithoutTrust = WithoutTrust.NO_EFFECT
+    """What it does in a file of a folder that is not trusted."""
 
 
 def declared_settings(model: type[BaseModel], prefix: str = "") -> tuple[Setting, ...]:

@@ -29,6 +29,7 @@ from explorer.schema.setting import (
     Group,
     PerRole,
     Setting,
+    WithoutTrust,
     extension_place,
     one_of,
 )
@@ -70,6 +71,7 @@ class Settings(BaseModel):
             flags=(Flag("--model", "NAME", "Model of one role: `searcher=NAME`; repeatable"),),
             details="`auto` takes the first key or local server it finds",
             anchor="openais-two-apis",
+            without_trust=WithoutTrust.MODEL,
         ),
     ] = "auto"
     """The model of all roles.
@@ -84,6 +86,7 @@ class Settings(BaseModel):
             "models",
             "Model of one role, over `EXPLORER_MODEL`; the variable ends in its name",
             Group.MODELS,
+            without_trust=WithoutTrust.MODEL,
         ),
     ] = {}
     """The model of each role here; it goes before `model`."""
@@ -98,6 +101,7 @@ class Settings(BaseModel):
             details="`low,writer=high` for all roles and for one",
             default="the vendor's",
             anchor="effort",
+            without_trust=WithoutTrust.FULL,
         ),
     ] = {}
     """The effort of each role here, or of `EVERY_ROLE`; without one the role's file or the vendor decides."""
@@ -109,6 +113,7 @@ class Settings(BaseModel):
             "Model that checks whether the sources support the cited sentences",
             Group.MODELS,
             flags=(Flag("--judge", "MODEL"),),
+            without_trust=WithoutTrust.MODEL,
         ),
     ] = ""
     roles_dir: Annotated[
@@ -140,6 +145,7 @@ class Settings(BaseModel):
             "Tokens of one reply of a model",
             Group.MODELS,
             details="1024 or more",
+            without_trust=WithoutTrust.LOWERS,
         ),
     ] = Field(default=16_000, ge=1_024)
     shell: Annotated[
@@ -158,6 +164,7 @@ class Settings(BaseModel):
                     help="Agents run commands without a sandbox, with your rights; the report says so",
                 ),
             ),
+            without_trust=WithoutTrust.LOWERS,
         ),
     ] = "auto"
     shell_hosts: Annotated[
@@ -179,6 +186,7 @@ class Settings(BaseModel):
             flags=(Flag("--lang", "LANGUAGE", "Otherwise the question's"),),
             key="lang",
             default="the question's",
+            without_trust=WithoutTrust.WORDS,
         ),
     ] = ""
     limits: Limits = Limits()
@@ -214,6 +222,7 @@ class Settings(BaseModel):
             "Your time zone, for words like today: a name like `Europe/Berlin`",
             Group.FILES,
             default="this machine's",
+            without_trust=WithoutTrust.FULL,
         ),
     ] = ""
     """A name of the IANA time zone database; empty: UTC."""

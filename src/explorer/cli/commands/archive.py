@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from explorer.cli.screens.formatting import counted, size
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
-from explorer.cli.settings.configuration import configured
+from explorer.cli.settings.configuration import changes_runs, configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import (
     DAMAGED,
@@ -66,7 +66,7 @@ class Doomed:
 
 def rm(*runs: Annotated[str, Parameter(name="RUN")], yes: Yes = False, options: CommonOptions = COMMON) -> int:
     """Remove runs, with all their files; a running run is refused."""
-    workspace = configured(options).settings.workspace
+    workspace = configured(options, changes_runs).settings.workspace
     if not runs:
         raise ConfigError("which run?", hint="write: explorer runs rm RUN, and see: explorer runs")
     folders = dict.fromkeys(find_run(workspace, name) for name in runs)
@@ -87,7 +87,7 @@ def gc(
     """Remove old runs; never one that is running or damaged, nor an unfinished one unless asked for."""
     doomed = _old_runs(options)
     if options.cache and not dry_run:
-        say(f"dropped {size(clear(configured(options).settings.workspace))} of fetched pages")
+        say(f"dropped {size(clear(configured(options, changes_runs).settings.workspace))} of fetched pages")
     if dry_run or not doomed:
         return _print_result(doomed, options, removed=False)
     return _remove(doomed, options, is_sure=yes)
@@ -98,7 +98,7 @@ def _old_runs(options: OldOptions) -> list[Doomed]:
     if keep is not None and keep < 0:
         raise ConfigError(f"flag --keep: {keep} is not allowed", hint="allowed is a whole number, 0 or more")
     age = _age(options.older_than or DEFAULT_AGE) if options.older_than or keep is None else timedelta()
-    found = list_runs(configured(options).settings.workspace)
+    found = list_runs(configured(options, changes_runs).settings.workspace)
     candidates = found[: max(0, len(found) - (keep or 0))]
     spared = {RUNNING, DAMAGED} if options.unfinished else {RUNNING, DAMAGED, UNFINISHED}
     before = datetime.now(UTC) - age
@@ -182,7 +182,7 @@ def export_run(
     options: CommonOptions = COMMON,
 ) -> int:
     """Write a run into one file, a damaged one too."""
-    folder = find_run(configured(options).settings.workspace, run)
+    folder = find_run(configured(options, looks_at_runs).settings.workspace, run)
     target = Path(output).expanduser() if output else Path(f"{folder.name}.tar.gz")
     if target.exists() or not target.absolute().parent.is_dir():
         problem = "is there already" if target.exists() else "would be in a folder that does not exist"
@@ -217,7 +217,7 @@ def import_run(
     options: CommonOptions = COMMON,
 ) -> int:
     """Take in a run that was exported, under its own id or a new one."""
-    workspace = configured(options).settings.workspace
+    workspace = configured(options, changes_runs).settings.workspace
     lost: tuple[str, ...] = ()
     with unpacked(Path(file).expanduser(), workspace) as folder:
         run = folder

@@ -8,10 +8,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.question import as_asked
 from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import say
-from explorer.cli.settings.configuration import Configuration, configured
+from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import RUN, AskOptions, RunOptions
 from explorer.schema.errors import ConfigError
 
@@ -22,7 +23,7 @@ SAMPLE_QUESTION = "What was notable on Hacker News on the sample day, and what d
 def ask_question(question: str, options: AskOptions) -> int:
     """Explore a question, or resume the latest run."""
     if not options.go_on:
-        return _start(question, configured(options), options)
+        return _start(question, settings_to_run(options), options)
     if options.dry_run:
         raise ConfigError("only a new question can be planned", hint="leave out -c, or --dry-run")
     if options.since_run is not None:
@@ -56,7 +57,7 @@ def demo(
     The engine is the same as for every run: an orchestrator, helpers, files, a cited report. Only the pages are
     invented, and a rule-based offline engine takes the place of the model.
     """
-    configuration = configured(options if options.model else replace(options, model=("offline",)))
+    configuration = settings_to_run(options if options.model else replace(options, model=("offline",)))
     if not options.model:
         configuration = configuration.with_origin("model", "the command demo")
     settings = configuration.settings.model_copy(update={"is_sample": True})
@@ -75,7 +76,7 @@ def _start(question: str, configuration: Configuration, options: RunOptions) -> 
 def _resume(name: str, message: str, options: RunOptions) -> int:
     from explorer.journal.listing import find_run  # noqa: PLC0415 - as above
 
-    configuration = configured(options)
+    configuration = settings_to_run(options)
     folder = find_run(configuration.settings.workspace, name)
     _say_first(f"resuming {folder.name}" + (f": {message}" if message else ""), options)
     from explorer.cli.launch import continue_run  # noqa: PLC0415 - as above

@@ -14,7 +14,7 @@ from explorer.cli.commands.library import library_of
 from explorer.cli.screens.formatting import counted, one_line
 from explorer.cli.screens.output import aligned, emit_json, emit_page
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE
-from explorer.cli.settings.configuration import configured
+from explorer.cli.settings.configuration import configured, passed_over
 from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import OWN, installed_extensions, tools_in_file
@@ -62,7 +62,7 @@ LEADS, WRITES_REPORT = "leads the run", "writes the report"
 
 def tools(*, options: CommonOptions = COMMON) -> int:
     """List what agents can do, and which roles may do it."""
-    settings = configured(options).settings
+    settings = configured(options, passed_over).settings
     own = named_tools(options, settings)
     further = (*installed_extensions().installed_tools, *own)
     roles = with_offered(load_roles(settings), [tool.name for tool in further])
@@ -94,7 +94,7 @@ def tools(*, options: CommonOptions = COMMON) -> int:
 
 def agents(*, options: CommonOptions = COMMON) -> int:
     """List the roles: what each is for, its model, tools and limits, and the file it comes from."""
-    roles = load_roles(configured(options).settings)
+    roles = load_roles(configured(options, passed_over).settings)
     if options.output_format == "text":
         emit_page("\n\n".join(_role_page(role) for role in roles.values()))
     else:
@@ -104,7 +104,7 @@ def agents(*, options: CommonOptions = COMMON) -> int:
 
 def models(*, options: ModelOptions = MODEL) -> int:
     """Show which model each role would use now, and why. Local servers are queried; nothing is paid."""
-    settings = configured(options).settings
+    settings = configured(options, passed_over).settings
     roles = load_roles(settings)
     choice = asyncio.run(choose_models(settings, roles))
     if options.output_format == "text":

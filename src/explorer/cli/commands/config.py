@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from explorer.cli.screens.output import aligned, emit_json, emit_page
+from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.settings.configuration import Value, configured
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.schema.model_options import EVERY_ROLE
@@ -14,8 +14,9 @@ def show(*, options: CommonOptions = COMMON) -> int:
 
     The first that names a setting decides: flags, the environment, .env, explorer.toml,
     the user's config.toml, defaults. IN A FILE is the name that a .toml file takes; keys have no such name.
+    What the folder's files say and is not in force follows, with the reason.
     """
-    configuration = configured(options)
+    configuration = configured(options, lambda _configuration, _options: False)
     if options.output_format != "text":
         emit_json([asdict(value) for value in configuration.values])
         return 0
@@ -24,6 +25,11 @@ def show(*, options: CommonOptions = COMMON) -> int:
         (value.key or "-", value.variable, _written(value), value.origin, value.help) for value in configuration.values
     ]
     emit_page(aligned(header, rows))
+    ignored = [(one.origin, one.value, one.why) for value in configuration.values for one in value.ignored]
+    if ignored:
+        emit_page("\n" + aligned(("NOT IN FORCE", "VALUE", "WHY"), ignored))
+    if configuration.withheld and not options.quiet:
+        say("  → see what they change, and allow it: explorer trust")
     return 0
 
 

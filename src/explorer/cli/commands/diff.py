@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from explorer.cli.screens.formatting import plain
 from explorer.cli.screens.output import emit_json, emit_page, say
-from explorer.cli.settings.configuration import configured
+from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import RUNNING, UNFINISHED, find_run, is_running
 from explorer.reports.compare import RunSnapshot, compare_runs, comparison_page, snapshot_on_disk
@@ -29,7 +29,7 @@ def diff(
 
     Example: `explorer diff 20261121 latest`
     """
-    workspace = configured(options).settings.workspace
+    workspace = configured(options, looks_at_runs).settings.workspace
     first, second = find_run(workspace, run_a), find_run(workspace, run_b)
     if first == second:
         raise ConfigError(f"{run_a!r} and {run_b!r} are the same run", hint="list them: explorer runs")

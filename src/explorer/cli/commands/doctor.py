@@ -232,6 +232,7 @@ def doctor(
         check_contact(configuration.settings),
         check_shell(asyncio.run(choose_shell(configuration.settings))),
         *check_variables(configuration.unknown),
+        *check_folder(configuration),
         *check_extensions(installed_extensions()),
         *probe_services(configuration),
     ]
@@ -377,6 +378,18 @@ def check_extensions(extensions: Extensions) -> list[CheckResult]:
     found = [CheckResult("package", "ok", f"{origin} adds {'; '.join(parts)}") for origin, parts in added.items()]
     fix = "update or uninstall it: explorer works without it"
     return [*found, *(CheckResult("package", "warn", f"{one.origin}: {one.why}", fix) for one in extensions.failures)]
+
+
+def check_folder(configuration: Configuration) -> list[CheckResult]:
+    """Report what the folder's files say and is not in force."""
+    found: list[CheckResult] = []
+    if configuration.withheld:
+        words = f"not trusted, so not in force: {', '.join(one.origin for one in configuration.withheld)}"
+        found.append(CheckResult("folder", "warn", words, "see what they change, and allow it: explorer trust"))
+    if configuration.unread:
+        words = f"not read from .env: {', '.join(configuration.unread)}"
+        found.append(CheckResult("folder", "warn", words, "set them in the environment: export NAME=VALUE"))
+    return found
 
 
 def check_variables(unknown: Sequence[Unknown]) -> list[CheckResult]:

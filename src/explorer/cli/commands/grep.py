@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import emit_json, emit_page
-from explorer.cli.settings.configuration import configured
+from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import find_run, is_run
 from explorer.reports.earlier import PastRun
@@ -61,7 +61,7 @@ def grep(  # noqa: PLR0913 - flags
     Example: `explorer grep -i "power cut" latest --sources`
     """
     wanted = _compiled(pattern, is_fixed=fixed, ignores_case=ignore_case)
-    runs = _runs(configured(options).settings.workspace, run)
+    runs = _runs(configured(options, looks_at_runs).settings.workspace, run)
     matches = (match for past in runs for match in _matches(past, wanted, with_sources=sources))
     shown = _once_a_file(matches) if names_only else matches
     if options.output_format == "json":

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import aligned, emit_json, emit_page, print_report, say
-from explorer.cli.settings.configuration import configured
+from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.reports.library import DAYS, Library, StoredReport
 from explorer.schema.errors import NotFoundError, ToolError
@@ -22,7 +22,7 @@ def list_reports(
     options: CommonOptions = COMMON,
 ) -> int:
     """List the reports of the library, newest day first."""
-    settings = configured(options).settings
+    settings = configured(options, looks_at_runs).settings
     is_date = bool(DAYS.fullmatch(what)) or what in {"today", "yesterday"}
     date, query = (what, more) if is_date else ("", (what, *more))
     found = library_of(settings).stored_reports(date, " ".join(query))
@@ -44,7 +44,7 @@ def show_report(
     options: CommonOptions = COMMON,
 ) -> int:
     """Print a report of the library: rendered on a terminal, plain markdown in a pipe."""
-    settings = configured(options).settings
+    settings = configured(options, looks_at_runs).settings
     try:
         found = library_of(settings).find(name)
     except ToolError as error:

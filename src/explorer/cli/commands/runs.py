@@ -19,7 +19,7 @@ from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_tab
 from explorer.cli.screens.run_view import RUNNING, AgentView, RunView, outage_words, session_facts
 from explorer.cli.screens.screen import line_of
 from explorer.cli.screens.session_lines import session_page
-from explorer.cli.settings.configuration import configured
+from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
 from explorer.journal.run_state import RunState
@@ -149,7 +149,7 @@ RunName = Annotated[str, Parameter(help="A run's id, the beginning of one, or `l
 
 def runs(*, options: CommonOptions = COMMON) -> int:
     """List runs, newest last."""
-    workspace = configured(options).settings.workspace
+    workspace = configured(options, looks_at_runs).settings.workspace
     found = list_runs(workspace)
     if options.output_format != "text":
         emit_json([overview.model_dump(mode="json") for overview in found])
@@ -181,7 +181,7 @@ def show(
 
     Example: `explorer show latest --timeline`
     """
-    folder = find_run(configured(options).settings.workspace, run)
+    folder = find_run(configured(options, looks_at_runs).settings.workspace, run)
     records = read_records(folder)
     report_of_unfinished(folder)
     view = RunView()
@@ -206,7 +206,7 @@ def show(
 
 def report(run: RunName = LATEST, /, *, options: CommonOptions = COMMON) -> int:
     """Print a run's report, or the answer of a run of one agent: rendered on a terminal, plain markdown in a pipe."""
-    folder = find_run(configured(options).settings.workspace, run)
+    folder = find_run(configured(options, looks_at_runs).settings.workspace, run)
     report_of_unfinished(folder)
     markdown = report_text(folder)
     path = str(report_path(folder)) if markdown else None

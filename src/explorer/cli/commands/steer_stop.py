@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from explorer.cli.question import as_asked
 from explorer.cli.screens.output import emit_json, emit_page, say
-from explorer.cli.settings.configuration import configured
+from explorer.cli.settings.configuration import changes_runs, configured
 from explorer.cli.settings.options import CommonOptions
 from explorer.journal.control import ControlKind, ControlMessage, Inbox
 from explorer.journal.listing import JournalTail, find_run, holder, is_running
@@ -61,7 +61,7 @@ def steer(run: RunName, /, *words: str, options: OrderOptions = ORDER) -> int:
     if not text:
         raise ConfigError("there is no message to send", hint='write: explorer steer latest "your message"')
     wait_s = _seconds(options.wait)
-    folder = find_run(configured(options).settings.workspace, run)
+    folder = find_run(configured(options, changes_runs).settings.workspace, run)
     resume = f'explorer resume {folder.name} "your message"'
     if not is_running(folder):
         raise ConfigError(f"run {folder.name} is not running", hint=f"resume it with your message: {resume}")
@@ -90,7 +90,7 @@ def stop(
     Example: `explorer stop latest`
     """
     wait_s = _seconds(options.wait)
-    folder = find_run(configured(options).settings.workspace, run)
+    folder = find_run(configured(options, changes_runs).settings.workspace, run)
     if not is_running(folder):
         raise ConfigError(f"run {folder.name} is not running", hint=f"its state: explorer show {folder.name}")
     if now:

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from explorer.cli.commands.runs import RunName
 from explorer.cli.screens.formatting import counted, money, one_line, tokens
 from explorer.cli.screens.output import emit_json, emit_page, say
-from explorer.cli.settings.configuration import configured
+from explorer.cli.settings.configuration import configured, passed_over
 from explorer.cli.settings.options import COMMON, MODELS, CommonOptions
 from explorer.journal.listing import LATEST, find_run, read_records
 from explorer.journal.run_state import RunState
@@ -115,7 +115,7 @@ def verify(
 
     Example: `explorer verify latest --all`
     """
-    settings = configured(options).settings
+    settings = configured(options, passed_over).settings
     folder = find_run(settings.workspace, run)
     run_state = RunState.of(record.event for record in read_records(folder))
     sources = run_state.sources

@@ -15,7 +15,7 @@ from explorer.cli.screens.output import INTERRUPTED, CommandResult, emit_outcome
 from explorer.cli.screens.run_summary import seen_outcome
 from explorer.cli.screens.run_view import RUNNING, RunView
 from explorer.cli.screens.screen import Screen, screen_for, tap_for
-from explorer.cli.settings.configuration import configured
+from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.journal import Observe
 from explorer.journal.listing import LATEST, UNFINISHED, JournalTail, find_run, is_running, read_records
@@ -47,7 +47,7 @@ def watch(
     Example: `explorer watch latest --speed 20`
     """
     times = _times(speed)
-    folder = find_run(configured(options).settings.workspace, run)
+    folder = find_run(configured(options, looks_at_runs).settings.workspace, run)
     view = RunView()
     is_live = is_running(folder)
     screen = screen_for(options, KEYS, lambda: datetime.now(UTC) if is_live else view.last or datetime.now(UTC))

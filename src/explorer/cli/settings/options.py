@@ -63,6 +63,26 @@ class CommonOptions:
             help="Format of stdout: text, json, or stream-json (one record per line).",
         ),
     ] = "text"
+    trust_folder: Annotated[
+        bool,
+        Parameter(
+            name="--trust-folder",
+            negative="",
+            show_default=False,
+            group=INPUT_OUTPUT,
+            help="Take all settings of this folder's files, for this command.",
+        ),
+    ] = False
+    ignore_folder: Annotated[
+        bool,
+        Parameter(
+            name="--ignore-folder",
+            negative="",
+            show_default=False,
+            group=INPUT_OUTPUT,
+            help="Leave out settings of this folder's files that need trust.",
+        ),
+    ] = False
     verbose: Annotated[
         int,
         Parameter(

@@ -1,8 +1,9 @@
 """All settings as fields declare them, and each with its value and its origin, as people are shown it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cache
 from typing import cast
 
@@ -33,6 +34,11 @@ def all_settings() -> tuple[Setting, ...]:
     return tuple(sorted((*core, *extensions.settings), key=lambda setting: list(Group).index(setting.group)))
 
 
+def setting_named(name: str) -> Setting:
+    """Return the setting of a field, by its path in `Settings`."""
+    return next(setting for setting in all_settings() if setting.name == name)
+
+
 def _of_engines(setting: Setting, engines: list[str]) -> Setting:
     """Return the choice of a search engine with the engines that there are."""
     listed = ", ".join(f"`{name}`" for name in engines)
@@ -44,12 +50,36 @@ BY_MODEL = "auto"
 """The value of a limit whose default depends on the models of a run."""
 
 
+class Origin(StrEnum):
+    """Kinds of places where a value can be written. The folder's files are somebody else's until they are trusted."""
+
+    FLAG = "flag"
+    ENVIRONMENT = "environment"
+    USER = "user"
+    """The user's own configuration file."""
+    FOLDER = "folder"
+    """`.env` or `explorer.toml` in the current folder."""
+    MACHINE = "machine"
+    DEFAULT = "default"
+
+
 @dataclass(frozen=True)
 class Raw:
     """A value as it was written, and where."""
 
     text: str
     origin: str
+    """The place, for people: `.env ANTHROPIC_BASE_URL`."""
+    level: Origin
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A value that is written somewhere and not in force."""
+
+    origin: str
+    value: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -64,17 +94,42 @@ class Value:
     help: str
     key: str = ""
     """Name in a configuration file; empty for a secret, which must not be in one."""
+    level: Origin = Origin.DEFAULT
+    """The kind of its origin."""
+    ignored: tuple[Ignored, ...] = ()
+    """Values that are not in force: the folder is not trusted, or they are written where they are not read."""
+
+
+def with_ignored(values: Sequence[Value], ignored: Sequence[tuple[str, Ignored]]) -> tuple[Value, ...]:
+    """Return the values, each with those of its name that are not in force."""
+    by_name: dict[str, tuple[Ignored, ...]] = {}
+    for name, one in ignored:
+        by_name[name] = (*by_name.get(name, ()), one)
+    rows = [replace(value, ignored=by_name.pop(value.name, ())) for value in values]
+    # Of a role's model, or the network, there is a row only where it is set.
+    rows += [
+        Value(name, found[0].origin.rpartition(" ")[2], None, DEFAULT, "", ignored=found)
+        for name, found in by_name.items()
+    ]
+    return tuple(rows)
 
 
 def values_of(settings: Settings, found: Mapping[str, Raw], models: Mapping[str, Raw]) -> tuple[Value, ...]:
     """Return every setting with its value and origin; keys only as `set` or `not set`."""
     public = settings.public()
+    unset = Raw("", DEFAULT, Origin.DEFAULT)
     rows = [
         Value(
-            setting.name, setting.variable, _shown(setting, settings, public), origin, setting.plain_help, setting.key
+            setting.name,
+            setting.variable,
+            _shown(setting, settings, public),
+            raw.origin,
+            setting.plain_help,
+            setting.key,
+            raw.level,
         )
         for setting in all_settings()
-        for origin in [found[setting.name].origin if setting.name in found else DEFAULT]
+        for raw in [found.get(setting.name, unset)]
     ]
     rows = [_reader(row, settings) if row.name == "services.reader_url" else row for row in rows]
     rows += [
@@ -85,6 +140,7 @@ def values_of(settings: Settings, found: Mapping[str, Raw], models: Mapping[str,
             raw.origin,
             f"Model of {role}",
             f"{MODELS_KEY}.{role}",
+            raw.level,
         )
         for role, raw in sorted(models.items())
     ]
@@ -107,7 +163,10 @@ def _network_values(network: Network) -> tuple[Value, ...]:
         rows.append(("network.ca_file", CA_FILE, network.ca_file, "Certificate authorities to trust"))
     if network.ca_dir:
         rows.append(("network.ca_dir", CA_DIR, network.ca_dir, "Folder of certificate authorities to trust"))
-    return tuple(Value(name, variable, value, "environment", words) for name, variable, value, words in rows)
+    place = Origin.ENVIRONMENT
+    return tuple(
+        Value(name, variable, value, "environment", words, level=place) for name, variable, value, words in rows
+    )
 
 
 def _reader(row: Value, settings: Settings) -> Value:

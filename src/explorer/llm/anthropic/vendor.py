@@ -11,7 +11,7 @@ from explorer.llm.options import ClientOptions, Timeouts, check_url, key_text
 from explorer.llm.vendors import ModelAccess, Server, Vendor
 from explorer.schema.messages import LLMClient
 from explorer.schema.model_options import Tier
-from explorer.schema.setting import KEY, TEXT, URL, ExtensionSettings, Group, Setting
+from explorer.schema.setting import KEY, TEXT, URL, ExtensionSettings, Group, Setting, WithoutTrust
 
 TIER_MODELS = {
     Tier.STRONG: "claude-opus-5-5",
@@ -33,15 +33,17 @@ class AnthropicSettings(ExtensionSettings):
             Group.MODELS,
             key="anthropic_model",
             default="by tier",
+            without_trust=WithoutTrust.MODEL,
         ),
     ] = ""
     url: Annotated[
         str,
         Setting("ANTHROPIC_BASE_URL", URL, "Anthropic's API, or a proxy of it", Group.MODELS, default="the SDK's"),
     ] = ""
-    key: Annotated[SecretStr, Setting("ANTHROPIC_API_KEY", KEY, "Key for Anthropic's models", Group.MODELS)] = (
-        SecretStr("")
-    )
+    key: Annotated[
+        SecretStr,
+        Setting("ANTHROPIC_API_KEY", KEY, "Key for Anthropic's models", Group.MODELS, without_trust=WithoutTrust.KEY),
+    ] = SecretStr("")
 
 
 def _server(settings: AnthropicSettings) -> Server:

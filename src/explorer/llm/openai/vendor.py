@@ -12,7 +12,7 @@ from explorer.llm.vendors import ModelAccess, Server, Vendor
 from explorer.schema.messages import LLMClient
 from explorer.schema.model_options import Effort, Tier
 from explorer.schema.network import Network
-from explorer.schema.setting import KEY, TEXT, URL, ExtensionSettings, Group, Setting
+from explorer.schema.setting import KEY, TEXT, URL, ExtensionSettings, Group, Setting, WithoutTrust
 
 NAME = "openai"
 TIER_MODELS = {Tier.STRONG: "gpt-6.1-sol", Tier.BALANCED: "gpt-6.1-terra", Tier.FAST: "gpt-6-luna"}
@@ -41,6 +41,7 @@ class OpenAISettings(ExtensionSettings):
             Group.MODELS,
             key="openai_model",
             default="by tier, or the first",
+            without_trust=WithoutTrust.MODEL,
         ),
     ] = ""
     url: Annotated[
@@ -55,7 +56,13 @@ class OpenAISettings(ExtensionSettings):
     ] = ""
     key: Annotated[
         SecretStr,
-        Setting("OPENAI_API_KEY", KEY, "Key for OpenAI's models, or for the compatible server", Group.MODELS),
+        Setting(
+            "OPENAI_API_KEY",
+            KEY,
+            "Key for OpenAI's models, or for the compatible server",
+            Group.MODELS,
+            without_trust=WithoutTrust.KEY,
+        ),
     ] = SecretStr("")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import SecretStr
 
-from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting
+from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
 from explorer.sources.http.caller import Caller
 from explorer.sources.page import Site, SiteAccess, SiteProblem, ThreadReader
 
@@ -34,10 +34,14 @@ class RedditSettings(ExtensionSettings):
             KEY,
             "Client id for Reddit's API; without one an archive and the feeds are read",
             Group.SOURCES,
+            without_trust=WithoutTrust.KEY,
         ),
     ] = SecretStr("")
     secret: Annotated[
-        SecretStr, Setting("REDDIT_CLIENT_SECRET", KEY, "Client secret for Reddit's API", Group.SOURCES)
+        SecretStr,
+        Setting(
+            "REDDIT_CLIENT_SECRET", KEY, "Client secret for Reddit's API", Group.SOURCES, without_trust=WithoutTrust.KEY
+        ),
     ] = SecretStr("")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
-from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting
+from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, ServiceRefusedError, parsed
 from explorer.sources.search.port import (
     ApiSearch,
@@ -129,9 +129,10 @@ class BraveSettings(ExtensionSettings):
     url: Annotated[
         str, Setting("EXPLORER_BRAVE_URL", URL, "Brave's search API", Group.SOURCES, default="the public one")
     ] = "https://api.search.brave.com"
-    key: Annotated[SecretStr, Setting("BRAVE_API_KEY", KEY, "Key for Brave's web search", Group.SOURCES)] = SecretStr(
-        ""
-    )
+    key: Annotated[
+        SecretStr,
+        Setting("BRAVE_API_KEY", KEY, "Key for Brave's web search", Group.SOURCES, without_trust=WithoutTrust.KEY),
+    ] = SecretStr("")
 
 
 def _open(settings: BraveSettings, access: SearchAccess) -> WebSearch:

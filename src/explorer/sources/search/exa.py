@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from explorer.schema.messages import JsonObject
-from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting
+from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
 from explorer.sources.search.port import (
     PAGE_TEXT_CHARS,
@@ -122,6 +122,7 @@ class ExaSettings(ExtensionSettings):
             KEY,
             "Key for Exa's web search",
             Group.SOURCES,
+            without_trust=WithoutTrust.KEY,
         ),
     ] = SecretStr("")
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from explorer.schema.messages import JsonObject
-from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting
+from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
 from explorer.sources.http.api_client import (
     TOO_MANY,
     ApiClient,
@@ -214,7 +214,11 @@ class TavilySettings(ExtensionSettings):
     key: Annotated[
         SecretStr,
         Setting(
-            "TAVILY_API_KEY", KEY, "Key for Tavily's web search; without one its keyless mode is used", Group.SOURCES
+            "TAVILY_API_KEY",
+            KEY,
+            "Key for Tavily's web search; without one its keyless mode is used",
+            Group.SOURCES,
+            without_trust=WithoutTrust.KEY,
         ),
     ] = SecretStr("")
 

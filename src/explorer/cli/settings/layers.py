@@ -1,0 +1,195 @@
+"""What each origin says, as it is written there: flags, the environment, files.
+
+Values are kept as texts with the place where each was found; `resolve.py` reads them.
+"""
+
+import io
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from dotenv import dotenv_values
+
+from explorer.cli.settings.machine_zone import machine_zone
+from explorer.cli.settings.values import MODEL_VARIABLE, MODELS_KEY, Origin, Raw, all_settings
+from explorer.cli.typo import closest
+from explorer.schema.errors import ConfigError
+from explorer.schema.setting import Setting
+
+MACHINE = "this machine"
+SHOWN_CHARS = 80
+"""Length of a bad value in an error."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The raw values of one origin, by the setting's name in `Settings`."""
+
+    values: Mapping[str, Raw]
+    models: Mapping[str, Raw]
+    """Models by role."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the command line said: values by the setting's name, and models by role."""
+
+    values: Mapping[str, str]
+    models: Mapping[str, str]
+    trusts_folder: bool | None = None
+    """Whether this one command trusts the folder's files; None: if the user remembered it."""
+
+
+NO_FLAGS = Flags({}, {})
+
+
+def user_file(environment: Mapping[str, str]) -> Path:
+    """Return the user's own configuration file, after the XDG rules."""
+    home = Path(environment.get("HOME") or "~").expanduser()
+    base = environment.get("XDG_CONFIG_HOME", "")
+    # The XDG rules have relative paths ignored.
+    root = Path(base) if base and Path(base).is_absolute() else home / ".config"
+    return root / "explorer" / "config.toml"
+
+
+def overlay(layers: Iterable[Mapping[str, Raw]]) -> dict[str, Raw]:
+    """Return the first value of each name."""
+    merged: dict[str, Raw] = {}
+    for layer in layers:
+        merged = {**layer, **merged}
+    return merged
+
+
+def machine_layer(environment: Mapping[str, str]) -> Layer:
+    """Return what this machine says: its time zone."""
+    name = machine_zone(environment)
+    return Layer({"timezone": Raw(name, MACHINE, Origin.MACHINE)} if name else {}, {})
+
+
+def flag_layer(flags: Flags) -> Layer:
+    """Return what the command line says."""
+    values = {
+        setting.name: Raw(text, f"flag {_flag_name(setting, text)}", Origin.FLAG)
+        for setting in all_settings()
+        if (text := flags.values.get(setting.name)) is not None
+    }
+    models = {role: Raw(text, f"flag --model {role}=", Origin.FLAG) for role, text in flags.models.items()}
+    return Layer(values, models)
+
+
+def _flag_name(setting: Setting, text: str) -> str:
+    return next((flag.name for flag in setting.flags if flag.value == text), setting.flags[0].name)
+
+
+def variable_layer(variables: Mapping[str, str], place: str, origin: Origin) -> Layer:
+    """Return what variables say; empty ones are not set: that is how a shell unsets one for a single command."""
+    values = {
+        setting.name: Raw(text, f"{place} {setting.variable}", origin)
+        for setting in all_settings()
+        if (text := variables.get(setting.variable, "").strip())
+    }
+    models = {
+        name.removeprefix(MODEL_VARIABLE).lower(): Raw(text.strip(), f"{place} {name}", origin)
+        for name, text in variables.items()
+        if name.startswith(MODEL_VARIABLE) and text.strip()
+    }
+    return Layer(values, models)
+
+
+def variables_in(path: Path, content: bytes) -> dict[str, str]:
+    """Return the variables of a `.env` file; nothing in it is replaced by the value of another variable.
+
+    Raises:
+        ConfigError: It is not UTF-8.
+    """
+    try:
+        pairs = dotenv_values(stream=io.StringIO(content.decode()), interpolate=False)
+    except UnicodeDecodeError as error:
+        raise unreadable(path, error) from error
+    return {name: value for name, value in pairs.items() if value is not None}
+
+
+def user_layer(path: Path) -> Layer:
+    """Return what the user's own file says; nothing where there is none.
+
+    Raises:
+        ConfigError: It cannot be read, or names something that is no setting.
+    """
+    if not path.is_file():
+        return Layer({}, {})
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return toml_layer(path, content, str(path), Origin.USER)
+
+
+def toml_layer(path: Path, content: bytes, place: str, origin: Origin) -> Layer:
+    """Return what a configuration file says.
+
+    Raises:
+        ConfigError: It is not TOML, or names something that is no setting.
+    """
+    try:
+        table = tomllib.loads(content.decode())
+        models = table.pop(MODELS_KEY, {})
+        flat = _flat(table)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise unreadable(path, error) from error
+    if not isinstance(models, dict):
+        raise ConfigError(f"{path}: `{MODELS_KEY}` must be a table of models by role")
+    names = {setting.key: setting.name for setting in all_settings() if setting.key}
+    values: dict[str, Raw] = {}
+    for key, value in flat.items():
+        if key not in names:
+            raise _unknown_key(path, key, list(names))
+        values[names[key]] = Raw(_written(path, key, value), f"{place} {key}", origin)
+    roles = cast("dict[str, Any]", models)
+    by_role = {
+        role: Raw(_written(path, f"{MODELS_KEY}.{role}", name), f"{place} {MODELS_KEY}.{role}", origin)
+        for role, name in roles.items()
+    }
+    return Layer(values, by_role)
+
+
+def unreadable(path: Path, error: Exception) -> ConfigError:
+    """Return the error for a file that cannot be read."""
+    return ConfigError(f"{path} cannot be read: {error}", hint="fix the file or remove it")
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(cast("dict[str, Any]", value), f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _unknown_key(path: Path, key: str, known: list[str]) -> ConfigError:
+    secrets = {setting.variable.lower(): setting.variable for setting in all_settings() if setting.is_secret}
+    variable = secrets.get(key.lower())
+    if variable is not None:
+        message = f"{path}: `{key}` is not allowed here"
+        return ConfigError(message, hint=f"keys belong into the environment or into .env, as {variable}")
+    near = closest(key, known, 3) or next((name for name in known if name.rpartition(".")[2] == key), None)
+    hint = f"did you mean `{near}`?" if near else f"known are: {', '.join([*known, f'{MODELS_KEY}.<role>'])}"
+    return ConfigError(f"{path}: there is no setting `{short(key)}`", hint=hint)
+
+
+def _written(path: Path, key: str, value: object) -> str:
+    """Return a TOML value as the text one would write in a variable."""
+    if isinstance(value, list):
+        return ",".join(_written(path, key, item) for item in cast("list[object]", value))
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ConfigError(f"{path}: `{key}` must be a text or a number")
+    return str(value).strip()
+
+
+def short(text: str) -> str:
+    """Return a text as an error shows it."""
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}... ({len(text):,} characters)"

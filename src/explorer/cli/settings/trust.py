@@ -1,0 +1,231 @@
+"""Which folders the user trusts: their files by content, remembered in the user's configuration folder.
+
+A folder is trusted for what its files say at that moment: when one of them changes, it has to be trusted again.
+"""
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from explorer.cli.settings.layers import Layer, overlay, toml_layer, unreadable, user_file, variable_layer, variables_in
+from explorer.cli.settings.resolve import parsed
+from explorer.cli.settings.values import Origin, Raw, setting_named
+from explorer.schema.errors import ConfigError, StorageError
+from explorer.workspace.private import make_private_folder, write_private
+
+DOTENV, TOML = ".env", "explorer.toml"
+PLACES = ("workspace", "reports_dir")
+"""Settings whose default is a folder in the current one, which may be a link."""
+MAX_FILE_BYTES = 1024**2
+OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """A file of settings in the current folder."""
+
+    path: Path
+    content: bytes
+    problem: str = ""
+    """Why nothing in it takes effect without trust, not even what is harmless; empty: it is the folder's own."""
+
+
+@dataclass(frozen=True)
+class SettingsFolder:
+    """The current folder, with what its files set."""
+
+    path: Path
+    dotenv: SettingsFile | None
+    toml: SettingsFile | None
+    links: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    """Default folders of runs and reports that are links out of the folder, by the setting's name."""
+
+    @cached_property
+    def variables(self) -> Mapping[str, str]:
+        """The variables of `.env`, ours and those of other programs."""
+        return variables_in(self.dotenv.path, self.dotenv.content) if self.dotenv else {}
+
+    @cached_property
+    def layers(self) -> Sequence[tuple[SettingsFile, Layer]]:
+        """What the files say, the one that counts first."""
+        found: list[tuple[SettingsFile, Layer]] = []
+        if self.dotenv:
+            found.append((self.dotenv, variable_layer(self.variables, DOTENV, Origin.FOLDER)))
+        if self.toml:
+            found.append((self.toml, toml_layer(self.toml.path, self.toml.content, TOML, Origin.FOLDER)))
+        return [(file, self._from_here(layer)) for file, layer in found]
+
+    @cached_property
+    def role_files(self) -> Mapping[str, bytes]:
+        """The role files that its settings lead to, by path."""
+        raw = overlay(layer.values for _, layer in self.layers).get("roles_dir")
+        place = parsed(setting_named("roles_dir"), raw) if raw else None
+        if not isinstance(place, Path):
+            return {}
+        # Their own place, or the one in the folder: a role file that is exchanged is another one.
+        paths = sorted((self.path / place).glob("*.md"))
+        return {str(path): _bounded(path) for path in paths if path.is_file()}
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of its files of settings, and of the role files that these lead to."""
+        files = {str(file.path): file.content for file in (self.dotenv, self.toml) if file} | dict(self.role_files)
+        files |= {name: os.fsencode(target) for name, target in self.links.items()}
+        total = hashlib.sha256()
+        for name, content in sorted(files.items()):
+            for part in (os.fsencode(name), content):
+                total.update(f"{len(part)}:".encode() + part)
+        return total.hexdigest()
+
+    def _from_here(self, layer: Layer) -> Layer:
+        """Return a layer whose paths start at the folder, where a command is given further inside, such as in a run."""
+        here = Path.cwd()
+        if here == self.path or not here.is_relative_to(self.path):
+            return layer
+        return Layer({name: self._path_from_here(name, raw) for name, raw in layer.values.items()}, layer.models)
+
+    def _path_from_here(self, name: str, raw: Raw) -> Raw:
+        value = parsed(setting_named(name), Raw(raw.text, raw.origin, raw.level))
+        is_relative = isinstance(value, Path) and not Path(raw.text).expanduser().is_absolute()
+        return Raw(str(self.path / raw.text), raw.origin, raw.level) if is_relative and raw.text else raw
+
+
+def read_folder(path: Path) -> SettingsFolder:
+    """Read the files of settings in a folder, once: what is trusted is what takes effect.
+
+    Raises:
+        ConfigError: One of them cannot be read.
+    """
+    links = {name: place.resolve() for name in PLACES for place in [path / str(setting_named(name).initial)]}
+    out = {name: target for name, target in links.items() if not target.is_relative_to(path.resolve())}
+    return SettingsFolder(path, _read(path / DOTENV), _read(path / TOML), out)
+
+
+def _read(path: Path) -> SettingsFile | None:
+    if not path.is_file():
+        return None
+    try:
+        return SettingsFile(path, _bounded(path), problem_of(path, os.geteuid()))
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _bounded(path: Path) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        ConfigError: It cannot be read, or is larger than any file of settings.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if len(content) > MAX_FILE_BYTES:
+        raise ConfigError(
+            f"{path} has more than {MAX_FILE_BYTES:,} bytes", hint="move it: a file of settings is shorter"
+        )
+    return content
+
+
+def problem_of(path: Path, user: int) -> str:
+    """Return why a file is not taken for the folder's own by a user; empty where it is."""
+    if not path.resolve().is_relative_to(path.parent.resolve()):
+        return "the file is a link that leads out of the folder"
+    # Root works on files of others: in a container, of the user who started it.
+    is_own = user == 0 or path.stat().st_uid in {user, 0}
+    return "" if is_own else "the file belongs to another user"
+
+
+@dataclass(frozen=True)
+class TrustRecord:
+    """A folder that the user trusts."""
+
+    folder: str
+    sha256: str
+    at: str
+    """When, as ISO 8601."""
+    files: tuple[str, ...]
+    """The files whose content is trusted."""
+
+
+class TrustedFolders:
+    """The user's record of trusted folders: a file for each, which nobody else may write."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._place = user_file(environment).parent / "trusted"
+
+    def trusts(self, folder: SettingsFolder) -> bool:
+        """Return whether a folder is trusted as its files are now."""
+        record = self.record_of(folder.path)
+        return record is not None and record.sha256 == folder.digest
+
+    def record_of(self, path: Path) -> TrustRecord | None:
+        """Return what is recorded of a folder; None: it was never trusted, or the record may be another's."""
+        record = _read_record(self._file(path))
+        return record if record and record.folder == str(path.resolve()) else None
+
+    def all(self) -> list[TrustRecord]:
+        """Return all records, by folder."""
+        found = [_read_record(path) for path in self._place.glob("*.json")] if self._place.is_dir() else []
+        return sorted((record for record in found if record), key=lambda record: record.folder)
+
+    def add(self, folder: SettingsFolder) -> None:
+        """Trust a folder as its files are now.
+
+        Raises:
+            StorageError: The disk refused.
+        """
+        files = [file.path for file in (folder.dotenv, folder.toml) if file]
+        record = {
+            "folder": str(folder.path.resolve()),
+            "sha256": folder.digest,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "files": [*map(str, files), *folder.role_files],
+        }
+        path = self._file(folder.path)
+        new = path.with_suffix(f".{os.getpid()}.new")
+        try:
+            make_private_folder(self._place)
+            new.unlink(missing_ok=True)
+            write_private(new, json.dumps(record, indent=1, ensure_ascii=True).encode())
+            new.replace(path)
+        except OSError as error:
+            raise StorageError(f"cannot remember the folder in {self._place}: {error.strerror}") from error
+
+    def remove(self, path: Path) -> bool:
+        """Trust a folder no longer; return whether it was trusted.
+
+        Raises:
+            StorageError: The disk refused.
+        """
+        try:
+            self._file(path).unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise StorageError(f"cannot forget the folder in {self._place}: {error.strerror}") from error
+        return True
+
+    def _file(self, path: Path) -> Path:
+        name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()
+        return self._place / f"{name[:40]}.json"
+
+
+def _read_record(path: Path) -> TrustRecord | None:
+    """Return a record; None for one that is not there, is damaged, or could be written by others."""
+    try:
+        with path.open("rb") as file:
+            state = os.fstat(file.fileno())
+            if state.st_uid not in {os.geteuid(), 0} or state.st_mode & OTHERS_MAY_WRITE:
+                return None
+            fields = json.loads(file.read(MAX_FILE_BYTES))
+        return TrustRecord(str(fields["folder"]), str(fields["sha256"]), str(fields["at"]), tuple(fields["files"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
