@@ -19,7 +19,7 @@ async def memory(attestations: Path) -> Path:
     """The folder, filled; the test is skipped where there is no sandbox."""
     if not candidates():
         pytest.skip("this machine has no sandbox")
-    await choose_sandbox(attestations)
+    await choose_sandbox(attestations, beside=attestations)
     return attestations
 
 

@@ -68,6 +68,8 @@ class World:
     lookups: list[str]
     dns_port: int
     before: dict[str, str] = field(default_factory=dict[str, str])
+    memory: Path | None = None
+    """The folder with this machine's attestations."""
 
     @property
     def aims(self) -> Aims:
@@ -110,6 +112,7 @@ class World:
             secrets=Secrets.model_validate({"tavily_key": SECRETS["key"], "openai_key": SECRETS["key"][::-1]}),
             search="searxng",
             files=(self.folder / "notes.md",),
+            cache_dir=self.memory,
             limits=Limits(max_steps=300, max_tool_calls=4_000, max_time_s=240),
         )
         return settings.model_copy(update=more)
@@ -163,13 +166,14 @@ async def world(folder: Path, pages: Mapping[str, Route], memory: Path | None = 
         datagrams, port = stack.enter_context(_datagrams())
         lookups = stack.enter_context(_names())
         made = World(folder, hub, evil, search, datagrams, lookups, port)
-        _furnish(made, memory)
+        made.memory = memory
+        _furnish(made)
         await _begin_other_run(folder / "workspace" / OTHER_RUN)
         made.before = made.outside()
         yield made
 
 
-def _furnish(made: World, memory: Path | None) -> None:
+def _furnish(made: World) -> None:
     """Put a secret everywhere where one might be."""
     files = {
         "home/.ssh/id_rsa": SECRETS["home"],
@@ -190,10 +194,6 @@ def _furnish(made: World, memory: Path | None) -> None:
         target = made.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
-    cache = made.folder / "workspace" / ".cache"
-    cache.mkdir()
-    for note in memory.iterdir() if memory else ():
-        (cache / note.name).write_bytes(note.read_bytes())
 
 
 async def _begin_other_run(folder: Path) -> None:

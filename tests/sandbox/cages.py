@@ -11,7 +11,7 @@ import pytest
 from explorer.sandbox.bubblewrap import Bubblewrap
 from explorer.sandbox.confinement import MIB, Confinement, SandboxSpec, ShellLimits, Unconfined
 from explorer.sandbox.landlock import Landlock, is_offered
-from explorer.sandbox.selection import python_folders
+from explorer.sandbox.selection import python_folders, unprivileged_user
 from explorer.sandbox.shell import Ended, Shell
 
 SMALL = ShellLimits(output_bytes=MIB, written_bytes=8 * MIB, written_files=300, processes=64, cpu_s=20)
@@ -29,7 +29,7 @@ def cage(name: str) -> Confinement:
     program = shutil.which("bwrap")
     if program is None:
         pytest.skip("bubblewrap is not installed")
-    return Bubblewrap(program)
+    return Bubblewrap(program, unprivileged_user())
 
 
 class Room:

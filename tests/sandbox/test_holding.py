@@ -360,6 +360,7 @@ async def test_there_is_no_terminal(tier: str, tmp_path: Path) -> None:
 async def test_many_at_once(tier: str, tmp_path: Path) -> None:
     """Ten commands side by side each get their own output, and no file stays open."""
     async with room(tier, tmp_path) as cell:
+        await cell.run("true")
         open_files = _open_files()
         outputs = [cell.folder / ".explorer" / f"o{number}" for number in range(10)]
         async with asyncio.TaskGroup() as group:

@@ -76,8 +76,6 @@ def with_defaults(limits: Limits, pricings: Iterable[Pricing]) -> LimitsInForce:
 
 JUDGE = "judge"
 """The role of the model that `--judge` asks for, where models are named by role."""
-CACHE = ".cache"
-"""The folder in a workspace for what all its runs share."""
 PRICED_TOKENS = 1_000
 """A short request: some prices rise with the length."""
 
@@ -185,9 +183,9 @@ async def choose_shell(settings: Settings) -> Sandbox:
     """Return what holds the commands of agents, by the settings and by what was seen to hold on this machine."""
     if settings.shell == "off":
         return Sandbox(None, "there is no shell, because --no-shell was given")
-    # A plan, a list of tools or a check makes no folder; the first run does.
-    memory = settings.workspace / CACHE if settings.workspace.is_dir() else None
-    return await choose_sandbox(memory, unsafe=settings.shell == "unsafe")
+    # A plan, a list of tools or a check makes no folder of runs; the first run does.
+    beside = settings.workspace.absolute() if settings.workspace.is_dir() else None
+    return await choose_sandbox(settings.cache_dir, beside=beside, unsafe=settings.shell == "unsafe")
 
 
 def role_folders(settings: Settings) -> list[Path]:

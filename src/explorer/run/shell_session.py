@@ -27,7 +27,7 @@ from explorer.workspace.workspace import Workspace
 SHOWN_CHARS = 80
 Append = Callable[[AnyEvent], Awaitable[None]]
 """Put an event on disk."""
-STRENGTH = (SandboxTier.UNCONFINED, "", SandboxTier.SEATBELT, SandboxTier.LANDLOCK, SandboxTier.BUBBLEWRAP)
+STRENGTH = (SandboxTier.UNCONFINED, "", SandboxTier.LANDLOCK, SandboxTier.BUBBLEWRAP)
 """A run may go on under what holds better, never under less."""
 
 
@@ -68,7 +68,9 @@ async def open_shell(
     chosen = resources.sandbox
     tier = str(chosen.confinement.tier) if chosen.confinement else ""
     before = run_state.sandbox
-    if before and STRENGTH.index(tier) < STRENGTH.index(before) and resources.settings.shell == "auto":
+    # A tier of an earlier version that is no more held at least as well as none.
+    held = before if before in STRENGTH else ""
+    if before and STRENGTH.index(tier) < STRENGTH.index(held) and resources.settings.shell == "auto":
         raise ConfigError(
             f"this run's commands were confined by {before}, which does not work here now: {chosen.why}",
             hint=f"make it work again, or continue without a shell: explorer resume {workspace.folder.name} --no-shell",

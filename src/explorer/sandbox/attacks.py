@@ -1,10 +1,11 @@
-"""Ten attempts to break out of a sandbox, run inside it by `attest`. A program of its own, standard library only.
+"""Attempts to break out of a sandbox, run inside it by `attest`. A program of its own, standard library only.
 
 Each prints one line: its name, and `refused` or `DONE`. What they try to reach is harmless and was put there for them.
-WORDS is JSON: `secret`, `outside`, `own`, `port`, `abstract`, `socket`, `victim`, `canary`, `marker`.
+WORDS is JSON, see `Aims`.
 """
 
 import ctypes
+import fcntl
 import json
 import os
 import signal
@@ -17,6 +18,9 @@ from typing import TypedDict
 
 SEIZE = 0x4206
 UNSHARE_USER_AND_MOUNT = 0x10020000
+KERNEL_SETTINGS = ("/proc/sys/kernel/core_pattern", "/proc/sys/vm/swappiness")
+SET_SIGNAL, SET_ASYNC = 10, 0o20000
+CREATE_QUEUE = 0o1600
 
 
 class Aims(TypedDict):
@@ -29,6 +33,12 @@ class Aims(TypedDict):
     abstract: str
     socket: str
     victim: int
+    other_victim: int
+    """A second process to stop, in another way."""
+    datagrams: str
+    """A socket file that takes datagrams."""
+    queue: int
+    """The key of a queue that is to be left behind."""
     canary: str
     marker: str
 
@@ -107,6 +117,78 @@ def new_namespaces(_aims: Aims) -> bool:
     return libc.unshare(UNSHARE_USER_AND_MOUNT) == 0
 
 
+def write_kernel_settings(_aims: Aims) -> bool:
+    """Open a setting of the kernel for writing; as it is, nothing is written."""
+    for path in KERNEL_SETTINGS:
+        try:
+            os.close(os.open(path, os.O_WRONLY))
+        except OSError:
+            continue
+        return True
+    return False
+
+
+def change_metadata(aims: Aims) -> bool:
+    """Change mode, times, owner and marks of a file outside."""
+    path = aims["secret"]
+    changes: tuple[Callable[[], None], ...] = (
+        lambda: os.chmod(path, 0o640),  # noqa: PTH101 - the call itself is tried
+        lambda: os.utime(path, (1, 1)),
+        lambda: os.chown(path, os.getuid(), os.getgid()),
+        lambda: os.setxattr(path, "user.here", b"here"),
+    )
+    is_done = False
+    for change in changes:
+        try:
+            change()
+        except OSError:
+            continue
+        is_done = True
+    return is_done
+
+
+def set_user_id(_aims: Aims) -> bool:
+    """Make a program that runs with its owner's rights, whoever starts it."""
+    path = Path("scratch") if Path("scratch").is_dir() else Path()
+    made = path / "program"
+    made.touch()
+    made.chmod(0o4755)
+    return bool(made.stat().st_mode & 0o4000)
+
+
+def leave_queue(aims: Aims) -> bool:
+    """Leave memory and a message queue behind; whether they are there is seen from outside."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmget(aims["queue"], 4096, CREATE_QUEUE)
+    libc.msgget(aims["queue"], CREATE_QUEUE)
+    libc.semget(aims["queue"], 1, CREATE_QUEUE)
+    return False
+
+
+def send_signal_for_file(aims: Aims) -> bool:
+    """Stop a process outside by making it the owner of a file that is written to."""
+    here, there = socket.socketpair()
+    fcntl.fcntl(here, SET_SIGNAL, signal.SIGSTOP)
+    fcntl.fcntl(here, fcntl.F_SETOWN, aims["other_victim"])
+    fcntl.fcntl(here, fcntl.F_SETFL, SET_ASYNC)
+    there.send(b"here")
+    return True
+
+
+def send_datagram(aims: Aims) -> bool:
+    """Send to a socket file through a pair of sockets, which needs no new socket."""
+    here, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    here.sendto(aims["marker"].encode(), aims["datagrams"])
+    return True
+
+
+def watch_folder(aims: Aims) -> bool:
+    """Have the kernel say what happens in a folder outside."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    watching = libc.inotify_init1(0)
+    return libc.inotify_add_watch(watching, os.fsencode(Path(aims["secret"]).parent), 0xFFF) >= 0
+
+
 def stay_behind(aims: Aims) -> bool:
     """Leave a process behind; whether it lives on is seen from outside."""
     words = ["/bin/bash", "-c", "trap '' TERM HUP INT; while true; do sleep 60; done", aims["marker"]]
@@ -126,6 +208,13 @@ ATTACKS: tuple[Callable[[Aims], bool], ...] = (
     send_signal,
     look_into_memory,
     new_namespaces,
+    write_kernel_settings,
+    change_metadata,
+    set_user_id,
+    leave_queue,
+    send_signal_for_file,
+    send_datagram,
+    watch_folder,
     stay_behind,
 )
 

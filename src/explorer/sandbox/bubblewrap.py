@@ -2,13 +2,23 @@
 
 import os
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.sandbox import forwarder
-from explorer.sandbox.confinement import Launch, SandboxSpec, SandboxTier, environment, limiting
+from explorer.sandbox import forwarder, landlock_launcher
+from explorer.sandbox.confinement import (
+    Gate,
+    Launch,
+    SandboxSpec,
+    SandboxTier,
+    environment,
+    kernel_limits,
+    limiting,
+)
 from explorer.sandbox.seccomp import program
+from explorer.sandbox.unprivileged import READ_WRITE, StagedFolder, UnprivilegedUser
 from explorer.workspace.access import ENGINE_FOLDER
 
 INSIDE = "/workspace"
@@ -31,15 +41,24 @@ SETTINGS = (
 """Files of /etc that programs need to start and to look right; users, hosts and everything else are left out."""
 PROXY = "/proxy"
 PROXY_PORT = 3128
-FORWARDER = "/forwarder.py"
+LAUNCHER = "/launcher"
+"""The folder of this module, for the programs in it that run inside."""
+FORWARDER = Path(forwarder.__file__).name
+UNCHANGEABLE = ("sys", "bus", "fs", "irq", "sysrq-trigger")
+"""Parts of /proc that root's number may write, with or without rights of root."""
+HIDDEN_FOLDERS = ("acpi", "asound", "scsi")
+HIDDEN_FILES = ("interrupts", "kallsyms", "kcore", "keys", "kmsg", "latency_stats", "sched_debug", "timer_list")
+"""Parts of /proc that describe the machine or other users' processes."""
 
 
 @dataclass(frozen=True)
 class Bubblewrap:
-    """Confines commands with the program `bwrap`."""
+    """Confines commands with the program `bwrap`, and with Landlock inside of it where the kernel has it."""
 
     program: str
     """Path of the program `bwrap`."""
+    user: UnprivilegedUser | None = None
+    """Who starts `bwrap` where the engine runs as root; None: the engine's own user."""
     tier: SandboxTier = SandboxTier.BUBBLEWRAP
     writable: str = "the run's folder, which is the current one (but not .explorer/), and /tmp, which is emptied"
 
@@ -47,38 +66,103 @@ class Bubblewrap:
         """Prepare to run a command with bash.
 
         Raises:
-            OSError: The filter's file cannot be made.
+            OSError: The filter's file cannot be made, or the folder cannot be given to the unprivileged user.
         """
-        made = environment("/tmp", place.readable, f"http://127.0.0.1:{PROXY_PORT}" if place.proxy else "")  # noqa: S108
-        options = [
-            *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
-            *("--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session"),
-            *("--cap-drop", "ALL", "--uid", USER_ID, "--gid", USER_ID, "--hostname", "explorer"),
-            *_system(),
-            *("--proc", "/proc", "--dev", "/dev"),
-            *("--size", str(place.limits.temporary_bytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
-            *("--size", str(place.limits.temporary_bytes), "--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
-            *_readable(place.readable),
-            *("--bind", str(place.folder), INSIDE),
-            *("--ro-bind", str(place.folder / ENGINE_FOLDER), f"{INSIDE}/{ENGINE_FOLDER}"),
-            *(("--bind", str(place.proxy), PROXY) if place.proxy else ()),
-            *(("--ro-bind", forwarder.__file__, FORWARDER) if place.proxy else ()),
-            *("--remount-ro", "/", "--chdir", INSIDE, "--clearenv"),
-            *(word for name, value in made.items() for word in ("--setenv", name, value)),
-        ]
+        staged = _staged(place)
+        stage = self.user.stage(tuple(staged.values())) if self.user else None
+        paths = {path: one.place if stage else str(one.path) for path, one in staged.items()}
         filtering = _file(program())
         # Through a file, not as arguments: a command that looks at its process table need not learn our folders.
-        words = _file(b"".join(f"{word}\0".encode() for word in options))
-        way_out = f"python3 -I -S {FORWARDER} {PROXY_PORT} {PROXY} && " if place.proxy else ""
-        first = f'{limiting(place.limits)} && {way_out}exec /bin/bash -c "$1"'
-        shell = ("/bin/bash", "-c", first, "bash", command)
-        arguments = (self.program, "--args", str(words), "--seccomp", str(filtering), "--", *shell)
+        words = _file(b"".join(f"{word}\0".encode() for word in _options(place, paths)))
+        bwrap = (self.program, "--args", str(words), "--seccomp", str(filtering), "--")
+        gate = Gate() if has_second_wall(place) else None
+        opened = (words, filtering)
+        starting = self.user.starting(stage) if self.user and stage else ()
 
         def close() -> None:
-            os.close(words)
-            os.close(filtering)
+            for descriptor in opened:
+                os.close(descriptor)
+            if gate:
+                gate.close()
 
-        return Launch(arguments, {}, place.folder, signal.SIGKILL, (words, filtering), close)
+        passed = (*opened, *([stage.descriptor] if stage else []), *([gate.waiting] if gate else []))
+        arguments = (*starting, *bwrap, *_first(command, place, gate))
+        return Launch(arguments, {}, place.folder, signal.SIGKILL, passed, close, gate, stage is not None)
+
+
+def _staged(place: SandboxSpec) -> dict[str, StagedFolder]:
+    """Return what a command needs besides the system, by the path at which it finds it."""
+    readable = [one for one in place.readable if one.is_dir() and not one.is_relative_to("/usr")]
+    found = {
+        INSIDE: StagedFolder("workspace", place.folder, READ_WRITE),
+        LAUNCHER: StagedFolder("launcher", Path(landlock_launcher.__file__).parent),
+        **{str(one): StagedFolder(f"readable-{number}", one) for number, one in enumerate(readable)},
+    }
+    return found | ({PROXY: StagedFolder("proxy", place.proxy, READ_WRITE)} if place.proxy else {})
+
+
+def _options(place: SandboxSpec, paths: Mapping[str, str]) -> list[str]:
+    """Return the options of `bwrap`, given where each folder is outside."""
+    size = ("--size", str(place.limits.temporary_bytes))
+    made = environment("/tmp", place.readable, f"http://127.0.0.1:{PROXY_PORT}" if place.proxy else "")  # noqa: S108
+    writable = (INSIDE, PROXY)
+    binds = ((f"--{'' if path in writable else 'ro-'}bind", outside, path) for path, outside in paths.items())
+    return [
+        *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+        *("--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session"),
+        *("--cap-drop", "ALL", "--uid", USER_ID, "--gid", USER_ID, "--hostname", "explorer"),
+        *_system(),
+        *("--proc", "/proc", *_masked(), "--dev", "/dev"),
+        *(*size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108
+        *(*size, "--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
+        *(word for bind in binds for word in bind),
+        *("--ro-bind", f"{paths[INSIDE]}/{ENGINE_FOLDER}", f"{INSIDE}/{ENGINE_FOLDER}"),
+        *("--remount-ro", "/", "--chdir", INSIDE, "--clearenv"),
+        *(word for name, value in made.items() for word in ("--setenv", name, value)),
+    ]
+
+
+def _masked() -> Iterator[str]:
+    """Yield what covers parts of /proc."""
+    for path in (Path("/proc", name) for name in UNCHANGEABLE):
+        if path.exists():
+            yield from ("--ro-bind", str(path), str(path))
+    for path in (Path("/proc", name) for name in HIDDEN_FOLDERS):
+        if path.exists():
+            yield from ("--tmpfs", str(path), "--remount-ro", str(path))
+    for path in (Path("/proc", name) for name in HIDDEN_FILES):
+        if path.exists():
+            yield from ("--ro-bind", os.devnull, str(path))
+
+
+def _first(command: str, place: SandboxSpec, gate: Gate | None) -> tuple[str, ...]:
+    """Return what runs first inside: it sets the limits and the second wall, and becomes the command."""
+    way_out = f'python3 -I -S {LAUNCHER}/{FORWARDER} {PROXY_PORT} {PROXY} && exec /bin/bash -c "$1"'
+    shell = ("/bin/bash", "-c", way_out, "bash", command) if place.proxy else ("/bin/bash", "-c", command)
+    if gate is None:
+        return ("/bin/bash", "-c", f'{limiting(place.limits)} && exec "$@"', "bash", *shell)
+    readable = [*(f"/{name}" for name in SYSTEM), "/etc", "/proc", LAUNCHER, *map(str, place.readable)]
+    order = [
+        f"wait={gate.waiting}",
+        *(f"limit={limit}" for limit in kernel_limits(place.limits)),
+        *(f"read={path}" for path in (*readable, *((PROXY,) if place.proxy else ()))),
+        *("list=/", "device=/dev"),
+        *(f"write={path}" for path in (INSIDE, "/tmp", "/dev/shm")),  # noqa: S108 - the sandbox's own
+    ]
+    return (*launcher_words(LAUNCHER), "enter", *order, "--", *shell)
+
+
+def has_second_wall(place: SandboxSpec) -> bool:
+    """Return whether commands get Landlock inside: the kernel has it, and the engine's Python is found there."""
+    python = Path(launcher_words(LAUNCHER)[0])
+    is_found = any(python.is_relative_to(folder) for folder in (*place.readable, "/usr"))
+    return is_found and landlock_launcher.landlock_version() >= landlock_launcher.NEEDED
+
+
+def launcher_words(folder: str) -> tuple[str, ...]:
+    """Return the command that starts the launcher, which is in a folder."""
+    # The engine's Python itself, not that of a virtual environment: it starts a little faster.
+    return (str(Path(sys.executable).resolve()), "-I", "-S", "-c", landlock_launcher.STARTER, folder)
 
 
 def _file(content: bytes) -> int:
@@ -100,9 +184,3 @@ def _system() -> Iterator[str]:
             yield from ("--ro-bind", str(path), str(path))
     for name in SETTINGS:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
-
-
-def _readable(folders: tuple[Path, ...]) -> Iterator[str]:
-    for folder in folders:
-        if folder.is_dir() and not folder.is_relative_to("/usr"):
-            yield from ("--ro-bind", str(folder), str(folder))

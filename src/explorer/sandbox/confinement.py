@@ -1,7 +1,9 @@
 """The interface of a sandbox: how a command is started so that it can reach its own folder and nothing else."""
 
+import os
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,8 +19,6 @@ class SandboxTier(StrEnum):
     """Own namespaces, no capabilities, seccomp: sees the system read-only, its folder, and nothing else."""
     LANDLOCK = "landlock"
     """Landlock and seccomp by a small process of our own, where namespaces are not allowed."""
-    SEATBELT = "seatbelt"
-    """macOS `sandbox-exec`; never tried by those who wrote it."""
     UNCONFINED = "unconfined"
     """Nothing: only with `--unsafe-shell`."""
 
@@ -58,9 +58,27 @@ class SandboxSpec:
     """The socket of the proxy that is its only way out; None: no network at all."""
 
 
+class Gate:
+    """Holds a command back while its sandbox is made, so that its folder can be looked at meanwhile."""
+
+    def __init__(self) -> None:
+        self.waiting, self._opening = os.pipe()
+        """The command's end comes first."""
+
+    def open(self) -> None:
+        """Let the command begin."""
+        with suppress(BrokenPipeError):  # its sandbox could not be made
+            os.write(self._opening, b"g")
+
+    def close(self) -> None:
+        """Forget it; a command that has not begun will not."""
+        os.close(self.waiting)
+        os.close(self._opening)
+
+
 @dataclass(frozen=True)
 class Launch:
-    """A confined command, ready to be started; `close` what was opened for it once it runs."""
+    """A confined command, ready to be started; `close` what was opened for it once it has begun."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
@@ -70,6 +88,10 @@ class Launch:
     descriptors: tuple[int, ...] = ()
     """Open files to hand on, under the same numbers."""
     close: Callable[[], None] = lambda: None
+    gate: Gate | None = None
+    """What holds the command back; None: it begins at once."""
+    is_other_user: bool = False
+    """Whether the command belongs to another user than the engine."""
 
 
 class Confinement(Protocol):
@@ -108,6 +130,8 @@ def environment(home: str, python: tuple[Path, ...], proxy_url: str = "") -> dic
         "PYTHONUNBUFFERED": "1",
         "PYTHONNOUSERSITE": "1",
         "NO_COLOR": "1",
+        # The settings of the machine cannot be read in every tier, and git ends where it may not read them.
+        "GIT_CONFIG_NOSYSTEM": "1",
         # Numerical libraries start a thread for each core; the sandbox counts threads.
         "OPENBLAS_NUM_THREADS": "2",
         "OMP_NUM_THREADS": "2",
@@ -124,6 +148,19 @@ def limiting(limits: ShellLimits) -> str:
         f"ulimit -c 0 -t {limits.cpu_s} -v {limits.memory_bytes // 1024} -u {limits.processes} "
         f"-f {limits.file_bytes // 1024} -n {limits.open_files}"
     )
+
+
+def kernel_limits(limits: ShellLimits) -> list[str]:
+    """Return the limits that `setrlimit` enforces, as words for the launcher: the name in `resource`, and the value."""
+    values = {
+        "RLIMIT_CORE": 0,
+        "RLIMIT_CPU": limits.cpu_s,
+        "RLIMIT_AS": limits.memory_bytes,
+        "RLIMIT_NPROC": limits.processes,
+        "RLIMIT_FSIZE": limits.file_bytes,
+        "RLIMIT_NOFILE": limits.open_files,
+    }
+    return [f"{name}:{value}" for name, value in values.items()]
 
 
 @dataclass(frozen=True)

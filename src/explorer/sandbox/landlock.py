@@ -1,15 +1,13 @@
 """Tier 2: Landlock and seccomp, where namespaces are not allowed. Less comfortable, and just as tight."""
 
-import json
 import os
 import signal
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.sandbox import landlock_launcher as jailer
-from explorer.sandbox.bubblewrap import SETTINGS, SYSTEM
-from explorer.sandbox.confinement import Launch, SandboxSpec, SandboxTier, ShellLimits, environment
+from explorer.sandbox import landlock_launcher
+from explorer.sandbox.bubblewrap import SETTINGS, SYSTEM, launcher_words
+from explorer.sandbox.confinement import Gate, Launch, SandboxSpec, SandboxTier, environment, kernel_limits
 from explorer.sandbox.seccomp import Strictness, program
 
 SCRATCH = "scratch"
@@ -34,32 +32,24 @@ class Landlock:
             raise OSError(f"{SCRATCH} is a link")
         temporary = place.folder / TEMPORARY
         temporary.mkdir(parents=True, exist_ok=True)
-        strictness = Strictness(sockets=True, others=True, signals=jailer.landlock_version() < jailer.SCOPES_SINCE)
+        signals = landlock_launcher.landlock_version() < landlock_launcher.SCOPES_SINCE
         readable = [f"/{name}" for name in SYSTEM] + [f"/etc/{name}" for name in SETTINGS]
-        order = {
-            "command": command,
-            "folder": str(place.folder),
-            "readable": [*readable, *map(str, place.readable), str(place.folder)],
-            "writable": [str(place.folder / SCRATCH)],
-            "filter": program(strictness).hex(),
-            "limits": _limits(place.limits),
-        }
-        arguments = (sys.executable, "-I", "-S", str(Path(jailer.__file__)), json.dumps(order))
+        gate = Gate()
+        order = [
+            f"wait={gate.waiting}",
+            f"folder={place.folder}",
+            *(f"limit={limit}" for limit in kernel_limits(place.limits)),
+            *(f"read={path}" for path in (*readable, *place.readable, place.folder)),
+            *(f"device={path}" for path in landlock_launcher.DEVICES),
+            f"write={(place.folder / SCRATCH).resolve()}",
+            f"filter={program(Strictness(outside=True, signals=signals)).hex()}",
+        ]
+        launcher = (*launcher_words(str(Path(landlock_launcher.__file__).parent)), "supervise")
+        arguments = (*launcher, *order, "--", "/bin/bash", "-c", command)
         made = environment(str(temporary), place.readable)
-        return Launch(arguments, made, place.folder, signal.SIGTERM)
+        return Launch(arguments, made, place.folder, signal.SIGTERM, (gate.waiting,), gate.close, gate)
 
 
 def is_offered() -> bool:
-    """Return whether this kernel has Landlock."""
-    return hasattr(os, "memfd_create") and jailer.landlock_version() > 0
-
-
-def _limits(limits: ShellLimits) -> dict[str, int]:
-    return {
-        "RLIMIT_CORE": 0,
-        "RLIMIT_CPU": limits.cpu_s,
-        "RLIMIT_AS": limits.memory_bytes,
-        "RLIMIT_NPROC": limits.processes,
-        "RLIMIT_FSIZE": limits.file_bytes,
-        "RLIMIT_NOFILE": limits.open_files,
-    }
+    """Return whether this kernel has Landlock in a version that keeps what this tier promises."""
+    return hasattr(os, "memfd_create") and landlock_launcher.landlock_version() >= landlock_launcher.NEEDED

@@ -1,37 +1,46 @@
-"""Tier 2's process: confines a command with Landlock and seccomp, and sees that nothing of it is left behind.
+"""Confines a command with Landlock, as a program of its own: alone (tier 2), or as the second wall inside bubblewrap.
 
-It is started as a program of its own (`python -I -S jailer.py WORDS`), with the standard library only: confining is
-for ever, so it cannot be done in the engine, and what is confined must not hold the engine's memory. WORDS is JSON:
-`command`, `folder`, `readable`, `writable`, `filter` (hex), `limits` (by the names of `resource`, hard and soft alike).
+    python -I -S -c STARTER FOLDER enter|supervise [limit=NAME:N] [read=PATH] [write=PATH] ... -- COMMAND...
+
+Confining is for ever, so it cannot be done in the engine, and what is confined must not hold the engine's memory.
+`enter` limits itself and becomes the command. `supervise` stays outside: it ends all that the command leaves behind,
+and changes modes and times of files for it (`file_metadata.py`), because Landlock lets them be changed anywhere.
+Every command waits for this program to start, so it imports little: `ctypes`, `signal` and `json` would take 20 ms.
 """
 
-import ctypes
-import json
+import _ctypes
 import os
-import platform
 import resource
-import signal
-import struct
-import sys
-from contextlib import suppress
-from pathlib import Path
-from typing import TypedDict
+from errno import EPERM
+from struct import pack, unpack_from
 
-SET_DEATH_SIGNAL, SET_SECCOMP, DROP_FROM_BOUND, SET_SECURE_BITS = 1, 22, 24, 28
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+
+    from explorer.sandbox import file_metadata
+
+SET_DEATH_SIGNAL, DROP_FROM_BOUND, SET_SECURE_BITS = 1, 24, 28
 SET_SUBREAPER, SET_NO_NEW_PRIVILEGES, AMBIENT, AMBIENT_CLEAR = 36, 38, 47, 4
-FILTER_MODE = 2
 SECURE_BITS = 0b101111
 """Root's number gives no capabilities, and nothing of it can be changed back."""
 CAPABILITIES = 64
 CAPABILITY_VERSION = 0x20080522
 SET_CAPABILITIES = {"x86_64": 126, "aarch64": 91}
+SECCOMP = {"x86_64": 317, "aarch64": 277}
+SET_FILTER, NEW_LISTENER = 1, 8
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 ASK_VERSION = 1
 BENEATH = 1
+LIST = 1 << 3
 READING = 0b1101  # execute, read files, list folders
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 READ_AND_WRITE = 0b0110
-SPECIAL_FILES = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 15
+ORDERS_TO_DEVICES = 1 << 15
+OF_FILES = ORDERS_TO_DEVICES | 1 << 14 | 0b0111
+"""Rights that a rule on a file may have: besides orders, truncating, executing, writing and reading."""
+DEVICE_FILES = 1 << 6 | 1 << 11
+SPECIAL_FILES = DEVICE_FILES | 1 << 9 | 1 << 10 | ORDERS_TO_DEVICES
 """Devices, sockets and pipes made in the folder, and orders to devices."""
 RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF}
 RIGHTS_SINCE_5 = 0xFFFF
@@ -39,50 +48,172 @@ TCP = 0b11
 TCP_SINCE = 4
 SCOPES = 0b11
 SCOPES_SINCE = 6
-"""Landlock's version that confines signals and abstract sockets to the command's own processes."""
+"""Landlock's version that confines signals and abstract sockets to the command's own processes (Linux 6.12)."""
+NEEDED = 3
+"""Landlock's version (Linux 6.2) since which it decides every way to change a file's content or place."""
 FAILED = 126
 SIGNALLED = 128
-LIBC = ctypes.CDLL(None, use_errno=True)
+HANGUP, INTERRUPT, KILL, PIPE, TERMINATE, STOP, FILE_SIZE = 1, 2, 9, 13, 15, 19, 25
+IGNORE = 1
+CHECK_MS = 1_000
+STARTER = "import sys; sys.path.append(sys.argv.pop(1)); import landlock_launcher as l; sys.exit(l.main(sys.argv[1:]))"
+"""Starts this file as a module: a script would be compiled anew each time, in 5 ms."""
+LIBC = _ctypes.dlopen(None, 2)  # pyright: ignore[reportArgumentType] - the program itself, as in dlopen(3)
+FILE_TYPE, FOLDER, PLAIN_FILE = 0o170000, 0o040000, 0o100000
 
 
-class LaunchSpec(TypedDict):
-    """The command to run, and its limits."""
+class LaunchSpec:
+    """What is asked for on the command line."""
 
-    command: str
-    folder: str
-    readable: list[str]
-    writable: list[str]
-    filter: str
-    limits: dict[str, int]
+    def __init__(self, words: list[str]) -> None:
+        end = words.index("--")
+        self._pairs = [word.partition("=")[::2] for word in words[:end]]
+        self.command = words[end + 1 :]
+
+    def all(self, key: str) -> list[str]:
+        """Return all values of a word such as `read`."""
+        return [value for name, value in self._pairs if name == key]
 
 
 class Stopped(Exception):  # noqa: N818 - no error
     """A signal asked this process to end."""
 
 
+def call(name: str, *arguments: object) -> int:
+    """Call a function of the C library; bytes are handed over by their address."""
+    result: int = _ctypes.call_function(_ctypes.dlsym(LIBC, name), arguments)
+    return result
+
+
 def landlock_version() -> int:
     """Return the version of Landlock that the kernel offers; 0 for none."""
-    return max(0, LIBC.syscall(CREATE_RULESET, None, 0, ASK_VERSION))
+    return max(0, call("syscall", CREATE_RULESET, None, 0, ASK_VERSION))
 
 
-def main(words: str) -> int:
-    """Run the command and return its exit code, once nothing of it is left."""
-    order: LaunchSpec = json.loads(words)
+def main(words: list[str]) -> int:
+    """Run the command; supervised, return its exit code once nothing of it is left."""
+    order = LaunchSpec(words[1:])
+    if words[0] == "supervise":
+        return supervise(order)
+    try:
+        limit(order.all("limit"), 0)
+        _ask(SET_NO_NEW_PRIVILEGES, 1)
+        lock_files(order, 0, DEVICE_FILES)
+        as_started_by_a_shell()
+        wait(order)
+        os.execv(order.command[0], order.command)  # noqa: S606 - the command
+    except OSError as error:
+        os.write(2, f"the sandbox could not be made: {error}\n".encode())
+    return FAILED
+
+
+def as_started_by_a_shell() -> None:
+    """Give signals their usual meaning back: Python ignores some of them, and what it starts would too."""
+    for number in (PIPE, FILE_SIZE, HANGUP, INTERRUPT, TERMINATE):
+        call("signal", number, None)
+
+
+def wait(order: LaunchSpec) -> None:
+    """Wait until the engine lets the command begin.
+
+    Raises:
+        OSError: It never will.
+    """
+    for descriptor in map(int, order.all("wait")):
+        if os.read(descriptor, 1) != b"g":
+            raise OSError("it was called off")
+        os.close(descriptor)
+
+
+def limit(limits: list[str], tasks: int) -> None:
+    """Set limits of this process and all it starts, by their names in `resource`; the kernel counts other tasks too."""
+    for name, _, value in (one.partition(":") for one in limits):
+        number = getattr(resource, name)
+        _, most = resource.getrlimit(number)
+        wanted = int(value) + (tasks if name == "RLIMIT_NPROC" else 0)
+        wanted = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(number, (wanted, wanted))
+
+
+def all_tasks() -> int:
+    """Return how many tasks there are: without a namespace of users, the kernel counts those of the user outside."""
+    with open("/proc/loadavg", encoding="ascii") as file:  # noqa: PTH123 - `pathlib` takes 15 ms
+        return int(file.read().split()[3].partition("/")[2])
+
+
+def lock_files(order: LaunchSpec, tcp: int, without: int) -> None:
+    """Give up every right to files but those asked for.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    version = landlock_version()
+    rights = RIGHTS.get(version, RIGHTS_SINCE_5)
+    size = 24 if version >= SCOPES_SINCE else 16 if version >= TCP_SINCE else 8
+    ruleset = _checked(call("syscall", CREATE_RULESET, pack("QQQ", rights, tcp, SCOPES), size, 0), "Landlock")
+    granted = {
+        "list": LIST,
+        "read": READING,
+        "device": READ_AND_WRITE | LIST | ORDERS_TO_DEVICES,
+        "write": ~without,
+    }
+    for key, right in granted.items():
+        for path in order.all(key):
+            _allow(ruleset, path, rights & right, os.O_NOFOLLOW if key == "write" else 0)
+    _allow_output(ruleset)
+    _checked(call("syscall", RESTRICT_SELF, ruleset, 0), "Landlock")
+    os.close(ruleset)
+
+
+def _allow_output(ruleset: int) -> None:
+    """Let a command open its own output again, as `tee /dev/stderr` does."""
+    status = os.fstat(1)
+    if status.st_mode & FILE_TYPE == PLAIN_FILE:
+        rule = pack("=Qi", READ_AND_WRITE | 1 << 14, 1)
+        _checked(call("syscall", ADD_RULE, ruleset, BENEATH, rule, 0), "Landlock, output")
+
+
+def _allow(ruleset: int, path: str, rights: int, flags: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
+    except FileNotFoundError:
+        return
+    is_folder = os.fstat(descriptor).st_mode & FILE_TYPE == FOLDER
+    rule = pack("=Qi", rights if is_folder else rights & OF_FILES, descriptor)
+    _checked(call("syscall", ADD_RULE, ruleset, BENEATH, rule, 0), f"Landlock, {path}")
+    os.close(descriptor)
+
+
+def supervise(order: LaunchSpec) -> int:
+    """Run the command and wait until nothing of it is left."""
+    # Inside bubblewrap nobody supervises; and `signal` itself takes 5 ms.
+    import _signal  # noqa: PLC0415  # pyright: ignore[reportMissingImports, reportMissingModuleSource]
+    import _socket  # noqa: PLC0415
+
     engine = os.getppid()
     _ask(SET_SUBREAPER, 1)
-    _ask(SET_DEATH_SIGNAL, signal.SIGTERM)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _stop)
+    _ask(SET_DEATH_SIGNAL, TERMINATE)
+    asked = (TERMINATE, INTERRUPT, HANGUP)
+    for number in asked:
+        _signal.signal(number, _stop)  # pyright: ignore[reportUnknownMemberType]
     if os.getppid() != engine:
         return FAILED
-    child = os.fork()
-    if child == 0:
-        _become(order)
-    try:
-        return _wait_for(child)
+    waiting = [int(descriptor) for descriptor in order.all("wait")]
+    here, there = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    supervisor = os.getpid()
+    try:  # from here on whatever happens, nothing is left behind
+        child = os.fork()
+        if child == 0:
+            _become(order, there, supervisor)
+        there.close()
+        for descriptor in waiting:
+            os.close(descriptor)
+        return _wait_for(child, here, tuple(order.all("write")))
     except Stopped:
-        return SIGNALLED + signal.SIGTERM
+        return SIGNALLED + TERMINATE
     finally:
+        for number in asked:
+            call("signal", number, IGNORE)
         _end_all()
 
 
@@ -90,44 +221,128 @@ def _stop(_number: int, _frame: object) -> None:
     raise Stopped
 
 
-def _wait_for(child: int) -> int:
-    """Take in whatever ends, until the command itself does."""
+def _become(order: LaunchSpec, channel: "socket", supervisor: int) -> None:
+    """Give all rights up and become the command. Runs in the child, and never returns."""
+    try:
+        os.setsid()
+        _ask(SET_DEATH_SIGNAL, KILL)
+        if os.getppid() != supervisor:
+            return
+        os.chdir(order.all("folder")[0])
+        limit(order.all("limit"), all_tasks())
+        _ask(SET_NO_NEW_PRIVILEGES, 1)
+        lock_files(order, TCP, SPECIAL_FILES)
+        _drop_capabilities()
+        _filter(bytes.fromhex(order.all("filter")[0]), channel)
+        as_started_by_a_shell()
+        wait(order)
+        os.execv(order.command[0], order.command)  # noqa: S606 - the command
+    except OSError as error:
+        os.write(2, f"the sandbox could not be made: {error}\n".encode())
+    finally:
+        os._exit(FAILED)
+
+
+def _drop_capabilities() -> None:
+    """Give up what root may do; an ordinary user has nothing to give up, and the first calls fail for it."""
+    for capability in range(CAPABILITIES):
+        call("prctl", DROP_FROM_BOUND, capability, 0, 0, 0)
+    call("prctl", SET_SECURE_BITS, SECURE_BITS, 0, 0, 0)
+    call("prctl", AMBIENT, AMBIENT_CLEAR, 0, 0, 0)
+    header = pack("Ii", CAPABILITY_VERSION, 0)
+    _checked(call("syscall", SET_CAPABILITIES[os.uname().machine], header, bytes(24)), "capabilities")
+
+
+def _filter(program: bytes, channel: "socket") -> None:
+    """Load the filter, and hand the supervisor the file on which it is asked."""
+    from array import array  # noqa: PLC0415 - has the address of its content, as the kernel wants it
+
+    lines = array("B", program)
+    head = pack("HP", len(program) // 8, lines.buffer_info()[0])
+    listener = _checked(call("syscall", SECCOMP[os.uname().machine], SET_FILTER, NEW_LISTENER, head), "seccomp")
+    channel.sendmsg([b"x"], [(1, 1, pack("i", listener))])  # SOL_SOCKET, SCM_RIGHTS
+
+
+def _wait_for(child: int, channel: "socket", writable: tuple[str, ...]) -> int:
+    """Serve the command and take in whatever ends, until the command itself does."""
+    import select  # noqa: PLC0415 - inside bubblewrap nobody supervises
+
+    serve: type[file_metadata.Call] = __import__("file_metadata").Call
+    waiting = select.poll()
+    ended = os.pidfd_open(child)
+    _, passed, _, _ = channel.recvmsg(1, 24)
+    waiting.register(ended, select.POLLIN)
+    listeners = [unpack_from("i", data)[0] for _, _, data in passed]
+    for listener in listeners:
+        waiting.register(listener, select.POLLIN)
     while True:
-        ended, status = os.wait()
-        if ended == child:
+        found = dict(waiting.poll(CHECK_MS))
+        for listener in listeners:
+            if found.get(listener, 0) & select.POLLIN:
+                serve(listener).answer(writable)
+            elif listener in found:  # nobody is left who could ask
+                waiting.unregister(listener)
+                listeners = []
+        status = _taken_in(child)
+        if status is not None:
             code = os.waitstatus_to_exitcode(status)
             return SIGNALLED - code if code < 0 else code
 
 
+def _taken_in(child: int) -> int | None:
+    """Take in all that has ended; return the status of the command if it is among them."""
+    found = None
+    try:
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            found = ended[1] if ended[0] == child else found
+    except ChildProcessError:
+        pass
+    return found
+
+
 def _end_all() -> None:
     """Stop every process below us, so that none can start another, then end them and take them in."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
     stopped: set[int] = set()
-    while found := _below(os.getpid()) - stopped:
-        _send(found, signal.SIGSTOP)
+    while _has_children() and (found := _below(os.getpid()) - stopped):
+        _send(found, STOP)
         stopped |= found
-    _send(stopped, signal.SIGKILL)
-    with suppress(ChildProcessError):
+    _send(stopped, KILL)
+    try:
         while True:
             os.wait()
-            _send(_below(os.getpid()), signal.SIGKILL)
+            _send(_below(os.getpid()), KILL)
+    except ChildProcessError:
+        return
+
+
+def _has_children() -> bool:
+    """Return whether any process is left: what the command started comes to us when its parent ends."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _send(pids: set[int], number: int) -> None:
     for pid in pids:
-        with suppress(ProcessLookupError):
+        try:
             os.kill(pid, number)
+        except ProcessLookupError:
+            continue
 
 
 def _below(top: int) -> set[int]:
     """Return all living descendants of a process."""
     children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
-            if state not in "ZX":
-                children.setdefault(int(parent), []).append(int(entry.name))
+    for name in os.listdir("/proc"):  # noqa: PTH208 - `pathlib` takes 15 ms
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+        except (OSError, ValueError):
+            continue
+        if name.isdecimal() and state not in b"ZX":
+            children.setdefault(int(parent), []).append(int(name))
     found: set[int] = set()
     waiting = [top]
     while waiting:
@@ -137,99 +352,11 @@ def _below(top: int) -> set[int]:
     return found
 
 
-def _become(order: LaunchSpec) -> None:
-    """Give all rights up and become the command. Runs in the child, and never returns."""
-    try:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
-        os.setsid()
-        _ask(SET_DEATH_SIGNAL, signal.SIGKILL)
-        os.chdir(order["folder"])
-        _limit(order["limits"])
-        _ask(SET_NO_NEW_PRIVILEGES, 1)
-        _lock_files(order["readable"], order["writable"])
-        _drop_capabilities()
-        _filter(bytes.fromhex(order["filter"]))
-        os.execv("/bin/bash", ["bash", "-c", order["command"]])  # noqa: S606 - bash is the shell
-    except OSError as error:
-        os.write(2, f"the sandbox could not be made: {error}\n".encode())
-    finally:
-        os._exit(FAILED)
-
-
-def _limit(limits: dict[str, int]) -> None:
-    for name, value in limits.items():
-        wanted = value
-        if name == "RLIMIT_NPROC":
-            # The kernel counts all tasks of the user, wherever they are.
-            wanted += _tasks_of(os.getuid())
-        number = getattr(resource, name)
-        _, most = resource.getrlimit(number)
-        wanted = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-        resource.setrlimit(number, (wanted, wanted))
-
-
-def _tasks_of(user: int) -> int:
-    count = 0
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if entry.stat().st_uid == user:
-                count += sum(1 for _ in (entry / "task").iterdir())
-    return count
-
-
-def _lock_files(readable: list[str], writable: list[str]) -> None:
-    version = landlock_version()
-    rights = RIGHTS.get(version, RIGHTS_SINCE_5)
-    attributes = struct.pack("QQQ", rights, TCP, SCOPES)
-    size = 24 if version >= SCOPES_SINCE else 16 if version >= TCP_SINCE else 8
-    ruleset = _checked(LIBC.syscall(CREATE_RULESET, attributes, size, 0), "Landlock")
-    for path in readable:
-        _allow(ruleset, path, rights & READING)
-    for path in DEVICES:
-        _allow(ruleset, path, rights & READ_AND_WRITE)
-    for path in writable:
-        _allow(ruleset, path, rights & ~SPECIAL_FILES, os.O_NOFOLLOW)
-    _checked(LIBC.syscall(RESTRICT_SELF, ruleset, 0), "Landlock")
-    os.close(ruleset)
-
-
-def _allow(ruleset: int, path: str, rights: int, flags: int = 0) -> None:
-    try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | flags)
-    except FileNotFoundError:
-        return
-    rule = struct.pack("=Qi", rights if Path(path).is_dir() else rights & 0b111, descriptor)
-    _checked(LIBC.syscall(ADD_RULE, ruleset, BENEATH, rule, 0), f"Landlock, {path}")
-    os.close(descriptor)
-
-
-def _drop_capabilities() -> None:
-    """Give up what root may do; an ordinary user has nothing to give up, and the first calls fail for it."""
-    for capability in range(CAPABILITIES):
-        LIBC.prctl(DROP_FROM_BOUND, capability, 0, 0, 0)
-    LIBC.prctl(SET_SECURE_BITS, SECURE_BITS, 0, 0, 0)
-    LIBC.prctl(AMBIENT, AMBIENT_CLEAR, 0, 0, 0)
-    header = struct.pack("Ii", CAPABILITY_VERSION, 0)
-    _checked(LIBC.syscall(SET_CAPABILITIES[platform.machine()], header, bytes(24)), "capabilities")
-
-
-def _filter(program: bytes) -> None:
-    lines = ctypes.create_string_buffer(program, len(program))
-    head = struct.pack("HP", len(program) // 8, ctypes.addressof(lines))
-    _checked(LIBC.prctl(SET_SECCOMP, FILTER_MODE, head, 0, 0), "seccomp")
-
-
 def _ask(option: int, value: int) -> None:
-    _checked(LIBC.prctl(option, value, 0, 0, 0), "prctl")
+    _checked(call("prctl", option, value, 0, 0, 0), "prctl")
 
 
 def _checked(result: int, what: str) -> int:
     if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(EPERM, f"{what}: the kernel refuses")
     return result
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

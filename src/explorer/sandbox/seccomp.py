@@ -8,176 +8,93 @@ import platform
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from errno import EAFNOSUPPORT, ENOSYS, EPERM
+from errno import EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM
+
+from explorer.sandbox.system_calls import MACHINES
 
 LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
 JUMP_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
 JUMP_AT_LEAST = 0x35  # BPF_JMP | BPF_JGE | BPF_K
 JUMP_ANY_BIT = 0x45  # BPF_JMP | BPF_JSET | BPF_K
+AND = 0x54  # BPF_ALU | BPF_AND | BPF_K
 RETURN = 0x06  # BPF_RET | BPF_K
 ALLOW = 0x7FFF0000
 KILL = 0x80000000
 REFUSE = 0x00050000
+ASK = 0x7FC00000
+"""SECCOMP_RET_USER_NOTIF: a supervisor outside the filter answers; without one, the call is not there."""
 NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16
 X32_BIT = 0x40000000
 NEW_NAMESPACES = 0x7E020080  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET} and CLONE_NEWTIME
 TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX: typing into somebody's terminal."""
+ORDERS_TO_OTHERS = (0x8901, 0x8902, 0x40086602, 0x401C5820, 0x40087602)
+"""FIOSETOWN and SIOCSPGRP: signals to any process; FS_IOC_SETFLAGS, FSSETXATTR and SETVERSION: marks on any file."""
+SIGNALS_BY_FILE = (8, 10, 15, 1024, 1026)
+"""F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY of `fcntl`: the kernel sends signals for a file."""
+CONNECTED_PAIRS = (1, 5)
+"""SOCK_STREAM and SOCK_SEQPACKET: a pair of datagram sockets could be connected to any socket file afterwards."""
+SOCKET_TYPE_MASK = 0xF
+PRIVILEGED_MODES = 0o6000
+"""Set-user-ID and set-group-ID: such a program would have its owner's rights for whoever starts it."""
+CREATING = 0o100 | 0o20000000
+"""O_CREAT and __O_TMPFILE: without them, the mode given to `open` has no meaning."""
+MODE_ARGUMENTS = {
+    "chmod": 1,
+    "fchmod": 1,
+    "fchmodat": 2,
+    "fchmodat2": 2,
+    "creat": 1,
+    "mknod": 1,
+    "mknodat": 2,
+}
+"""Where calls have a file's mode among their arguments."""
+OPEN_ARGUMENTS = {"open": (1, 2), "openat": (2, 3)}
+"""Where calls that may create a file have their flags and its mode."""
 FAMILIES = (1, 2, 10, 16)
 """Unix, IPv4, IPv6 and netlink sockets: harmless in a network namespace of one's own."""
 
-SHARED = {
-    "io_uring_setup": 425,
-    "io_uring_enter": 426,
-    "io_uring_register": 427,
-    "open_tree": 428,
-    "move_mount": 429,
-    "fsopen": 430,
-    "fsconfig": 431,
-    "fsmount": 432,
-    "fspick": 433,
-    "clone3": 435,
-    "pidfd_send_signal": 424,
-    "pidfd_getfd": 438,
-    "mount_setattr": 442,
-    "memfd_secret": 447,
-}
-"""Numbers that are the same on every architecture."""
-X86_64 = {
-    "ioctl": 16,
-    "socket": 41,
-    "clone": 56,
-    "kill": 62,
-    "ptrace": 101,
-    "syslog": 103,
-    "rt_sigqueueinfo": 129,
-    "personality": 135,
-    "setpriority": 141,
-    "sched_setparam": 142,
-    "sched_setscheduler": 144,
-    "vhangup": 153,
-    "modify_ldt": 154,
-    "pivot_root": 155,
-    "adjtimex": 159,
-    "chroot": 161,
-    "acct": 163,
-    "settimeofday": 164,
-    "mount": 165,
-    "umount2": 166,
-    "swapon": 167,
-    "swapoff": 168,
-    "reboot": 169,
-    "iopl": 172,
-    "ioperm": 173,
-    "init_module": 175,
-    "delete_module": 176,
-    "quotactl": 179,
-    "tkill": 200,
-    "sched_setaffinity": 203,
-    "lookup_dcookie": 212,
-    "clock_settime": 227,
-    "tgkill": 234,
-    "kexec_load": 246,
-    "add_key": 248,
-    "request_key": 249,
-    "keyctl": 250,
-    "ioprio_set": 251,
-    "migrate_pages": 256,
-    "unshare": 272,
-    "move_pages": 279,
-    "rt_tgsigqueueinfo": 297,
-    "perf_event_open": 298,
-    "fanotify_init": 300,
-    "prlimit64": 302,
-    "name_to_handle_at": 303,
-    "open_by_handle_at": 304,
-    "clock_adjtime": 305,
-    "setns": 308,
-    "process_vm_readv": 310,
-    "process_vm_writev": 311,
-    "kcmp": 312,
-    "finit_module": 313,
-    "sched_setattr": 314,
-    "kexec_file_load": 320,
-    "bpf": 321,
-    "userfaultfd": 323,
-}
-AARCH64 = {
-    "lookup_dcookie": 18,
-    "ioctl": 29,
-    "ioprio_set": 30,
-    "umount2": 39,
-    "mount": 40,
-    "pivot_root": 41,
-    "chroot": 51,
-    "vhangup": 58,
-    "quotactl": 60,
-    "acct": 89,
-    "personality": 92,
-    "unshare": 97,
-    "kexec_load": 104,
-    "init_module": 105,
-    "delete_module": 106,
-    "clock_settime": 112,
-    "syslog": 116,
-    "ptrace": 117,
-    "sched_setparam": 118,
-    "sched_setscheduler": 119,
-    "sched_setaffinity": 122,
-    "kill": 129,
-    "tkill": 130,
-    "tgkill": 131,
-    "rt_sigqueueinfo": 138,
-    "setpriority": 140,
-    "reboot": 142,
-    "settimeofday": 170,
-    "adjtimex": 171,
-    "socket": 198,
-    "add_key": 217,
-    "request_key": 218,
-    "keyctl": 219,
-    "clone": 220,
-    "swapon": 224,
-    "swapoff": 225,
-    "migrate_pages": 238,
-    "move_pages": 239,
-    "rt_tgsigqueueinfo": 240,
-    "perf_event_open": 241,
-    "prlimit64": 261,
-    "fanotify_init": 262,
-    "name_to_handle_at": 264,
-    "open_by_handle_at": 265,
-    "clock_adjtime": 266,
-    "setns": 268,
-    "process_vm_readv": 270,
-    "process_vm_writev": 271,
-    "kcmp": 272,
-    "finit_module": 273,
-    "sched_setattr": 274,
-    "bpf": 280,
-    "userfaultfd": 282,
-    "kexec_file_load": 294,
-}
-MACHINES: Mapping[str, tuple[int, Mapping[str, int]]] = {
-    "x86_64": (0xC000003E, X86_64 | SHARED),
-    "aarch64": (0xC00000B7, AARCH64 | SHARED),
-}
-"""AUDIT_ARCH and the numbers of the calls, by machine."""
-CONDITIONAL = frozenset({"clone", "clone3", "ioctl", "socket", "prlimit64"})
+CONDITIONAL = frozenset(
+    {
+        "clone",
+        "clone3",
+        "openat2",
+        "ioctl",
+        "socket",
+        "socketpair",
+        "prlimit64",
+        "fcntl",
+        *MODE_ARGUMENTS,
+        *OPEN_ARGUMENTS,
+    }
+)
 """Looked at more closely than by their number."""
 SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
 ON_OTHERS = ("setpriority", "sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr", "ioprio_set")
 """Calls that change a process of the same user: harmless among processes of one's own namespace."""
+QUEUES = ("shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semctl", "semtimedop", "msgget", "msgsnd", "msgrcv")
+"""System V's shared memory, semaphores and messages, which outlive whoever made them."""
+MORE_QUEUES = ("msgctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr")
+WATCHES = ("inotify_init", "inotify_init1", "inotify_add_watch", "statmount", "listmount")
+"""Calls that say what happens in folders of the same user, or what is mounted."""
+SUPERVISED = ("chmod", "fchmod", "fchmodat", "fchmodat2", "utimensat")
+"""Changes of modes and times, which the supervisor makes inside the command's folder only."""
+OWNERS_AND_OLD_CALLS = ("chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat")
+MARKS = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
+MORE_MARKS = ("setxattrat", "removexattrat", "file_setattr")
+"""Extended attributes: answered like a file system that has none, which programs expect."""
+METADATA = (*SUPERVISED, *OWNERS_AND_OLD_CALLS, *MARKS, *MORE_MARKS)
+"""Calls that change what is known about a file; Landlock does not look at them, in any version."""
+WITHOUT_NAMESPACES = (*ON_OTHERS, *QUEUES, *MORE_QUEUES, *WATCHES, *METADATA)
 
 
 @dataclass(frozen=True)
 class Strictness:
     """Further calls that a filter refuses where there are no namespaces."""
 
-    sockets: bool = False
-    """Every socket but pairs: without a network namespace a socket reaches the network."""
-    others: bool = False
-    """Changing the priority or the limits of other processes of the same user."""
+    outside: bool = False
+    """Every call that reaches beyond the command's own processes and files: sockets except pairs, queues that stay,
+    watches on folders, metadata of files, priorities and limits of other processes, signals sent for a file."""
     signals: bool = False
     """Every signal, where Landlock cannot confine them to the command's own processes."""
 
@@ -194,9 +111,9 @@ def program(strictness: Strictness = Strictness(), machine: str = "") -> bytes:
         KeyError: The machine's numbers are not known; ask `supported` first.
     """
     architecture, numbers = MACHINES[machine or platform.machine()]
-    refused = set(numbers) - CONDITIONAL - set(SIGNALS) - set(ON_OTHERS)
+    refused = set(numbers) - CONDITIONAL - set(SIGNALS) - set(WITHOUT_NAMESPACES)
     refused |= set(SIGNALS) if strictness.signals else set()
-    refused |= set(ON_OTHERS) if strictness.others else set()
+    refused |= set(WITHOUT_NAMESPACES) & set(numbers) if strictness.outside else set()
     lines = [
         _line(LOAD, ARCHITECTURE),
         _line(JUMP_EQUAL, architecture, 1, 0),
@@ -207,17 +124,39 @@ def program(strictness: Strictness = Strictness(), machine: str = "") -> bytes:
         _line(RETURN, REFUSE | EPERM),
     ]
     for name in sorted(refused):
-        lines += _if_call(numbers[name], [_line(RETURN, REFUSE | EPERM)])
-    lines += _if_call(numbers["clone3"], [_line(RETURN, REFUSE | ENOSYS)])
+        lines += _if_call(numbers[name], [_line(RETURN, _verdict(name))])
+    # Their arguments are in memory, where a filter cannot look: programs take the older calls instead.
+    for name in ("clone3", "openat2"):
+        lines += _if_call(numbers[name], [_line(RETURN, REFUSE | ENOSYS)])
     lines += _if_call(numbers["clone"], _when_any_bit(0, NEW_NAMESPACES))
-    lines += _if_call(numbers["ioctl"], _when_one_of(1, TERMINAL_INPUT))
-    if strictness.sockets:
-        lines += _if_call(numbers["socket"], [_line(RETURN, REFUSE | EPERM)])
-    else:
-        lines += _if_call(numbers["socket"], _unless_one_of(0, FAMILIES))
-    if strictness.others:
-        lines += _if_call(numbers["prlimit64"], _unless_one_of(0, (0,), EPERM))
+    for name in sorted(numbers.keys() & (MODE_ARGUMENTS.keys() - refused)):
+        lines += _if_call(numbers[name], _when_any_bit(MODE_ARGUMENTS[name], PRIVILEGED_MODES))
+    for name in sorted(numbers.keys() & OPEN_ARGUMENTS.keys()):
+        flags, mode = OPEN_ARGUMENTS[name]
+        check = [_argument(flags), _line(JUMP_ANY_BIT, CREATING, 1, 0), _line(RETURN, ALLOW)]
+        lines += _if_call(numbers[name], [*check, *_when_any_bit(mode, PRIVILEGED_MODES)])
+    orders = (*TERMINAL_INPUT, *ORDERS_TO_OTHERS) if strictness.outside else TERMINAL_INPUT
+    lines += _if_call(numbers["ioctl"], _when_one_of(1, orders))
+    lines += (
+        _without_namespaces(numbers) if strictness.outside else _if_call(numbers["socket"], _unless_one_of(0, FAMILIES))
+    )
     return b"".join([*lines, _line(RETURN, ALLOW)])
+
+
+def _verdict(name: str) -> int:
+    if name in SUPERVISED:
+        return ASK
+    return REFUSE | (EOPNOTSUPP if name in (*MARKS, *MORE_MARKS) else EPERM)
+
+
+def _without_namespaces(numbers: Mapping[str, int]) -> list[bytes]:
+    """Refuse what a namespace would keep inside, by the arguments of the calls."""
+    lines = _if_call(numbers["socket"], [_line(RETURN, REFUSE | EPERM)])
+    pairs = _unless_one_of(1, CONNECTED_PAIRS, EPERM)
+    lines += _if_call(numbers["socketpair"], [pairs[0], _line(AND, SOCKET_TYPE_MASK), *pairs[1:]])
+    lines += _if_call(numbers["prlimit64"], _unless_one_of(0, (0,), EPERM))
+    lines += _if_call(numbers["fcntl"], _when_one_of(1, SIGNALS_BY_FILE))
+    return lines
 
 
 def _line(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

@@ -1,19 +1,26 @@
 """Which sandbox this machine has: the best that was seen to hold."""
 
+import os
 import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from explorer.sandbox import landlock_launcher
+from explorer.sandbox.attestation_cache import fingerprint, remember, remembered
 from explorer.sandbox.bubblewrap import Bubblewrap
 from explorer.sandbox.confinement import Confinement, SandboxTier, Unconfined
 from explorer.sandbox.landlock import Landlock, is_offered
-from explorer.sandbox.seatbelt import Seatbelt
 from explorer.sandbox.seccomp import supported
-from explorer.sandbox.self_test import Attestation, attest, fingerprint, remember, remembered
+from explorer.sandbox.self_test import Attestation, attest
+from explorer.sandbox.unprivileged import UnprivilegedUser
 
 GET_IT = "install bubblewrap (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)"
 
+PROGRAMS = "/usr/bin:/usr/local/bin:/bin"
+NOTHING = "this machine has no sandbox"
+GO_ELSEWHERE = "run explorer on Linux (x86_64 or aarch64), also in a container or a virtual machine: docs/docker.md"
+TOO_OLD = f"landlock: version {{}} of this kernel is too old; {landlock_launcher.NEEDED} is needed (Linux 6.2)"
 ALLOW_IT = "allow bubblewrap to make user namespaces (in a container: its security profile forbids them)"
 
 
@@ -36,24 +43,37 @@ class Sandbox:
         return f"{self.reason}. To have a shell, {self.fix}" if self.fix else self.reason
 
 
-async def choose_sandbox(memory: Path | None, *, unsafe: bool = False) -> Sandbox:
+async def choose_sandbox(memory: Path | None, *, beside: Path | None = None, unsafe: bool = False) -> Sandbox:
     """Take the first sandbox that stops every attack.
 
     Args:
-        memory: The folder where attestations of this host are kept; None: always try anew.
+        memory: The user's own folder where attestations of this host are kept; None: always try anew.
+        beside: The folder of the runs, because it depends on the disk what a sandbox can do; None: /tmp.
         unsafe: Do without, because the user said so.
     """
     if unsafe:
         return Sandbox(Unconfined(), "there is no sandbox, because --unsafe-shell was given")
     tried: list[Attestation] = []
     for confinement, program in candidates():
-        attestation = await _attested(confinement, program, memory)
+        attestation = await _attested(confinement, program, memory, beside)
         tried.append(attestation)
         if attestation.holds:
             return Sandbox(confinement, "; ".join(one.words for one in tried), tuple(tried))
-    reasons = "; ".join(attestation.words for attestation in tried) or "this machine has no sandbox"
+    reasons = "; ".join([*(attestation.words for attestation in tried), *missing()])
     is_installed = any(attestation.tier is SandboxTier.BUBBLEWRAP for attestation in tried)
-    return Sandbox(None, reasons, tuple(tried), ALLOW_IT if is_installed else GET_IT)
+    fix = ALLOW_IT if is_installed else GET_IT
+    return Sandbox(None, reasons or NOTHING, tuple(tried), fix if is_known_system() else GO_ELSEWHERE)
+
+
+def is_known_system() -> bool:
+    """Return whether sandboxes for this system are known."""
+    return sys.platform.startswith("linux") and supported()
+
+
+def missing() -> list[str]:
+    """Return why Landlock is no candidate, where it is there and too old."""
+    version = landlock_launcher.landlock_version() if is_known_system() else 0
+    return [TOO_OLD.format(version)] if 0 < version < landlock_launcher.NEEDED else []
 
 
 def python_folders() -> tuple[Path, ...]:
@@ -64,25 +84,30 @@ def python_folders() -> tuple[Path, ...]:
 def candidates() -> list[tuple[Confinement, str]]:
     """Return what this machine might have, the best first, each with its program if it is one."""
     found: list[tuple[Confinement, str]] = []
-    if sys.platform == "darwin":
-        program = shutil.which("sandbox-exec")
-        return [(Seatbelt(program), program)] if program else []
-    if not supported():
+    if not is_known_system():
         return []
-    bubblewrap = shutil.which("bwrap", path="/usr/bin:/usr/local/bin:/bin")
+    bubblewrap = shutil.which("bwrap", path=PROGRAMS)
     if bubblewrap:
+        user = unprivileged_user()
+        found += [(Bubblewrap(bubblewrap, user), bubblewrap)] if user else []
         found.append((Bubblewrap(bubblewrap), bubblewrap))
     if is_offered():
         found.append((Landlock(), ""))
     return found
 
 
-async def _attested(confinement: Confinement, program: str, memory: Path | None) -> Attestation:
-    path = memory / f"sandbox-{fingerprint(confinement, program)}.json" if memory else None
+def unprivileged_user() -> UnprivilegedUser | None:
+    """Return the user that commands run as where root runs the engine; None: the engine's own user has no rights."""
+    program = shutil.which("nsenter", path=PROGRAMS) if os.geteuid() == 0 else None
+    return UnprivilegedUser(program) if program else None
+
+
+async def _attested(confinement: Confinement, program: str, memory: Path | None, beside: Path | None) -> Attestation:
+    path = memory / f"sandbox-{fingerprint(confinement, program, beside)}.json" if memory else None
     known = remembered(path) if path else None
     if known:
         return known
-    attestation = await attest(confinement, python_folders())
+    attestation = await attest(confinement, python_folders(), beside=beside)
     if path:
         remember(path, attestation)
     return attestation

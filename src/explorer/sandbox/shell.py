@@ -11,30 +11,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from explorer.sandbox.confinement import Confinement, Launch, SandboxSpec
+from explorer.sandbox.control_group import ControlGroup
 from explorer.sandbox.resource_monitor import (
-    ProcessGroup,
     Stamp,
     bytes_of,
     changed,
     family_of,
     files_of,
     removed_between,
+    unlinked_bytes,
     use_of,
 )
 from explorer.schema.errors import ToolError
-from explorer.workspace.access import restore_access
+from explorer.workspace.access import OWN_FILE, restore_access
 
 LOOK_S = 0.1
 LOOK_AT_FILES_S = 0.5
 GRACE_S = 2.0
+REMOVALS = 20
 MAX_FILES = 100_000
 STOP_LOOKS = 500
 STOP_LOOK_S = 0.002
 STANDING_STILL = "TtZX"
 """States in which a process starts nothing."""
+READ_AND_WRITE = 0o666
 OUR_OWN = 5
 """Processes of the sandbox itself, at most."""
 TIMED_OUT = "timeout"
+TOO_MUCH_MEMORY = "it took more than {} bytes of memory"
 STOPPED = "stopped"
 
 
@@ -60,7 +64,7 @@ class Command:
     process: asyncio.subprocess.Process
     launch: Launch
     output: Path
-    group: ProcessGroup | None
+    group: ControlGroup | None
     before: dict[str, Stamp]
     began: float
     ended: Ended | None = None
@@ -79,6 +83,8 @@ class Shell:
         self.place = place
         self._clock = clock
         self._commands: set[Command] = set()
+        self._groups: list[ControlGroup] = []
+        """Groups of commands that have ended, while the kernel still needs them."""
 
     async def run(self, command: str, output: Path, timeout_s: float) -> Ended:
         """Run a command to its end, its output going to a file.
@@ -100,13 +106,13 @@ class Shell:
         if "\0" in command:
             raise ToolError("a command cannot contain a NUL character")
         limits = self.place.limits
-        before = await asyncio.to_thread(files_of, self.place.folder, MAX_FILES)
-        group = ProcessGroup.make(f"explorer-{os.getpid()}-{time.monotonic_ns()}", limits.processes)
+        bounds = {"pids": limits.processes + OUR_OWN, "memory": limits.memory_bytes}
+        group = ControlGroup.make(f"explorer-{os.getpid()}-{time.monotonic_ns()}", bounds)
         try:
             launch = self.confinement.launch(command, self.place)
         except OSError as error:
             raise ToolError(f"the sandbox cannot be made: {error}") from error
-        starting = asyncio.ensure_future(self._begin(launch, output, group, before))
+        starting = asyncio.ensure_future(self._begin(launch, output, group))
         try:
             return await asyncio.shield(starting)
         except OSError as error:
@@ -119,11 +125,16 @@ class Shell:
         finally:
             launch.close()
 
-    async def _begin(
-        self, launch: Launch, output: Path, group: ProcessGroup | None, before: dict[str, Stamp]
-    ) -> Command:
+    async def _begin(self, launch: Launch, output: Path, group: ControlGroup | None) -> Command:
+        """Start a command; where its sandbox holds it back, its folder is looked at while the sandbox is made."""
+        before = {} if launch.gate else await self._files()
         began = self._clock()
-        with output.open("wb") as file:
+        with output.open("wb") as emptied:
+            emptied.flush()
+        # For appending: a program that opens its output again does not write over what is there.
+        with output.open("ab") as file:
+            if launch.is_other_user:  # so that it can; nobody else comes into the engine's folder
+                os.fchmod(file.fileno(), READ_AND_WRITE)
             process = await asyncio.create_subprocess_exec(
                 *(group.joining(launch.arguments) if group else launch.arguments),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -136,7 +147,13 @@ class Shell:
             )
         started = Command(process, launch, output, group, before, began)
         self._commands.add(started)
+        if launch.gate:
+            started.before = await self._files()
+            launch.gate.open()
         return started
+
+    async def _files(self) -> dict[str, Stamp]:
+        return await asyncio.to_thread(files_of, self.place.folder, MAX_FILES)
 
     async def follow(self, command: Command, timeout_s: float | None) -> Ended:
         """Watch a command to its end, and end it when its time is over or it takes too much."""
@@ -178,7 +195,7 @@ class Shell:
         if use.processes > limits.processes + OUR_OWN:
             return f"it started more than {limits.processes} processes"
         if use.memory_bytes > limits.memory_bytes:
-            return f"it took more than {limits.memory_bytes} bytes of memory"
+            return TOO_MUCH_MEMORY.format(limits.memory_bytes)
         return self._excess_of_files(command) if with_files else ""
 
     def _excess_of_files(self, command: Command) -> str:
@@ -186,7 +203,8 @@ class Shell:
         files = files_of(self.place.folder, len(command.before) + limits.written_files + 1)
         if len(files) > len(command.before) + limits.written_files:
             return f"it wrote more than {limits.written_files} files"
-        if bytes_of(files) > bytes_of(command.before) + limits.written_bytes:
+        hidden = unlinked_bytes(command.process.pid, self.place.folder.stat().st_dev)
+        if bytes_of(files) + hidden > bytes_of(command.before) + limits.written_bytes:
             return f"it wrote more than {limits.written_bytes} bytes"
         return ""
 
@@ -195,12 +213,17 @@ class Shell:
             return
         code = await self._end(command)
         restore_access(self.place.folder)
-        after = await asyncio.to_thread(files_of, self.place.folder, MAX_FILES)
+        after = await self._files()
+        if command.group and command.group.killed_for_memory():
+            command.reason = command.reason or TOO_MUCH_MEMORY.format(self.place.limits.memory_bytes)
         files = tuple(changed(command.before, after))
         removed = removed_between(command.before, after) if len(after) < MAX_FILES else ()
         command.ended = Ended(code, round(self._clock() - command.began, 3), command.reason, files, removed)
-        if command.group:
-            command.group.remove()
+        if command.launch.is_other_user:
+            with suppress(OSError):
+                command.output.chmod(OWN_FILE)
+        self._groups += [command.group] if command.group else []
+        self._groups = [group for group in self._groups if not group.is_removed()]
         self._commands.discard(command)
 
     async def _end(self, command: Command) -> int:
@@ -231,6 +254,11 @@ class Shell:
             for command in list(self._commands):
                 command.reason = command.reason or STOPPED
                 group.create_task(self._finish(command))
+        for _ in range(REMOVALS):
+            self._groups = [group for group in self._groups if not group.is_removed()]
+            if not self._groups:
+                return
+            await asyncio.sleep(LOOK_S)
 
 
 async def _kill_below(top: int) -> None:

@@ -194,6 +194,8 @@ class Settings(BaseModel):
     secrets: Secrets = Secrets()
     network: Network = Network()
     """Proxies and certificate authorities of this session, never those of the time a run was started."""
+    cache_dir: Path | None = None
+    """The user's own cache folder on this machine; None: nothing is kept between sessions."""
     is_sample: bool = False
     """Read the bundled, invented sample day instead of the network."""
     files: tuple[Path, ...] = ()
@@ -305,7 +307,8 @@ class Settings(BaseModel):
         left out.
         """
         unset = DEPENDENT_LIMITS - self.limits.model_fields_set
-        shown = self.model_dump(mode="json", exclude={"secrets": True, "network": True, "limits": set(unset)})
+        machine = {"secrets": True, "network": True, "cache_dir": True}
+        shown = self.model_dump(mode="json", exclude={**machine, "limits": set(unset)})
         services = shown["services"]
         services |= {name: without_secrets(value) for name, value in services.items() if isinstance(value, str)}
         return shown

@@ -117,13 +117,22 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     models = overlay(layer.models for layer in [*above, *taken, *below])
     _keep_inside(found.get("corpus"), folder)
     # Of the environment alone: a folder's files must not lead connections elsewhere.
-    settings = settings_of(found, models).model_copy(update={"network": network_of(environment)})
+    settings = settings_of(found, models).model_copy(
+        update={"network": network_of(environment), "cache_dir": cache_folder(environment)}
+    )
     unread = tuple(name for name in files.variables if name in NETWORK_VARIABLES)
     ignored = [(one.name, Ignored(one.origin, one.value, one.why)) for one in withheld]
     ignored += [(f"network.{name}", Ignored(f".env {name}", "-", FROM_ENVIRONMENT)) for name in unread]
     unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(files.variables, ".env"))
     values = with_ignored(values_of(settings, found, models), ignored)
     return Configuration(settings, values, unknown, files, is_trusted, withheld, unread)
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """Return the user's own cache folder, after the XDG rules."""
+    base = environment.get("XDG_CACHE_HOME", "")
+    home = Path(environment.get("HOME") or "~").expanduser()
+    return (Path(base) if Path(base).is_absolute() else home / ".cache") / "explorer"
 
 
 def _keep_inside(corpus: Raw | None, folder: Path) -> None:
