@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from attacks import folders
+from attacks import folders, parsers
 from attacks.attack import Attack
 
 AREAS: Mapping[str, Sequence[Attack]] = {
     "folders": folders.ATTACKS,
+    "parsers": parsers.ATTACKS,
 }
 """The attacks of each area. An area is a module of this folder, such as `folders.py` with its `ATTACKS`."""

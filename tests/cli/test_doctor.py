@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from explorer.cli.commands.doctor import check_python, check_roles, check_workspace
+from explorer.cli.commands.parser_check import parser_result
+from explorer.documents.parsing.document import ConfinementReport
 from explorer.schema.settings import Settings
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
@@ -23,7 +25,7 @@ def test_doctor_ends_soon_and_finds_nothing_that_fails_on_a_plain_machine(here: 
     findings = json.loads(done.stdout)
     assert done.returncode == 0
     names = {finding["name"] for finding in findings}
-    assert {"python", "workspace", "disk", "roles", "anthropic key", "hacker news", "local models"} <= names
+    assert {"python", "workspace", "disk", "roles", "parser", "anthropic key", "hacker news", "local models"} <= names
     assert all(finding["fix"] for finding in findings if finding["level"] != "ok")
 
 
@@ -83,3 +85,35 @@ def test_a_broken_role_file_fails(tmp_path: Path) -> None:
 def test_the_python_version_is_checked(version: tuple[int, ...], level: str) -> None:
     """From 3.11 on."""
     assert check_python(version).level == level
+
+
+@pytest.mark.parametrize(
+    ("found", "level", "words"),
+    [
+        (
+            ConfinementReport(has_seccomp=True, landlock=7, why=""),
+            "ok",
+            "no network, no files, seccomp (Landlock ABI 7)",
+        ),
+        (
+            ConfinementReport(has_seccomp=True, landlock=0, why=""),
+            "ok",
+            "no network, no files, seccomp (no Landlock in this kernel)",
+        ),
+        (
+            ConfinementReport(has_seccomp=False, landlock=7, why="refused", open=("run a program",)),
+            "warn",
+            "Landlock ABI 7 and rlimits only: refused",
+        ),
+        (ConfinementReport(has_seccomp=False, landlock=0, why="refused"), "warn", "rlimits only: refused"),
+        (
+            ConfinementReport(has_seccomp=True, landlock=7, why="", open=("connect",)),
+            "fail",
+            "it is confined, and could all the same: connect",
+        ),
+    ],
+)
+def test_what_confines_the_parser_is_said(found: ConfinementReport, level: str, words: str) -> None:
+    """One line names the walls; where some are missing, why, and what to do."""
+    said = parser_result(found)
+    assert (said.level, said.words, bool(said.fix)) == (level, words, level != "ok")

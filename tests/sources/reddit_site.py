@@ -9,6 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from explorer.documents.parsing.parser import DocumentParser, Parser, TrustingParser
+from explorer.sources.http.caller import Caller
+from explorer.sources.http.fetch import Web
+from explorer.sources.page import SiteAccess
 from explorer.sources.reddit.reddit import Access, Reddit
 from sources.loopback import DATA, NOW, Answer, Handler, Route, Site, as_json, open_plain_web
 
@@ -209,12 +213,18 @@ def feed_routes() -> dict[str, Route]:
     }
 
 
+def access_of(web: Web, parser: DocumentParser | None = None) -> SiteAccess:
+    """What connecting to a site takes; without a parser for tests that read no feed."""
+    return SiteAccess(web, web.guard, Caller(), lambda: NOW, parser or TrustingParser())
+
+
 @asynccontextmanager
 async def open_reddit(site: Site | str, identity: str = "", secret: str = "") -> AsyncGenerator[Reddit]:
     """Reddit by all routes, each of them at one server."""
     url = site if isinstance(site, str) else site.url
     async with (
         open_plain_web() as web,
-        Reddit.open(web, web.guard, Access(url, identity, secret), lambda: NOW) as reddit,
+        Parser() as parser,
+        Reddit.open(access_of(web, parser), Access(url, identity, secret)) as reddit,
     ):
         yield reddit

@@ -17,6 +17,7 @@ from sources.reddit_site import (
     SECRET,
     SHELL,
     TOKEN,
+    access_of,
     api_routes,
     archive_routes,
     comment,
@@ -144,7 +145,7 @@ async def test_without_a_key_the_archive(services: str) -> None:
 
 async def test_the_public_hosts_without_a_key() -> None:
     """Without credentials and without a stand-in the API is not asked at all, and the reason is given."""
-    async with open_plain_web() as web, Reddit.open(web, web.guard, Access(), lambda: NOW) as reddit:
+    async with open_plain_web() as web, Reddit.open(access_of(web), Access()) as reddit:
         assert "REDDIT_CLIENT_ID" in str(reddit._absent)
         assert list(reddit._routes) == ["the archive", "the feeds"]
 

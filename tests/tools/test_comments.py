@@ -10,8 +10,8 @@ from explorer.schema.errors import ToolError
 from explorer.sources.reddit.reddit import Access, Reddit
 from explorer.tools.comments import GetCommentsTool
 from sources.hn_site import client, hn_routes
-from sources.loopback import NOW, Ledger, open_plain_web, serving, unfenced
-from sources.reddit_site import SECRET, SHELL, api_routes, archive_routes, open_reddit, post
+from sources.loopback import Ledger, open_plain_web, serving, unfenced
+from sources.reddit_site import SECRET, SHELL, access_of, api_routes, archive_routes, open_reddit, post
 from tool_call import call_tool
 
 
@@ -23,7 +23,7 @@ async def open_tool(*, is_up: bool = True) -> AsyncGenerator[GetCommentsTool]:
     with serving(routes) as site:
         async with (
             open_plain_web() as web,
-            Reddit.open(web, web.guard, Access(site.url, "app", SECRET), lambda: NOW) as reddit,
+            Reddit.open(access_of(web), Access(site.url, "app", SECRET)) as reddit,
         ):
             yield GetCommentsTool(client(web, site), reddit)
 

@@ -67,7 +67,10 @@ class Connectors:
             )
             parser = await stack.enter_async_context(Parser())
             corpus = _corpus(settings, parser, lambda indexed: progress(indexed.words))
-            sites = await _open_sites(settings, SiteAccess(web, web.guard, _caller(settings), now), stack)
+            # The sample's pages come with us: a process of their own would guard nothing, and be slower.
+            of_pages = TrustingParser() if settings.is_sample else parser
+            access = SiteAccess(web, web.guard, _caller(settings), now, of_pages)
+            sites = await _open_sites(settings, access, stack)
             yield cls(
                 settings=settings,
                 web=web,
@@ -75,8 +78,7 @@ class Connectors:
                 sites=tuple(dict.fromkeys(sites.values())),
                 pages=PageReader(
                     web,
-                    # The sample's pages come with us: a process of their own would guard nothing, and be slower.
-                    TrustingParser() if settings.is_sample else parser,
+                    of_pages,
                     reader=_reader(web, settings),
                     threads=sites,
                 ),

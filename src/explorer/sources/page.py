@@ -13,6 +13,7 @@ from explorer.sources.http.fetched import PAGE_LIMITS, Fetched, FetchLimits
 
 if TYPE_CHECKING:
     # Every command reads the sites' settings, and the guard imports the library of HTTP.
+    from explorer.documents.parsing.parser import DocumentParser
     from explorer.network.guard import Guard
 
 STALE = "stale"
@@ -89,6 +90,8 @@ class SiteAccess:
     """The user's network and name."""
     now: Callable[[], datetime]
     """The run's clock."""
+    parser: "DocumentParser"
+    """Parses HTML, PDF and feeds that strangers wrote, in confined processes."""
 
 
 class SiteProbe(NamedTuple):

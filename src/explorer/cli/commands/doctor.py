@@ -15,6 +15,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.agents.roles import PromptLoader
+from explorer.cli.commands.parser_check import check_parser
 from explorer.cli.commands.probes import CheckResult, probe_services
 from explorer.cli.screens.formatting import counted, one_line, size
 from explorer.cli.screens.output import emit_json, emit_page
@@ -231,6 +232,7 @@ def doctor(
         check_search(configuration.settings),
         check_contact(configuration.settings),
         check_shell(asyncio.run(choose_shell(configuration.settings))),
+        check_parser(),
         *check_variables(configuration.unknown),
         *check_folder(configuration),
         *check_extensions(installed_extensions()),

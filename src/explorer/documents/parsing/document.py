@@ -1,7 +1,7 @@
 """Parsed documents, and the messages between the engine and the process that parses.
 
 A request consists of the sizes of its header and its body (four bytes each, big-endian), the header in JSON, and the
-body. A reply consists of its size (four bytes, big-endian) and JSON. The process sends `READY` as its first reply.
+body. A reply consists of its size (four bytes, big-endian) and JSON. The first reply says what confines the process.
 """
 
 import json
@@ -17,6 +17,13 @@ SCRIPT_SHELL = "script_shell"
 """The flag of a page whose text is missing because scripts load it."""
 NO_TEXT_LAYER = "no_text_layer"
 """The flag of a PDF whose pages are mostly pictures, so that their words cannot be read."""
+FLAGS = frozenset({TRUNCATED, PAYWALL, CHALLENGE, SCRIPT_SHELL, NO_TEXT_LAYER})
+
+LOCKED = "the PDF is locked by a password"
+DAMAGED = "the PDF is damaged, or none at all"
+ENTITIES = "the feed declares entities of its own, as bombs do, and is not read"
+PROBLEMS = frozenset({LOCKED, DAMAGED, ENTITIES})
+"""Everything that is wrong with a document in the words of a parser: what else a process says of it is not believed."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,20 @@ class Document:
     """The name of the site; empty when the document has none."""
 
 
+@dataclass(frozen=True)
+class FeedEntry:
+    """An entry of a feed as values; what it does not have is empty."""
+
+    id: str
+    title: str
+    link: str
+    author: str
+    time: int | None
+    """The Unix seconds of its publication or its last change."""
+    content: str
+    """The whole text or the summary, in HTML."""
+
+
 QUESTION = struct.Struct(">II")
 ANSWER = struct.Struct(">I")
 MAX_ANSWER_BYTES = 64_000_000
@@ -54,16 +75,31 @@ class ParseRequest:
 
 
 @dataclass(frozen=True)
+class ConfinementReport:
+    """What holds the process that parses, as it found it at its start."""
+
+    has_seccomp: bool
+    landlock: int
+    """The version of Landlock's interface; 0 where the system has none."""
+    why: str
+    """Why there is no seccomp; empty where there is."""
+    open: tuple[str, ...] = ()
+    """The attempts that succeeded although they must not."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the process has no files and no network, and everything it tried was refused."""
+        return self.has_seccomp and not self.open
+
+
+@dataclass(frozen=True)
 class ParseReply:
-    """The result of a request: a document, or a message about the problem with it."""
+    """The result of a request: a document, or a message about the problem with it; first of all, that it is ready."""
 
     document: Document | None = None
     problem: str = ""
-    peak_bytes: int = 0
-    """The largest amount of memory in bytes that the process has used so far; 0 when it is not known."""
-
-
-READY = ParseReply()
+    confinement: ConfinementReport | None = None
+    """What holds the process; in its first reply only."""
 
 
 def question_bytes(question: ParseRequest, body: bytes) -> bytes:

@@ -3,11 +3,13 @@
 import io
 import json
 import re
+from calendar import timegm
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import cast
 
-from explorer.documents.parsing.document import TRUNCATED, Document
+from explorer.documents.parsing.document import ENTITIES, TRUNCATED, Document, FeedEntry
 from explorer.documents.parsing.html_pages import markdown_of
 from explorer.documents.parsing.judgement import language_of
 from explorer.documents.parsing.kinds import text_of
@@ -39,18 +41,47 @@ def read_feed(body: bytes, *, content_type: str = "") -> Document:
     if text.startswith("{"):
         return _json_feed(text)
     if DECLARES.search(text):
-        raise ToolError("the feed declares entities of its own, as bombs do, and is not read")
+        raise ToolError(ENTITIES)
     return _xml_feed(text)
 
 
-def _xml_feed(text: str) -> Document:
+def read_entries(body: bytes, *, content_type: str = "") -> Document:
+    """Return the entries of an XML feed in their order as a JSON list of `FeedEntry`.
+
+    Raises:
+        ToolError: The feed declares entities of its own.
+    """
+    text = text_of(body, content_type).strip()
+    if DECLARES.search(text):
+        raise ToolError(ENTITIES)
+    _, entries = _parsed(text)
+    found = [
+        FeedEntry(
+            entry.text("id"),
+            entry.text("title"),
+            entry.text("link"),
+            entry.text("author"),
+            entry.seconds("published_parsed", "updated_parsed"),
+            entry.first("content") or entry.text("summary"),
+        )
+        for entry in map(_Fields, entries)
+    ]
+    return Document(title="", text=json.dumps([asdict(entry) for entry in found], ensure_ascii=False))
+
+
+def _parsed(text: str) -> "tuple[_Fields, list[Mapping[str, object]]]":
+    """Return a feed's own fields, and those of its entries."""
     import feedparser  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - it has no types
 
     # As a stream: a text alone might be taken for an address, and fetched.
     body = re.sub(r"^<\?xml[^>]*\?>", "", text).encode("utf-8", "replace")
     parsed = feedparser.parse(io.BytesIO(body), response_headers={"content-type": "application/xml; charset=utf-8"})  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     feed = _Fields(cast("Mapping[str, object]", parsed.get("feed", {})))  # pyright: ignore[reportUnknownMemberType] - the same
-    entries = cast("list[Mapping[str, object]]", parsed.get("entries", []))  # pyright: ignore[reportUnknownMemberType] - the same
+    return feed, cast("list[Mapping[str, object]]", parsed.get("entries", []))  # pyright: ignore[reportUnknownMemberType] - the same
+
+
+def _xml_feed(text: str) -> Document:
+    feed, entries = _parsed(text)
     if not entries and not feed.text("title"):
         return Document(title="", text=text)
     return _document(
@@ -151,6 +182,15 @@ class _Fields:
         if isinstance(one, Mapping):
             names.append(_Fields(cast("Mapping[str, object]", one)).text("name"))
         return ", ".join(name for name in names if name)
+
+    def seconds(self, *names: str) -> int | None:
+        """Return the first of these dates as Unix seconds, from feedparser's tuples in UTC; None without any."""
+        for name in names:
+            value = self._fields.get(name)
+            with suppress(ValueError, OverflowError, TypeError):
+                if isinstance(value, tuple):
+                    return timegm(cast("tuple[int, ...]", value))
+        return None
 
     def date(self, *names: str) -> str:
         """Return the first of these dates as YYYY-MM-DD, from feedparser's tuples of year, month, day and more."""

@@ -28,6 +28,8 @@ META = re.compile(
     r"[^>]*\bcontent\s*=\s*[\"']?\s*([A-Za-z]{2,3})\b",
     re.IGNORECASE,
 )
+LANGUAGE = re.compile(r"[a-z]{2,3}|")
+"""Matches the code of a language, or nothing; feeds and PDFs may have any text in its place."""
 DECLARED_IN_CHARS = 50_000
 SAMPLE_CHARS = 5_000
 SCRIPTS = (
@@ -52,6 +54,7 @@ def declared_language(html: str) -> str:
 
 def language_of(declared: str, text: str) -> str:
     """Return the declared language, or the main language of the text's script if the declared one does not use it."""
+    declared = declared if LANGUAGE.fullmatch(declared) else ""
     letters = [letter for letter in text[:SAMPLE_CHARS] if letter.isalpha()]
     if not letters:
         return declared

@@ -75,6 +75,11 @@ TEXT = "text"
 JSON = "json"
 FEED = "feed"
 KINDS = frozenset({HTML, PDF, TEXT, JSON, FEED})
+"""The kinds of documents that a body can be found to be."""
+ENTRIES = "entries"
+"""A feed whose entries are wanted as values, in JSON."""
+PDF_AGAIN = "pdf again"
+"""A PDF in which the first library found no text."""
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"})

@@ -2,189 +2,22 @@
 
 import asyncio
 import contextlib
-import os
-import signal
 import sys
-from asyncio.subprocess import PIPE, Process
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
-from pydantic import TypeAdapter, ValidationError
-
-from explorer.documents.parsing.document import (
-    ANSWER,
-    MAX_ANSWER_BYTES,
-    Document,
-    ParseReply,
-    ParseRequest,
-    question_bytes,
-)
-from explorer.documents.parsing.kinds import KINDS, TEXT
-from explorer.documents.parsing.reading import read_document
+from explorer.documents.parsing.document import ConfinementReport, Document, ParseReply, ParseRequest
+from explorer.documents.parsing.kinds import ENTRIES, JSON, KINDS, TEXT
+from explorer.documents.parsing.reading import again_as, read_document
+from explorer.documents.parsing.worker_process import ParserLimits, WorkerDiedError, WorkerProcess
 from explorer.schema.errors import ToolError
 
-TOO_LONG = "it took too long to read"
-TOO_LARGE = "it took too much memory to read"
-OUT_OF_TIME = frozenset({-signal.SIGXCPU, -signal.SIGALRM})
-OUT_OF_MEMORY = frozenset({-signal.SIGKILL, -signal.SIGABRT})
-"""Exit codes that mean a lack of memory: the system ended the process, or a library in C aborted it."""
-WORDS_OF_MEMORY = ("MemoryError", "bad_alloc", "memory allocation", "Cannot allocate memory")
-LAST_WORDS = 4_000
-END_S = 2.0
-"""The longest time in seconds that a process may take to end after it closed its pipes."""
-
-ANSWERS = TypeAdapter(ParseReply)
-
-
-@dataclass(frozen=True)
-class ParserLimits:
-    """Limits for one worker."""
-
-    memory_bytes: int = 1_000_000_000
-    """The largest address space in bytes."""
-    cpu_s: int = 20
-    """The CPU time in seconds for one document."""
-    wall_s: float = 30.0
-    """The time in seconds for one document, including the start of the process."""
-    documents: int = 200
-    """The number of documents after which a worker is replaced."""
-    worn_bytes: int = 400_000_000
-    """The peak memory in bytes after which a worker is replaced, because a worker does not free all of its memory."""
-
-
-class WorkerDiedError(Exception):
-    """A worker did not start or gave no valid answer; the message says why."""
-
-
-class WorkerProcess:
-    """A running process of `explorer.documents.parsing.worker`."""
-
-    def __init__(self, process: Process, limits: ParserLimits) -> None:
-        self._process = process
-        self._limits = limits
-        self._is_ready = False
-        self._documents = 0
-        self._peak_bytes = 0
-
-    @classmethod
-    async def start(cls, python: str, limits: ParserLimits) -> Self:
-        """Start a worker; its environment contains only the import path and the UTF-8 mode of Python.
-
-        Raises:
-            WorkerDiedError: The system cannot start the process.
-        """
-        if not python:
-            raise WorkerDiedError("there is no Python to start that reads documents")
-        # -P: the folder the user happens to be in holds no modules of ours.
-        command = (python, "-P", "-W", "ignore", "-m", "explorer.documents.parsing.worker")
-        folders = os.pathsep.join(folder for folder in sys.path if folder)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                str(limits.memory_bytes),
-                str(limits.cpu_s),
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=PIPE,
-                env={"PYTHONPATH": folders, "PYTHONUTF8": "1"},
-                start_new_session=True,  # Ctrl-C in the terminal is the engine's affair
-            )
-        except OSError as error:
-            raise WorkerDiedError(f"the process that reads documents cannot be started ({error})") from error
-        return cls(process, limits)
-
-    @property
-    def is_worn(self) -> bool:
-        """Whether the worker has reached a limit after which it is replaced."""
-        return self._documents >= self._limits.documents or self._peak_bytes >= self._limits.worn_bytes
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process is running, according to the system, which knows of its end before the event loop."""
-        if self._process.returncode is not None:
-            return False
-        try:
-            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-        except ChildProcessError:
-            return False
-
-    async def ask(self, question: ParseRequest, body: bytes) -> ParseReply:
-        """Parse a document in the worker and return the reply.
-
-        Raises:
-            WorkerDiedError: No valid answer came; the worker cannot be used again.
-        """
-        try:
-            async with asyncio.timeout(self._limits.wall_s):
-                self._streams[0].write(question_bytes(question, body))
-                if not self._is_ready:
-                    await self._answer()
-                    self._is_ready = True
-                await self._streams[0].drain()
-                answer = await self._answer()
-        except TimeoutError as error:
-            raise WorkerDiedError(TOO_LONG) from error
-        except (asyncio.IncompleteReadError, ConnectionError) as error:
-            raise WorkerDiedError(await self._reason()) from error
-        except ValidationError as error:
-            raise WorkerDiedError("its parser gave no sensible answer") from error
-        self._documents += 1
-        self._peak_bytes = answer.peak_bytes
-        return answer
-
-    def kill(self) -> None:
-        """End the process at once with a signal that it cannot ignore."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-
-    async def wait_end(self) -> None:
-        """Wait until an ended process is gone and its pipes are closed."""
-        questions, answers = self._streams
-        questions.close()
-        assert self._process.stderr
-        await answers.read()
-        await self._process.stderr.read()
-        await self._process.wait()
-        with contextlib.suppress(ConnectionError):
-            await questions.wait_closed()
-
-    @property
-    def _streams(self) -> tuple[asyncio.StreamWriter, asyncio.StreamReader]:
-        assert self._process.stdin
-        assert self._process.stdout
-        return self._process.stdin, self._process.stdout
-
-    async def _answer(self) -> ParseReply:
-        _, answers = self._streams
-        (size,) = ANSWER.unpack(await answers.readexactly(ANSWER.size))
-        if size > MAX_ANSWER_BYTES:
-            raise WorkerDiedError("it has more text than can be taken")
-        return ANSWERS.validate_json(await answers.readexactly(size))
-
-    async def _reason(self) -> str:
-        """Return why the process ended by itself, from its exit code and the end of its stderr."""
-        assert self._process.stderr
-        try:
-            async with asyncio.timeout(END_S):
-                code = await self._process.wait()
-        except TimeoutError:
-            self.kill()
-            code = await self._process.wait()
-        words = (await self._process.stderr.read())[-LAST_WORDS:].decode("utf-8", "replace")
-        if code in OUT_OF_TIME:
-            return TOO_LONG
-        if code in OUT_OF_MEMORY or any(sign in words for sign in WORDS_OF_MEMORY):
-            return TOO_LARGE
-        last = words.strip().rpartition("\n")[2][:300] or f"exit code {code}"
-        if not self._is_ready:
-            return f"the process that reads documents did not start ({last})"
-        return f"its parser failed on it ({last})"
-
-
 WORKERS = 2
-"""The largest number of workers at a time; the second one starts when two documents are read at once."""
-
+"""The largest number of workers that read at a time; the second one starts when two documents are read at once."""
+KEPT = 4
+"""The number of workers from which idle ones of other kinds make room for a new one."""
 
 PATIENCE_S = 0.5
 """The time in seconds to wait for a busy worker before another one is started."""
@@ -206,6 +39,15 @@ class TrustingParser:
         return await asyncio.to_thread(read_document, kind, body, url=url, content_type=content_type)
 
 
+@dataclass
+class _Pool:
+    """The workers of one kind."""
+
+    choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    idle: asyncio.Queue[WorkerProcess] = field(default_factory=asyncio.Queue[WorkerProcess])
+    living: set[WorkerProcess] = field(default_factory=set[WorkerProcess])
+
+
 class Parser:
     """Parses documents in worker processes that are started when needed, reused and replaced; opened once per run.
 
@@ -218,9 +60,7 @@ class Parser:
         self._limits = limits or ParserLimits()
         self._python = python
         self._places = asyncio.Semaphore(workers)
-        self._choosing = asyncio.Lock()
-        self._idle: asyncio.Queue[WorkerProcess] = asyncio.Queue()
-        self._living: set[WorkerProcess] = set()
+        self._pools: defaultdict[str, _Pool] = defaultdict(_Pool)
         self._ended: list[WorkerProcess] = []
 
     async def __aenter__(self) -> Self:
@@ -231,62 +71,93 @@ class Parser:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End all workers and wait until they are gone."""
-        for worker in [*self._living]:
-            self._end(worker)
+        for pool in self._pools.values():
+            for worker in [*pool.living]:
+                self._end(pool, worker)
         for worker in self._ended:
             await worker.wait_end()
 
+    async def confinement(self) -> ConfinementReport:
+        """Return what confines the processes that parse, found out by starting one.
+
+        Raises:
+            ToolError: None can be started.
+        """
+        pool = self._pools[JSON]
+        try:
+            worker = await self._worker(JSON, pool)
+            found = await worker.confinement()
+            pool.idle.put_nowait(worker)
+        except WorkerDiedError as error:
+            raise ToolError(str(error)) from error
+        return found
+
     async def parse(self, kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
-        """Return a document of one of the kinds `html`, `pdf`, `text`, `json`, `feed`, with its text.
+        """Return a document of one of the kinds `html`, `pdf`, `text`, `json`, `feed`, `entries`, with its text.
 
         `url` makes links absolute and is named in errors; `content_type` is the value of the server's header.
 
         Raises:
             ToolError: The document has no text, is damaged, or needs too much time or memory; the engine is unharmed.
         """
-        if kind not in KINDS:
+        if kind not in KINDS | {ENTRIES}:
             raise ToolError(f"{url or 'The document'} is {kind[:80]}, which is not read.")
         if kind == TEXT:  # nothing is parsed there
             return read_document(kind, body, url=url, content_type=content_type)
+        question = ParseRequest(kind, url, content_type)
         async with self._places:
-            return await self._in_worker(ParseRequest(kind, url, content_type), body)
+            reply = await self._in_worker(question, body)
+            if again := again_as(kind, reply.document, reply.problem):
+                second = await self._in_worker(ParseRequest(again, url, content_type), body)
+                reply = reply if second.document is None and reply.document else second
+        if reply.document is None:
+            raise ToolError(f"{url or 'The document'} could not be read: {reply.problem}. Use another source.")
+        return reply.document
 
-    async def _in_worker(self, question: ParseRequest, body: bytes) -> Document:
-        name = question.url or "The document"
+    async def _in_worker(self, question: ParseRequest, body: bytes) -> ParseReply:
+        pool = self._pools[question.kind]
         worker: WorkerProcess | None = None
         is_whole = False
         try:
-            async with self._choosing:
-                worker = await self._worker()
+            async with pool.choosing:
+                worker = await self._worker(question.kind, pool)
             answer = await worker.ask(question, body)
             is_whole = not worker.is_worn
         except WorkerDiedError as error:
+            name = question.url or "The document"
             raise ToolError(f"{name} could not be read: {error}. Use another source.") from error
         finally:  # also when the caller is cancelled: nobody waits for the answer any more
             if worker and is_whole:
-                self._idle.put_nowait(worker)
+                pool.idle.put_nowait(worker)
             elif worker:
-                self._end(worker)
-        if answer.document is None:
-            raise ToolError(f"{name} could not be read: {answer.problem}. Use another source.")
-        return answer.document
+                self._end(pool, worker)
+        return answer
 
-    async def _worker(self) -> WorkerProcess:
+    async def _worker(self, kind: str, pool: _Pool) -> WorkerProcess:
         """Return an idle worker, or a new one after a short wait: most documents take less time than a start."""
         while self._ended:
             await self._ended.pop().wait_end()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
-                while self._living:
-                    worker = await self._idle.get()
+                while pool.living:
+                    worker = await pool.idle.get()
                     if worker.is_running:
                         return worker
-                    self._end(worker)
-        worker = await WorkerProcess.start(self._python, self._limits)
-        self._living.add(worker)
+                    self._end(pool, worker)
+        self._make_room()
+        worker = await WorkerProcess.start(self._python, kind, self._limits)
+        pool.living.add(worker)
         return worker
 
-    def _end(self, worker: WorkerProcess) -> None:
+    def _make_room(self) -> None:
+        """End idle workers while there are too many; they are of other kinds than the one that is needed."""
+        excess = sum(len(pool.living) for pool in self._pools.values()) - KEPT + 1
+        for pool in self._pools.values():
+            while excess > 0 and not pool.idle.empty():
+                self._end(pool, pool.idle.get_nowait())
+                excess -= 1
+
+    def _end(self, pool: _Pool, worker: WorkerProcess) -> None:
         worker.kill()
-        self._living.discard(worker)
+        pool.living.discard(worker)
         self._ended.append(worker)

@@ -1,4 +1,4 @@
-"""The text of a PDF, page by page, read by pdfium, or by pypdf if pdfium fails or finds no text."""
+"""The text of a PDF, page by page, read by pdfium; pypdf reads those in which pdfium finds no text."""
 
 import io
 import re
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from explorer.documents.parsing.document import NO_TEXT_LAYER, TRUNCATED, Document
+from explorer.documents.parsing.document import DAMAGED, LOCKED, NO_TEXT_LAYER, TRUNCATED, Document
 from explorer.documents.parsing.judgement import language_of
 from explorer.schema.errors import ToolError
 from explorer.text.sanitize import single_line
@@ -51,14 +51,25 @@ def read_pdf(body: bytes) -> Document:
     Raises:
         ToolError: The PDF needs a password, or is too damaged to be read.
     """
+    return _read_with(_with_pdfium, body)
+
+
+def read_pdf_again(body: bytes) -> Document:
+    """Return the text of a PDF in which `read_pdf` found none; slower, and sometimes better with damaged ones.
+
+    Raises:
+        ToolError: The PDF needs a password, or is too damaged to be read.
+    """
+    return _read_with(_with_pypdf, body)
+
+
+def _read_with(library: Callable[[bytes], _Reading | None], body: bytes) -> Document:
     try:
-        reading = _with_pdfium(body)
-        if reading is None or not reading.has_text:
-            reading = _with_pypdf(body) or reading
+        reading = library(body)
     except _LockedError as error:
-        raise ToolError("the PDF is locked by a password") from error
+        raise ToolError(LOCKED) from error
     if reading is None:
-        raise ToolError("the PDF is damaged, or none at all")
+        raise ToolError(DAMAGED)
     return _document(reading)
 
 
@@ -138,7 +149,7 @@ def _language(pdf: object) -> str:
 
 
 def _with_pypdf(body: bytes) -> _Reading | None:
-    import pypdf  # noqa: PLC0415 - slow to import
+    import pypdf  # noqa: PLC0415 - slow to import, and most PDFs do not need it
     from pypdf.errors import PyPdfError  # noqa: PLC0415 - the same
 
     # What pypdf raises on files that are not as they should be.

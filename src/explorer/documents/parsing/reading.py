@@ -5,12 +5,13 @@ This module itself reads plain texts and JSON.
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import unquote, urlsplit
 
-from explorer.documents.parsing.document import TRUNCATED, Document
+from explorer.documents.parsing.document import DAMAGED, TRUNCATED, Document
 from explorer.documents.parsing.judgement import language_of
-from explorer.documents.parsing.kinds import text_of
+from explorer.documents.parsing.kinds import FEED, PDF, PDF_AGAIN, text_of
 from explorer.schema.errors import ToolError
 
 TITLE_CHARS = 200
@@ -62,6 +63,30 @@ def read_document(kind: str, body: bytes, *, url: str = "", content_type: str = 
     Raises:
         ToolError: The body has no text to read; the message says why.
     """
+    try:
+        found = read_once(kind, body, url=url, content_type=content_type)
+    except ToolError as error:
+        if not (again := again_as(kind, None, error.message)):
+            raise
+        return read_once(again, body)
+    if again := again_as(kind, found):
+        with suppress(ToolError):
+            return read_once(again, body)
+    return found
+
+
+def again_as(kind: str, document: Document | None, problem: str = "") -> str:
+    """Return the kind that a body is read as once more, after a first result; empty when that one is final."""
+    has_nothing = problem == DAMAGED if document is None else not document.text
+    return PDF_AGAIN if kind == PDF and has_nothing else ""
+
+
+def read_once(kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
+    """Return a body as a document, read with the libraries of this kind only.
+
+    Raises:
+        ToolError: The body has no text to read; the message says why.
+    """
     document = _read(kind, body, url, content_type)
     if len(document.text) <= MAX_TEXT_CHARS:
         return document
@@ -75,14 +100,14 @@ def _read(kind: str, body: bytes, url: str, content_type: str) -> Document:
             from explorer.documents.parsing.html_pages import read_html  # noqa: PLC0415 - only what is asked for is loaded
 
             return read_html(body, url=url, content_type=content_type)
-        case "pdf":
-            from explorer.documents.parsing.pdf_files import read_pdf  # noqa: PLC0415 - the same
+        case "pdf" | "pdf again":
+            from explorer.documents.parsing.pdf_files import read_pdf, read_pdf_again  # noqa: PLC0415 - the same
 
-            return read_pdf(body)
-        case "feed":
-            from explorer.documents.parsing.feeds import read_feed  # noqa: PLC0415 - the same
+            return read_pdf(body) if kind == PDF else read_pdf_again(body)
+        case "feed" | "entries":
+            from explorer.documents.parsing.feeds import read_entries, read_feed  # noqa: PLC0415 - the same
 
-            return read_feed(body, content_type=content_type)
+            return (read_feed if kind == FEED else read_entries)(body, content_type=content_type)
         case "json":
             return read_json(body, url=url, content_type=content_type)
         case "text":

@@ -1,44 +1,57 @@
-"""The process that parses documents (`python -m explorer.documents.parsing.worker`); a document may crash it.
+"""The process that parses documents of one kind (`python launch.py KIND MEMORY_BYTES CPU_S`); a document may crash it.
 
-The process has no keys, opens no files or connections, and has limits of memory and of CPU time for each document.
-It ends when the engine closes the process's stdin, or, if the engine has ended, after the current document.
+It loads its parsers, then takes away from itself everything but its pipes (`confine.py`), and only then reads. It has
+no keys, and limits of memory and of CPU time for each document. It ends when the engine closes the process's stdin,
+or, if the engine has ended, after the current document.
 """
 
 import contextlib
 import logging
 import os
-import sys
 from typing import BinaryIO
 
-from explorer.documents.parsing.document import QUESTION, READY, ParseReply, answer_bytes, question_of
-from explorer.documents.parsing.reading import read_document
+from explorer.documents.parsing.confine import confine
+from explorer.documents.parsing.document import QUESTION, ParseReply, answer_bytes, question_of
+from explorer.documents.parsing.libraries import load
+from explorer.documents.parsing.reading import read_once
 from explorer.schema.errors import ToolError
 
-MAX_DESCRIPTORS = 64
+LEAST_FREE = 3
+"""The first descriptor after stdin, stdout and stderr."""
+MOST_DESCRIPTORS = 4_096
 
 
-def main(memory_bytes: int, cpu_s: int) -> None:
+def main(kind: str, memory_bytes: int, cpu_s: int) -> None:
     """Answer requests until the engine closes stdin."""
     logging.disable(logging.CRITICAL)  # the document's flags say what a parser could not read
-    questions = os.fdopen(os.dup(0), "rb")
-    answers = os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1):  # a parser that reads or prints must not touch what is said here
-        os.dup2(nothing, stream)
     _limit_memory(memory_bytes)
-    _say(answers, READY)
+    _limit_time(cpu_s)
+    load(kind)
+    questions, answers = _pipes()
+    _say(answers, ParseReply(confinement=confine()))
     while head := questions.read(QUESTION.size):
         _limit_time(cpu_s)
         head_bytes, body_bytes = QUESTION.unpack(head)
         question = question_of(questions.read(head_bytes))
         body = questions.read(body_bytes)
         try:
-            document = read_document(question.kind, body, url=question.url, content_type=question.content_type)
+            document = read_once(kind, body, url=question.url, content_type=question.content_type)
         except ToolError as error:
-            _say(answers, ParseReply(problem=error.message, peak_bytes=_peak_bytes()))
+            _say(answers, ParseReply(problem=error.message))
         else:
-            _say(answers, ParseReply(document=document, peak_bytes=_peak_bytes()))
+            _say(answers, ParseReply(document=document))
     os._exit(0)  # nothing is left to tidy, and large libraries are slow to leave
+
+
+def _pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Return the two pipes to the engine; they, stderr and nothing else stay open."""
+    os.closerange(LEAST_FREE, MOST_DESCRIPTORS)
+    questions, answers = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):  # a parser that reads or prints must not touch what is said here
+        os.dup2(nothing, stream)
+    os.close(nothing)
+    return os.fdopen(questions, "rb"), os.fdopen(answers, "wb")
 
 
 def _say(answers: BinaryIO, answer: ParseReply) -> None:
@@ -54,7 +67,6 @@ def _limit_memory(memory_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (MAX_DESCRIPTORS, MAX_DESCRIPTORS))
 
 
 def _limit_time(cpu_s: int) -> None:
@@ -66,20 +78,3 @@ def _limit_time(cpu_s: int) -> None:
         used = int(usage.ru_utime + usage.ru_stime)
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (used + cpu_s + 1, hard))
-
-
-def _peak_bytes() -> int:
-    """Return the peak memory of this process in bytes; 0 where the system does not report it.
-
-    `getrusage` is not used: on Linux, its value in a new process begins with the peak of the parent process.
-    """
-    try:
-        with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123 - nothing more is imported here
-            lines = [line for line in status if line.startswith("VmHWM:")]
-        return int(lines[0].split()[1]) * 1024
-    except (OSError, IndexError, ValueError):
-        return 0
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))

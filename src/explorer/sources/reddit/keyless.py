@@ -2,16 +2,19 @@
 
 import asyncio
 import html
-import io
 import json
 import re
-from calendar import timegm
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar, cast
 from urllib.parse import urlencode
 
+from pydantic import TypeAdapter
+
+from explorer.documents.parsing.document import FeedEntry
+from explorer.documents.parsing.kinds import ENTRIES
+from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ToolError
 from explorer.sources.hackernews.items import plain_text
 from explorer.sources.http.fetched import Fetched, FetchLimits
@@ -225,23 +228,11 @@ FEED_LIMITS = FetchLimits(seconds=20.0, body_bytes=4_000_000, in_flight=1, retri
 CLOSED_S = 60.0
 NO_NUMBERS = "Feeds contain no scores and no numbers of comments, and at most 25 entries."
 NO_TREE = "Feeds contain at most 25 entries and no tree: which comment answers which is not known."
-ENTITY = re.compile(rb"<!ENTITY", re.IGNORECASE)
+NO_FEED = "it shows something that is not a feed"
+FEED_ENTRIES = TypeAdapter(list[FeedEntry])
 MARKDOWN = re.compile(r'<div class="md">(.*)</div>', re.DOTALL)
 LINK = re.compile(r'<a href="([^"]*)">\[link\]</a>')
 SEARCH_SORTS = {"hot": "relevance", "new": "new", "top": "top", "rising": "new", "controversial": "comments"}
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """An entry of Reddit's feeds."""
-
-    id: str
-    """The id with its kind: `t3_abc`."""
-    title: str
-    link: str
-    author: str
-    time: int | None
-    content: str
 
 
 class RedditFeeds:
@@ -251,9 +242,10 @@ class RedditFeeds:
     label = "its feed (no scores, no counts)"
     lack = NO_NUMBERS
 
-    def __init__(self, web: Fetcher, url: str) -> None:
+    def __init__(self, web: Fetcher, url: str, parser: DocumentParser) -> None:
         self._web = web
         self._url = url.rstrip("/") or SITE
+        self._parser = parser
 
     async def posts(self, query: PostsQuery) -> RedditPosts:
         """Return the posts of a subreddit, or the hits of a search in it, in the order of Reddit's list.
@@ -262,7 +254,7 @@ class RedditFeeds:
             RouteClosedError: The feed does not answer, or is none.
         """
         entries = await self._entries(_posts_path(query))
-        posts = [_post(entry) for entry in entries if entry.id.startswith("t3_")]
+        posts = [_post(entry) for entry in entries if _id(entry).startswith("t3_")]
         if not posts and not query.words:
             raise RouteClosedError(f"it has no entries for r/{query.subreddit}")
         return RedditPosts(tuple(posts[: query.limit]))
@@ -275,10 +267,10 @@ class RedditFeeds:
             RedditRefusedError: The feed holds the post, but not the comment asked for.
         """
         entries = await self._entries(f"/comments/{name.post}/.rss")
-        post = next((_post(entry) for entry in entries if entry.id == f"t3_{name.post}"), None)
+        post = next((_post(entry) for entry in entries if _id(entry) == f"t3_{name.post}"), None)
         if post is None:
             raise RouteClosedError(f"it contains no post {name.post}")
-        comments = [_comment(entry) for entry in entries if entry.id.startswith("t1_")]
+        comments = [_comment(entry) for entry in entries if _id(entry).startswith("t1_")]
         if name.comment:
             root = next((comment for comment in comments if comment.id == name.comment), None)
             if root is None:
@@ -287,16 +279,20 @@ class RedditFeeds:
         page = page_of(comments, [comment.id for comment in comments], part)
         return RedditThread(post, page.comments, len(comments), page.next_offset)
 
-    async def _entries(self, path: str) -> list[_Entry]:
+    async def _entries(self, path: str) -> list[FeedEntry]:
         try:
             fetched = await self._web.get(f"{self._url}{path}", accept="application/atom+xml", limits=FEED_LIMITS)
         except ToolError as error:
             raise RouteClosedError(f"it is not available: {error.message}") from error
         if fetched.problem:
             raise RouteClosedError(f"it is not available: {fetched.problem}", for_s=fetched.retry_after_s or CLOSED_S)
-        if "html" in fetched.content_type.lower() or ENTITY.search(fetched.body):
-            raise RouteClosedError("it shows something that is not a feed", for_s=CLOSED_S)
-        return await asyncio.to_thread(_parsed, fetched.body)
+        if "html" in fetched.content_type.lower():
+            raise RouteClosedError(NO_FEED, for_s=CLOSED_S)
+        try:
+            read = await self._parser.parse(ENTRIES, fetched.body)
+            return FEED_ENTRIES.validate_json(read.text)
+        except (ToolError, ValueError) as error:
+            raise RouteClosedError(NO_FEED, for_s=CLOSED_S) from error
 
 
 def _posts_path(query: PostsQuery) -> str:
@@ -310,62 +306,36 @@ def _posts_path(query: PostsQuery) -> str:
     return f"/r/{query.subreddit}/{sort}.rss{f'?{urlencode(span)}' if span else ''}"
 
 
-def _parsed(body: bytes) -> list[_Entry]:
-    import feedparser  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - slow to import, and without types
-
-    # As a stream: a text alone might be taken for an address, and fetched.
-    feed = feedparser.parse(io.BytesIO(body), response_headers={"content-type": "application/atom+xml"})  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    entries = cast("list[Mapping[str, object]]", feed.get("entries", []))  # pyright: ignore[reportUnknownMemberType] - the same
-    return [_entry(fields) for fields in entries]
+def _id(entry: FeedEntry) -> str:
+    """Return the id with its kind: `t3_abc`."""
+    return entry.id.rpartition("/")[2]
 
 
-def _entry(fields: Mapping[str, object]) -> _Entry:
-    contents = fields.get("content")
-    first = cast("list[object]", contents)[0] if isinstance(contents, list) and contents else None
-    content = cast("Mapping[str, object]", first).get("value") if isinstance(first, Mapping) else ""
-    return _Entry(
-        id=_text(fields.get("id")).rpartition("/")[2],
-        title=_text(fields.get("title")),
-        link=_text(fields.get("link")),
-        author=_text(fields.get("author")).removeprefix("/u/"),
-        time=_seconds(fields.get("published_parsed") or fields.get("updated_parsed")),
-        content=_text(content) or _text(fields.get("summary")),
-    )
+def _author(entry: FeedEntry) -> str:
+    return entry.author.removeprefix("/u/")
 
 
-def _post(entry: _Entry) -> Post:
+def _post(entry: FeedEntry) -> Post:
     link = html.unescape(match[1]) if (match := LINK.search(entry.content)) else ""
     path = re.search(r"/r/[^/]+/comments/.*", entry.link)
     subreddit = re.search(r"/r/([^/]+)/", entry.link)
     return Post(
-        id=entry.id.removeprefix("t3_"),
+        id=_id(entry).removeprefix("t3_"),
         title=html.unescape(entry.title) or "(no title)",
         subreddit=subreddit[1] if subreddit else "",
         url="" if not link or post_at(link) else link,
-        author=entry.author,
+        author=_author(entry),
         time=entry.time,
         text=_words(entry.content),
         path=path[0] if path else "",
     )
 
 
-def _comment(entry: _Entry) -> Comment:
-    return Comment(entry.id.removeprefix("t1_"), author=entry.author, time=entry.time, text=_words(entry.content))
+def _comment(entry: FeedEntry) -> Comment:
+    return Comment(_id(entry).removeprefix("t1_"), author=_author(entry), time=entry.time, text=_words(entry.content))
 
 
 def _words(content: str) -> str:
     """Return the author's text, without the links that the feed adds."""
     match = MARKDOWN.search(content)
     return plain_text(match[1]) if match else ""
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""
-
-
-def _seconds(parsed: object) -> int | None:
-    """Return Unix seconds of feedparser's tuple in UTC."""
-    try:
-        return timegm(cast("tuple[int, ...]", parsed)) if isinstance(parsed, tuple) else None
-    except (ValueError, OverflowError):
-        return None

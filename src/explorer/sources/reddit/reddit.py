@@ -7,12 +7,11 @@ from datetime import datetime
 from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
-from explorer.network.guard import Guard
 from explorer.schema.errors import NoSuchThingError, ToolError
 from explorer.schema.tool import SourceDraft
 from explorer.sources.hackernews.text import velocity
 from explorer.sources.http.wire import moment
-from explorer.sources.page import Fetcher, WebPage
+from explorer.sources.page import SiteAccess, WebPage
 from explorer.sources.reddit.api import RedditApi
 from explorer.sources.reddit.items import Post
 from explorer.sources.reddit.keyless import ArcticShift, RedditFeeds
@@ -165,19 +164,17 @@ class Reddit:
 
     @classmethod
     @asynccontextmanager
-    async def open(
-        cls, web: Fetcher, guard: Guard, access: Access, now: Callable[[], datetime]
-    ) -> AsyncGenerator[Self]:
+    async def open(cls, site: SiteAccess, access: Access) -> AsyncGenerator[Self]:
         """Open the configured routes. Without credentials the API is asked only at a replaced address."""
         routes: dict[str, Route] = {}
         absent: dict[str, str] = {}
-        session = RedditSession(guard, access)
+        session = RedditSession(site.guard, access)
         if access.app or access.url:
             routes[API] = RedditApi(session)
         else:
             absent[API] = NO_KEY
-        routes[ARCHIVE] = ArcticShift(web, access.url, now)
-        routes[FEEDS] = RedditFeeds(web, access.url)
+        routes[ARCHIVE] = ArcticShift(site.web, access.url, site.now)
+        routes[FEEDS] = RedditFeeds(site.web, access.url, site.parser)
         try:
             yield cls(routes, absent)
         finally:

@@ -52,7 +52,7 @@ async def _connect(settings: RedditSettings, access: SiteAccess) -> AsyncGenerat
 
     identity, secret = settings.id.get_secret_value(), settings.secret.get_secret_value()
     own = Access(settings.url, identity, secret, access.caller)
-    async with Reddit.open(access.web, access.guard, own, access.now) as reddit:
+    async with Reddit.open(access, own) as reddit:
         yield reddit
 
 
