@@ -40,6 +40,7 @@ LAZY_COMMANDS = {
     "diff": "commands.diff:diff",
     "grep": "commands.grep:grep",
     "verify": "commands.verify:verify",
+    "eval": "commands.evaluate:evaluation",
     "demo": "commands.ask:demo",
     "tools": "commands.catalog:tools",
     "agents": "commands.catalog:agents",

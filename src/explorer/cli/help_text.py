@@ -17,6 +17,7 @@ COMMANDS = (
     "diff",
     "report",
     "verify",
+    "eval",
     "grep",
     "demo",
     "tools",
@@ -59,6 +60,7 @@ Commands:
   report [RUN]             print a run's report
   report list, show NAME   library of reports that agents keep across runs
   verify [RUN]             check quotes and figures against the cited sources
+  eval SET                 ask questions with known answers; measure the reports
   grep PATTERN [RUN]       search reports, findings and sources of runs
   demo                     explore the bundled sample day, offline
   tools                    tools of agents, and the roles that have them

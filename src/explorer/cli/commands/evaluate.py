@@ -1,0 +1,247 @@
+"""The command `eval`: a set of questions with known answers, and what their reports are worth."""
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from explorer.cli.commands.catalog import check_team, named_tools
+from explorer.cli.screens.formatting import counted, duration, money, one_line, tokens
+from explorer.cli.screens.output import aligned, emit_json, emit_page, say
+from explorer.cli.settings.configuration import configured
+from explorer.cli.settings.options import RunOptions
+from explorer.cli.telemetry import show_logs
+from explorer.evaluation.evaluate import DEFAULT_PARALLEL, EvalPlan, evaluate
+from explorer.evaluation.questions import EvalQuestion, read_set
+from explorer.evaluation.scoring import Score, Share, medians, score_text, shares
+from explorer.run.run import RunHooks
+from explorer.schema.errors import ConfigError, NotFoundError
+from explorer.schema.messages import JsonObject
+
+NOT_ALL = 3
+MAX_PARALLEL = 32
+MAX_NAMED = 12
+OF_TEXTS = ("report present", "right", "found")
+"""What can be measured of reports of another system, of which only the text is there."""
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Reports of another system, by question."""
+
+    name: str
+    scores: tuple[Score, ...]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class EvalOptions(RunOptions):
+    """Flags of a set of questions."""
+
+    out: Annotated[
+        str | None,
+        Parameter(
+            name="--out", metavar="DIR", help="Folder of the runs; the same folder continues them. Default: eval/SET."
+        ),
+    ] = None
+    limit: Annotated[int, Parameter(name="--limit", metavar="N", help="Only the first N questions.")] = 0
+    parallel: Annotated[int, Parameter(name="--parallel", metavar="N", help="How many are explored at once.")] = (
+        DEFAULT_PARALLEL
+    )
+    max_total_cost: Annotated[
+        str | None,
+        Parameter(
+            name="--max-total-cost",
+            metavar="USD",
+            help="US dollars for all questions together, or none. Default: 20, where prices are known.",
+        ),
+    ] = None
+    against: Annotated[
+        str | None,
+        Parameter(
+            name="--against",
+            metavar="DIR",
+            help="Folder with another system's reports, one ID.md a question, to compare.",
+        ),
+    ] = None
+
+
+EVAL = EvalOptions()
+
+
+def evaluation(
+    name: Annotated[str, Parameter(name="SET", help="A file with one question a line, or `sample`.")],
+    /,
+    *,
+    options: EvalOptions = EVAL,
+) -> int:
+    """Ask a set of questions with known answers, and measure the reports: right, cited, supported, and their cost.
+
+    Each question is a run of its own. Stopped at any moment, the same command continues; what has ended is only
+    measured again. Limits such as `--max-cost` are those of each question.
+
+    Exit code 0: every question has ended; 3: some have not, and the same command continues them.
+
+    Example: `explorer eval sample --model offline`
+    """
+    if not 1 <= options.parallel <= MAX_PARALLEL:
+        raise ConfigError(f"--parallel {options.parallel} is not allowed", hint=f"allowed is 1 to {MAX_PARALLEL}")
+    if options.output is not None:
+        raise ConfigError("a set of questions has no single report to write to a file", hint="leave out --output")
+    settings = configured(options).settings
+    tools = named_tools(options, settings)
+    check_team(settings, tools)
+    show_logs(options.verbose)
+    questions = read_set(name, options.limit)
+    compared = _compared(options.against, questions)
+    folder = Path(options.out).expanduser() if options.out is not None else Path("eval") / Path(name).stem
+    plan = EvalPlan(
+        settings, folder.absolute(), options.parallel, _total(options.max_total_cost), lambda: RunHooks(tools=tools)
+    )
+    progress = _Progress(len(questions), is_quiet=options.quiet)
+    try:
+        scores = asyncio.run(evaluate(questions, plan, progress.ended))
+    except KeyboardInterrupt:
+        say(f"stopped after {progress.count} of {counted(len(questions), 'question')}; the same command continues")
+        raise
+    if options.output_format == "text":
+        emit_page(_page(name, folder, scores, compared))
+    else:
+        emit_json(_facts(name, folder, scores, compared))
+    unended = [score for score in scores if not score.status]
+    if unended and not options.quiet:
+        say(f"  → {counted(len(unended), 'question')} not ended; the same command continues")
+    return NOT_ALL if unended else 0
+
+
+def _total(text: str | None) -> float | None:
+    if text is None:
+        return None
+    if text.strip().lower() == "none":
+        return math.inf
+    try:
+        value = float(text.strip().lstrip("$"))
+    except ValueError:
+        value = math.nan
+    if not value > 0 or math.isinf(value):
+        raise ConfigError(f"--max-total-cost {one_line(text, 40)!r} is not allowed", hint="allowed is 12.50, or none")
+    return value
+
+
+def _compared(folder: str | None, questions: Sequence[EvalQuestion]) -> _Comparison | None:
+    """Measure the reports of another system.
+
+    Raises:
+        NotFoundError: The folder has none of the questions.
+    """
+    if folder is None:
+        return None
+    paths = {question.id: Path(folder).expanduser() / f"{question.id}.md" for question in questions}
+    if not any(path.is_file() for path in paths.values()):
+        raise NotFoundError(f"{folder} has no report", hint=f"name each by its question: {questions[0].id}.md")
+    texts = {
+        name: path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        for name, path in paths.items()
+    }
+    return _Comparison(Path(folder).name, tuple(score_text(question, texts[question.id]) for question in questions))
+
+
+class _Progress:
+    """Writes a line for each question that has ended."""
+
+    def __init__(self, total: int, *, is_quiet: bool) -> None:
+        self._total, self._is_quiet = total, is_quiet
+        self.count = 0
+
+    def ended(self, score: Score) -> None:
+        """Write how a question ended."""
+        self.count += 1
+        if self._is_quiet:
+            return
+        words = [
+            score.status or "not ended",
+            *({True: ["right"], False: ["not right"]}.get(score.right, []) if score.right is not None else []),
+            *(["cited"] if score.cited else []),
+            money(score.cost_usd),
+            duration(score.seconds),
+            *([one_line(score.error, 120)] if score.error else []),
+        ]
+        say(f"[{self.count}/{self._total}] {score.id}: {', '.join(words)}")
+
+
+def _page(name: str, folder: Path, scores: Sequence[Score], compared: _Comparison | None) -> str:
+    measured = shares(scores)
+    others = shares(compared.scores) if compared else {}
+    header = ("MEASURE", "OF", "SHARE", "95 %", *((compared.name.upper(),) if compared else ()))
+    rows = [
+        (
+            measure,
+            f"{share.count} of {share.n}",
+            _percent(share),
+            _interval(share),
+            *((_other(others, measure),) if compared else ()),
+        )
+        for measure, share in measured.items()
+    ]
+    blocks = [
+        f"{name}: {counted(len(scores), 'question')}, runs in {folder / 'runs'}",
+        aligned(header, rows),
+        _cost_line(scores),
+    ]
+    wrong = [score.id for score in scores if score.status and score.right is False]
+    if wrong:
+        more = f" and {len(wrong) - MAX_NAMED} more" if len(wrong) > MAX_NAMED else ""
+        blocks.append(f"Not right: {', '.join(wrong[:MAX_NAMED])}{more}")
+    failures = [f"  {score.id}: {one_line(score.error, 200)}" for score in scores if score.error]
+    if failures:
+        blocks.append("\n".join(["Not ended:", *failures]))
+    return "\n\n".join(blocks)
+
+
+def _percent(share: Share) -> str:
+    return f"{100 * share.share:.0f} %" if share.n else "-"
+
+
+def _interval(share: Share) -> str:
+    return f"{100 * share.low:.0f}-{100 * share.high:.0f} %" if share.n else "-"
+
+
+def _other(others: Mapping[str, Share], measure: str) -> str:
+    return _percent(others[measure]) if measure in OF_TEXTS else "-"
+
+
+def _cost_line(scores: Sequence[Score]) -> str:
+    middle = medians(scores)
+    costs = [score.cost_usd for score in scores]
+    total = (
+        None
+        if any(cost is None for cost, score in zip(costs, scores, strict=True) if score.status)
+        else sum(cost or 0.0 for cost in costs)
+    )
+    if middle["seconds"] is None:
+        return "No question has ended."
+    each = f"{duration(middle['seconds'])}, {tokens(int(middle['tokens'] or 0))} tokens, {middle['steps']:.0f} steps"
+    return f"Median of a question: {each}, {money(middle['cost_usd'])}; all together: {money(total)}"
+
+
+def _facts(name: str, folder: Path, scores: Sequence[Score], compared: _Comparison | None) -> JsonObject:
+    return {
+        "set": name,
+        "folder": str(folder),
+        "measures": {measure: share.model_dump() for measure, share in shares(scores).items()},
+        "medians": medians(scores),
+        "questions": [score.model_dump() for score in scores],
+        "against": None
+        if compared is None
+        else {
+            "name": compared.name,
+            "measures": {key: value.model_dump() for key, value in shares(compared.scores).items() if key in OF_TEXTS},
+            "questions": [
+                score.model_dump(include={"id", "has_report", "right", "found"}) for score in compared.scores
+            ],
+        },
+    }

@@ -1,0 +1,213 @@
+"""A set of questions, each a run of its own: several at once, within one limit of money, and resumable at any moment.
+
+The runs are all the state there is: a question whose run has ended is not asked again, and an unfinished one is
+resumed. Figures are computed from the runs, so a change of the scoring needs no new runs.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from explorer.evaluation.questions import EvalQuestion, write_documents
+from explorer.evaluation.scoring import Score, score_run
+from explorer.journal.listing import is_run, read_records
+from explorer.journal.run_state import RunState
+from explorer.observe.costs import spending_of
+from explorer.run.resources import choose_models, in_force, load_roles
+from explorer.run.run import RunHooks, resume, start
+from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError
+from explorer.schema.settings import Settings
+from explorer.text.sanitize import single_line
+
+DEFAULT_TOTAL_USD = 20.0
+"""The limit of a whole set where none is given, in US dollars."""
+DEFAULT_PARALLEL = 2
+LEAST_SHARE = 0.2
+"""A question is not asked with less than this share of its own limit: it would only end as partial."""
+MAX_ERROR_CHARS = 300
+SET_FILE = "set.json"
+FOR_ALL = frozenset({ConfigError("").exit_code, CredentialsError("").exit_code})
+"""Exit codes of errors that every question would meet: a wrong setting, a key that is refused."""
+NO_MONEY = "not asked: the rest of the limit of money is too small for it"
+
+
+@dataclass(frozen=True)
+class EvalPlan:
+    """How a set is run."""
+
+    settings: Settings
+    folder: Path
+    """The folder of its runs; the same folder resumes it."""
+    parallel: int = DEFAULT_PARALLEL
+    max_total_usd: float | None = None
+    """US dollars for all questions together; None: 20 where prices are known. Infinite: only each question's limit."""
+    hooks: Callable[[], RunHooks] = RunHooks
+    """Makes the hooks of each run."""
+
+
+class _Purse:
+    """The money of a whole set: what a question may cost is reserved before it is asked."""
+
+    def __init__(self, usd: float) -> None:
+        self._left_usd = usd
+        self._running = 0
+        self._changed = asyncio.Condition()
+
+    async def reserve(self, most_usd: float) -> float | None:
+        """Take what a question may cost, or what is left; wait while running questions may still give enough back.
+
+        None: it is too little, and nobody is left to give anything back.
+        """
+        async with self._changed:
+            while (taken := min(most_usd, self._left_usd)) < most_usd * LEAST_SHARE:
+                if not self._running:
+                    return None
+                await self._changed.wait()
+            self._left_usd -= taken
+            self._running += 1
+            return taken
+
+    async def give_back(self, unused_usd: float) -> None:
+        """Return the unused part of a reservation."""
+        async with self._changed:
+            self._left_usd += max(0.0, unused_usd)
+            self._running -= 1
+            self._changed.notify_all()
+
+
+@dataclass
+class _Work:
+    plan: EvalPlan
+    most_usd: float | None
+    """What one question may cost; None where prices are not known or nothing costs anything."""
+    purse: _Purse
+    on_score: Callable[[Score], None]
+    scores: dict[str, Score] = field(default_factory=dict[str, Score])
+    fatal: ExplorerError | None = None
+    """An error that every further question would meet, too."""
+
+    async def answer(self, question: EvalQuestion) -> None:
+        """Ask a question, or resume its run, or only measure what is there."""
+        if self.fatal is not None:
+            return
+        folder = self.plan.folder / "runs" / question.id
+        try:
+            error = "" if _has_ended(folder) else await self._run(question, folder)
+            score = score_run(question, folder) if is_run(folder) else Score(id=question.id, status="")
+        except ExplorerError as damaged:
+            error, score = single_line(damaged.message, MAX_ERROR_CHARS), Score(id=question.id, status="")
+        self.scores[question.id] = score.model_copy(update={"error": error})
+        self.on_score(self.scores[question.id])
+
+    async def _run(self, question: EvalQuestion, folder: Path) -> str:
+        """Return why the run did not end; empty when it did."""
+        before = _cost_of(folder)
+        most = None if self.most_usd is None else await self.purse.reserve(self.most_usd)
+        if self.most_usd is not None and most is None:
+            return NO_MONEY
+        try:
+            await self._explore(question, folder, None if most is None else most + before)
+        except ExplorerError as error:
+            if error.exit_code in FOR_ALL:
+                self.fatal = error
+            return single_line(error.message, MAX_ERROR_CHARS)
+        finally:
+            if most is not None:
+                await self.purse.give_back(most - (_cost_of(folder) - before))
+        return ""
+
+    async def _explore(self, question: EvalQuestion, folder: Path, max_cost_usd: float | None) -> None:
+        settings = _settings_of(question, self.plan, max_cost_usd)
+        if is_run(folder):
+            await resume(folder, settings, "", self.plan.hooks())
+            return
+        await start(question.question, settings, replace(self.plan.hooks(), run_id=question.id))
+
+
+async def evaluate(
+    questions: Sequence[EvalQuestion], plan: EvalPlan, on_score: Callable[[Score], None] = lambda _score: None
+) -> tuple[Score, ...]:
+    """Ask all questions, and measure their runs.
+
+    Args:
+        questions: The set.
+        plan: How it is run.
+        on_score: Called with each score as soon as its run has ended.
+
+    Returns:
+        A score for each question, in the set's order; those not asked have an `error`.
+
+    Raises:
+        ConfigError: The folder belongs to another set, or a setting cannot be used.
+        CredentialsError: A key is missing or refused.
+    """
+    roles = load_roles(plan.settings)
+    settings, _ = in_force(plan.settings, await choose_models(plan.settings, roles))
+    most_usd = settings.limits.max_cost_usd
+    if most_usd is None and plan.max_total_usd is not None:
+        hint = "set EXPLORER_PRICE if the price is not known, and a limit for each question with --max-cost"
+        raise ConfigError("a limit of money for all questions needs one for each question", hint=hint)
+    _check_folder(questions, plan)
+    purse = _Purse(DEFAULT_TOTAL_USD if plan.max_total_usd is None else plan.max_total_usd)
+    work = _Work(plan, most_usd, purse, on_score)
+    places = asyncio.Semaphore(plan.parallel)
+
+    async def one(question: EvalQuestion) -> None:
+        async with places:
+            await work.answer(question)
+
+    async with asyncio.TaskGroup() as group:
+        for question in questions:
+            group.create_task(one(question))
+    if work.fatal is not None:
+        raise work.fatal
+    return tuple(work.scores[question.id] for question in questions)
+
+
+def _settings_of(question: EvalQuestion, plan: EvalPlan, max_cost_usd: float | None) -> Settings:
+    """Return the settings of one run: its own folder of documents, and a library of its own.
+
+    In a common library, the report on one question would answer the next.
+    """
+    update: dict[str, object] = {
+        "workspace": plan.folder / "runs",
+        "reports_dir": plan.folder / "libraries" / question.id,
+    }
+    if question.documents:
+        documents = plan.folder / "documents" / question.id
+        write_documents(question, documents)
+        update["corpus"] = documents.absolute()
+    if max_cost_usd is not None:
+        update["limits"] = plan.settings.limits.model_copy(update={"max_cost_usd": max_cost_usd})
+    return plan.settings.model_copy(update=update)
+
+
+def _check_folder(questions: Sequence[EvalQuestion], plan: EvalPlan) -> None:
+    """See that the folder is of this set, or new.
+
+    Raises:
+        ConfigError: Another question has the id of one of these there.
+    """
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    path = plan.folder / SET_FILE
+    try:
+        known: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except ValueError as error:
+        raise ConfigError(f"{path} is damaged", hint="give another folder: --out DIR") from error
+    for question in questions:
+        if known.get(question.id, question.question) != question.question:
+            message = f"{plan.folder} has another question with the id {question.id!r}"
+            raise ConfigError(message, hint="give another folder: --out DIR")
+    known |= {question.id: question.question for question in questions}
+    path.write_text(json.dumps(known, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def _has_ended(folder: Path) -> bool:
+    return is_run(folder) and RunState.of(record.event for record in read_records(folder)).finished is not None
+
+
+def _cost_of(folder: Path) -> float:
+    """Return what a question has cost so far, in US dollars; what is not known counts as nothing."""
+    return (spending_of(read_records(folder)).total.cost_usd or 0.0) if is_run(folder) else 0.0

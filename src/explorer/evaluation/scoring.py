@@ -1,0 +1,258 @@
+"""What is measured of a run and of a report: rules, no model. All of it is computed from what is on disk."""
+
+import math
+import re
+import statistics
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from explorer.evaluation.questions import EvalQuestion, file_names
+from explorer.journal.listing import read_records
+from explorer.journal.run_state import RunState
+from explorer.observe.costs import spending_of
+from explorer.reports.verify.check import Draft, check, draft_of, text_reader
+from explorer.reports.verify.claims import Claim, TextOf, Verdict
+from explorer.run.finish import written_report
+from explorer.schema.errors import NotFoundError
+from explorer.schema.events import ORCHESTRATOR, Status, ToolFinished
+from explorer.schema.messages import Frozen
+from explorer.schema.reasons import EndCause, ErrorCode
+from explorer.text.frontmatter import without_frontmatter
+from explorer.workspace.workspace import Workspace
+
+ANSWER_CHARS = 600
+"""An answer has to be in the first paragraphs of a report, or in its summary; elsewhere it only counts as found."""
+ARTICLES = frozenset({"a", "an", "the"})
+BY_ITSELF = frozenset({EndCause.OTHER, EndCause.ANSWERED, EndCause.FINISHED, EndCause.FOUND_NOTHING})
+Z95 = 1.959964
+"""Standard deviations on either side of the mean that hold 95 % of a normal distribution."""
+
+
+class Score(Frozen):
+    """What was measured of one question. Counts are whole numbers; None: it does not apply."""
+
+    id: str
+    status: str
+    """The run's status; empty while it has not ended."""
+    reason: str = ""
+    error: str = ""
+    """Why there is no run, or why it did not end; empty when it did."""
+    has_report: bool = False
+    """Whether an agent wrote a report; the engine's own pages do not count."""
+    ended_by_itself: bool = False
+    """Whether it ended without reaching a limit, and without failing."""
+    right: bool | None = None
+    """Whether an accepted answer is in the summary or in the first paragraphs."""
+    found: bool | None = None
+    """Whether an accepted answer is anywhere in the report."""
+    cited: bool | None = None
+    """Whether a sentence with the answer cites a source whose text has it."""
+    supporting: int | None = None
+    """How many of the documents that the answer follows from are cited."""
+    supporting_of: int = 0
+    supported: int = 0
+    """Cited sentences whose quotes and figures are in their sources."""
+    checked: int = 0
+    """Cited sentences that could be checked."""
+    citations: int = 0
+    """Cited sentences."""
+    uncited: int = 0
+    """Sentences with a quote or a figure and no citation."""
+    failed_calls: int = 0
+    calls: int = 0
+    repeated_calls: int = 0
+    steps: int = 0
+    tokens: int = 0
+    cost_usd: float | None = None
+    """US dollars; None when a price is not known."""
+    seconds: float = 0.0
+
+
+def score_run(question: EvalQuestion, folder: Path) -> Score:
+    """Measure a run as far as it is on disk.
+
+    Args:
+        question: The question it was asked.
+        folder: The run's folder.
+
+    Returns:
+        All that can be measured; without a status when the run has not ended.
+    """
+    records = read_records(folder)
+    run_state = RunState.of(record.event for record in records)
+    spending = spending_of(records)
+    results = [record.event for record in records if isinstance(record.event, ToolFinished)]
+    ended = run_state.finished
+    workspace = Workspace(folder)
+    score = Score(
+        id=question.id,
+        status=str(ended.status) if ended else "",
+        reason=ended.reason if ended else "",
+        has_report=bool(written_report(run_state, workspace)),
+        ended_by_itself=ended is not None and ended.cause in BY_ITSELF and ended.status is not Status.FAILED,
+        calls=len(results),
+        failed_calls=sum(not result.success for result in results),
+        repeated_calls=sum(result.data.get("code") == ErrorCode.REPEATED for result in results),
+        steps=spending.total.turns,
+        tokens=run_state.usage.total_tokens,
+        cost_usd=spending.total.cost_usd,
+        seconds=spending.seconds,
+    )
+    if not score.has_report:
+        return score.model_copy(update=_without_report(question))
+    return score.model_copy(update=_of_report(question, run_state, workspace))
+
+
+def _without_report(question: EvalQuestion) -> dict[str, object]:
+    known = False if question.answers else None
+    supporting = 0 if question.supporting else None
+    return {
+        "right": known,
+        "found": known,
+        "cited": known,
+        "supporting": supporting,
+        "supporting_of": len(question.supporting),
+    }
+
+
+def _of_report(question: EvalQuestion, run_state: RunState, workspace: Workspace) -> dict[str, object]:
+    try:
+        draft, text_of = draft_of(workspace), text_reader(workspace)
+    except NotFoundError:
+        return _without_report(question)
+    verification = check(draft.text, run_state.sources, text_of)
+    lead = run_state.agents.get(ORCHESTRATOR)
+    summary = lead.finished.summary if lead is not None and lead.finished is not None else ""
+    cited_ids = {identifier for claim in verification.claims for identifier in claim.ids}
+    urls = [run_state.sources[one].url for one in cited_ids if one in run_state.sources]
+    counts = verification.verdicts
+    return {
+        **_of_answer(question, draft, summary, verification.claims, text_of),
+        "supporting": _supporting_cited(question, urls) if question.supporting else None,
+        "supporting_of": len(question.supporting),
+        "supported": counts[Verdict.SUPPORTED],
+        "checked": counts[Verdict.SUPPORTED] + counts[Verdict.NOT_FOUND] + counts[Verdict.SOURCE_MISSING],
+        "citations": len(verification.claims),
+        "uncited": len(verification.uncited),
+    }
+
+
+def _of_answer(
+    question: EvalQuestion, draft: Draft, summary: str, claims: Iterable[Claim], text_of: TextOf
+) -> dict[str, object]:
+    """Look for the accepted answers in a report."""
+    if not question.answers:
+        return {}
+    body = without_frontmatter(draft.text)
+    is_right = any(is_in(answer, text) for answer in question.answers for text in (summary, answer_part(body)))
+    is_cited = any(
+        is_in(answer, claim.sentence) and any(is_in(answer, text_of(one) or "") for one in claim.ids)
+        for claim in claims
+        for answer in question.answers
+    )
+    return {
+        "right": is_right,
+        "found": is_right or any(is_in(answer, body) for answer in question.answers),
+        # A source says neither "yes" nor "no": there, citing anything has to do.
+        "cited": is_right and any(claim.ids for claim in claims) if _is_yes_or_no(question) else is_cited,
+    }
+
+
+def _is_yes_or_no(question: EvalQuestion) -> bool:
+    return all(comparable(answer) in {"yes", "no"} for answer in question.answers)
+
+
+def score_text(question: EvalQuestion, report: str) -> Score:
+    """Measure a report of another system, of which only the text is there."""
+    if not question.answers:
+        return Score(id=question.id, status="complete", has_report=bool(report.strip()))
+    body = without_frontmatter(report)
+    is_right = any(is_in(answer, answer_part(body)) for answer in question.answers)
+    is_found = is_right or any(is_in(answer, body) for answer in question.answers)
+    return Score(id=question.id, status="complete", has_report=bool(body.strip()), right=is_right, found=is_found)
+
+
+def answer_part(report: str) -> str:
+    """Return the beginning of a report, without its title and the notices above it."""
+    lines = [line for line in report.splitlines() if not line.startswith(("# ", "> "))]
+    return "\n".join(lines).strip()[:ANSWER_CHARS]
+
+
+def comparable(text: str) -> str:
+    """Return text in a form in which answers are compared: words without case, accents, articles and marks."""
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    letters = "".join(character for character in plain if not unicodedata.combining(character))
+    # Thousands and decimals stay: 1,200 and 1200 are one number.
+    letters = re.sub(r"(?<=\d),(?=\d{3})", "", letters)
+    words = re.sub(r"[^\w.]+", " ", letters).replace("_", " ").split()
+    return " ".join(word.strip(".") for word in words if word.strip(".") and word not in ARTICLES)
+
+
+def is_in(answer: str, text: str) -> bool:
+    """Return whether an answer is in a text, as whole words."""
+    wanted = comparable(answer)
+    return bool(wanted) and f" {wanted} " in f" {comparable(text)} "
+
+
+def _supporting_cited(question: EvalQuestion, urls: Sequence[str]) -> int:
+    names = file_names(question)
+    files = {names[title] for title in question.supporting if title in names}
+    return sum(any(url.endswith(name) for url in urls) for name in files)
+
+
+class Share(Frozen):
+    """A share of a sample, with the interval in which the true one is with 95 % confidence (Wilson's)."""
+
+    count: int
+    n: int
+    """The size of the sample; 0: nothing could be measured, and share and interval mean nothing."""
+    share: float
+    low: float
+    high: float
+
+
+def share_of(count: int, n: int) -> Share:
+    """Return a share with its interval; for n = 0 the interval is everything."""
+    if not n:
+        return Share(count=0, n=0, share=0.0, low=0.0, high=1.0)
+    part, spread = count / n, Z95**2 / n
+    middle = (part + spread / 2) / (1 + spread)
+    half = Z95 / (1 + spread) * math.sqrt(part * (1 - part) / n + spread / (4 * n))
+    return Share(count=count, n=n, share=part, low=max(0.0, middle - half), high=min(1.0, middle + half))
+
+
+def shares(scores: Sequence[Score]) -> dict[str, Share]:
+    """Return the shares of all questions, by what is measured, in the order in which they are shown."""
+    answers = [one for one in scores if one.right is not None]
+    cited = [one for one in scores if one.cited is not None]
+    documents = [one for one in scores if one.supporting is not None]
+    return {
+        "report present": share_of(sum(one.has_report for one in scores), len(scores)),
+        "ended by itself": share_of(sum(one.ended_by_itself for one in scores), len(scores)),
+        "right": share_of(sum(bool(one.right) for one in answers), len(answers)),
+        "found": share_of(sum(bool(one.found) for one in answers), len(answers)),
+        "cited": share_of(sum(bool(one.cited) for one in cited), len(cited)),
+        "documents cited": share_of(
+            sum(one.supporting or 0 for one in documents), sum(one.supporting_of for one in documents)
+        ),
+        "citations supported": share_of(sum(one.supported for one in scores), sum(one.checked for one in scores)),
+        "facts cited": share_of(
+            sum(one.citations for one in scores), sum(one.citations + one.uncited for one in scores)
+        ),
+        "calls that worked": share_of(
+            sum(one.calls - one.failed_calls for one in scores), sum(one.calls for one in scores)
+        ),
+    }
+
+
+def medians(scores: Sequence[Score]) -> dict[str, float | None]:
+    """Return the medians of what a question takes: seconds, tokens, steps and US dollars; None: not known."""
+    ended = [one for one in scores if one.status]
+    costs = [one.cost_usd for one in ended if one.cost_usd is not None]
+    return {
+        "seconds": statistics.median([one.seconds for one in ended]) if ended else None,
+        "tokens": statistics.median([one.tokens for one in ended]) if ended else None,
+        "steps": statistics.median([one.steps for one in ended]) if ended else None,
+        "cost_usd": statistics.median(costs) if costs else None,
+    }

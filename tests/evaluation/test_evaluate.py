@@ -1,0 +1,140 @@
+"""A set is run by the command: measured, continued after a kill, and never more expensive than allowed."""
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import begin, explorer, explorer_here
+from explorer.schema.messages import JsonObject
+from model_servers import Asked, OpenAIServer, Reply
+from sources.loopback import free_port
+
+OFFLINE = ("--model", "offline")
+
+
+def measured(cwd: Path, *words: str, settings: dict[str, str] | None = None, code: int = 0) -> JsonObject:
+    """The object that the command prints."""
+    done = explorer_here("eval", *words, "--output-format", "json", cwd=cwd, settings=settings)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def a_set(folder: Path, *questions: JsonObject) -> str:
+    """A set as a file."""
+    path = folder / "set.jsonl"
+    path.write_text("".join(json.dumps(question) + "\n" for question in questions))
+    return str(path)
+
+
+@pytest.mark.slow
+def test_the_sample_is_measured_and_only_measured_again(tmp_path: Path) -> None:
+    """Offline, every question has a cited report; the second time no run is made, and the figures are the same."""
+    first = measured(tmp_path, "sample", *OFFLINE)
+    shares: dict[str, Any] = first["measures"]
+    assert (shares["report present"]["count"], shares["report present"]["n"]) == (8, 8)
+    assert shares["ended by itself"]["count"] == 8
+    assert shares["found"]["count"] >= 6
+    assert shares["documents cited"]["count"] == 10
+    assert shares["citations supported"]["share"] == 1.0
+    runs = sorted((tmp_path / "eval" / "sample" / "runs").glob("*/.explorer/journal.jsonl"))
+    before = [path.read_bytes() for path in runs]
+    assert len(runs) == 8
+    assert measured(tmp_path, "sample", *OFFLINE) == first
+    assert [path.read_bytes() for path in runs] == before
+
+
+@pytest.mark.slow
+def test_a_set_that_was_killed_is_continued(tmp_path: Path) -> None:
+    """What had ended is not asked again; what was cut off is resumed; the rest is asked."""
+    words = ("eval", "sample", *OFFLINE, "--parallel", "1")
+    process = begin(*words, cwd=tmp_path)
+    runs = tmp_path / "eval" / "sample" / "runs"
+    deadline = time.monotonic() + 100
+    while len(list(runs.glob("*/report.md"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    ended = {path.parent.name: path.read_bytes() for path in runs.glob("*/report.md")}
+    assert 2 <= len(ended) < 8
+    facts = measured(tmp_path, "sample", *OFFLINE)
+    assert [question["status"] for question in facts["questions"]] == ["complete"] * 8
+    first = min(ended)
+    assert (runs / first / "report.md").read_bytes() == ended[first]
+
+
+def answers(_asked: Asked) -> Reply:
+    """A model that costs ten cents a turn and never ends."""
+    return Reply(calls=[("list_files", {})], usage={"input": 100_000, "output": 10})
+
+
+def test_the_limit_of_all_questions_holds_by_the_bill(tmp_path: Path) -> None:
+    """Three at once, at a dollar each and $1.20 for all: the bill stays below, and who was not asked is named."""
+    name = a_set(tmp_path, *({"id": f"q{number}", "question": f"What is {number}?"} for number in range(5)))
+    with OpenAIServer(answers) as server:
+        settings = {"OPENAI_BASE_URL": server.url, "EXPLORER_PRICE": "1/5"}
+        words = (name, "--model", "openai:any", "--max-cost", "1", "--parallel", "3", "--max-total-cost", "1.2")
+        facts = measured(tmp_path, *words, settings=settings, code=3)
+        billed = (0.1 + 10 * 5e-6) * len(server.requests)
+    costs = [question["cost_usd"] or 0.0 for question in facts["questions"]]
+    assert sum(costs) <= billed + 1e-6 <= 1.2 + 1e-6
+    errors = [question["error"] for question in facts["questions"]]
+    assert any("limit of money" in error for error in errors)
+    assert sum(not error for error in errors) >= 2, "what one question leaves is for the next"
+
+
+def test_a_model_that_is_gone_leaves_the_questions_to_be_continued(tmp_path: Path) -> None:
+    """The command says so and exits with 3; a key that is refused ends it at once with 4."""
+    name = a_set(tmp_path, {"id": "q", "question": "What?"}, {"id": "r", "question": "Who?"})
+    words = ("eval", name, "--model", "openai:any", "--max-outage", "1s")
+    settings = {"OPENAI_BASE_URL": f"http://127.0.0.1:{free_port()}/v1", "OPENAI_API_KEY": "sk-x"}
+    gone = explorer_here(*words, cwd=tmp_path, settings=settings)
+    assert gone.returncode == 3, gone.stderr
+    assert "2 questions not ended; the same command continues" in gone.stderr
+    with OpenAIServer(lambda _asked: Reply(error="bad_key", status=401)) as server:
+        refused = explorer_here(*words, cwd=tmp_path, settings=settings | {"OPENAI_BASE_URL": server.url})
+    assert (refused.returncode, refused.stdout) == (4, ""), refused.stderr
+    assert len(server.requests) <= 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("nowhere.jsonl",), 5, "explorer: there is no set of questions 'nowhere.jsonl'"),
+        (("sample", "--parallel", "0"), 2, "--parallel 0 is not allowed"),
+        (("sample", "--max-total-cost", "much"), 2, "--max-total-cost 'much' is not allowed"),
+        (("sample", "--max-total-cost", "5"), 2, "needs one for each question"),
+        (("sample", "-o", "x.md"), 2, "no single report"),
+        (("sample", "--against", "."), 5, ". has no report"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_is_asked(
+    tmp_path: Path, words: tuple[str, ...], code: int, says: str
+) -> None:
+    """With an exit code of its own, and no run."""
+    done = explorer_here("eval", *words, *OFFLINE, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert says in done.stderr
+    assert not list(tmp_path.rglob("journal.jsonl"))
+
+
+@pytest.mark.slow
+def test_reports_of_another_system_are_measured_by_the_same_rules(tmp_path: Path) -> None:
+    """Next to ours, in a column with their folder's name; another question of the same id is refused."""
+    question = {"id": "q", "question": "How tall is the bridge?", "answer": "412 metres"}
+    documents = [{"title": "Bridge", "text": "The bridge is 412 metres tall."}]
+    name = a_set(tmp_path, {**question, "documents": documents})
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "q.md").write_text("# Bridge\n\nIt is 400 metres tall.\n")
+    done = explorer("eval", name, *OFFLINE, "--against", "theirs", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "[1/1] q: complete, " in done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("found")]
+    assert line.split()[-2:] == ["0", "%"]
+    assert "THEIRS" in done.stdout
+    other = a_set(tmp_path, {"id": "q", "question": "How old is the bridge?", "answer": "9"})
+    refused = explorer("eval", other, *OFFLINE, cwd=tmp_path)
+    assert (refused.returncode, "another question with the id 'q'" in refused.stderr) == (2, True), refused.stderr
