@@ -39,7 +39,6 @@ from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import RunFinished, SandboxChosen, Status
 from explorer.schema.messages import Request, Turn
 from explorer.schema.tool import tool
-from explorer.sources.http.url_allowlist import LINKS_PER_SITE
 from sandbox.cages import cage, living
 from sandbox.test_selection import SHIM
 from sources.loopback import Answer
@@ -252,4 +251,4 @@ async def test_a_secret_spelled_by_links(tmp_path: Path, memory: Path) -> None:
         )
         result = await made.explore(client, ["/page"])
         ends_well(made, result)
-    assert 0 < len(made.evil.asked) <= LINKS_PER_SITE
+    assert 0 < len(made.evil.asked) <= 20  # of 36

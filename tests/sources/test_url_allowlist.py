@@ -1,5 +1,6 @@
 """Only addresses that were seen are fetched, in the spelling they were seen in."""
 
+import math
 import re
 from collections.abc import Iterable
 
@@ -19,7 +20,8 @@ from explorer.schema.events import (
     ToolFinished,
     TurnTaken,
 )
-from explorer.sources.http.url_allowlist import LINKS_PER_SITE, UrlAllowlist, given_by_user
+from explorer.sources.http.link_budget import LIBRARY_BITS, LINK_BITS, registrable_domain
+from explorer.sources.http.url_allowlist import UrlAllowlist, given_by_user
 from sources.loopback import NOW
 
 REFUSED = "was not in the question, in a search result or on a page read"
@@ -181,43 +183,78 @@ async def count(seen: UrlAllowlist, urls: Iterable[str]) -> int:
         try:
             await seen.check(url)
         except ToolError as error:
-            assert re.search(r"20 links to .+ were followed already", error.message)  # noqa: PT017 - most do not raise
+            assert re.search(r"so many links to .+ were followed already", error.message)  # noqa: PT017 - most do not raise
         else:
             allowed += 1
     return allowed
 
 
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def fitting(links: int, bits: float = LINK_BITS) -> int:
+    """How many of so many links may be followed; the front page of their host is one of them."""
+    return int(bits / math.log2(links + 1))
+
+
 async def test_links_of_a_page_are_counted() -> None:
-    """Twenty links of one site may be followed in a run, whatever names it has; those the user gave are not counted."""
-    urls = [f"https://{letter}.evil.example/{letter}" for letter in "abcdefghijklmnopqrstuvwxyz0123456789"]
+    """Of 36 links of a domain, at most twenty letters are followed; those that the user gave are not counted."""
+    urls = [f"https://evil.example/{letter}" for letter in LETTERS]
     seen = linked(" ".join(urls))
-    seen.saw("https://a.evil.example/given")
-    assert await count(seen, urls) == LINKS_PER_SITE
-    assert await count(seen, ["https://a.evil.example/given"] * 50) == 50
+    seen.saw("https://evil.example/given")
+    assert await count(seen, urls) == fitting(36) == 19
+    assert await count(seen, ["https://evil.example/given"] * 50) == 50
     seen.saw("https://other.example/", is_page=True)
     await seen.check("https://other.example/")
 
 
+@pytest.mark.parametrize("place", ["{}.evil.example", "{}.pages.dev", "{}.github.io", "{}.abc.io", "{}.evil.co.uk"])
+async def test_a_name_for_each_letter(place: str) -> None:
+    """Names below a domain, one's own or one that a service lends out, are no sites of their own."""
+    urls = [f"https://{place.format(letter)}/{letter}" for letter in LETTERS]
+    assert await count(linked(" ".join(urls)), urls) == int(LINK_BITS / math.log2(72))
+
+
 async def test_the_same_link_again_is_counted_too() -> None:
     """An address that was asked for and never read counts each time: its failures reach the site as well."""
-    assert await count(linked("https://evil.example/a"), ["https://evil.example/a"] * 50) == LINKS_PER_SITE
+    assert await count(linked("https://evil.example/a"), ["https://evil.example/a"] * 200) == LINK_BITS
 
 
 @pytest.mark.parametrize(
-    ("hosts", "is_one_site"),
+    ("host", "domain"),
     [
-        (("a.example.org", "b.example.org"), True),
-        (("a.example.co.uk", "b.example.co.uk"), True),
-        (("one.co.uk", "two.co.uk"), False),
-        (("one.github.io", "two.github.io"), False),
-        (("de.wikipedia.org", "en.wikipedia.org"), False),
-        (("93.184.215.14", "94.184.215.14"), False),
+        ("a.b.example.org", "example.org"),
+        ("a.example.co.uk", "example.co.uk"),
+        ("x.github.io", "github.io"),
+        ("x.s3.eu-west-1.amazonaws.com:8443", "amazonaws.com"),
+        ("l1.abc.io", "abc.io"),
+        ("co.uk", "co.uk"),
+        ("93.184.215.14", "93.184.215.14"),
+        ("127.0.0.1:8080", "127.0.0.1"),
+        ("localhost", "localhost"),
     ],
 )
-async def test_what_a_site_is(hosts: tuple[str, str], *, is_one_site: bool) -> None:
-    """All names of one owner are one site; names given to everybody are not."""
-    urls = [f"https://{host}/{number}" for host in hosts for number in range(20)]
-    assert await count(linked(" ".join(urls)), urls) == (20 if is_one_site else 40)
+def test_what_a_domain_is(host: str, domain: str) -> None:
+    """What one registers and pays for; services that lend out names are one domain."""
+    assert registrable_domain(host) == domain
+
+
+async def test_ordinary_research_is_not_refused() -> None:
+    """Links of real pages, by the numbers of links that such pages have, may be followed as far as research goes."""
+    pages = {  # links to the domain on its pages, and how many of them are followed
+        "en.wikipedia.org": (600, 25),
+        "github.com": (180, 25),
+        "arxiv.org": (320, 25),
+        "news.ycombinator.com": (240, 25),
+        "docs.python.org": (250, 12),
+        "a-blog.example": (30, 20),
+        "someone.github.io": (60, 15),
+        "lwn.net": (120, 14),
+    }
+    for host, (links, followed) in pages.items():
+        urls = [f"https://{host}/{number}" for number in range(links)]
+        assert await count(linked(" ".join(urls)), urls[:followed]) == followed, host
+    assert fitting(600, LIBRARY_BITS) == 45
 
 
 class Run:
@@ -280,7 +317,7 @@ async def test_what_happens_in_a_run_is_seen() -> None:
         "https://read.example/c",
     ]
     assert await count(seen, given_urls * 30) == 30 * len(given_urls)
-    assert await count(seen, ["https://text.example/b"] * 30) == LINKS_PER_SITE
+    assert await count(seen, ["https://text.example/b"] * 200) == LINK_BITS
     await seen.check("https://read.example/d")
 
 
@@ -337,8 +374,23 @@ async def test_a_resumed_run_goes_on_counting() -> None:
         run.store("https://news.ycombinator.com/item", f"T\nhttps://evil.example/s{number}\n", "hackernews", "story")
         run.store(f"https://evil.example/s{number}", "-", "direct")
     seen = run.links()
-    assert await count(seen, [f"https://evil.example/{number}" for number in range(15, 39)]) == LINKS_PER_SITE - 15
+    # All 50 links and their front page are offered: each reading says 5.7 bits, those of the earlier session as well.
+    assert await count(seen, [f"https://evil.example/{number}" for number in range(15, 39)]) == fitting(50) - 15 == 3
     assert await count(seen, ["https://evil.example/39", "https://evil.example/3", "https://evil.example/s3"]) == 3
+
+
+async def test_a_carried_run_lends_no_addresses() -> None:
+    """What is in the records of somebody else's run are links at most, however they say that they were found."""
+    urls = [f"https://evil.example/{letter}" for letter in LETTERS]
+    run = asked(" ".join(urls))
+    for url in urls:
+        run.store(url, f"T\n{url}x\n", "tavily", "story")
+        run.store(f"{url}y", "-", "direct")
+    foreign = UrlAllowlist(run.records, run.text, ["web_search"], foreign=len(run.records))
+    assert await count(foreign, [*urls, *(f"{url}x" for url in urls), *(f"{url}y" for url in urls)]) < 20
+    assert await count(run.links(), [*urls, *(f"{url}x" for url in urls)]) == 72, "in a run of one's own they are given"
+    run.add(Steered(agent="orchestrator", text="Read https://evil.example/c, too."))
+    assert await count(foreign, ["https://evil.example/c"] * 30) == 30, "what the user says now is given"
 
 
 def test_what_the_user_says() -> None:

@@ -3,7 +3,8 @@
 A page can make a model send what it knows to the page's author, inside an address: `evil.example/?q=SECRET`. So an
 address must be in the user's text, in a search result, or on a page already read, and it is fetched as it is written
 there, not as the model spells it. A page with one link for each letter could still receive a word by which of its links
-are read, so links of pages are counted. Addresses are found in prose and markup, and compared whatever their spelling.
+are read, so `link_budget.py` counts what the links of pages can say. Addresses are found in prose and markup, and
+compared whatever their spelling.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from explorer.schema.events import (
     ToolFinished,
     TurnTaken,
 )
+from explorer.sources.http.link_budget import LinkBudget, registrable_domain
 from explorer.text.sanitize import visible
 from explorer.text.urls import canonical_url
 from explorer.workspace.source_store import stored_text
@@ -45,14 +47,6 @@ NAKED = re.compile(
     re.IGNORECASE,
 )
 """An address without its scheme, as people write it."""
-
-SHARED = re.compile(
-    r"(git(hub|lab)|readthedocs)\.io|(blogspot|wordpress|substack|medium|tumblr|stackexchange|herokuapp)\.com"
-    r"|(netlify|vercel|web)\.app|pages\.dev|wikipedia\.org"
-)
-"""Domains that are shared by many owners, or are large libraries: each name below one is a site of its own."""
-TOP_SHORT, SECOND_SHORT = 2, 3
-"""The numbers of letters in endings like `co.uk`, under which a site has three labels."""
 
 
 def addresses_in(text: str, base: str = "") -> Iterator[str]:
@@ -84,22 +78,6 @@ def key_of(url: str) -> str:
 def host_of(key: str) -> str:
     """Return the host of a key, with its port if that is unusual."""
     return re.split(r"[/?]", key, maxsplit=1)[0]
-
-
-def site_of(host: str) -> str:
-    """Return the site of a host: `a.example.org` and `b.example.org` are one site."""
-    name = host.partition(":")[0]
-    labels = name.split(".")
-    if ":" in name or labels[-1].isdecimal() or SHARED.fullmatch(".".join(labels[-2:])):
-        return name
-    is_short = len(labels[-1]) <= TOP_SHORT and len(labels[-2:][0]) <= SECOND_SHORT
-    return ".".join(labels[-3 if is_short else -2 :])
-
-
-def domain_of(site: str) -> str:
-    """Return the domain under which everybody has a site, of which this is one; the site itself where there is none."""
-    domain = ".".join(site.split(".")[-2:])
-    return domain if SHARED.fullmatch(domain) else site
 
 
 def shown(url: str) -> str:
@@ -152,10 +130,6 @@ def _first_foreign(raw: str) -> int:
     return next((place for place, character in enumerate(raw) if not character.isascii()), 0)
 
 
-LINKS_PER_SITE = 20
-"""The number of fetches of one site in a run that are allowed only because a page links to it."""
-LINKS_PER_DOMAIN = 40
-"""The same for all sites of a domain under which everybody has one: an attacker may have a site for each letter."""
 MAX_SEARCHED_CHARS = 50_000_000
 """The characters of stored texts that are searched for one address, the newest first: about a second."""
 PAGE_VIAS = frozenset({"direct", "reader"})
@@ -180,6 +154,7 @@ class UrlAllowlist:
         read_text: Returns a source's stored text by id; called only when an address is not known otherwise.
         searches: Names of tools whose results can repeat what they were asked for.
         other_tools: Names of tools that show addresses without storing sources, as an embedder's may.
+        foreign: The number of the last record that somebody else may have written: all addresses up to it are links.
     """
 
     def __init__(
@@ -188,6 +163,7 @@ class UrlAllowlist:
         read_text: Callable[[str], str] = str,
         searches: Collection[str] = (),
         other_tools: Collection[str] = (),
+        foreign: int = 0,
     ) -> None:
         self._records = records
         self._read_text = read_text
@@ -197,14 +173,17 @@ class UrlAllowlist:
         self._given: dict[str, str] = {}
         self._linked: dict[str, str] = {}
         self._read: set[str] = set()
-        self._spent: dict[str, int] = {}
+        self._budget = LinkBudget()
+        self._foreign = foreign
+        self._foreign_sources: set[str] = set()
+        """Ids of sources in records that somebody else may have written."""
         self._sources: list[Source] = []
         self._searched: set[str] = set()
         """Ids of sources whose links are known."""
         self._composed: set[str] = set()
         """Addresses that a model put into a search before they were seen: an answer does not make them seen."""
         self._looked_for: dict[str, int] = {}
-        """The number of sources that were searched for the name of a host."""
+        """The number of sources that were searched for the name of a domain."""
         self._listen()
         self._uncounted = set(self._read)
         """Addresses that earlier processes read, by a link or not."""
@@ -227,15 +206,18 @@ class UrlAllowlist:
         if not key:
             return
         known = self._linked if is_page else self._given
-        known.setdefault(key, url)
         scheme, slashes, rest = url.partition("//")
-        known.setdefault(host_of(key), f"{scheme}{slashes}{re.split('[/?#]', rest, maxsplit=1)[0]}/")
+        front = f"{scheme}{slashes}{re.split('[/?#]', rest, maxsplit=1)[0]}/"
+        for one, address in ((key, url), (host_of(key), front)):
+            known.setdefault(one, address)
+            if is_page:
+                self._budget.offer(registrable_domain(host_of(key)), one)
 
     async def check(self, url: str) -> str:
         """Return the address to fetch, as it was seen, for any spelling of it.
 
         Raises:
-            RefusedCallError: It was not seen, or enough links to its site were followed.
+            RefusedCallError: It was not seen, or enough links to its domain were followed.
         """
         self._listen()
         asked = shown(url).strip()
@@ -246,49 +228,38 @@ class UrlAllowlist:
                 "or read a page that links to it."
             )
         if key not in self._given and key not in self._read:
-            await self._spend(site_of(host_of(key)))
+            await self._spend(registrable_domain(host_of(key)))
         found = self._given.get(key) or self._linked[key]
         scheme = "http:" if asked.lower().startswith("http:") else "https:"
         return f"{scheme}{found}" if found.startswith("//") else found
 
     async def _is_given(self, key: str) -> bool:
         if key not in self._given:
-            await asyncio.to_thread(self._search_texts, host_of(key))
+            await asyncio.to_thread(self._search_texts, registrable_domain(host_of(key)))
         return key in self._given
 
-    async def _spend(self, site: str) -> None:
-        """Count one more link to a site, and those that earlier processes followed."""
-        for key in [key for key in self._uncounted if site_of(host_of(key)) == site]:
+    async def _spend(self, domain: str) -> None:
+        """Count one more link to a domain, and those that earlier processes followed."""
+        for key in [key for key in self._uncounted if registrable_domain(host_of(key)) == domain]:
             self._uncounted.discard(key)
             if not await self._is_given(key):
-                self._spent[site] = self._spent.get(site, 0) + 1
-        domain = domain_of(site)
-        of_domain = sum(count for one, count in self._spent.items() if domain_of(one) == domain)
-        for place, spent, most in (
-            (site, self._spent.get(site, 0), LINKS_PER_SITE),
-            (domain, of_domain, LINKS_PER_DOMAIN),
-        ):
-            if spent >= most:
-                raise RefusedCallError(
-                    f"{spent} links to {place} were followed already, which is enough for one run; search for what "
-                    "you need there, or use another source."
-                )
-        self._spent[site] = self._spent.get(site, 0) + 1
+                self._budget.count(domain)
+        self._budget.follow(domain)
 
     def _listen(self) -> None:
         """Note what was recorded since: the user's text, and the addresses of sources."""
         new = self._records[self._heard :]
         self._heard += len(new)
         for record in new:
-            event = record.event
+            event, is_foreign = record.event, record.seq <= self._foreign
             if isinstance(event, SourceRecorded):
-                self._saw_source(event.source)
+                self._saw_source(event.source, is_foreign=is_foreign)
             elif isinstance(event, ToolFinished) and event.name in self._other_tools:
                 self.saw(event.content, is_page=True)
             elif isinstance(event, TurnTaken):
                 self._searched_for(event)
             elif words := given_by_user(event):
-                self.saw(words)
+                self.saw(words, is_page=is_foreign)
                 self._composed -= {key_of(shown(url)) for url in addresses_in(words, "")}
 
     def _searched_for(self, event: TurnTaken) -> None:
@@ -300,30 +271,32 @@ class UrlAllowlist:
             words = json.dumps(call.arguments, ensure_ascii=False) if call.name in self._searches else ""
             for key in {key_of(shown(url)) for url in addresses_in(words, "")} - {""}:
                 if key not in self._given and key not in self._linked:
-                    self._search_texts(host_of(key))
+                    self._search_texts(registrable_domain(host_of(key)))
                 if key not in self._given and key not in self._linked:
                     self._composed.add(key)
 
-    def _saw_source(self, source: Source) -> None:
+    def _saw_source(self, source: Source, *, is_foreign: bool) -> None:
         is_page = source.via in PAGE_VIAS
-        self.saw_url(source.url, is_page=is_page)
+        self.saw_url(source.url, is_page=is_page or is_foreign)
         self.saw(source.title, is_page=True)
+        if is_foreign:
+            self._foreign_sources.add(source.id)
         if not _is_of_agents(source):
             self._sources.append(source)
-        if is_page:
+        if is_page and not is_foreign:
             self._read.add(key_of(source.url))
 
-    def _search_texts(self, host: str) -> None:
-        """Note the links of all stored texts that name a host, the newest first."""
-        start, end = self._looked_for.get(host, 0), len(self._sources)
+    def _search_texts(self, domain: str) -> None:
+        """Note the links of all stored texts that name a domain, the newest first."""
+        start, end = self._looked_for.get(domain, 0), len(self._sources)
         left = MAX_SEARCHED_CHARS
         for source in reversed(self._sources[start:end]):
             left -= source.chars
             if left < 0:
                 break
             if source.id not in self._searched:
-                self._search(source, host.partition(":")[0])
-        self._looked_for[host] = end
+                self._search(source, domain)
+        self._looked_for[domain] = end
 
     def _search(self, source: Source, name: str) -> None:
         try:
@@ -333,10 +306,11 @@ class UrlAllowlist:
         if name not in text.lower() and name not in source.url.lower():
             return
         self._searched.add(source.id)
+        is_link = not _is_own(source) or source.id in self._foreign_sources
         lines = stored_text(text).split("\n", 2)
         if source.kind == STORY and len(lines) > 1 and lines[1].startswith(("http://", "https://")):
-            self.saw_url(lines[1])
-        self.saw(text, is_page=not _is_own(source), base=source.url)
+            self.saw_url(lines[1], is_page=source.id in self._foreign_sources)
+        self.saw(text, is_page=is_link, base=source.url)
 
 
 def given_by_user(event: AnyEvent) -> str:
