@@ -68,9 +68,16 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture(scope="session")
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the user's own for what explorer remembers."""
+    return tmp_path_factory.mktemp("state")
+
+
 @pytest.fixture(autouse=True)
-def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_keys(monkeypatch: pytest.MonkeyPatch, own_state: Path) -> None:
     """Keep the developer's keys and settings out of every test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(own_state))
     for name in list(os.environ):
         if name.endswith(("_API_KEY", "_BASE_URL")) or name.startswith("EXPLORER_"):
             monkeypatch.delenv(name)

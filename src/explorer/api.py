@@ -13,6 +13,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 from pydantic import BaseModel
 
 from explorer.cli.settings.configuration import settings_of_process
+from explorer.cli.settings.state_folder import with_state_folder
 from explorer.journal.listing import find_run, free_run_id, read_records
 from explorer.journal.run_state import RunState
 from explorer.run.finish import report_text
@@ -25,6 +26,7 @@ from explorer.schema.messages import LLMClient
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.text.frontmatter import without_frontmatter
+from explorer.workspace.user_key import open_key
 
 INSTRUCTIONS = (
     "You do the task with your tools, and end with the answer and nothing else. Say what you could not find out. "
@@ -290,7 +292,8 @@ async def fork(run: "Run | str | Path", at: int | None = None, settings: Setting
         ConfigError: There is no such record.
         StorageError: The disk refused.
     """
-    forked = await fork_folder(_folder_of(run, settings), at, datetime.now(UTC))
+    key = open_key(with_state_folder(settings or load_settings()).state_dir)
+    forked = await fork_folder(_folder_of(run, settings), at, datetime.now(UTC), key)
     return Run(None, RunHooks(), forked.folder)
 
 
@@ -384,7 +387,7 @@ async def _awaited(run: Run) -> RunResult:
 
 def _prepared(options: ExploreOptions) -> tuple[Settings, RunHooks]:
     hooks = options.get("hooks") or RunHooks()
-    return options.get("settings") or load_settings(), replace(
+    return with_state_folder(options.get("settings") or load_settings()), replace(
         hooks,
         tools=(*hooks.tools, *options.get("tools", ())),
         client=options.get("client", hooks.client),

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-from attacks import folders, parsers
+from attacks import carried_runs, folders, letter_channels, parsers
 from attacks.attack import Attack
 
 AREAS: Mapping[str, Sequence[Attack]] = {
+    "carried runs": carried_runs.ATTACKS,
     "folders": folders.ATTACKS,
+    "letter channels": letter_channels.ATTACKS,
     "parsers": parsers.ATTACKS,
 }
 """The attacks of each area. An area is a module of this folder, such as `folders.py` with its `ATTACKS`."""

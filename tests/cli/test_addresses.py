@@ -71,6 +71,6 @@ def test_a_collector_with_a_login_is_not_recorded(here: Explorer, tmp_path: Path
     started = read_records(tmp_path / "workspace" / run_id)[0].event
     assert isinstance(started, RunStarted)
     assert "http://***@127.0.0.1:9" in str(started.settings["services"])
-    assert as_started(Settings(), RunState.of([started])).services.otlp_endpoint == ""
+    assert as_started(Settings(), RunState.of([started]), is_own=True).services.otlp_endpoint == ""
     now = Settings(services=Services(otlp_endpoint="http://127.0.0.1:8"))
-    assert as_started(now, RunState.of([started])).services.otlp_endpoint == "http://127.0.0.1:8"
+    assert as_started(now, RunState.of([started]), is_own=True).services.otlp_endpoint == "http://127.0.0.1:8"

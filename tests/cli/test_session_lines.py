@@ -163,7 +163,7 @@ def test_a_run_that_was_asked_to_be_offline_stays_so(here: Explorer, tmp_path: P
     assert done.returncode == 3, done.stderr
     assert "model offline for all roles: as the run was started" in done.stderr
     run_state = RunState.of(record.event for record in read_records(only_run(tmp_path / "workspace")))
-    named = as_started(Settings(model="anthropic:claude-opus-5-5"), run_state)
+    named = as_started(Settings(model="anthropic:claude-opus-5-5"), run_state, is_own=True)
     assert (named.model, named.role_models) == ("anthropic:claude-opus-5-5", {})
 
 
@@ -176,7 +176,7 @@ def test_a_run_keeps_the_models_of_its_latest_session() -> None:
     session = SessionConfigured(
         models={"searcher": model}, search=(), search_why="", shell="", shell_why="", limits=limits
     )
-    resumed = as_started(Settings(), RunState.of([started, *events, session]))
+    resumed = as_started(Settings(), RunState.of([started, *events, session]), is_own=True)
     assert resumed.role_models == {"orchestrator": "scripted:m", "searcher": "openai:another"}
 
 
@@ -214,11 +214,11 @@ def test_the_cost_limit_that_nobody_set_ends_a_run_and_names_the_way_on(here: Ex
 def test_a_run_of_an_older_version_keeps_its_limits() -> None:
     """Its record says that money had no limit, and none is made up later; a new run's record leaves it open."""
     old = RunStarted(run_id="r", question="q", engine="0", settings={"limits": {"max_cost_usd": None, "max_tokens": 9}})
-    kept = as_started(Settings(), RunState.of([old])).limits
+    kept = as_started(Settings(), RunState.of([old]), is_own=True).limits
     assert {"max_cost_usd", "max_tokens"} <= kept.model_fields_set
     assert (kept.max_cost_usd, kept.max_tokens) == (None, 9)
     new = RunStarted(run_id="r", question="q", engine="0", settings=Settings(limits=Limits(max_steps=3)).public())
-    left_open = as_started(Settings(), RunState.of([new])).limits
+    left_open = as_started(Settings(), RunState.of([new]), is_own=True).limits
     assert left_open.model_fields_set.isdisjoint({"max_cost_usd", "max_tokens"})
     assert left_open.max_steps == 3
 

@@ -257,7 +257,14 @@ def _settings(place: Place, scenario: Scenario) -> Settings:
         path.write_text(scenario.inputs[path.name])
     # On the sample day no life has to load the certificates that the network would need, and without a shell none has
     # to try out the sandbox: most of its time, and what another process on a busy machine could change.
-    return Settings(workspace=place.home / "workspace", roles_dir=place.roles, files=files, is_sample=True, shell="off")
+    return Settings(
+        workspace=place.home / "workspace",
+        roles_dir=place.roles,
+        files=files,
+        is_sample=True,
+        shell="off",
+        state_dir=place.home / "state",
+    )
 
 
 def _extras(hooks: RunHooks, place: Place, scenario: Scenario, watch: Watch) -> RunHooks:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine_stage import noon
-from explorer.journal.journal import Journal, read
+from explorer.journal.journal import Journal, Protection, read
 from explorer.schema.events import Steered, TurnFailed
 from explorer.text.sanitize import REDACTED, Redactor
 from thoroughness import examples
@@ -79,7 +79,7 @@ def _all_of(folder: Path) -> str:
 async def test_no_key_reaches_the_journal(tmp_path: Path) -> None:
     """Not on disk, not in the record that is folded and shown; the journal stays readable, checksums and all."""
     seen: list[str] = []
-    journal = Journal.open(tmp_path, noon, [lambda record: seen.append(str(record))], None, Redactor([KEY]))
+    journal = Journal.open(tmp_path, noon, [lambda record: seen.append(str(record))], None, Protection(Redactor([KEY])))
     try:
         record = await journal.append(
             TurnFailed(fault="credentials", message=f"Incorrect API key provided: {KEY}", attempt=1, waits_s=None)

@@ -1,6 +1,7 @@
 """Makes agents of roles, and a tool of the helpers: `call_agent`, which starts an agent from within another's loop."""
 
 import asyncio
+from collections.abc import Mapping
 
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry, index_line, subagent_result
 from explorer.agents.compaction import compaction_note, last_words
@@ -15,7 +16,7 @@ from explorer.journal.agent_state import AgentState
 from explorer.schema.errors import ConfigError, ModelError, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentContinued, AgentFinished, AgentStarted, RoleLoaded
 from explorer.schema.reasons import NoteReason
-from explorer.schema.tool import ToolResult
+from explorer.schema.tool import Tool, ToolResult
 from explorer.workspace.access import refuse_engine_folder, refuse_report_folder
 
 
@@ -32,7 +33,8 @@ class Team:
         self._lead = leading_role(context.roles)
         self._writers = report_writers(context.roles)
         self._loading = asyncio.Lock()
-        self._tools = {**context.tools, CALL_AGENT: CallAgentTool(self.run_subagent, helper_lines(context.roles))}
+        call_agent = CallAgentTool(self.run_subagent, helper_lines(context.roles))
+        self._tools: dict[str, Tool] = {**context.tools, CALL_AGENT: call_agent}
         check_roles(context.roles, {*self._tools, *context.absent})
 
     async def run_orchestrator(self, task: str, inputs: dict[str, str] | None = None) -> AgentFinished:
@@ -174,10 +176,16 @@ class Team:
             parts.append(f"Files for you (read them with read_file):\n{lines}")
         return "\n\n".join(parts)
 
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """All tools of the run by name."""
+        return self._tools
+
     async def _load(self, role: str) -> None:
         """Record a role's prompt, tools and model, which stay for the whole run whatever happens to the files."""
         async with self._loading:
-            if role not in self._context.run_state.prefixes:
+            run_state = self._context.run_state
+            if role not in run_state.prefixes or role in run_state.foreign_roles:
                 await self._record_prefix(role)
 
     async def _record_prefix(self, role: str) -> None:
@@ -201,6 +209,7 @@ class Team:
                 f"this run used the role {state.role!r}, which is not there now",
                 hint="give its folder again: --roles DIR",
             )
+        await self._load(state.role)
         loaded = self._context.run_state.prefixes[state.role]
         model = self._context.model_of(state.role)
         toolbox = Toolbox(self._tools[tool.name] for tool in loaded.tools if tool.name in self._tools)

@@ -2,7 +2,8 @@
 
 A line is `{"v":1,"seq":17,"at":"...","agent":"...","type":"...", ..., "sure":16,"prev":"<crc32>","crc":"<crc32>"}`:
 `prev` is the `crc` of the line before, `crc` covers the line up to itself. So neither a flipped bit nor a
-missing or foreign line is ever taken for a record, the last line included.
+missing or foreign line is ever taken for a record, the last line included. Before the crc there may be a `mark`, which
+proves who wrote the line (`journal/marks.py`).
 """
 
 import json
@@ -27,8 +28,8 @@ GENESIS = "00000000"
 CRC_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
 LINE_END = re.compile(rb'\n|(?<="\}).(?=\{"v":)', re.DOTALL)
 """The border of two lines in a damaged file: the newline, or whatever byte replaced it."""
-ENVELOPE = ("v", "seq", "at", "sure", "prev", "crc")
-SURE = re.compile(rb',"sure":(\d+),"prev":"[0-9a-f]{8}","crc":"[0-9a-f]{8}"\}$')
+ENVELOPE = ("v", "seq", "at", "sure", "prev", "mark", "crc")
+SURE = re.compile(rb',"sure":(\d+),"prev":"[0-9a-f]{8}"(,"mark":"[0-9a-f]{32}")?,"crc":"[0-9a-f]{8}"\}$')
 NEVER_WRITTEN = re.compile(rb"\0{16}")
 """The content of a page that never reached the disk because of a power cut; no line has a NUL."""
 
@@ -42,6 +43,8 @@ OLD_JOB_NOTE = re.compile(r"(bash_\d+)_ended")
 """The reason of a note about a background job, in journals of explorer 0.1."""
 
 Upcaster = Callable[[JsonObject], JsonObject]
+Sign = Callable[[bytes], str]
+"""Return the mark of a line, from what comes before the mark."""
 
 UPCASTERS: dict[int, Upcaster] = {}
 """A pure function from a record's fields in each version to those in the next."""
@@ -63,13 +66,14 @@ class Scan:
     """Why the rest is more than a torn tail; None when it is not."""
 
 
-def encode(record: JournalRecord, prev: str, sure: int | None = None) -> tuple[bytes, str]:
+def encode(record: JournalRecord, prev: str, sure: int | None = None, sign: Sign | None = None) -> tuple[bytes, str]:
     """Return a record's line, with its newline, and its crc.
 
     Args:
         record: The record to write.
         prev: The crc of the line before.
         sure: The last record known to be on disk; the one before, if not given.
+        sign: Makes the line's mark; None: it has none.
     """
     known = record.seq - 1 if sure is None else sure
     head = b'{"v":%d,"seq":%d,"at":"%s",%s,"sure":%d,"prev":"%s"' % (
@@ -80,6 +84,8 @@ def encode(record: JournalRecord, prev: str, sure: int | None = None) -> tuple[b
         known,
         prev.encode(),
     )
+    if sign is not None:
+        head += b',"mark":"%s"' % sign(head).encode()
     crc = f"{zlib.crc32(head):08x}"
     return head + b',"crc":"' + crc.encode() + b'"}\n', crc
 

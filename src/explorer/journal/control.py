@@ -96,6 +96,11 @@ class Inbox:
         """Remove an order that is in the journal, or that came too late."""
         (self._folder / f"{order.id}.json").unlink(missing_ok=True)
 
+    def drop_all(self) -> None:
+        """Remove all orders, whoever left them."""
+        for order in self.waiting():
+            self.done(order)
+
     def drop_stops(self) -> None:
         """Remove orders to stop that came too late for their session, so that the next session does not stop."""
         for order in self.waiting():

@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,11 +22,13 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from explorer.journal.codec import GENESIS, encode, scan
+from explorer.journal.marks import MarkChain, chain_of
 from explorer.schema.errors import RunLockedError, StorageError
 from explorer.schema.events import JOURNAL_VERSION, AnyEvent, JournalRecord, Repaired
 from explorer.text.sanitize import Redactor
 from explorer.workspace.access import restore_access
 from explorer.workspace.private import FILE_MODE, open_private, write_private
+from explorer.workspace.user_key import NO_KEY, UserKey
 
 _EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 Observe = Callable[[JournalRecord], None]
@@ -46,6 +48,16 @@ def read(path: Path) -> tuple[JournalRecord, ...]:
         return scan(path.read_bytes()).records
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
+
+
+@dataclass(frozen=True)
+class Protection:
+    """What keeps secrets out of a journal's lines, and proves whose lines they are."""
+
+    redactor: Redactor = field(default_factory=Redactor)
+    """Replaces the keys that must not be written."""
+    key: UserKey = NO_KEY
+    """Marks the lines as the user's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +83,13 @@ class Journal:
         now: Callable[[], datetime],
         observers: Iterable[Observe],
         on_checkpoint: OnCheckpoint,
-        redactor: Redactor,
+        protection: Protection,
     ) -> None:
         self._folder = folder
-        self._redactor = redactor
+        self._redactor = protection.redactor
+        self._key = protection.key
+        self._chain: MarkChain | None = None
+        """Marks the next line; None in a journal that has lines without the user's mark."""
         self._now = now
         self._observers = tuple(observers)
         self._on_checkpoint = on_checkpoint
@@ -107,7 +122,7 @@ class Journal:
         now: Callable[[], datetime],
         observers: Iterable[Observe] = (),
         on_checkpoint: OnCheckpoint | None = None,
-        redactor: Redactor | None = None,
+        protection: Protection | None = None,
     ) -> "Journal":
         """Take the lock, read the file, and cut off a torn tail.
 
@@ -116,7 +131,7 @@ class Journal:
             now: The clock for records' times (aware).
             observers: Called with each record once it is durable, in order.
             on_checkpoint: Called with the name of each checkpoint as it is reached; tests end the process there.
-            redactor: Replaces the keys that must not be written.
+            protection: What its lines are protected with.
 
         Raises:
             RunLockedError: Another process works on the run.
@@ -124,7 +139,7 @@ class Journal:
             StorageError: The folder cannot be written.
         """
         restore_access(folder.parent)
-        journal = cls(folder, now, observers, on_checkpoint or (lambda _point: None), redactor or Redactor())
+        journal = cls(folder, now, observers, on_checkpoint or (lambda _point: None), protection or Protection())
         journal._take_lock()
         try:
             journal._load()
@@ -150,7 +165,9 @@ class Journal:
         try:
             write_private(self._folder / "holder", str(os.getpid()).encode())
             self._file = open_private(path, "a", buffering=0)
-            found = scan(path.read_bytes())
+            content = path.read_bytes()
+            found = scan(content)
+            self._chain = chain_of(content[: found.good_bytes], self._key)
             if found.torn:
                 write_private(self._folder / "journal.torn", found.torn)
                 self._file.truncate(found.good_bytes)
@@ -205,12 +222,15 @@ class Journal:
 
     def _seal(self, event: AnyEvent) -> tuple[JournalRecord, bytes]:
         record = JournalRecord(v=JOURNAL_VERSION, seq=self._seq + 1, at=self._now(), event=event)
-        line, crc = encode(record, self._crc, self._durable)
+        sign = None if self._chain is None else self._chain.sign
+        line, crc = encode(record, self._crc, self._durable, sign)
         if self._redactor.is_in(line):
             clean = _EVENT.validate_json(self._redactor.clean(event.model_dump_json()))
             record = record.model_copy(update={"event": clean})
-            line, crc = encode(record, self._crc, self._durable)
+            line, crc = encode(record, self._crc, self._durable, sign)
         self._crc = crc
+        if self._chain is not None:
+            self._chain = self._chain.after(line)
         # Counted only now: an event that cannot be encoded leaves no gap.
         self._seq = record.seq
         return record, line
@@ -287,6 +307,11 @@ class Journal:
         assert self._file is not None
         while content:
             content = content[self._file.write(content) :]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether every line so far has the user's mark, as those to come will have."""
+        return self._chain is not None
 
     @property
     def last_seq(self) -> int:

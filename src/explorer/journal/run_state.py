@@ -139,6 +139,8 @@ class RunState:
     agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
     prefixes: dict[str, RoleLoaded] = field(default_factory=dict[str, RoleLoaded])
     """The prompt, tools and model of each role."""
+    foreign_roles: set[str] = field(default_factory=set[str])
+    """Roles whose recorded prompt and tools are somebody else's, and are not used."""
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     files: dict[str, WrittenFile] = field(default_factory=dict[str, WrittenFile])
     """All files that agents wrote, by path, with their state after the last write."""
@@ -164,7 +166,7 @@ class RunState:
     judged: list[CitationsJudged] = field(default_factory=list["CitationsJudged"])
     """The records of a model's answers about the citations."""
     sandbox: str | None = None
-    """The sandbox of the latest session; empty without a shell, None before the first session."""
+    """The sandbox of the latest session; empty without a shell, None before the first session of this user."""
     moved: list[str] = field(default_factory=list[str])
     """New paths of what was at the report's path."""
     session: SessionConfigured | None = None
@@ -211,6 +213,7 @@ class RunState:
                 self.report_end = self.report_end if event.answer else event
             case "role_loaded":
                 self.prefixes[event.role] = event
+                self.foreign_roles.discard(event.role)
             case "source_recorded":
                 self.sources[event.source.id] = event.source
             case "citations_judged":
@@ -226,6 +229,8 @@ class RunState:
         match event:
             case SessionConfigured():
                 self.session = event
+                if event.carried is not None:
+                    self.foreign_roles, self.sandbox = set(self.prefixes), None
             case SandboxChosen():
                 self.sandbox = event.tier
             case PathMoved():

@@ -1,7 +1,7 @@
 """Runs as things to carry and to throw away: pack one into a file, unpack one from a file, remove one.
 
-A file from elsewhere is outside text like any other: nothing in it is trusted with a path, a size, or the address
-of a service that keys are sent to.
+A file from elsewhere is outside text like any other: nothing in it is trusted with a path or a size, and its settings
+are those of a run that was carried here (`run/carried.py`).
 """
 
 import gzip
@@ -19,20 +19,18 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from explorer.journal.codec import JournalRecord, encode_all, scan
+from explorer.journal.codec import scan
 from explorer.journal.listing import is_running
 from explorer.journal.run_state import RunState
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
 from explorer.workspace.access import ENGINE_FOLDER, journal_path
-from explorer.workspace.private import FILE_MODE, make_private_folder, open_private, write_private
+from explorer.workspace.private import FILE_MODE, make_private_folder, open_private
 from explorer.workspace.safe_open import opened_below, remove_tree, walk
 
 LEFT_OUT = ("lock", "holder", "inbox")
 """Files of the engine's folder that belong to a process at work, and not to the run."""
-NOT_CARRIED = ("services", "roles_dir", "reports_dir", "corpus")
-"""Settings by which a resumed run goes to places of another's choice."""
 RUN_ID = re.compile(r"\d{8}-\d{6}-[A-Za-z0-9._-]{1,120}")
 MAX_PATH_CHARS = 500
 HEADER_BYTES = 4_096
@@ -269,11 +267,7 @@ def _write_piece(target: IO[bytes], piece: bytes) -> None:
 
 
 def _check_journal(folder: Path) -> None:
-    """The journal is sound and this run's, and names no address of another's choice.
-
-    A resumed run goes on with the services it was started with, and keys go there. So a carried one gets the
-    importer's own instead; every other record stays as it was.
-    """
+    """The journal is sound and this run's; what it says of settings counts for nothing, unless it is the user's own."""
     path = journal_path(folder)
     if not path.is_file():
         raise ConfigError("the file contains no run: there is no journal in it", hint=HOW_TO_PACK)
@@ -282,21 +276,10 @@ def _check_journal(folder: Path) -> None:
     run_state = RunState.of(record.event for record in found.records)
     if not isinstance(started, RunStarted) or run_state.started is None or run_state.started.run_id != folder.name:
         raise ConfigError(f"the file's journal is not that of run {folder.name}", hint=HOW_TO_PACK)
-    carried = _without_places(started)
-    if carried != started:
-        first = found.records[0]
-        records = [JournalRecord(v=first.v, seq=first.seq, at=first.at, event=carried), *found.records[1:]]
-        write_private(path, encode_all(records) + found.torn)
-
-
-def _without_places(started: RunStarted) -> RunStarted:
-    own = Settings().public()
-    settings = {**started.settings, **{name: own[name] for name in NOT_CARRIED if name in started.settings}}
     try:
-        Settings.model_validate(settings)
+        Settings.model_validate(started.settings)
     except ValidationError as error:
         place = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise ConfigError(
             f"the run's settings are not understood here: `{place}`", hint="update explorer: pip install -U explorer"
         ) from error
-    return started.model_copy(update={"settings": settings})

@@ -10,8 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from explorer.journal.codec import JournalRecord, encode_all, examine
-from explorer.journal.journal import Journal
+from explorer.journal.journal import Journal, Protection
 from explorer.journal.listing import new_run_id, read_records
+from explorer.journal.marks import encode_marked, is_own
 from explorer.journal.run_state import RunState
 from explorer.sandbox.jobs import OUTPUTS
 from explorer.schema.errors import ConfigError, StorageError
@@ -20,6 +21,7 @@ from explorer.schema.messages import JsonObject
 from explorer.workspace.access import DRAFT, REPORT, journal_path
 from explorer.workspace.private import make_private_folder, write_private
 from explorer.workspace.source_store import SOURCES
+from explorer.workspace.user_key import NO_KEY, UserKey
 from explorer.workspace.workspace import Workspace, sha256
 
 INPUTS = "inputs"
@@ -36,8 +38,10 @@ class Forked:
     """Files that could not be restored as they stood then."""
 
 
-async def fork(folder: Path, at: int | None, now: datetime) -> Forked:
+async def fork(folder: Path, at: int | None, now: datetime, key: UserKey = NO_KEY) -> Forked:
     """Make a new run beside `folder` out of its first `at` records (None: all).
+
+    It is the user's own if the other one is, by the user's key.
 
     Raises:
         ConfigError: There is no such record.
@@ -57,13 +61,14 @@ async def fork(folder: Path, at: int | None, now: datetime) -> Forked:
     target = folder.parent / run_id
     try:
         make_private_folder(target / ".explorer")
-        write_private(journal_path(target), encode_all(kept))
+        lines = encode_marked(kept, key) if is_own(folder, key) else encode_all(kept)
+        write_private(journal_path(target), lines)
     except OSError as error:
         raise StorageError(f"cannot write {target}: {error.strerror}") from error
     lost = _bring_files(folder, target, kept, run_state)
     if at == len(records):
         _bring_report(Workspace(folder), Workspace(target))
-    journal = Journal.open(target / ".explorer", lambda: now)
+    journal = Journal.open(target / ".explorer", lambda: now, protection=Protection(key=key))
     try:
         await journal.append(RunForked(run_id=run_id, of=folder.name, shared=at))
     finally:

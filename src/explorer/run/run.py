@@ -12,29 +12,31 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from explorer.agents.budget import Budget
 from explorer.documents.corpus.reading import InputFile, parsed_texts, read_inputs
-from explorer.journal.journal import Journal, Observe
+from explorer.journal.control import Inbox
+from explorer.journal.journal import Journal, Observe, Protection
 from explorer.journal.listing import free_run_id, is_run
 from explorer.journal.run_state import RunState
 from explorer.llm.clients import RetrySettings
 from explorer.llm.models import AUTO, OFFLINE
 from explorer.llm.vendors import with_prefix
 from explorer.observe.run_log import RunLog, log_closed, log_written
+from explorer.run.carried import harmless, not_taken
 from explorer.run.collector import rare_collections
 from explorer.run.extensions import installed_extensions
 from explorer.run.finish import Conclusion, ReportGuard, report_path
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
-from explorer.run.resources import RunResources, open_resources, reserve_for_report
+from explorer.run.resources import RunResources, load_roles, open_resources, reserve_for_report
 from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.session import INPUTS, RunSession
 from explorer.run.session_context import SessionReasons, session_configured
 from explorer.run.since import changes_path
 from explorer.run.single_agent import AgentSession
 from explorer.schema.errors import ConfigError, NotFoundError
-from explorer.schema.events import JournalRecord, RunStarted, SingleAgent, Status
+from explorer.schema.events import CarriedRun, JournalRecord, RunStarted, SessionConfigured, SingleAgent, Status
 from explorer.schema.messages import Estimate, Frozen, JsonObject, LLMClient, Usage, repair_text
 from explorer.schema.network import LEFT_OUT, secrets_in
 from explorer.schema.reasons import EndCause
@@ -45,6 +47,7 @@ from explorer.schema.version import __version__
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.sanitize import Redactor
 from explorer.workspace.private import FOLDER_MODE, make_private_folder, write_private
+from explorer.workspace.user_key import open_key
 from explorer.workspace.workspace import Workspace
 
 MAX_QUESTION_CHARS = 200_000
@@ -206,7 +209,8 @@ async def _start(question: str, settings: Settings, hooks: RunHooks) -> RunResul
 async def resume(folder: Path, settings: Settings, message: str = "", hooks: RunHooks | None = None) -> RunResult:
     """Go on with an unfinished run, or ask a finished one something further.
 
-    What the run was started with holds, but for what is set explicitly now.
+    What the run was started with holds, but for what is set explicitly now. Of a run that this user is not known to
+    have started, only what grants nothing holds (`run/carried.py`).
 
     Raises:
         ConfigError: The run is complete and there is no message.
@@ -217,9 +221,12 @@ async def resume(folder: Path, settings: Settings, message: str = "", hooks: Run
     if not is_run(folder):
         raise NotFoundError(f"{folder} is not a run: it has no journal", hint="explorer runs")
     with rare_collections(), _opened(folder, settings, hooks) as journal:
-        resumed = _settings_to_resume(folder, settings, message, journal.run_state)
+        resumed = _settings_to_resume(folder, settings, message, journal)
         if hooks.client is None:
             _check_vendors(resumed, journal.run_state)
+        if journal.records.carried:
+            # Whoever packed the folder may have left orders in it, too.
+            Inbox(folder / ".explorer").drop_all()
         async with open_resources(
             resumed, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress
         ) as resources:
@@ -232,8 +239,8 @@ def _opened(folder: Path, settings: Settings, hooks: RunHooks) -> Generator[RunJ
     further = (*hooks.tools, *installed_extensions().installed_tools)
     records = SessionRecords({tool.name for tool in further})
     observers = [records.see, RunLog().observe, *([hooks.observe] if hooks.observe else [])]
-    redactor = Redactor(settings.secret_texts())
-    journal = Journal.open(folder / ".explorer", hooks.now, observers, hooks.on_checkpoint, redactor)
+    protection = Protection(Redactor(settings.secret_texts()), open_key(settings.state_dir))
+    journal = Journal.open(folder / ".explorer", hooks.now, observers, hooks.on_checkpoint, protection)
     try:
         yield RunJournal(journal, folder, records, hooks.catch_up)
     finally:
@@ -241,25 +248,25 @@ def _opened(folder: Path, settings: Settings, hooks: RunHooks) -> Generator[RunJ
         log_closed(folder.name)
 
 
-def _settings_to_resume(folder: Path, settings: Settings, message: str, run_state: RunState) -> Settings:
+def _settings_to_resume(folder: Path, settings: Settings, message: str, journal: RunJournal) -> Settings:
+    run_state = journal.run_state
     if run_state.started is None:
         raise ConfigError(f"run {folder.name} was never started", hint='ask again: explorer "your question"')
     if run_state.finished is not None and run_state.finished.status is Status.COMPLETE and not message.strip():
         raise ConfigError(
             f"run {folder.name} is complete", hint=f'ask it something further: explorer resume {folder.name} "..."'
         )
-    return as_started(settings, run_state)
+    return as_started(settings, run_state, is_own=not journal.records.carried)
 
 
-def as_started(now: Settings, run_state: RunState) -> Settings:
+def as_started(now: Settings, run_state: RunState, *, is_own: bool) -> Settings:
     """Return the settings of a resumed run, as recorded at its start, but for what is set explicitly now.
 
     Models stay the ones each role had in the session before, efforts the ones it was loaded with, unless others are
     asked for. The stand-in for a model stays only where it was asked for: a run that had none goes on with the first
     model there is.
     """
-    assert run_state.started is not None
-    recorded = Settings.model_validate(run_state.started.settings)
+    recorded = _recorded(run_state, now, is_own=is_own)
     explicit = _explicit(now)
     limits = recorded.limits.model_copy(update=_explicit(now.limits))
     # Of an address with a secret in it, such as a collector's, the journal has only a part that leads nowhere.
@@ -267,18 +274,39 @@ def as_started(now: Settings, run_state: RunState) -> Settings:
     whole = {name: value for name, value in addresses if LEFT_OUT not in secrets_in(str(value))}
     services = Services(**(whole | _explicit(now.services)))
     loaded = {} if explicit.get("model", "auto") != "auto" else _pinned(recorded, run_state)
-    role_models = {**recorded.role_models, **loaded, **now.role_models}
     efforts = {role: head.effort for role, head in run_state.prefixes.items() if head.effort}
+    if not is_own:
+        known = load_roles(now)
+        loaded, efforts = ({role: one for role, one in each.items() if role in known} for each in (loaded, efforts))
+    role_models = {**recorded.role_models, **loaded, **now.role_models}
     kept = {
         "limits": limits,
         "services": services,
         "role_models": role_models,
         "secrets": now.secrets,
         "network": now.network,
+        "state_dir": now.state_dir,
     }
     if "effort" not in explicit:
         kept["effort"] = {**recorded.effort, **efforts}
     return recorded.model_copy(update={**explicit, **kept})
+
+
+def _recorded(run_state: RunState, now: Settings, *, is_own: bool) -> Settings:
+    """Return the settings that the run's first record has; of a carried run only those that grant nothing.
+
+    Raises:
+        ConfigError: They are not understood.
+    """
+    assert run_state.started is not None
+    recorded = run_state.started.settings
+    try:
+        return Settings.model_validate(recorded if is_own else harmless(recorded, now))
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise ConfigError(
+            f"the run's settings are not understood here: `{place}`", hint="update explorer: pip install -U explorer"
+        ) from error
 
 
 def _check_vendors(settings: Settings, run_state: RunState) -> None:
@@ -361,7 +389,8 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     started = hooks.clock()
     settings, run_state, records = resources.settings, journal.run_state, journal.records
     workspace = Workspace(folder)
-    await journal.record(session_configured(resources, run_state, SessionReasons(asked.settings, hooks.origins)))
+    configured = session_configured(resources, run_state, SessionReasons(asked.settings, hooks.origins))
+    await journal.record(_with_carried(configured, journal, settings))
     budget = Budget(settings.limits, hooks.clock, reserve_for_report(settings, resources.roles, resources.choice))
     hooks.stop.attach(budget)
     is_single = run_state.started is not None and run_state.started.single_agent is not None
@@ -383,6 +412,15 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     changes = changes_path(folder, run_state) if settings.since_run else None
     fields = records.answer if hooks.answer_form else None
     return result.model_copy(update={"changes": changes, "answer_fields": fields})
+
+
+def _with_carried(configured: SessionConfigured, journal: RunJournal, settings: Settings) -> SessionConfigured:
+    """Return a session's record, which says of a carried run what of its journal was not taken."""
+    started = journal.run_state.started
+    if not journal.records.carried or started is None:
+        return configured
+    carried = CarriedRun(not_taken=not_taken(started.settings, settings), no_key=open_key(settings.state_dir).problem)
+    return configured.model_copy(update={"carried": carried})
 
 
 def _result_of(folder: Path, run_state: RunState, conclusion: Conclusion, seconds: float) -> RunResult:

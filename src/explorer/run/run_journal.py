@@ -43,6 +43,8 @@ class SessionRecords:
     """Where each file comes from."""
     with_addresses: list[JournalRecord] = field(default_factory=list[JournalRecord])
     """Records that say which addresses may be read."""
+    carried: int = 0
+    """The number of records at opening of a run that this user is not known to have made; 0: it is the user's own."""
 
     def see(self, record: JournalRecord) -> None:
         """Take in one record."""
@@ -94,6 +96,7 @@ class RunJournal:
         self._folder = folder
         self.records = records
         past = journal.take_records()
+        records.carried = 0 if journal.is_own else len(past)
         log_opened(folder.name, past)
         catch_up(past)
         self.run_state = RunState()

@@ -18,6 +18,7 @@ from explorer.journal.control import Inbox
 from explorer.observe.provenance import write_files_index
 from explorer.reports.verify.check import text_reader
 from explorer.reports.verify.claims import Judgements
+from explorer.run.carried import pending_effects
 from explorer.run.finish import (
     Conclusion,
     ReportOptions,
@@ -89,6 +90,7 @@ class RunSession(SessionContext):
                 open_shell(resources, workspace, self.run_state, self.record, budget.stopping) as shell,
             ):
                 team = self._team(resources, budget, source_store, shell)
+                await self._refuse_pending(team)
                 with repeating(team.rules.check_for_stop):
                     ended = await self._orchestrate(team, resources, source_store, message)
                     while await team.rules.has_unanswered_message():
@@ -146,13 +148,20 @@ class RunSession(SessionContext):
             return
         before = self.run_state.paid_before
         budget.calls.made = self.run_state.calls - before.calls
+        # At least nothing, whatever a journal says: less, or no number at all, would be a way around the limits.
         budget.exploration.record_usage(
             Amount(
                 self.run_state.steps - before.steps,
-                self.run_state.usage.total_tokens - before.tokens,
-                self.run_state.known_cost_usd - before.cost_usd,
+                max(0, self.run_state.usage.total_tokens - before.tokens),
+                max(0.0, self.run_state.known_cost_usd - before.cost_usd),
             )
         )
+
+    async def _refuse_pending(self, team: Team) -> None:
+        """Answer the calls of a carried run that would have an effect outside its folder."""
+        if self.records.carried:
+            for refused in pending_effects(self.run_state, team.tools):
+                await self.record(refused)
 
     def _team(
         self,

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from explorer.agents.budget import Budget
 from explorer.agents.tool_calls import Append, StoreFor
+from explorer.journal.marks import is_own
 from explorer.journal.run_state import RunState
 from explorer.llm.retry import FailedAttempt, WaitLimits
 from explorer.reports.library import Library
@@ -41,6 +42,7 @@ from explorer.tools.files import file_tools
 from explorer.tools.library import LibraryAccess, Past, SearchRunsTool, library_tools
 from explorer.tools.sources import ListSourcesTool, ReadSourceTool
 from explorer.workspace.source_store import SourceStore, stored_at
+from explorer.workspace.user_key import open_key
 from explorer.workspace.workspace import Workspace
 
 
@@ -114,10 +116,17 @@ class SessionContext:
         searches = {tool.name for tool in (*tools, *installed_extensions().built_in_tools) if tool.is_search} | others
         self.records.know_searches(searches)
         seen = UrlAllowlist(
-            self.records.with_addresses, lambda one: self.workspace.read_text(stored_at(one)), searches, others
+            self.records.with_addresses,
+            lambda one: self.workspace.read_text(stored_at(one)),
+            searches,
+            others,
+            self.records.carried,
         )
-        for url in earlier_addresses(self.folder, self.settings.since_run):
-            seen.saw_url(url)
+        since = self.settings.since_run
+        # An earlier run from elsewhere is like a page: it could list an address for each letter.
+        is_page = bool(since) and not is_own(self.folder.parent / since, open_key(self.settings.state_dir))
+        for url in earlier_addresses(self.folder, since):
+            seen.saw_url(url, is_page=is_page)
         return seen
 
     def _earlier_work(self, sources: Callable[[], Mapping[str, Source]]) -> list[Tool]:

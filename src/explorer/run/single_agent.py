@@ -17,6 +17,7 @@ from explorer.schema.events import AgentFinished, SingleAgent, Status
 from explorer.schema.reasons import EndReason
 from explorer.schema.tool import Tool
 from explorer.tools.finish import AnswerTool
+from explorer.tools.shell import SHELL_TOOLS
 from explorer.workspace.source_store import SourceStore
 
 MAX_STEPS = 100
@@ -36,7 +37,10 @@ class AgentSession(RunSession):
     def roles(self, resources: RunResources) -> Mapping[str, Role]:
         """Return the one role there is; it has the name and the model of the one that leads a run."""
         agent = self._agent
-        names = agent.tools if self.answer_form is None else (*agent.tools, AnswerTool.name)
+        # Somebody else's agent gets no shell: only a program of this user's could have given it one.
+        shell = {tool.name for tool in SHELL_TOOLS} if self.records.carried else frozenset[str]()
+        tools = tuple(name for name in agent.tools if name not in shell)
+        names = tools if self.answer_form is None else (*tools, AnswerTool.name)
         lead = leading_role(resources.roles)
         role = Role(
             name=lead.name,

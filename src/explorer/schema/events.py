@@ -154,6 +154,15 @@ class LimitInUse(Frozen):
     origin: str
 
 
+class CarriedRun(Frozen):
+    """What a session does not take from the journal of a run that this user is not known to have made."""
+
+    not_taken: dict[str, str]
+    """The recorded settings that differ from the session's, as short texts by name."""
+    no_key: str = ""
+    """Why no run can be proven to be the user's; empty where that can be."""
+
+
 class SessionConfigured(Event):
     """What a session of the run works with, and why; recorded when the run starts and each time it is resumed."""
 
@@ -179,6 +188,8 @@ class SessionConfigured(Event):
     """What writing the report can cost with these models; 0 where money is not limited."""
     report_tokens: int = Field(default=0, exclude_if=lambda tokens: not tokens)
     """The tokens that writing the report can use; 0 where they are not limited."""
+    carried: CarriedRun | None = Field(default=None, exclude_if=lambda carried: carried is None)
+    """What a run from elsewhere is not given; None: the run is the user's own."""
 
 
 class RoleLoaded(Event):

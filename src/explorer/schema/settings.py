@@ -43,6 +43,9 @@ SHELLS = ("auto", "off", "unsafe")
 """The allowed values of `shell`."""
 
 
+NOT_RECORDED = ("secrets", "network", "cache_dir", "state_dir")
+"""Settings that a journal does not have."""
+
 Extension = TypeVar("Extension", bound=ExtensionSettings)
 
 
@@ -196,6 +199,8 @@ class Settings(BaseModel):
     """Proxies and certificate authorities of this session, never those of the time a run was started."""
     cache_dir: Path | None = None
     """The user's own cache folder on this machine; None: nothing is kept between sessions."""
+    state_dir: Path | None = None
+    """The user's own folder for what proves that a run is the user's: never one of a run's; None: nothing proves it."""
     is_sample: bool = False
     """Read the bundled, invented sample day instead of the network."""
     files: tuple[Path, ...] = ()
@@ -307,8 +312,7 @@ class Settings(BaseModel):
         left out.
         """
         unset = DEPENDENT_LIMITS - self.limits.model_fields_set
-        machine = {"secrets": True, "network": True, "cache_dir": True}
-        shown = self.model_dump(mode="json", exclude={**machine, "limits": set(unset)})
+        shown = self.model_dump(mode="json", exclude={**dict.fromkeys(NOT_RECORDED, True), "limits": set(unset)})
         services = shown["services"]
         services |= {name: without_secrets(value) for name, value in services.items() if isinstance(value, str)}
         return shown

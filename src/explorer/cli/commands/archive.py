@@ -29,6 +29,7 @@ from explorer.run.archive import MAX_PATH_CHARS, move_in, pack, remove, size_of,
 from explorer.run.fork import fork
 from explorer.schema.errors import ConfigError
 from explorer.sources.http.cache import clear
+from explorer.workspace.user_key import open_key
 
 AGE = re.compile(r"(\d+)([hdw])")
 HOURS = {"h": 1, "d": 24, "w": 7 * 24}
@@ -217,12 +218,13 @@ def import_run(
     options: CommonOptions = COMMON,
 ) -> int:
     """Take in a run that was exported, under its own id or a new one."""
-    workspace = configured(options, changes_runs).settings.workspace
+    settings = configured(options, changes_runs).settings
+    workspace = settings.workspace
     lost: tuple[str, ...] = ()
     with unpacked(Path(file).expanduser(), workspace) as folder:
         run = folder
         if as_new:
-            forked = asyncio.run(fork(folder, None, datetime.now(UTC)))
+            forked = asyncio.run(fork(folder, None, datetime.now(UTC), open_key(settings.state_dir)))
             run, lost = forked.folder, forked.lost
         placed = move_in(run, workspace)
     if options.output_format != "text":

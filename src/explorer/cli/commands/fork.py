@@ -19,6 +19,7 @@ from explorer.run.fork import Forked
 from explorer.run.fork import fork as fork_run
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import Status
+from explorer.workspace.user_key import open_key
 
 
 def fork(
@@ -46,7 +47,8 @@ def fork(
     words = as_asked(" ".join(message))
     folder = find_run(configuration.settings.workspace, run)
     show_logs(options.verbose)
-    forked = asyncio.run(fork_run(folder, at, datetime.now(UTC)))
+    key = open_key(configuration.settings.state_dir)
+    forked = asyncio.run(fork_run(folder, at, datetime.now(UTC), key))
     _print_result(forked, folder.name, options)
     if no_run or (not words and _is_complete(forked)):
         return _left_as_it_is(forked, folder.name, options)

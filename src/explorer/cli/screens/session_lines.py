@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from explorer.agents.budget import ReportReserve, enough, held_back
 from explorer.cli.screens.formatting import counted, duration, money, one_line, tokens
 from explorer.cli.screens.run_view import RunView
-from explorer.schema.events import LimitInUse, ModelInUse, SessionConfigured, TurnTaken
+from explorer.schema.events import CarriedRun, LimitInUse, ModelInUse, SessionConfigured, TurnTaken
 from explorer.schema.limits import Limits
 
 OFFLINE = "offline"
@@ -42,10 +42,21 @@ def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
     parts += [f"pages read through {session.reader}"] * bool(session.reader)
     parts.append(f"shell {session.shell or 'none'}")
     words.append(", ".join([*parts, *limit_words(session.limits)]))
+    words += carried_words(session.carried)
     values = {name: limit.value for name, limit in session.limits.items() if name in Limits.model_fields}
     reserve = ReportReserve(session.report_tokens, session.report_cost_usd)
     words += tight_limit_words(Limits.model_validate(values), reserve)
     return [line for paragraph in words for line in _wrapped(paragraph, width)]
+
+
+def carried_words(carried: CarriedRun | None) -> list[str]:
+    """Say that nothing proves the run to be the user's, and which of its settings do not hold therefore."""
+    if carried is None:
+        return []
+    why = f" ({carried.no_key})" if carried.no_key else ""
+    words = f"carried run: nothing proves that you started it{why}, so it has the settings of this command"
+    left = ", ".join(f"{name} {value}" for name, value in carried.not_taken.items())
+    return [f"{words}; recorded, and not used: {left}" if left else words]
 
 
 def session_page(session: SessionConfigured) -> str:

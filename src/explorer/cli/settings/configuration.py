@@ -23,6 +23,7 @@ from explorer.cli.settings.layers import (
 )
 from explorer.cli.settings.options import CommonOptions, RunOptions
 from explorer.cli.settings.resolve import settings_of
+from explorer.cli.settings.state_folder import state_folder
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
 from explorer.cli.settings.untrusted import Withheld, without_trust
 from explorer.cli.settings.values import (
@@ -117,9 +118,12 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     models = overlay(layer.models for layer in [*above, *taken, *below])
     _keep_inside(found.get("corpus"), folder)
     # Of the environment alone: a folder's files must not lead connections elsewhere.
-    settings = settings_of(found, models).model_copy(
-        update={"network": network_of(environment), "cache_dir": cache_folder(environment)}
-    )
+    own = {
+        "network": network_of(environment),
+        "cache_dir": cache_folder(environment),
+        "state_dir": state_folder(environment),
+    }
+    settings = settings_of(found, models).model_copy(update=own)
     unread = tuple(name for name in files.variables if name in NETWORK_VARIABLES)
     ignored = [(one.name, Ignored(one.origin, one.value, one.why)) for one in withheld]
     ignored += [(f"network.{name}", Ignored(f".env {name}", "-", FROM_ENVIRONMENT)) for name in unread]
