@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from attacks import carried_runs, folders, letter_channels, parsers
+from attacks import carried_runs, folders, letter_channels, parsers, planted_pages
 from attacks.attack import Attack
 
 AREAS: Mapping[str, Sequence[Attack]] = {
@@ -10,5 +10,6 @@ AREAS: Mapping[str, Sequence[Attack]] = {
     "folders": folders.ATTACKS,
     "letter channels": letter_channels.ATTACKS,
     "parsers": parsers.ATTACKS,
+    "planted pages": planted_pages.ATTACKS,
 }
 """The attacks of each area. An area is a module of this folder, such as `folders.py` with its `ATTACKS`."""

@@ -20,10 +20,16 @@ from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.sources.http.fetched import API_LIMITS, PAGE_LIMITS, Fetched, FetchLimits
 from explorer.sources.page import WebPage
 from explorer.sources.pages import PageReader
+from explorer.workspace.user_key import UserKey
 from sources.loopback import NOW, Answer, Handler, Route, Site, free_port, no_pause, open_web, serving
 
 PAGE = Answer(b"<p>hello</p>")
 KEY = CacheKey("https://shop.example/x", "*/*")
+
+
+def own_key() -> UserKey:
+    """The user's."""
+    return UserKey(b"k" * 32)
 
 
 class Wall:
@@ -58,7 +64,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def web_of(folder: Path, wall: Wall, allow: str = "127.0.0.1") -> Web:
     """The web of one run in this workspace."""
-    return Web(Guard([allow]), pause=no_pause, fetch_policy=FetchPolicy(disk=DiskCache(folder, now=wall), now=wall))
+    disk = DiskCache(folder, own_key, now=wall)
+    return Web(Guard([allow]), pause=no_pause, fetch_policy=FetchPolicy(disk=disk, now=wall))
 
 
 async def read(folder: Path, wall: Wall, url: str, limits: FetchLimits = PAGE_LIMITS) -> Fetched:
@@ -183,7 +190,7 @@ async def test_the_guard_comes_first(folder: Path, wall: Wall) -> None:
         async with web_of(folder, wall, allow="other.example") as web:
             with pytest.raises(UrlRefusedError):
                 await web.get(f"{site.url}/x")
-    cache = DiskCache(folder, now=wall)
+    cache = DiskCache(folder, own_key, now=wall)
     opened = replace(KEY, is_opened=True)
     await cache.put(opened, fetched())
     assert await cache.get(opened, PAGE_LIMITS)
@@ -192,7 +199,7 @@ async def test_the_guard_comes_first(folder: Path, wall: Wall) -> None:
 
 async def test_other_words_other_answers(folder: Path, wall: Wall) -> None:
     """What was answered to one Accept header is no answer to another."""
-    cache = DiskCache(folder, now=wall)
+    cache = DiskCache(folder, own_key, now=wall)
     await cache.put(KEY, fetched())
     assert await cache.get(replace(KEY, accept="text/plain"), PAGE_LIMITS) is None
     assert await cache.get(replace(KEY, url=KEY.url + "y"), PAGE_LIMITS) is None
@@ -200,7 +207,7 @@ async def test_other_words_other_answers(folder: Path, wall: Wall) -> None:
 
 async def test_a_cut_body(folder: Path, wall: Wall) -> None:
     """A body that was cut serves who wanted no more of it, and nobody else."""
-    cache = DiskCache(folder, now=wall)
+    cache = DiskCache(folder, own_key, now=wall)
     await cache.put(KEY, replace(fetched(b"12345"), is_truncated=True))
     assert await cache.get(KEY, FetchLimits(body_bytes=5))
     assert await cache.get(KEY, FetchLimits(body_bytes=6)) is None
@@ -222,7 +229,7 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 async def test_damage_is_absence(folder: Path, wall: Wall, damage: bytes) -> None:
     """A damaged entry or body is as good as none, and is mended by the next fetch."""
-    cache = DiskCache(folder, now=wall)
+    cache = DiskCache(folder, own_key, now=wall)
     for kind in ("entries", "bodies"):
         await cache.put(KEY, fetched())
         (path,) = _files(folder, kind)
@@ -236,7 +243,7 @@ async def test_damage_is_absence(folder: Path, wall: Wall, damage: bytes) -> Non
 
 async def test_an_entry_that_lies(folder: Path, wall: Wall) -> None:
     """An entry cannot lead out of the cache, nor answer for another address, nor be of tomorrow."""
-    cache = DiskCache(folder, now=wall)
+    cache = DiskCache(folder, own_key, now=wall)
     await cache.put(KEY, fetched())
     (path,) = _files(folder, "entries")
     honest = json.loads(path.read_text())
@@ -258,6 +265,22 @@ async def test_an_entry_that_lies(folder: Path, wall: Wall) -> None:
     path.unlink()
 
 
+@pytest.mark.parametrize("key", [UserKey(b"x" * 32), UserKey(problem="there is none")], ids=["another", "none"])
+async def test_a_page_that_somebody_else_kept_was_not_fetched(folder: Path, wall: Wall, key: UserKey) -> None:
+    """Neither what another user's key marked nor, as in the caches of older versions, what none did."""
+    await DiskCache(folder, own_key, now=wall).put(KEY, fetched())
+    assert await DiskCache(folder, lambda: key, now=wall).get(KEY, PAGE_LIMITS) is None
+    (path,) = _files(folder, "entries")
+    entry = json.loads(path.read_text())
+    for changed in ({"mark": ""}, {"url": "https://bank.example/"}, {"fetched_at": "2026-08-10T11:59:00Z"}):
+        path.write_text(json.dumps(entry | changed))
+        assert await DiskCache(folder, own_key, now=wall).get(KEY, PAGE_LIMITS) is None
+    path.write_text(json.dumps({name: value for name, value in entry.items() if name not in {"mark", "is_opened"}}))
+    assert await DiskCache(folder, own_key, now=wall).get(KEY, PAGE_LIMITS) is None
+    path.write_text(json.dumps(entry))
+    assert await DiskCache(folder, own_key, now=wall).get(KEY, PAGE_LIMITS)
+
+
 async def test_a_disk_that_refuses(tmp_path: Path, wall: Wall) -> None:
     """Without a place to write there is no cache, and pages are read all the same."""
     (tmp_path / "file").write_text("")
@@ -269,7 +292,7 @@ async def test_a_disk_that_refuses(tmp_path: Path, wall: Wall) -> None:
 
 async def test_no_more_than_allowed(folder: Path, wall: Wall) -> None:
     """Beyond its size, what was unused for longest goes; what is used stays."""
-    cache = DiskCache(folder, now=wall, max_bytes=100_000)
+    cache = DiskCache(folder, own_key, now=wall, max_bytes=100_000)
     keys = [replace(KEY, url=f"https://shop.example/{number}") for number in range(40)]
     for number, key in enumerate(keys):
         wall.now += timedelta(seconds=1)
@@ -284,20 +307,20 @@ async def test_no_more_than_allowed(folder: Path, wall: Wall) -> None:
 
 async def test_remains_are_swept(folder: Path, wall: Wall) -> None:
     """Out-of-date entries and bodies, and what crashed processes left, go with time."""
-    await DiskCache(folder, now=wall).put(KEY, fetched())
+    await DiskCache(folder, own_key, now=wall).put(KEY, fetched())
     left = folder / "bodies" / "ab" / "xyz.tmp"
     left.parent.mkdir(mode=0o700, exist_ok=True)
     left.touch(0o600)
     os.utime(left, (NOW.timestamp(), NOW.timestamp()))
     wall.now += timedelta(days=2)
     other = replace(KEY, url="https://shop.example/other")
-    await DiskCache(folder, now=wall).put(other, replace(fetched(b"new", 60, other.url), fetched_at=wall.now))
+    await DiskCache(folder, own_key, now=wall).put(other, replace(fetched(b"new", 60, other.url), fetched_at=wall.now))
     assert (len(_files(folder, "entries")), len(_files(folder, "bodies"))) == (1, 1)
 
 
 async def test_a_wait_is_bounded(folder: Path, wall: Wall) -> None:
     """Who waits for another process's fetch for too long fetches too."""
-    holder, waiter = DiskCache(folder, now=wall), DiskCache(folder, now=wall, longest_wait_s=0.1)
+    holder, waiter = DiskCache(folder, own_key, now=wall), DiskCache(folder, own_key, now=wall, longest_wait_s=0.1)
     async with holder.alone(KEY), asyncio.timeout(10), waiter.alone(KEY):
         pass
     async with asyncio.timeout(10), waiter.alone(KEY):
@@ -335,9 +358,11 @@ from pathlib import Path
 from explorer.sources.http.cache import DiskCache
 from explorer.sources.http.fetch import FetchPolicy, Web
 from explorer.network.guard import Guard
+from explorer.workspace.user_key import UserKey
 
 async def main():
-    async with Web(Guard(["127.0.0.1"]), fetch_policy=FetchPolicy(disk=DiskCache(Path(sys.argv[1])))) as web:
+    disk = DiskCache(Path(sys.argv[1]), lambda: UserKey(b"k" * 32))
+    async with Web(Guard(["127.0.0.1"]), fetch_policy=FetchPolicy(disk=disk)) as web:
         print((await web.get(sys.argv[2])).body.decode())
 
 asyncio.run(main())
@@ -360,7 +385,7 @@ def test_several_processes(folder: Path) -> None:
 async def test_clearing(tmp_path: Path, folder: Path, wall: Wall) -> None:
     """A cleared cache is gone, tells its size, and can be used on."""
     assert clear(tmp_path) == 0
-    cache = DiskCache(folder, now=wall)
+    cache = DiskCache(folder, own_key, now=wall)
     await cache.put(KEY, fetched(bytes(1_000)))
     assert clear(tmp_path) > 1_000
     assert _files(folder) == []

@@ -26,6 +26,7 @@ from explorer.sources.page import Site, SiteAccess, ThreadReader
 from explorer.sources.pages import PageReader, ReaderService
 from explorer.sources.search.port import WebSearch
 from explorer.sources.search.selection import choose_search
+from explorer.workspace.user_key import open_key
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Connectors:
         now = (lambda: SAMPLE_NOW) if settings.is_sample else _now
         async with AsyncExitStack() as stack:
             transport = SampleDayTransport() if settings.is_sample else None
-            disk = None if settings.is_sample else DiskCache(settings.workspace / CACHE_FOLDER)
+            disk = None if settings.is_sample else _disk_cache(settings)
             web = await stack.enter_async_context(
                 Web(
                     Guard(settings.services.allow_hosts),
@@ -139,6 +140,10 @@ def _connect(part: type[Tool[Any]], connections: SourceConnections) -> Tool[Any]
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _disk_cache(settings: Settings) -> DiskCache:
+    return DiskCache(settings.workspace / CACHE_FOLDER, partial(open_key, settings.state_dir))
 
 
 def _caller(settings: Settings) -> Caller:

@@ -285,6 +285,7 @@ def as_started(now: Settings, run_state: RunState, *, is_own: bool) -> Settings:
         "role_models": role_models,
         "secrets": now.secrets,
         "network": now.network,
+        "cache_dir": now.cache_dir,
         "state_dir": now.state_dir,
     }
     if "effort" not in explicit:

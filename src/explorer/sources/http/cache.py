@@ -1,7 +1,8 @@
 """Answers that are kept: in memory for a process, bounded in bytes and age, and on disk for all runs of a workspace.
 
 A body is kept under its own hash, and entries lead from an address to it. Everything is checked when it is read, so
-what a crash, a full disk or another process left unfinished counts as absent. Nothing here makes a fetch fail.
+what a crash, a full disk or another process left unfinished counts as absent. An entry has the mark of the user's key:
+a page that somebody else laid into the folder was never fetched. Nothing here makes a fetch fail.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from collections.abc import AsyncGenerator, Callable, Hashable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
@@ -26,6 +28,7 @@ from explorer.schema.messages import Frozen
 from explorer.schema.network import secrets_in
 from explorer.sources.http.fetched import DAY_S, Fetched, FetchLimits
 from explorer.workspace.safe_open import read_below
+from explorer.workspace.user_key import UserKey
 
 MAX_BYTES = 64_000_000
 MAX_AGE_S = 900.0
@@ -88,6 +91,8 @@ LONGEST_WAIT_S = 30.0
 LEFT_BEHIND_S = 3600.0
 """The seconds after which files of an unfinished write or lock are removed."""
 MAX_ENTRY_BYTES = 64_000
+PURPOSE = "page"
+"""What entries are marked for."""
 
 
 class CacheEntry(Frozen):
@@ -96,6 +101,8 @@ class CacheEntry(Frozen):
     v: Literal[1] = 1
     asked: str
     accept: str
+    is_opened: bool = False
+    """Whether the user allowed the host for this machine."""
     url: str
     """The address after redirects."""
     status: int
@@ -104,6 +111,20 @@ class CacheEntry(Frozen):
     fetched_at: AwareDatetime
     keep_s: float
     sha256: str
+    mark: str = ""
+    """The mark of all other fields, with the user's key."""
+
+    def marked(self, key: UserKey) -> "CacheEntry":
+        """Return this entry with its mark."""
+        return self.model_copy(update={"mark": key.mark(PURPOSE, self._content)})
+
+    def is_own(self, key: UserKey) -> bool:
+        """Return whether this user's explorer kept the entry."""
+        return key.made(self.mark, PURPOSE, self._content)
+
+    @property
+    def _content(self) -> bytes:
+        return self.model_dump_json(exclude={"mark"}).encode()
 
 
 @dataclass(frozen=True)
@@ -127,21 +148,35 @@ class CacheKey:
 
 
 class DiskCache:
-    """Answers on disk, for several processes at once."""
+    """Answers on disk, for several processes at once.
+
+    Args:
+        folder: Where they are kept.
+        open_key: Returns the user's key, without which nothing is kept or found; called when it is first needed.
+        now: The time.
+        max_bytes: The size of the cache.
+        longest_wait_s: The seconds to wait for another process that fetches the same.
+    """
 
     def __init__(
         self,
         folder: Path,
+        open_key: Callable[[], UserKey],
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         max_bytes: int = MAX_DISK_BYTES,
         longest_wait_s: float = LONGEST_WAIT_S,
     ) -> None:
         self._folder = folder
+        self._open_key = open_key
         self._now = now
         self._max_bytes = max_bytes
         self._longest_wait_s = longest_wait_s
         self._unswept = max_bytes
+
+    @cached_property
+    def _key(self) -> UserKey:
+        return self._open_key()
 
     async def get(self, key: CacheKey, limits: FetchLimits) -> Fetched | None:
         """Return a kept answer that is whole, recent and long enough."""
@@ -151,7 +186,8 @@ class DiskCache:
         """Keep an answer, also under the address after redirects, unless it must not be kept."""
         last = replace(key, url=fetched.url.partition("#")[0])
         if (
-            fetched.keep_s > 0
+            self._key.is_there
+            and fetched.keep_s > 0
             and len(fetched.body) <= self._max_bytes // LARGEST
             and not (key.is_secret or last.is_secret)
         ):
@@ -174,7 +210,10 @@ class DiskCache:
         try:
             path = self._place("entries", key.digest)
             entry = CacheEntry.model_validate_json(self._read(path, MAX_ENTRY_BYTES))
-            if (entry.asked, entry.accept) != (key.url, key.accept) or not self._is_young(entry, limits):
+            asked = (entry.asked, entry.accept, entry.is_opened)
+            if asked != (key.url, key.accept, key.is_opened) or not entry.is_own(self._key):
+                return None
+            if not self._is_young(entry, limits):
                 return None
             body_path = self._place("bodies", entry.sha256)
             body = self._read(body_path, self._max_bytes // LARGEST)
@@ -208,6 +247,7 @@ class DiskCache:
                 entry = CacheEntry(
                     asked=key.url,
                     accept=key.accept,
+                    is_opened=key.is_opened,
                     url=fetched.url,
                     status=fetched.status,
                     content_type=fetched.content_type,
@@ -217,7 +257,9 @@ class DiskCache:
                     sha256=digest,
                 )
                 path = self._place("entries", key.digest, made=True)
-                _write(path, entry.model_dump_json().encode(), fetched_at.timestamp() + fetched.keep_s)
+                _write(
+                    path, entry.marked(self._key).model_dump_json().encode(), fetched_at.timestamp() + fetched.keep_s
+                )
             self._unswept += len(fetched.body)
             if self._unswept > self._max_bytes // 10:
                 self._unswept = 0
