@@ -109,7 +109,7 @@ def test_the_python_version_is_checked(version: tuple[int, ...], level: str) -> 
         (
             ConfinementReport(has_seccomp=True, landlock=7, why="", open=("connect",)),
             "fail",
-            "it is confined, and could all the same: connect",
+            "it is confined, and could still: connect",
         ),
     ],
 )
