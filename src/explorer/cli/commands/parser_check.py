@@ -35,5 +35,5 @@ def parser_result(found: ConfinementReport) -> CheckResult:
         return CheckResult(
             "parser", "warn", f"{walls}: {found.why}", GET_SECCOMP if sys.platform == "linux" else GET_LINUX
         )
-    words = f"it is confined, and could all the same: {', '.join(found.open)}"
+    words = f"it is confined, and could still: {', '.join(found.open)}"
     return CheckResult("parser", "fail", words, "report it as SECURITY.md says, with the version of your kernel")
