@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from explorer.sandbox.confinement import Confinement
 from explorer.sandbox.self_test import Attestation, python_program
+from explorer.workspace.private import make_private_folder, write_private
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -65,7 +66,6 @@ def _is_own(path: Path) -> bool:
 def remember(path: Path, attestation: Attestation) -> None:
     """Keep an attestation; a disk that refuses only costs the next start a tenth of a second."""
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(attestation.model_dump_json().encode())
+        make_private_folder(path.parent)
+        if _is_own(path.parent) and not path.is_symlink():
+            write_private(path, attestation.model_dump_json().encode())

@@ -10,9 +10,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.commands.catalog import check_team, named_tools
+from explorer.cli.commands.trust import settings_to_run
 from explorer.cli.screens.formatting import counted, duration, money, one_line, tokens
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
-from explorer.cli.settings.configuration import configured
 from explorer.cli.settings.options import RunOptions
 from explorer.cli.telemetry import show_logs
 from explorer.evaluation.evaluate import DEFAULT_PARALLEL, EvalPlan, evaluate
@@ -92,7 +92,7 @@ def evaluation(
         raise ConfigError(f"--parallel {options.parallel} is not allowed", hint=f"allowed is 1 to {MAX_PARALLEL}")
     if options.output is not None:
         raise ConfigError("a set of questions has no single report to write to a file", hint="leave out --output")
-    settings = configured(options).settings
+    settings = settings_to_run(options).settings
     tools = named_tools(options, settings)
     check_team(settings, tools)
     show_logs(options.verbose)
