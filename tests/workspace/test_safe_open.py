@@ -51,8 +51,8 @@ def test_the_folder_itself_may_be_a_link(folder: Path, opening: Opening) -> None
 def test_there_is_one_implementation() -> None:
     """Five differed in what they refused: links in the middle of a path, pipes, mounts, sizes.
 
-    `access` changes a mode by a descriptor without opening the file; the launcher of the sandbox, and what changes files'
-    metadata for the commands in it, run without the package.
+    `access` changes a mode by a descriptor without opening the file; the launcher of the sandbox runs without the
+    package, with what changes files' metadata for the commands in it.
     """
     own = [
         path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.py") if OWN_OPENING.search(path.read_text())
