@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from attacks import carried_runs, folders, letter_channels, parsers, planted_pages
+from attacks import carried_runs, commands, folders, letter_channels, parsers, planted_pages
 from attacks.attack import Attack
 
 AREAS: Mapping[str, Sequence[Attack]] = {
     "carried runs": carried_runs.ATTACKS,
+    "commands": commands.ATTACKS,
     "folders": folders.ATTACKS,
     "letter channels": letter_channels.ATTACKS,
     "parsers": parsers.ATTACKS,

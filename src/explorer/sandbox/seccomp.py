@@ -75,8 +75,8 @@ ON_OTHERS = ("setpriority", "sched_setparam", "sched_setscheduler", "sched_setaf
 QUEUES = ("shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semctl", "semtimedop", "msgget", "msgsnd", "msgrcv")
 """System V's shared memory, semaphores and messages, which outlive whoever made them."""
 MORE_QUEUES = ("msgctl", "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr")
-WATCHES = ("inotify_init", "inotify_init1", "inotify_add_watch", "statmount", "listmount")
-"""Calls that say what happens in folders of the same user, or what is mounted."""
+WATCHES = ("inotify_init", "inotify_init1", "inotify_add_watch")
+"""Calls that say what happens in folders of the same user."""
 SUPERVISED = ("chmod", "fchmod", "fchmodat", "fchmodat2", "utimensat")
 """Changes of modes and times, which the supervisor makes inside the command's folder only."""
 OWNERS_AND_OLD_CALLS = ("chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat")

@@ -1,0 +1,230 @@
+"""Hostile commands in every sandbox that this machine has, as root and as an ordinary user, and what they use up.
+
+The attempts of `command_attempts.py` are run together, once for each sandbox (`command_cage.py`); without a sandbox
+all of them succeed, each for whom it can succeed at all.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+
+from attacks.attack import Attack
+from attacks.command_attempts import ATTEMPTS
+from attacks.command_cage import run, sandbox
+from explorer.sandbox.confinement import MIB, SandboxSpec, ShellLimits
+from explorer.sandbox.landlock import is_offered
+from explorer.sandbox.selection import python_folders
+
+HERE = Path(__file__).resolve().parent
+SYSTEM_PYTHON = Path("/usr/bin/python3")
+USER = "65534"
+SECONDS = 120
+BY_ROOT = frozenset(
+    {
+        *("make-device", "core-pattern", "swappiness", "drop-caches", "pid-max", "ptrace-scope", "interrupts"),
+        *("control-groups", "kernel-log", "kernel-log-by-call", "system-folder", "raw-packets", "mount"),
+        *("open-mount-tree", "new-file-system", "change-root", "load-bpf", "open-events", "reboot", "swap"),
+        *("accounting", "host-name", "enter-namespace"),
+    }
+)
+"""Attempts that an ordinary user cannot carry out without a sandbox either."""
+ONLY_NUMBER = "Landlock does not look at stat(2), in any version: names, sizes and times can be asked for, one by one"
+
+
+@dataclass(frozen=True)
+class Cage:
+    """A sandbox, for a user."""
+
+    sandbox: str
+    user: str
+    version: int = 0
+    """The version of Landlock that the kernel is taken to have; 0: its own."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the table."""
+        return f"{self.sandbox}-{self.user}" + (f"-abi-{self.version}" if self.version else "")
+
+    def missing(self) -> str:
+        """What this machine lacks for it."""
+        if self.user == "root" and os.geteuid() != 0:
+            return "root"
+        if self.user == "user" and os.geteuid() == 0 and not _has_same_python():
+            return "a Python of the system, of the same version"
+        if self.sandbox == "landlock":
+            return "" if is_offered() else "Landlock"
+        return "" if shutil.which("bwrap") else "bubblewrap"
+
+
+CAGES = (
+    Cage("bubblewrap", "root"),
+    Cage("masked", "root"),
+    Cage("bubblewrap", "user"),
+    Cage("landlock", "root"),
+    Cage("landlock", "user"),
+    *(Cage("landlock", "root", version) for version in (3, 4, 5)),
+)
+
+
+@cache
+def _has_same_python() -> bool:
+    ask = [SYSTEM_PYTHON, "-c", "import sys; print(sys.version_info[:2])"]
+    found = subprocess.run(ask, capture_output=True, text=True, check=False)
+    return found.stdout.strip() == str(tuple(sys.version_info[:2])) and shutil.which("setpriv") is not None
+
+
+@cache
+def outcome(cage: Cage) -> Mapping[str, bool]:
+    """What each attempt gained there."""
+    words = [sys.executable, str(HERE / "command_cage.py")]
+    if cage.user == "user" and os.geteuid() == 0:
+        packages = ":".join(path for path in sys.path if path.endswith("site-packages"))
+        paths = f"PYTHONPATH={HERE.parents[1] / 'src'}:{packages}"
+        become = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "env", "-i", "PATH=/usr/bin:/bin"]
+        words = [*become, paths, "PYTHONDONTWRITEBYTECODE=1", str(SYSTEM_PYTHON), words[1]]
+    words += [cage.sandbox, str(cage.version)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=SECONDS, cwd="/")
+    found: dict[str, bool] = json.loads(done.stdout)
+    return found
+
+
+def attempts() -> Iterator[Attack]:
+    """Yield every attempt in every sandbox."""
+    for cage in CAGES:
+        for name in ATTEMPTS:
+            if cage.user == "user" and name in BY_ROOT:
+                continue
+            is_residue = cage.sandbox == "landlock" and name == "stat-file"
+            yield Attack(
+                f"{cage.name}:{name}",
+                f"{name.replace('-', ' ')}, by a command in {cage.name}",
+                partial(_has_gained, cage, name),
+                partial(_has_gained, Cage("none", cage.user), name),
+                residue=ONLY_NUMBER if is_residue else "",
+                missing=cage.missing,
+            )
+
+
+def _has_gained(cage: Cage, name: str, _folder: Path) -> bool:
+    return outcome(cage)[name]
+
+
+SURVIVED = "over"
+HOLD = "import time; x = bytearray(60 << 20); time.sleep(4); print('held')"
+UNLINKED = (
+    "import os, time; f = open('scratch/x', 'w+b'); os.unlink('scratch/x'); "
+    "[f.write(bytes(1 << 20)) for _ in range(64)]; f.flush(); time.sleep(3)"
+)
+MAPPED = (
+    "import mmap, os, time; f = open('scratch/x', 'w+b'); os.unlink('scratch/x'); f.truncate(64 << 20); "
+    "m = mmap.mmap(f.fileno(), 64 << 20); f.close(); m.write(b'x' * (64 << 20)); time.sleep(3)"
+)
+SLEEPERS = (
+    "import os, time; n = 0\ntry:\n for _ in range(300): n += bool(os.fork() or time.sleep(3))\nfinally: print(n)"
+)
+
+
+@dataclass(frozen=True)
+class Flood:
+    """A command that uses up too much of something."""
+
+    command: str
+    limits: Mapping[str, int]
+    seconds: float = 20
+    is_done: Callable[[Path, str], bool] = field(default=lambda _folder, said: SURVIVED in said)
+    """Whether it got what it wanted, by the run's folder and its output."""
+
+
+FLOODS = {
+    "memory-of-many": Flood(
+        f'for i in 1 2 3 4 5; do python3 -c "{HOLD}" & done; wait',
+        {"memory_bytes": 150 * MIB},
+        is_done=lambda _, said: said.splitlines().count("held") == 5,
+    ),
+    "memory-of-one": Flood(
+        f"python3 -c 'x = bytearray(400 << 20)' && echo {SURVIVED}",
+        {"memory_bytes": 300 * MIB},
+    ),
+    "processes": Flood(
+        f'python3 -c "{SLEEPERS}"', {"processes": 64}, is_done=lambda _, said: "300" in said.split("\n")
+    ),
+    "unlinked-files": Flood(f'python3 -c "{UNLINKED}"; echo {SURVIVED}', {"written_bytes": 8 * MIB}),
+    "mapped-files": Flood(f'python3 -c "{MAPPED}"; echo {SURVIVED}', {"written_bytes": 8 * MIB}),
+    "files": Flood(
+        f"for i in $(seq 16); do head -c 4000000 /dev/zero > scratch/f$i; done; sleep 2; echo {SURVIVED}",
+        {"written_bytes": 8 * MIB},
+    ),
+    "many-files": Flood(
+        f"cd scratch; for i in $(seq 2000); do : > f$i; done; sleep 2; echo {SURVIVED}", {"written_files": 300}
+    ),
+    "one-file": Flood(
+        "head -c 30000000 /dev/zero > scratch/big",
+        {"file_bytes": 8 * MIB},
+        is_done=lambda folder, _: (folder / "scratch" / "big").stat().st_size == 30_000_000,
+    ),
+    "sparse-file": Flood(
+        "truncate -s 1G scratch/sparse",
+        {"file_bytes": 8 * MIB},
+        is_done=lambda folder, _: (folder / "scratch" / "sparse").stat().st_size == 1 << 30,
+    ),
+    "output": Flood(
+        f"head -c 40000000 /dev/zero; sleep 2; echo {SURVIVED}",
+        {"output_bytes": MIB},
+        is_done=lambda _, said: said.endswith(f"{SURVIVED}\n"),
+    ),
+    "processor": Flood(
+        f"timeout 4 bash -c 'while :; do :; done'; [ $? = 124 ] && echo {SURVIVED}",
+        {"cpu_s": 1},
+    ),
+    "open-files": Flood(
+        f"python3 -c \"f = [open('/dev/null') for _ in range(400)]; print('{SURVIVED}')\"", {"open_files": 256}
+    ),
+    "time": Flood(f"trap '' TERM INT HUP; sleep 4; echo {SURVIVED} > scratch/late", {}, 1.0, lambda _f, _s: False),
+}
+LARGE = 1 << 40
+WIDE = ShellLimits(
+    output_bytes=LARGE,
+    written_bytes=LARGE,
+    written_files=LARGE,
+    file_bytes=LARGE,
+    memory_bytes=LARGE,
+    processes=4_000,
+    open_files=1_024,
+)
+
+
+def _flood(name: str, flood: Flood, limits: ShellLimits, seconds: float) -> bool:
+    with tempfile.TemporaryDirectory(prefix="explorer-flood-", dir="/tmp") as made:
+        folder = Path(made).resolve()
+        (folder / ".explorer").mkdir()
+        (folder / "scratch").mkdir()
+        output = folder / ".explorer" / "output"
+        asyncio.run(run(sandbox(name), SandboxSpec(folder, limits, python_folders()), flood.command, output, seconds))
+        said = output.read_text(encoding="utf-8", errors="replace")
+        return flood.is_done(folder, said) or (folder / "scratch" / "late").exists()
+
+
+def floods() -> Iterator[Attack]:
+    """Yield every flood in both tiers, for the user that runs the tests."""
+    user = "root" if os.geteuid() == 0 else "user"
+    for tier in ("bubblewrap", "landlock"):
+        for name, flood in FLOODS.items():
+            limits = replace(ShellLimits(), **dict(flood.limits))
+            yield Attack(
+                f"{tier}-{user}:use-up-{name}",
+                f"more than the limit of {name.replace('-', ' ')}, by a command in {tier}",
+                lambda _folder, tier=tier, flood=flood, limits=limits: _flood(tier, flood, limits, flood.seconds),
+                lambda _folder, flood=flood: _flood("none", flood, WIDE, 20),
+                missing=Cage(tier, user).missing,
+            )
+
+
+ATTACKS = (*attempts(), *floods())
