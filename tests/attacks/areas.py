@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from attacks import carried_runs, commands, folders, letter_channels, parsers, planted_pages
+from attacks import carried_runs, commands, folders, letter_channels, parsers, planted_pages, small_things
 from attacks.attack import Attack
 
 AREAS: Mapping[str, Sequence[Attack]] = {
@@ -12,5 +12,6 @@ AREAS: Mapping[str, Sequence[Attack]] = {
     "letter channels": letter_channels.ATTACKS,
     "parsers": parsers.ATTACKS,
     "planted pages": planted_pages.ATTACKS,
+    "small things": small_things.ATTACKS,
 }
 """The attacks of each area. An area is a module of this folder, such as `folders.py` with its `ATTACKS`."""
