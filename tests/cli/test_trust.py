@@ -12,7 +12,7 @@ import pytest
 
 from cli.stage import SCRIPT, Explorer, clean_environment
 from explorer.cli.settings.configuration import read_configuration
-from explorer.cli.settings.layers import NO_FLAGS
+from explorer.cli.settings.layers import NO_FLAGS, Flags
 from explorer.cli.settings.trust import TrustedFolders, problem_of, read_folder
 from explorer.cli.settings.values import Origin, all_settings
 from explorer.schema.setting import ABSOLUTE_PATH, HEADERS, HOSTS, PATH, PUBLIC_HOSTS, URL, URL_OR_NONE, WithoutTrust
@@ -196,6 +196,37 @@ def test_a_file_of_somebody_else_sets_nothing(tmp_path: Path) -> None:
     assert [one.origin for one in configuration.withheld] == [".env EXPLORER_LANG"]
 
 
+def test_a_role_has_its_origin(here: Explorer, tmp_path: Path) -> None:
+    """Explorer's own, or the place that names the folder of its file."""
+    (tmp_path / "explorer.toml").write_text('roles_dir = "roles"\n')
+    (tmp_path / "roles").mkdir()
+    role = "---\nname: skeptic\ndescription: Doubts.\ntools: [read_file]\n---\nDoubt.\n"
+    (tmp_path / "roles" / "skeptic.md").write_text(role)
+    rows = json.loads(here("agents", "--trust-folder", "--output-format", "json").stdout)
+    assert {row["name"]: row["origin"] for row in rows} == {
+        "orchestrator": "explorer",
+        "searcher": "explorer",
+        "analyzer": "explorer",
+        "writer": "explorer",
+        "skeptic": "explorer.toml roles_dir",
+    }
+    assert "  origin explorer.toml roles_dir" in here("agents", "--trust-folder").stdout
+    assert "skeptic" not in here("agents").stdout
+
+
+def test_offline_mode_and_a_vendor_that_only_the_folder_opens_are_harmless(tmp_path: Path) -> None:
+    """Nothing is sent in the one case; in the other the key is the folder's own."""
+    home = {"HOME": str(tmp_path), "OPENAI_API_KEY": "sk-0123456789"}
+    (tmp_path / ".env").write_text("EXPLORER_MODEL=offline\n")
+    assert read_configuration(NO_FLAGS, home, tmp_path).withheld == ()
+    (tmp_path / ".env").write_text("EXPLORER_MODEL=claude-haiku-5-5\nANTHROPIC_API_KEY=sk-ant-0123456789\n")
+    withheld = read_configuration(NO_FLAGS, home, tmp_path).withheld
+    assert [one.name for one in withheld] == ["model", "secrets.anthropic_key"]
+    assert "anthropic instead of openai" in withheld[0].why
+    flags = Flags({"model": "openai:gpt-5.6"}, {})
+    assert read_configuration(flags, home, tmp_path).withheld == (), "the user says which model is asked"
+
+
 def test_values_cannot_steer_a_terminal(here: Explorer, tmp_path: Path) -> None:
     """What `trust` shows is a stranger's text."""
     (tmp_path / "explorer.toml").write_text('workspace = "a\\u001b[2Kb"\nroles_dir = "r"\n')
@@ -224,8 +255,8 @@ def test_a_file_too_large_or_too_deep_is_refused(tmp_path: Path) -> None:
         read_configuration(NO_FLAGS, home, tmp_path)
 
 
-def answered(answer: str, folder: Path) -> str:
-    """What a run shows on a terminal, whose user answers the question."""
+def answered(answer: str, folder: Path, meanwhile: str = "") -> str:
+    """What a run shows on a terminal, whose user answers the question; `meanwhile` is added to `.env` before that."""
     leader, follower = pty.openpty()
     command = [str(SCRIPT), "--model", "offline", "--max-steps", "1", "What now?"]
     environment = clean_environment(folder) | {
@@ -245,6 +276,8 @@ def answered(answer: str, folder: Path) -> str:
                 break
             if b"[y/N]" in shown and not is_asked:
                 is_asked = True
+                with (folder / ".env").open("a") as file:
+                    file.write(meanwhile)
                 os.write(leader, f"{answer}\n".encode())
         process.kill()
     os.close(leader)
@@ -262,3 +295,13 @@ def test_on_a_terminal_the_user_is_asked_once(answer: str, is_trusted: bool, tmp
     assert TrustedFolders({"HOME": str(tmp_path)}).trusts(read_folder(tmp_path)) is is_trusted
     assert "exploring: What now?" in shown
     assert ("[y/N]" in answered(answer, tmp_path)) is not is_trusted
+
+
+@pytest.mark.slow
+def test_what_was_shown_is_what_is_trusted(tmp_path: Path) -> None:
+    """A file that changes while the question waits for its answer is not trusted with it."""
+    (tmp_path / ".env").write_text("EXPLORER_CONTACT=me@example.org\n")
+    shown = answered("y", tmp_path, "EXPLORER_READER_URL=http://127.0.0.1:9\n")
+    assert "set what needs trust: .env EXPLORER_CONTACT, .env EXPLORER_READER_URL" in " ".join(shown.split())
+    assert "exploring: What now?" not in shown
+    assert not TrustedFolders({"HOME": str(tmp_path)}).trusts(read_folder(tmp_path))

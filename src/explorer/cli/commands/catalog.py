@@ -14,10 +14,10 @@ from explorer.cli.commands.library import library_of
 from explorer.cli.screens.formatting import counted, one_line
 from explorer.cli.screens.output import aligned, emit_json, emit_page
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE
-from explorer.cli.settings.configuration import configured, passed_over
+from explorer.cli.settings.configuration import Configuration, configured, passed_over
 from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
 from explorer.run.connectors import Connectors
-from explorer.run.extensions import OWN, installed_extensions, tools_in_file
+from explorer.run.extensions import OWN, Point, installed_extensions, tools_in_file
 from explorer.run.resources import absent_shell, choose_models, choose_shell, effort_of, load_roles
 from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
@@ -94,12 +94,22 @@ def tools(*, options: CommonOptions = COMMON) -> int:
 
 def agents(*, options: CommonOptions = COMMON) -> int:
     """List the roles: what each is for, its model, tools and limits, and the file it comes from."""
-    roles = load_roles(configured(options, passed_over).settings)
+    configuration = configured(options, passed_over)
+    origins = {role: _origin(role, configuration) for role in load_roles(configuration.settings).values()}
     if options.output_format == "text":
-        emit_page("\n\n".join(_role_page(role) for role in roles.values()))
+        emit_page("\n\n".join(_role_page(role, origin) for role, origin in origins.items()))
     else:
-        emit_json([role.model_dump(mode="json", exclude={"prompt"}) for role in roles.values()])
+        emit_json(
+            [{**role.model_dump(mode="json", exclude={"prompt"}), "origin": origin} for role, origin in origins.items()]
+        )
     return 0
+
+
+def _origin(role: Role, configuration: Configuration) -> str:
+    """Return where a role comes from: explorer, an installed package, or the place that names the user's folder."""
+    folders = installed_extensions().of(Point.ROLES)
+    own = (one.origin for one in folders if role.path.is_relative_to(one.value))
+    return next(own, configuration.origin("roles_dir"))
 
 
 def models(*, options: ModelOptions = MODEL) -> int:
@@ -143,7 +153,7 @@ def _from(origin: str) -> str:
     return "" if origin == OWN else f" ({origin})"
 
 
-def _role_page(role: Role) -> str:
+def _role_page(role: Role, origin: str) -> str:
     parts = [words for is_so, words in ((role.leads, LEADS), (role.writes_report, WRITES_REPORT)) if is_so]
     rows = [
         *([("part", " and ".join(parts))] if parts else []),
@@ -152,6 +162,7 @@ def _role_page(role: Role) -> str:
         ("limit", counted(role.limits.max_steps, "step")),
         ("tools", ", ".join(role.tools)),
         ("file", str(role.path)),
+        *([("origin", origin)] if origin != OWN else []),
     ]
     return "\n".join([role.name, f"  {one_line(role.description)}", *(f"  {name:<7}{text}" for name, text in rows)])
 

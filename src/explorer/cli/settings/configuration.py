@@ -183,7 +183,7 @@ def _unknown_variables(variables: Mapping[str, str], origin: str) -> tuple[Unkno
 
 
 OnUntrusted = Callable[[Configuration, CommonOptions], bool]
-"""What a command does where a folder's files are not in force: return whether they are to be; or raise."""
+"""What a command does where a folder's files are not in force: return whether the user trusts it now; or raise."""
 
 
 def refused(configuration: Configuration, _options: CommonOptions | None = None) -> bool:
@@ -256,7 +256,10 @@ def configured(options: CommonOptions, on_untrusted: OnUntrusted = refused) -> C
     refuse_unknown(configuration)
     decide = passed_over if options.ignore_folder else on_untrusted
     if configuration.withheld and decide(configuration, options):
-        configuration = inspected(replace(options, trust_folder=True), environment)
+        # Read again, because the files may have changed while the user looked at what they say.
+        configuration = inspected(options, environment)
+        if configuration.withheld:
+            refused(configuration)
     _refuse_links(configuration)
     if not options.quiet:
         for failure in installed_extensions().failures:

@@ -190,6 +190,6 @@ def _written(path: Path, key: str, value: object) -> str:
     return str(value).strip()
 
 
-def short(text: str) -> str:
+def short(text: str, limit: int = SHOWN_CHARS) -> str:
     """Return a text as an error shows it."""
-    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}... ({len(text):,} characters)"
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text):,} characters)"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from explorer.cli.settings.layers import Layer, overlay
+from explorer.cli.settings.layers import Layer, overlay, short
 from explorer.cli.settings.resolve import is_left_open, parsed, settings_of
 from explorer.cli.settings.trust import SettingsFile, SettingsFolder
 from explorer.cli.settings.values import Origin, Raw, setting_named
@@ -22,8 +22,12 @@ LANGUAGE = re.compile(r"\w+(?:[ _-]\w+){0,2}")
 MAX_LANGUAGE_CHARS = 40
 OPEN_LIMITS = {"limits.max_cost_usd": DEFAULT_COST_USD, "limits.max_tokens": DEFAULT_TOKENS}
 """What limits that are left to the models are at most."""
+SHOWN_CHARS = 300
+"""Length of a value in the list of what needs trust: longer than any name of a host."""
 UNTRUSTED = "the folder is not trusted"
 SHELLS_BY_REACH = ("off", "auto", "unsafe")
+OFFLINE = "offline"
+"""The name of offline mode in settings; not imported from the models, which few folders name."""
 OVERRIDING = frozenset({Origin.FLAG, Origin.ENVIRONMENT})
 """Origins that go before a folder's files anyway."""
 
@@ -66,6 +70,11 @@ class OwnSettings:
     def own_destinations(self) -> Destinations:
         """Where text goes without the folder."""
         return self.destinations({})
+
+    @cached_property
+    def ready(self) -> set[str]:
+        """The vendors of models that the user can ask, also those that are never chosen by themselves."""
+        return ready_vendors(settings_of(self.values, self.models))
 
     @cached_property
     def vendors(self) -> set[str]:
@@ -124,13 +133,13 @@ class _Judge:
         current = self.own.models.get(role)
         if current and current.level in OVERRIDING:
             return False
-        own, vendor = self.own.own_destinations.model, vendor_of_text(raw.text)
-        is_asked = not own or vendor in {"", *self.own.vendors}
-        return self._noted(f"role_models.{role}", raw, file.problem or ("" if is_asked else _instead(vendor, own)))
+        vendor = vendor_of_text(raw.text)
+        why = "" if vendor in {"", *self.own.vendors} else self._why_not_vendor(vendor)
+        return self._noted(f"role_models.{role}", raw, file.problem or why)
 
     def _noted(self, name: str, raw: Raw, why: str, *, is_secret: bool = False) -> bool:
         if why:
-            shown = "set" if is_secret else without_secrets(raw.text)
+            shown = "set" if is_secret else short(without_secrets(raw.text), SHOWN_CHARS)
             self.withheld.append(Withheld(name, raw.origin, shown, why))
         return not why
 
@@ -156,8 +165,18 @@ class _Judge:
     def _why_not_asked(self, name: str, raw: Raw) -> str:
         """Return why a value would send text to another service than the user's; empty where it would not."""
         before, after = self.own.own_destinations, self.own.destinations({**self.taken, name: raw})
-        pairs = ((before.model, after.model), (before.search, after.search))
-        return next((_instead(new, old) for old, new in pairs if old and new != old), "")
+        if before.search and after.search != before.search:
+            return _instead(after.search, before.search)
+        return "" if after.model == before.model else self._why_not_vendor(after.model)
+
+    def _why_not_vendor(self, vendor: str) -> str:
+        """Return why a vendor is not asked that is not asked without the folder; empty where it is.
+
+        Offline mode sends nothing. Where the user set up nothing, only the folder's own key can open a vendor.
+        """
+        own = self.own.own_destinations.model
+        is_harmless = vendor == OFFLINE or not (own or vendor in self.own.ready)
+        return "" if is_harmless else _instead(vendor, own or "what you set up")
 
 
 def _instead(new: str, old: str) -> str:
@@ -202,7 +221,7 @@ def within(settings: Settings, of_folder: Iterable[str], recorded: Settings) -> 
 
 def vendor_of_text(text: str) -> str:
     """Return the vendor of a model as it is written; empty for one that is left open."""
-    from explorer.llm.models import OFFLINE, parse_model  # noqa: PLC0415 - few folders name models
+    from explorer.llm.models import parse_model  # noqa: PLC0415 - few folders name models
     from explorer.llm.vendors import with_prefix  # noqa: PLC0415 - the same
     from explorer.run.extensions import installed_extensions  # noqa: PLC0415 - the same
 
@@ -212,6 +231,13 @@ def vendor_of_text(text: str) -> str:
     provider = parse_model(text, vendors).provider
     found = with_prefix(vendors, provider)
     return found.name if found else OFFLINE
+
+
+def ready_vendors(settings: Settings) -> set[str]:
+    """Return the vendors of models that could be asked with these settings."""
+    from explorer.run.settings_parts import model_setup  # noqa: PLC0415 - few folders name models
+
+    return {name for name, one in model_setup(settings).vendors.items() if one.is_ready}
 
 
 def destinations_of(settings: Settings) -> Destinations:
