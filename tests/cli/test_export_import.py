@@ -77,6 +77,7 @@ def test_a_run_is_carried_to_another_place_as_it_is(kept_run: Path, typed: Explo
     assert json.loads(again.stdout)["status"] == "complete"
 
 
+@pytest.mark.slow
 def test_an_id_that_is_there_needs_a_new_one(kept_run: Path, here: Explorer) -> None:
     """The hint says how; the copy is a fork with the same report and files."""
     assert here("runs", "export", "latest", "-o", "run.tar.gz").returncode == 0

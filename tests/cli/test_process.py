@@ -20,6 +20,7 @@ from explorer.cli.app import run_tokens
 from explorer.cli.question import QUESTION_CHARS
 from explorer.cli.screens.output import CommandResult
 from explorer.run.run import MAX_QUESTION_CHARS
+from thoroughness import each_slow_but
 
 
 def test_a_demo_run_can_be_made_listed_shown_told_and_continued(
@@ -57,6 +58,7 @@ def test_a_demo_run_can_be_made_listed_shown_told_and_continued(
     assert len(json.loads(here("runs", "--output-format", "json").stdout)) == 1
 
 
+@pytest.mark.slow
 def test_stream_json_is_every_record_and_then_the_result(here: Explorer) -> None:
     """One object a line; numbered without gaps; the last one has the shape of `json`."""
     done = here("demo", STORY, "--output-format", "stream-json")
@@ -175,22 +177,25 @@ def test_the_limit_of_a_question_is_the_engines() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
-    [
-        (("--max-steps", "abc", "q q"), 2, "flag --max-steps: 'abc' is not allowed"),
-        (("--model", "sercher=x", "q q"), 2, "sercher"),
-        (("--file", "gone.txt", "q q"), 5, "gone.txt"),
-        (("-o", "gone/copy.md", "q q"), 2, "cannot write the report"),
-        (("--bogus", "q q"), 2, "--bogus"),
-        (("-1 is what?",), 2, 'explorer -- "-1 is what?"'),
-        (("--output-format", "xml", "q q"), 2, "xml"),
-        (("resume",), 5, "there are no runs"),
-        (("resume", "what about this"), 2, 'explorer resume latest "..."'),
-        (("report", "2026"), 5, "there are no runs"),
-        (("show", "latest"), 5, "there are no runs"),
-        (("-c",), 5, "there are no runs"),
-        (("--model", "anthropic:claude-opus-5-5", "q q"), 4, "ANTHROPIC_API_KEY"),
-        (("config", "shwo"), 2, "shwo"),
-    ],
+    each_slow_but(
+        3,
+        [
+            (("--max-steps", "abc", "q q"), 2, "flag --max-steps: 'abc' is not allowed"),
+            (("--model", "sercher=x", "q q"), 2, "sercher"),
+            (("--file", "gone.txt", "q q"), 5, "gone.txt"),
+            (("-o", "gone/copy.md", "q q"), 2, "cannot write the report"),
+            (("--bogus", "q q"), 2, "--bogus"),
+            (("-1 is what?",), 2, 'explorer -- "-1 is what?"'),
+            (("--output-format", "xml", "q q"), 2, "xml"),
+            (("resume",), 5, "there are no runs"),
+            (("resume", "what about this"), 2, 'explorer resume latest "..."'),
+            (("report", "2026"), 5, "there are no runs"),
+            (("show", "latest"), 5, "there are no runs"),
+            (("-c",), 5, "there are no runs"),
+            (("--model", "anthropic:claude-opus-5-5", "q q"), 4, "ANTHROPIC_API_KEY"),
+            (("config", "shwo"), 2, "shwo"),
+        ],
+    ),
 )
 def test_errors_are_one_line_and_a_way_out(here: Explorer, arguments: tuple[str, ...], code: int, words: str) -> None:
     """What happened and why, then the hint; never a traceback; the same in JSON."""

@@ -78,6 +78,7 @@ def test_a_limit_too_small_for_a_report_is_named_first(here: Explorer) -> None:
         assert "enough for" not in here(*words, OPENAI_BASE_URL=server.url, EXPLORER_PRICE="0.1/0.5").stderr
 
 
+@pytest.mark.slow
 def test_the_service_that_learns_every_pages_address_is_named(here: Explorer) -> None:
     """With a reader set, or a key of Jina's alone, its host is on screen, in JSON and in `show`."""
     words = ("What?", "--model", "offline", "--max-steps", "1", "--no-shell", "--output-format", "json")
@@ -180,6 +181,7 @@ def test_a_run_keeps_the_models_of_its_latest_session() -> None:
     assert resumed.role_models == {"orchestrator": "scripted:m", "searcher": "openai:another"}
 
 
+@pytest.mark.slow
 def test_the_cost_limit_that_nobody_set_ends_a_run_and_names_the_way_on(here: Explorer, tmp_path: Path) -> None:
     """A model that never ends is stopped at $5; the command it tells has $10, and goes on."""
 

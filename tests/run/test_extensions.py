@@ -203,6 +203,7 @@ PART = Vendor(
 """
 
 
+@pytest.mark.slow
 def test_a_vendor_of_a_package_can_be_chosen_as_built_in_ones_are(site: Path, tmp_path: Path) -> None:
     """By what it needs, by its further prefixes, and by names that it claims; `doctor` asks where its server is."""
     package = tmp_path / "made" / "broken_plugin"

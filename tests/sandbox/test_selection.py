@@ -115,6 +115,7 @@ def test_without_namespaces_landlock_is_taken() -> None:
     assert f"stopped all of {len(NAMES)} attacks" in why
 
 
+@pytest.mark.slow
 def test_with_neither_there_is_no_shell() -> None:
     """Then nothing is chosen, and one line says why and how to get one."""
     tier, why = on_a_host("no namespaces, no Landlock")

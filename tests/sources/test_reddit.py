@@ -28,6 +28,7 @@ from sources.reddit_site import (
     open_reddit,
     post,
 )
+from thoroughness import each_slow_but
 
 ARCHIVED = [
     post(1, score=300, num_comments=4, created_utc=OLD - 50, is_self=True, selftext="Which &gt; line?"),
@@ -247,6 +248,7 @@ async def test_the_feeds_come_last() -> None:
     assert (thread.total, thread.next_offset) == (2, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "path"),
     [
@@ -268,13 +270,16 @@ BOMB = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;"
 
 @pytest.mark.parametrize(
     ("answer", "words"),
-    [
-        (Answer(b"", 429, headers={"retry-after": "300"}), "429"),
-        (Answer(b"<html>welcome</html>"), "not a feed"),
-        (Answer(BOMB, 200, "application/atom+xml"), "not a feed"),
-        (Answer(b"garbage", 200, "application/atom+xml"), "no entries for r/kites"),
-        (feed(), "no entries for r/kites"),
-    ],
+    each_slow_but(
+        3,
+        [
+            (Answer(b"", 429, headers={"retry-after": "300"}), "429"),
+            (Answer(b"<html>welcome</html>"), "not a feed"),
+            (Answer(BOMB, 200, "application/atom+xml"), "not a feed"),
+            (Answer(b"garbage", 200, "application/atom+xml"), "no entries for r/kites"),
+            (feed(), "no entries for r/kites"),
+        ],
+    ),
 )
 async def test_no_route_at_all(answer: Answer, words: str) -> None:
     """When no route is open, each is named with its reason, and nothing is made of an empty answer."""

@@ -28,6 +28,7 @@ from explorer.workspace.safe_open import A_FILE, Openat2, OpenatWalk, Opening, b
 from explorer.workspace.tree import MAX_SCANNED_BYTES
 from explorer.workspace.workspace import MAX_FILE_BYTES, RECOUNT_AFTER, FolderUsage, Quota, QuotaTracker, Workspace
 from sandbox.cages import room
+from thoroughness import each_slow_but
 from tool_call import NO_RUN, call_tool
 from workspace.hostile_folder import (
     OPENINGS,
@@ -291,6 +292,7 @@ async def test_big_files_are_read_by_line_and_refused_as_a_whole(workspace: Work
     assert "not searched, over" in await told(SearchTool(workspace), pattern="y")
 
 
+@pytest.mark.slow
 async def test_a_sparse_terabyte_is_never_gone_through(workspace: Workspace, folder: Path) -> None:
     """Neither reading, listing, searching, digesting nor counting what there is takes more than a moment of work."""
     for name, text in (("hole.md", ""), ("sly.csv", "a,b\n" * 4_000)):
@@ -333,7 +335,9 @@ def test_what_is_no_text_is_named_and_not_shown(workspace: Workspace, folder: Pa
     assert workspace.read_text("it").startswith("Das w\ufffdren")
 
 
-@pytest.mark.parametrize("text", ["a\r\nb\rc\u2028d\ne", "é\r\n" * 400_000, "", "\n\n", "x" * 3_000_000 + "\r\nend\n"])
+@pytest.mark.parametrize(
+    "text", each_slow_but(3, zip(["a\r\nb\rc\u2028d\ne", "é\r\n" * 400_000, "", "\n\n", "x" * 3_000_000 + "\r\nend\n"]))
+)
 def test_pieces_make_the_same_lines_as_the_whole(text: str, workspace: Workspace, folder: Path) -> None:
     """Wherever a piece ends, between two bytes of a character or of a line's end, lines and numbers are the same."""
     (folder / "it.md").write_text(text, newline="")

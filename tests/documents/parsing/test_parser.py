@@ -218,6 +218,7 @@ async def test_a_worker_that_cannot_start(python: str, words: str) -> None:
             await parser.parse("html", PAGE)
 
 
+@pytest.mark.slow
 async def test_the_worker_goes_with_the_engine() -> None:
     """A worker whose engine was killed ends by itself."""
     program = (
