@@ -19,9 +19,11 @@ from pathlib import Path
 from attacks.attack import Attack
 from attacks.command_attempts import ATTEMPTS
 from attacks.command_cage import run, sandbox
-from explorer.sandbox.confinement import MIB, SandboxSpec, ShellLimits
+from explorer.sandbox.attestation_cache import remember, remembered
+from explorer.sandbox.confinement import MIB, SandboxSpec, SandboxTier, ShellLimits
 from explorer.sandbox.landlock import is_offered
 from explorer.sandbox.selection import python_folders
+from explorer.sandbox.self_test import Attestation, EscapeAttempt
 
 HERE = Path(__file__).resolve().parent
 SYSTEM_PYTHON = Path("/usr/bin/python3")
@@ -227,4 +229,54 @@ def floods() -> Iterator[Attack]:
             )
 
 
-ATTACKS = (*attempts(), *floods())
+TRIED = Attestation(
+    tier=SandboxTier.LANDLOCK, attempts=(EscapeAttempt(name="read_secret", held=True, said=""),), seconds=0.1
+)
+
+
+def _note(folder: Path) -> Path:
+    """What this user's explorer keeps of a sandbox that holds."""
+    path = folder / "cache" / "sandbox-0.json"
+    remember(path, TRIED)
+    return path
+
+
+def _given_away(path: Path) -> None:
+    os.chown(path, int(USER), int(USER))
+
+
+def _linked(path: Path) -> None:
+    path.rename(path.with_name("note"))
+    path.symlink_to("note")
+
+
+PLANTED: Mapping[str, Callable[[Path], object]] = {
+    "of-another-user": _given_away,
+    "in-a-folder-of-another-user": lambda path: _given_away(path.parent),
+    "through-a-link": _linked,
+    "that-all-may-write": lambda path: path.chmod(0o666),
+    "in-a-folder-that-all-may-write": lambda path: path.parent.chmod(0o777),
+    "that-did-not-hold": lambda path: path.write_text(TRIED.model_copy(update={"attempts": ()}).model_dump_json()),
+}
+"""What makes a note on a sandbox one that a stranger may have written."""
+
+
+def planted_notes() -> Iterator[Attack]:
+    """Yield every note that must not be believed, and the sandbox be tried again instead."""
+
+    def is_believed(folder: Path, change: Callable[[Path], object]) -> bool:
+        path = _note(folder)
+        change(path)
+        return remembered(path) is not None
+
+    for name, change in PLANTED.items():
+        yield Attack(
+            f"note:{name}",
+            f"a note that a sandbox held, {name.replace('-', ' ')}",
+            partial(is_believed, change=change),
+            partial(is_believed, change=Path.exists),
+            missing=lambda name=name: "root" if "another-user" in name and os.geteuid() else "",
+        )
+
+
+ATTACKS = (*attempts(), *floods(), *planted_notes())

@@ -11,6 +11,7 @@ from attacks.obedient import Call, ObedientClient
 from attacks.test_obedient import Interrupted
 from attacks.world import NO_SHELL, World, call, denied, events, helping, html_page, leading, world
 from command import environment
+from explorer.cli.settings.state_folder import state_folder
 from explorer.run.run import RunHooks, resume
 from explorer.schema.errors import ModelError
 from explorer.schema.events import SandboxChosen, Status
@@ -90,14 +91,15 @@ async def test_a_run_does_not_go_on_under_another_sandbox(tmp_path: Path, memory
     async with world(tmp_path, {"/page": html_page("Nothing.")}, memory) as made:
         plans = {"orchestrator": leading(call("analyzer")), "analyzer": helping([READ], [WRITE])}
         with pytest.raises(ModelError):
-            await made.explore(Interrupted(plans))
+            # With the folder of the user who resumes it, so that the run is known to be the user's own.
+            await made.explore(Interrupted(plans), state_dir=state_folder({"HOME": str(made.folder)}))
         if tiers(made) != ["bubblewrap"]:
             pytest.skip("bubblewrap does not hold here")
         size = len(events(made.run))
         key = {"OPENAI_API_KEY": "sk-test-12345678", "OPENAI_BASE_URL": "http://127.0.0.1:9"}
         words = ("resume", made.run.name, "--model", "openai:model-a")
         elsewhere = on_a_host("no namespaces", *words, cwd=made.folder, **key)
-        assert elsewhere.returncode == 2
+        assert elsewhere.returncode == 2, elsewhere.stderr
         assert "bubblewrap, which does not work here now" in elsewhere.stderr
         assert f"explorer resume {made.run.name} --no-shell" in elsewhere.stderr
         # What this session would have worked with, and nothing else.

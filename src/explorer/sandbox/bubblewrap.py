@@ -62,6 +62,13 @@ class Bubblewrap:
     tier: SandboxTier = SandboxTier.BUBBLEWRAP
     writable: str = "the run's folder, which is the current one (but not .explorer/), and /tmp, which is emptied"
 
+    @property
+    def walls(self) -> str:
+        """What confines a command, in words for the user."""
+        who = ", as a user without rights" if self.user else ""
+        has_landlock = landlock_launcher.landlock_version() >= landlock_launcher.NEEDED
+        return f"namespaces and seccomp{who}; {'Landlock inside' if has_landlock else 'no Landlock in this kernel'}"
+
     def launch(self, command: str, place: SandboxSpec) -> Launch:
         """Prepare to run a command with bash.
 

@@ -107,6 +107,11 @@ class Confinement(Protocol):
         """The folders that a command may write in, in words for the model."""
         ...
 
+    @property
+    def walls(self) -> str:
+        """What confines a command, in words for the user."""
+        ...
+
     def launch(self, command: str, place: SandboxSpec) -> Launch:
         """Prepare to run a command with bash.
 
@@ -169,6 +174,7 @@ class Unconfined:
 
     tier: SandboxTier = SandboxTier.UNCONFINED
     writable: str = "the run's folder, which is the current one. There is no sandbox: touch nothing else"
+    walls: str = "nothing"
 
     def launch(self, command: str, place: SandboxSpec) -> Launch:
         """Prepare to run a command with bash."""

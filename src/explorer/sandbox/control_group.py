@@ -75,6 +75,17 @@ class ControlGroup:
         return True
 
 
+def is_available() -> bool:
+    """Return whether commands of this process get a control group for their memory, by making one."""
+    name = f"explorer-check-{os.getpid()}"
+    made = ControlGroup.make(name, {"pids": 1, "memory": 1 << 30})
+    if made is None:
+        return False
+    files = [folder / files["memory"] for folder in made.folders for files in (LIMIT_FILES, LIMIT_FILES_1)]
+    has_memory = any(path.exists() for path in files)
+    return made.is_removed() and has_memory
+
+
 def delegated(top: Path, place: str) -> Path | None:
     """Return the group of version 2 in which this process may make groups with limits; None: there is none."""
     for folder in (top / place, top / "unified" / place):

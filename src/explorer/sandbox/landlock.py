@@ -21,6 +21,7 @@ class Landlock:
 
     tier: SandboxTier = SandboxTier.LANDLOCK
     writable: str = f"{SCRATCH}/ in the run's folder, which is the current one; everything else of it can be read"
+    walls: str = "Landlock and seccomp"
 
     def launch(self, command: str, place: SandboxSpec) -> Launch:
         """Prepare to run a command with bash.

@@ -107,15 +107,16 @@ class Shell:
             raise ToolError("a command cannot contain a NUL character")
         limits = self.place.limits
         bounds = {"pids": limits.processes + OUR_OWN, "memory": limits.memory_bytes}
-        group = ControlGroup.make(f"explorer-{os.getpid()}-{time.monotonic_ns()}", bounds)
         try:
             launch = self.confinement.launch(command, self.place)
         except OSError as error:
             raise ToolError(f"the sandbox cannot be made: {error}") from error
+        group = ControlGroup.make(f"explorer-{os.getpid()}-{time.monotonic_ns()}", bounds)
         starting = asyncio.ensure_future(self._begin(launch, output, group))
         try:
             return await asyncio.shield(starting)
         except OSError as error:
+            self._groups += [group] if group else []
             raise ToolError(f"the command cannot be started: {error}") from error
         except asyncio.CancelledError:
             # A sandbox that is ended while it is being made can leave behind what it is about to hold.

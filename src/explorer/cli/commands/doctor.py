@@ -17,6 +17,7 @@ from cyclopts import Parameter
 from explorer.agents.roles import PromptLoader
 from explorer.cli.commands.parser_check import check_parser
 from explorer.cli.commands.probes import CheckResult, probe_services
+from explorer.cli.commands.shell_check import check_shell
 from explorer.cli.screens.formatting import counted, one_line, size
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.settings.configuration import Configuration, Unknown, inspected
@@ -31,9 +32,7 @@ from explorer.run.extensions import Extensions, Point, installed_extensions
 from explorer.run.outcome import resume_command
 from explorer.run.resources import choose_shell, role_folders
 from explorer.run.settings_parts import model_setup, search_setup
-from explorer.sandbox.confinement import SandboxTier
 from explorer.sandbox.jobs import noted_jobs
-from explorer.sandbox.selection import Sandbox
 from explorer.schema.errors import ConfigError, JournalVersionError, StorageError, ToolError
 from explorer.schema.events import JOURNAL_VERSION, Source, Status
 from explorer.schema.settings import Settings
@@ -231,7 +230,7 @@ def doctor(
         *check_keys(configuration),
         check_search(configuration.settings),
         check_contact(configuration.settings),
-        check_shell(asyncio.run(choose_shell(configuration.settings))),
+        *check_shell(asyncio.run(choose_shell(configuration.settings))),
         check_parser(),
         *check_variables(configuration.unknown),
         *check_folder(configuration),
@@ -260,16 +259,6 @@ def check_python(version: tuple[int, ...]) -> CheckResult:
     if version < OLDEST_PYTHON:
         return CheckResult("python", "fail", f"{words} is too old", "install Python 3.11 or newer")
     return CheckResult("python", "ok", words)
-
-
-def check_shell(sandbox: Sandbox) -> CheckResult:
-    """Check what confines the commands of agents, by a test of it."""
-    if sandbox.confinement is None:
-        level = "warn" if sandbox.fix else "ok"
-        return CheckResult("shell", level, f"agents have no shell: {sandbox.reason}", sandbox.fix)
-    if sandbox.confinement.tier is SandboxTier.UNCONFINED:
-        return CheckResult("shell", "warn", sandbox.why, "leave out --unsafe-shell (EXPLORER_SHELL=auto)")
-    return CheckResult("shell", "ok", sandbox.why)
 
 
 def existing(path: Path) -> Path:

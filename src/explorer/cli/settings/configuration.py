@@ -23,7 +23,7 @@ from explorer.cli.settings.layers import (
 )
 from explorer.cli.settings.options import CommonOptions, RunOptions
 from explorer.cli.settings.resolve import settings_of
-from explorer.cli.settings.state_folder import state_folder
+from explorer.cli.settings.state_folder import cache_folder, state_folder
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
 from explorer.cli.settings.untrusted import Withheld, without_trust
 from explorer.cli.settings.values import (
@@ -130,13 +130,6 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(files.variables, ".env"))
     values = with_ignored(values_of(settings, found, models), ignored)
     return Configuration(settings, values, unknown, files, is_trusted, withheld, unread)
-
-
-def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the user's own cache folder, after the XDG rules."""
-    base = environment.get("XDG_CACHE_HOME", "")
-    home = Path(environment.get("HOME") or "~").expanduser()
-    return (Path(base) if Path(base).is_absolute() else home / ".cache") / "explorer"
 
 
 def _keep_inside(corpus: Raw | None, folder: Path) -> None:

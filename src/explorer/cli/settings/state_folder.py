@@ -12,7 +12,16 @@ def state_folder(environment: Mapping[str, str]) -> Path | None:
 
     It is not the folder of the configuration, because people publish that one.
     """
-    base = environment.get("XDG_STATE_HOME", "")
+    return _folder(environment, "XDG_STATE_HOME", ".local/state")
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path | None:
+    """Return the user's own folder for what can be made again; None: the user has no home."""
+    return _folder(environment, "XDG_CACHE_HOME", ".cache")
+
+
+def _folder(environment: Mapping[str, str], variable: str, default: str) -> Path | None:
+    base = environment.get(variable, "")
     # The XDG rules have relative paths ignored.
     if base and Path(base).is_absolute():
         return Path(base) / "explorer"
@@ -20,11 +29,12 @@ def state_folder(environment: Mapping[str, str]) -> Path | None:
         home = Path(environment.get("HOME") or "~").expanduser()
     except RuntimeError:  # no user of this number is known, as in a container
         return None
-    return home / ".local" / "state" / "explorer" if home.is_absolute() else None
+    return home / default / "explorer" if home.is_absolute() else None
 
 
 def with_state_folder(settings: Settings) -> Settings:
     """Return settings that a program made, with the folder of the user who runs it."""
     if settings.state_dir is not None:
         return settings
-    return settings.model_copy(update={"state_dir": state_folder(os.environ)})
+    own = {"state_dir": state_folder(os.environ), "cache_dir": settings.cache_dir or cache_folder(os.environ)}
+    return settings.model_copy(update=own)
