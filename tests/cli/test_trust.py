@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from cli.stage import SCRIPT, Explorer, clean_environment
-from explorer.cli.settings.configuration import read_configuration
+from explorer.cli.settings.configuration import read_configuration, settings_of_process
 from explorer.cli.settings.layers import NO_FLAGS, Flags
 from explorer.cli.settings.trust import TrustedFolders, problem_of, read_folder
 from explorer.cli.settings.values import Origin, all_settings
+from explorer.schema.errors import ConfigError
 from explorer.schema.setting import ABSOLUTE_PATH, HEADERS, HOSTS, PATH, PUBLIC_HOSTS, URL, URL_OR_NONE, WithoutTrust
 
 HARMLESS = """\
@@ -106,7 +107,7 @@ def test_a_folder_is_trusted_as_its_files_are(here: Explorer, tmp_path: Path) ->
     shown = here("trust", "--dry-run")
     assert (shown.returncode, "explorer.toml roles_dir" in shown.stdout) == (0, True)
     assert here("trust", "--list").stdout == ""
-    assert "2 settings take effect" in here("trust").stdout
+    assert "2 settings in force" in here("trust").stdout
     (record,) = (tmp_path / ".config" / "explorer" / "trusted").iterdir()
     assert (record.stat().st_mode & 0o777, record.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     home = {"HOME": str(tmp_path)}
@@ -175,7 +176,16 @@ def test_a_corpus_of_a_folder_stays_inside_it(here: Explorer, tmp_path: Path) ->
     """Also where the folder is trusted: only the user names a folder above."""
     (tmp_path / "explorer.toml").write_text('corpus = ".."\n')
     done = here("--trust-folder", "--dry-run", "--model", "offline", "What now?")
-    assert (done.returncode, f"--corpus {tmp_path.parent}" in done.stderr) == (2, True)
+    assert (done.returncode, "--corpus .." in done.stderr) == (2, True)
+    shown = here("config", "show")
+    assert (shown.returncode, "it leads out of the folder" in shown.stdout) == (0, True)
+    assert here("runs").stderr == 'no runs in workspace\n  → start one: explorer "your question"\n'
+    assert "stays without effect" in here("trust").stderr
+    ignored = here("--ignore-folder", "--dry-run", "--model", "offline", "What now?")
+    assert (ignored.returncode, "not in force: explorer.toml corpus" in ignored.stderr) == (0, True)
+    with pytest.raises(ConfigError, match=r"explorer\.toml corpus"):
+        settings_of_process(trust_folder=True)
+    assert str(settings_of_process(trust_folder=True, given=["corpus"]).workspace) == "workspace"
     (tmp_path / "docs").mkdir()
     assert here("--dry-run", "--corpus", "docs", "--trust-folder", "--model", "offline", "What now?").returncode == 0
 
@@ -247,11 +257,11 @@ def test_a_file_too_large_or_too_deep_is_refused(tmp_path: Path) -> None:
     """A file of settings is read whole, before anything is known about it."""
     home = {"HOME": str(tmp_path)}
     (tmp_path / ".env").write_bytes(b"#" * 2_000_000)
-    with pytest.raises(Exception, match="more than 1,048,576 bytes"):
+    with pytest.raises(ConfigError, match="more than 1,048,576 bytes"):
         read_configuration(NO_FLAGS, home, tmp_path)
     (tmp_path / ".env").unlink()
     (tmp_path / "explorer.toml").write_text("a = " + "[" * 5_000)
-    with pytest.raises(Exception, match=r"explorer.toml cannot be read"):
+    with pytest.raises(ConfigError, match=r"explorer.toml cannot be read"):
         read_configuration(NO_FLAGS, home, tmp_path)
 
 

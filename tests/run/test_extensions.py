@@ -163,6 +163,18 @@ def test_what_a_package_adds_is_listed_with_its_origin(garden: Path, tmp_path: P
     assert "GARDEN_KEY" in missing.stderr
 
 
+def test_a_folder_without_trust_neither_sets_up_a_package_nor_asks_its_vendor(garden: Path, tmp_path: Path) -> None:
+    """A setting that says nothing of trust needs it, and a vendor is not asked by its name alone."""
+    assert garden.is_dir()
+    (tmp_path / ".env").write_text(f"EXPLORER_MODEL=garden:almanac\nGARDEN_ALMANAC=1999\nGARDEN_KEY={KEY}\n")
+    refused = explorer_here("--dry-run", "q q", cwd=tmp_path, settings={"GARDEN_KEY": KEY})
+    assert refused.returncode == 2
+    assert ".env EXPLORER_MODEL, .env GARDEN_ALMANAC" in refused.stderr
+    assert ".env GARDEN_KEY" in explorer_here("trust", "--dry-run", cwd=tmp_path).stdout
+    taken = explorer_here("--trust-folder", "--dry-run", "q q", cwd=tmp_path)
+    assert "garden:almanac" in taken.stdout
+
+
 def test_a_vendor_of_a_package_has_prices_and_words_for_effort(garden: Path, tmp_path: Path) -> None:
     """So a limit of money can be kept, and a word that it does not know is refused before anything is asked."""
     assert garden.is_dir()

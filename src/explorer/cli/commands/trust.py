@@ -17,6 +17,7 @@ from explorer.cli.screens.output import aligned, emit_json, emit_page, fitted, s
 from explorer.cli.settings.configuration import Configuration, configured, folder_configuration, refused
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.cli.settings.trust import TrustedFolders, TrustRecord, read_folder
+from explorer.cli.settings.untrusted import Withheld
 from explorer.schema.errors import ConfigError, NotFoundError
 
 NOTHING = "its files set nothing that needs trust"
@@ -49,7 +50,7 @@ def trust(
     if not place.is_dir():
         raise NotFoundError(f"there is no folder {place}", hint="explorer trust FOLDER")
     configuration = folder_configuration(place if folder else None)
-    if configuration.withheld and not dry_run:
+    if _waiting(configuration) and not dry_run:
         trusted.add(configuration.folder)
     return _print_result(configuration, options, is_kept=not dry_run, was_trusted=trusted.trusts(configuration.folder))
 
@@ -58,9 +59,10 @@ def asked(configuration: Configuration, options: CommonOptions) -> bool:
     """Ask on a terminal whether the folder is trusted, and remember it; otherwise leave out its settings.
 
     Raises:
-        ConfigError: There is no terminal to ask on.
+        ConfigError: There is no terminal to ask on, or trust would not be enough.
     """
-    if options.quiet or options.output_format != "text" or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    is_final = any(one.is_final for one in configuration.withheld)
+    if is_final or options.quiet or options.output_format != "text" or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return refused(configuration)
     say(f"The files of {one_line(str(configuration.folder.path))} set what needs your trust:")
     say(fitted(_table(configuration)))
@@ -84,10 +86,17 @@ def settings_to_run(options: CommonOptions) -> Configuration:
     return configuration
 
 
+def _waiting(configuration: Configuration) -> list[Withheld]:
+    """Return what takes effect with trust."""
+    return [one for one in configuration.withheld if not one.is_final]
+
+
 def _table(configuration: Configuration) -> str:
     """Return what would change: each value, and what holds without it."""
     now = {value.name: value for value in configuration.values}
-    rows = [(one.origin, one.value, written(now[one.name].value), now[one.name].help) for one in configuration.withheld]
+    rows = [
+        (one.origin, one.value, written(now[one.name].value), now[one.name].help) for one in _waiting(configuration)
+    ]
     rows += [(f"role file {path}", "", "", "") for path in configuration.folder.role_files]
     return aligned(("SETTING", "VALUE", "NOW", "WHAT IT IS"), rows)
 
@@ -95,16 +104,17 @@ def _table(configuration: Configuration) -> str:
 def _print_result(configuration: Configuration, options: CommonOptions, *, is_kept: bool, was_trusted: bool) -> int:
     folder = str(configuration.folder.path)
     if options.output_format != "text":
-        changes = [asdict(one) for one in configuration.withheld]
+        changes = [asdict(one) for one in _waiting(configuration)]
         emit_json({"folder": folder, "trusted": was_trusted, "changes": changes})
         return 0
-    if not configuration.withheld:
-        emit_page(f"{one_line(folder)}: {NOTHING}")
-        return 0
-    words = "take effect from now on, until its files change" if is_kept else "would take effect"
-    head = f"{one_line(folder)}: {counted(len(configuration.withheld), 'setting')} {words}"
-    emit_page(f"{head}\n\n{_table(configuration)}")
-    if not options.quiet:
+    waiting = _waiting(configuration)
+    words = "in force from now on, until its files change" if is_kept else "would be in force"
+    head = f"{counted(len(waiting), 'setting')} {words}\n\n{_table(configuration)}" if waiting else NOTHING
+    emit_page(f"{one_line(folder)}: {head}")
+    for one in configuration.withheld:
+        if one.is_final:
+            say(f"{one_line(one.origin)} stays without effect: {one.why}")
+    if waiting and not options.quiet:
         say("  → take it back: explorer trust --remove" if is_kept else "  → trust it: explorer trust")
     return 0
 

@@ -25,7 +25,7 @@ from explorer.cli.settings.options import CommonOptions, RunOptions
 from explorer.cli.settings.resolve import settings_of
 from explorer.cli.settings.state_folder import cache_folder, state_folder
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
-from explorer.cli.settings.untrusted import Withheld, without_trust
+from explorer.cli.settings.untrusted import OUTSIDE, Withheld, without_trust
 from explorer.cli.settings.values import (
     CORE,
     DEFAULT,
@@ -33,7 +33,6 @@ from explorer.cli.settings.values import (
     ROLE,
     Ignored,
     Origin,
-    Raw,
     Value,
     all_settings,
     values_of,
@@ -74,7 +73,7 @@ class Configuration:
     is_trusted: bool
     """Whether its files may set everything."""
     withheld: tuple[Withheld, ...] = ()
-    """Values of the folder's files that take effect once the user trusts it."""
+    """Values of the folder's files that are not in force: most are once the user trusts it."""
     unread: tuple[str, ...] = ()
     """Variables in the folder's `.env` that are read from the environment only."""
 
@@ -116,7 +115,8 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     taken, withheld = (all_of_it, ()) if is_trusted else without_trust(files, [*above, *below])
     found = overlay(layer.values for layer in [*above, *taken, *below])
     models = overlay(layer.models for layer in [*above, *taken, *below])
-    _keep_inside(found.get("corpus"), folder)
+    if "corpus" not in above[0].values.keys() | above[1].values.keys():
+        withheld += tuple(Withheld("corpus", raw.origin, raw.text, OUTSIDE, is_final=True) for raw in files.outside)
     # Of the environment alone: a folder's files must not lead connections elsewhere.
     own = {
         "network": network_of(environment),
@@ -130,20 +130,6 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(files.variables, ".env"))
     values = with_ignored(values_of(settings, found, models), ignored)
     return Configuration(settings, values, unknown, files, is_trusted, withheld, unread)
-
-
-def _keep_inside(corpus: Raw | None, folder: Path) -> None:
-    """See that a folder's files name no corpus outside of it, whether it is trusted or not.
-
-    Raises:
-        ConfigError: They do.
-    """
-    if corpus is None or corpus.level is not Origin.FOLDER or not corpus.text:
-        return
-    place = (folder / Path(corpus.text).expanduser()).resolve()
-    if not place.is_relative_to(folder.resolve()):
-        message = f"{corpus.origin} leads out of the folder, to {place}"
-        raise ConfigError(message, hint=f"if you want it to be searched, say so yourself: --corpus {place}")
 
 
 def refuse_unknown(configuration: Configuration) -> None:
@@ -180,25 +166,34 @@ OnUntrusted = Callable[[Configuration, CommonOptions], bool]
 
 
 def refused(configuration: Configuration, _options: CommonOptions | None = None) -> bool:
-    """Refuse to work in a folder whose files set what needs trust.
+    """Refuse to work in a folder whose files set what has no effect.
 
     Raises:
         ConfigError: Always.
     """
-    raise untrusted_error(configuration.folder.path, [one.origin for one in configuration.withheld])
+    raise _refusal(configuration, configuration.withheld)
 
 
-def untrusted_error(folder: Path, origins: Collection[str]) -> ConfigError:
+def _refusal(configuration: Configuration, withheld: Collection[Withheld]) -> ConfigError:
     """Return the error that names the settings, and the ways out."""
-    message = f"{folder} is not trusted, and its files set what needs trust: {', '.join(origins)}"
+    for one in withheld:
+        if one.is_final:
+            way = f"search it if you want to: --corpus {single_line(one.value)}; go without: --ignore-folder"
+            return ConfigError(f"{one.origin} has no effect: {one.why}", hint=way)
+    names = ", ".join(one.origin for one in withheld)
+    message = f"{configuration.folder.path} is not trusted, and its files set what needs trust: {names}"
     ways = "see and allow it: explorer trust; for one command: --trust-folder; go without: --ignore-folder"
     return ConfigError(message, hint=ways)
 
 
 def passed_over(configuration: Configuration, _options: CommonOptions) -> bool:
-    """Leave them out, and say so in a line."""
-    origins = ", ".join(single_line(one.origin) for one in configuration.withheld)
-    print(f"not in force, since this folder is not trusted (explorer trust): {origins}", file=sys.stderr)
+    """Leave them out, and say so."""
+    waiting = [single_line(one.origin) for one in configuration.withheld if not one.is_final]
+    if waiting:
+        print(f"not in force, since this folder is not trusted (explorer trust): {', '.join(waiting)}", file=sys.stderr)
+    for one in configuration.withheld:
+        if one.is_final:
+            print(f"not in force: {single_line(one.origin)}, since {one.why}", file=sys.stderr)
     return False
 
 
@@ -330,7 +325,7 @@ def settings_of_process(*, trust_folder: bool = False, given: Collection[str] = 
     flags = replace(NO_FLAGS, trusts_folder=trust_folder or None)
     configuration = read_configuration(flags, os.environ, settings_folder(Path.cwd()))
     refuse_unknown(configuration)
-    withheld = [one.origin for one in configuration.withheld if one.name.partition(".")[0] not in given]
+    withheld = [one for one in configuration.withheld if one.name.partition(".")[0] not in given]
     if withheld:
-        raise untrusted_error(configuration.folder.path, withheld)
+        raise _refusal(configuration, withheld)
     return configuration.settings

@@ -53,7 +53,25 @@ class SettingsFolder:
 
     @cached_property
     def layers(self) -> Sequence[tuple[SettingsFile, Layer]]:
-        """What the files say, the one that counts first."""
+        """What the files say, the one that counts first, but for what leads out of the folder."""
+        return [(file, self._inside(layer)) for file, layer in self._all_layers]
+
+    @property
+    def outside(self) -> list[Raw]:
+        """The folders to search that are outside, which only the user can name, with a flag or in the environment."""
+        named = [layer.values["corpus"] for _, layer in self._all_layers if "corpus" in layer.values]
+        return [raw for raw in named if raw.text and self._leads_out(raw)]
+
+    def _inside(self, layer: Layer) -> Layer:
+        values = {name: raw for name, raw in layer.values.items() if raw not in self.outside}
+        return Layer(values, layer.models)
+
+    def _leads_out(self, raw: Raw) -> bool:
+        place = self.path / Path(raw.text).expanduser()
+        return not place.resolve().is_relative_to(self.path.resolve())
+
+    @cached_property
+    def _all_layers(self) -> Sequence[tuple[SettingsFile, Layer]]:
         found: list[tuple[SettingsFile, Layer]] = []
         if self.dotenv:
             found.append((self.dotenv, variable_layer(self.variables, DOTENV, Origin.FOLDER)))

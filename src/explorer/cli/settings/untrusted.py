@@ -24,6 +24,7 @@ OPEN_LIMITS = {"limits.max_cost_usd": DEFAULT_COST_USD, "limits.max_tokens": DEF
 """What limits that are left to the models are at most."""
 SHOWN_CHARS = 300
 """Length of a value in the list of what needs trust: longer than any name of a host."""
+OUTSIDE = "it leads out of the folder: only --corpus or the environment can name such a folder"
 UNTRUSTED = "the folder is not trusted"
 SHELLS_BY_REACH = ("off", "auto", "unsafe")
 OFFLINE = "offline"
@@ -43,6 +44,8 @@ class Withheld:
     value: str
     """The text in the file; `set` for a key."""
     why: str
+    is_final: bool = False
+    """Whether it has no effect in a trusted folder either."""
 
 
 @dataclass(frozen=True)
