@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.evaluation.questions import EvalQuestion
-from explorer.evaluation.scoring import Score, answer_part, is_in, score_text, share_of, shares
+from explorer.evaluation.scoring import Score, answer_part, is_in, pairs, score_text, share_of, shares
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,19 @@ def test_intervals_are_those_of_wilson(count: int, n: int, low: float, high: flo
     """They stay between 0 and 1, and are never of no width."""
     share = share_of(count, n)
     assert (share.low, share.high) == (pytest.approx(low, abs=5e-4), pytest.approx(high, abs=5e-4))
+
+
+def test_pairs_are_compared_question_by_question() -> None:
+    """Only questions in which one side alone is right count; five to none is chance in one case of sixteen."""
+
+    def scored(answers: str) -> list[Score]:
+        rights = {"+": True, "-": False, "?": None}
+        return [Score(id=str(number), status="complete", right=rights[one]) for number, one in enumerate(answers)]
+
+    found = pairs(scored("+++++-?"), scored("------+"))
+    assert (found.better, found.worse, found.chance) == (5, 0, pytest.approx(0.0625))
+    assert pairs(scored("+"), scored("+")).chance == 1.0
+    assert pairs(scored("+-"), scored("-+")).chance == 1.0
 
 
 def test_what_does_not_apply_is_not_counted() -> None:

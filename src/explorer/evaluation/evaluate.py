@@ -204,6 +204,27 @@ def _check_folder(questions: Sequence[EvalQuestion], plan: EvalPlan) -> None:
     path.write_text(json.dumps(known, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
+def is_evaluation(folder: Path) -> bool:
+    """Return whether a folder has the runs of a set."""
+    return (folder / SET_FILE).is_file()
+
+
+def scores_in(folder: Path, questions: Sequence[EvalQuestion]) -> tuple[Score, ...]:
+    """Measure the runs of another evaluation, without asking anything.
+
+    Args:
+        folder: Its folder.
+        questions: The set; a question without a run there has a score without a status.
+
+    Returns:
+        A score for each question, in the set's order.
+    """
+    runs = ((question, folder / "runs" / question.id) for question in questions)
+    return tuple(
+        score_run(question, run) if is_run(run) else Score(id=question.id, status="") for question, run in runs
+    )
+
+
 def _has_ended(folder: Path) -> bool:
     return is_run(folder) and RunState.of(record.event for record in read_records(folder)).finished is not None
 

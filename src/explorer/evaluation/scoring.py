@@ -246,6 +246,33 @@ def shares(scores: Sequence[Score]) -> dict[str, Share]:
     }
 
 
+class Pairs(Frozen):
+    """Two answers to the same questions: in how many only one of them is right."""
+
+    better: int
+    worse: int
+    chance: float
+    """The probability of a difference so large between two systems that are equally good (sign test)."""
+
+
+def pairs(scores: Sequence[Score], others: Sequence[Score]) -> Pairs:
+    """Compare two evaluations of a set, question by question.
+
+    Args:
+        scores: One of them.
+        others: The other one; questions that are not in both, or have no known answer, do not count.
+
+    Returns:
+        The number of questions that only one side has right, and how far that may be chance.
+    """
+    theirs = {one.id: one.right for one in others if one.right is not None}
+    both = [(one.right, theirs[one.id]) for one in scores if one.right is not None and one.id in theirs]
+    better, worse = sum(a and not b for a, b in both), sum(b and not a for a, b in both)
+    differing = better + worse
+    tail = sum(math.comb(differing, k) for k in range(min(better, worse) + 1)) / 2**differing
+    return Pairs(better=better, worse=worse, chance=min(1.0, 2 * tail))
+
+
 def medians(scores: Sequence[Score]) -> dict[str, float | None]:
     """Return the medians of what a question takes: seconds, tokens, steps and US dollars; None: not known."""
     ended = [one for one in scores if one.status]

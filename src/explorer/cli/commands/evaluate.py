@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -15,9 +15,9 @@ from explorer.cli.screens.formatting import counted, duration, money, one_line, 
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.settings.options import RunOptions
 from explorer.cli.telemetry import show_logs
-from explorer.evaluation.evaluate import DEFAULT_PARALLEL, EvalPlan, evaluate
+from explorer.evaluation.evaluate import DEFAULT_PARALLEL, EvalPlan, evaluate, is_evaluation, scores_in
 from explorer.evaluation.questions import EvalQuestion, read_set
-from explorer.evaluation.scoring import Score, Share, medians, score_text, shares
+from explorer.evaluation.scoring import Score, Share, medians, pairs, score_text, shares
 from explorer.run.run import RunHooks
 from explorer.schema.errors import ConfigError, NotFoundError
 from explorer.schema.messages import JsonObject
@@ -31,10 +31,12 @@ OF_TEXTS = ("report present", "right", "found")
 
 @dataclass(frozen=True)
 class _Comparison:
-    """Reports of another system, by question."""
+    """What the set is compared with: reports of another system, or the runs of another evaluation."""
 
     name: str
     scores: tuple[Score, ...]
+    measures: Sequence[str]
+    """The measures that can be compared."""
 
 
 @Parameter(name="*")
@@ -65,7 +67,7 @@ class EvalOptions(RunOptions):
         Parameter(
             name="--against",
             metavar="DIR",
-            help="Folder with another system's reports, one ID.md a question, to compare.",
+            help="Compare with another evaluation's folder, or with another system's reports: one ID.md a question.",
         ),
     ] = None
 
@@ -133,13 +135,16 @@ def _total(text: str | None) -> float | None:
 
 
 def _compared(folder: str | None, questions: Sequence[EvalQuestion]) -> _Comparison | None:
-    """Measure the reports of another system.
+    """Measure what the set is compared with.
 
     Raises:
         NotFoundError: The folder has none of the questions.
     """
     if folder is None:
         return None
+    if is_evaluation(Path(folder).expanduser()):
+        earlier = scores_in(Path(folder).expanduser(), questions)
+        return _Comparison(Path(folder).name, earlier, tuple(shares(earlier)))
     paths = {question.id: Path(folder).expanduser() / f"{question.id}.md" for question in questions}
     if not any(path.is_file() for path in paths.values()):
         raise NotFoundError(f"{folder} has no report", hint=f"name each by its question: {questions[0].id}.md")
@@ -147,7 +152,8 @@ def _compared(folder: str | None, questions: Sequence[EvalQuestion]) -> _Compari
         name: path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
         for name, path in paths.items()
     }
-    return _Comparison(Path(folder).name, tuple(score_text(question, texts[question.id]) for question in questions))
+    scores = tuple(score_text(question, texts[question.id]) for question in questions)
+    return _Comparison(Path(folder).name, scores, OF_TEXTS)
 
 
 class _Progress:
@@ -183,7 +189,7 @@ def _page(name: str, folder: Path, scores: Sequence[Score], compared: _Compariso
             f"{share.count} of {share.n}",
             _percent(share),
             _interval(share),
-            *((_other(others, measure),) if compared else ()),
+            *((_percent(others[measure]) if measure in compared.measures else "-",) if compared else ()),
         )
         for measure, share in measured.items()
     ]
@@ -191,6 +197,7 @@ def _page(name: str, folder: Path, scores: Sequence[Score], compared: _Compariso
         f"{name}: {counted(len(scores), 'question')}, runs in {folder / 'runs'}",
         aligned(header, rows),
         _cost_line(scores),
+        *([_pairs_line(scores, compared)] if compared else []),
     ]
     wrong = [score.id for score in scores if score.status and score.right is False]
     if wrong:
@@ -202,16 +209,19 @@ def _page(name: str, folder: Path, scores: Sequence[Score], compared: _Compariso
     return "\n\n".join(blocks)
 
 
+def _pairs_line(scores: Sequence[Score], compared: _Comparison) -> str:
+    """Return in how many questions each side alone is right, which says more than the two shares do."""
+    found = pairs(scores, compared.scores)
+    chance = f"by chance alone with a probability of {found.chance:.2g}"
+    return f"Right here and not in {compared.name}: {found.better}; the other way round: {found.worse} ({chance})"
+
+
 def _percent(share: Share) -> str:
     return f"{100 * share.share:.0f} %" if share.n else "-"
 
 
 def _interval(share: Share) -> str:
     return f"{100 * share.low:.0f}-{100 * share.high:.0f} %" if share.n else "-"
-
-
-def _other(others: Mapping[str, Share], measure: str) -> str:
-    return _percent(others[measure]) if measure in OF_TEXTS else "-"
 
 
 def _cost_line(scores: Sequence[Score]) -> str:
@@ -239,9 +249,10 @@ def _facts(name: str, folder: Path, scores: Sequence[Score], compared: _Comparis
         if compared is None
         else {
             "name": compared.name,
-            "measures": {key: value.model_dump() for key, value in shares(compared.scores).items() if key in OF_TEXTS},
-            "questions": [
-                score.model_dump(include={"id", "has_report", "right", "found"}) for score in compared.scores
-            ],
+            "measures": {
+                key: value.model_dump() for key, value in shares(compared.scores).items() if key in compared.measures
+            },
+            "pairs": pairs(scores, compared.scores).model_dump(),
+            "questions": [score.model_dump() for score in compared.scores],
         },
     }
