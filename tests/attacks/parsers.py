@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from attacks.attack import Attack
+from explorer.documents.parsing.archives import opened_archive
 from explorer.documents.parsing.parser import Parser
 from explorer.documents.parsing.system_calls import MACHINES
 from explorer.schema.errors import ToolError
@@ -123,6 +124,38 @@ async def _parsed(python: str, body: bytes) -> str:
         with suppress(ToolError):  # a process that became another program answers no more
             return (await parser.parse("json", body)).text
     return ""
+
+
+UNPACKING = """#!{python} -P
+import sys
+from explorer.documents.parsing import unpack_worker as worker
+from explorer.documents.parsing.document import ConfinementReport
+
+def captured(archive, frames, max_bytes):
+    try:
+        found = open({secret!r}, "rb").read()
+    except OSError:
+        found = b""
+    worker._send_header(frames, worker.ArchiveHeader("20260101-000000-a/report.md", True, len(found)))
+    frames.write(found)
+    worker._send_header(frames, worker.ArchiveHeader(is_end=True))
+
+worker.send_entries = captured
+if not {is_confined}:
+    worker.confine = lambda: ConfinementReport(True, 7, "")
+worker.main(*sys.argv[-4:-3], *map(int, sys.argv[-3:]))
+"""
+
+
+def unpacks_secret(folder: Path, *, is_confined: bool) -> bool:
+    """Open an archive that captures the process that reads it; return whether a file of the user is in the run then."""
+    secret, python, archive = (folder / name for name in ("secret", "python", "run.tar.gz"))
+    secret.write_text(SECRET)
+    archive.touch()
+    python.write_text(UNPACKING.format(python=sys.executable, secret=str(secret), is_confined=is_confined))
+    python.chmod(stat.S_IRWXU)
+    with opened_archive(archive, 1_000_000, str(python)) as entries:
+        return SECRET.encode() in b"".join(entry.read(100) for entry in entries)
 
 
 def _needs_root() -> str:
@@ -273,5 +306,12 @@ ATTACKS = [
     _attack("signal-by-descriptor", "It has the kernel signal another process when its pipe is ready.", TIMER),
     _attack("shared-memory", "It leaves memory for others that outlives it.", SHARED_MEMORY),
     _attack("watch-files", "It watches files of the user for changes.", "gained = libc.inotify_init() >= 0"),
+    Attack(
+        "archive-takes-a-file",
+        "An archive captures the process that unpacks it, and takes a file of the user into the run.",
+        partial(unpacks_secret, is_confined=True),
+        partial(unpacks_secret, is_confined=False),
+        missing=_needs_filter,
+    ),
     _attack("pair-of-sockets", "It makes a pair of sockets.", "socket.socketpair(); gained = True"),
 ]

@@ -5,13 +5,11 @@ are those of a run that was carried here (`run/carried.py`).
 """
 
 import gzip
-import io
 import os
 import re
 import tarfile
 import tempfile
-import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -19,6 +17,8 @@ from typing import IO
 
 from pydantic import ValidationError
 
+from explorer.documents.parsing.archives import ArchiveEntry, ArchiveError, opened_archive
+from explorer.documents.parsing.unpack_worker import TOO_MUCH
 from explorer.journal.codec import scan
 from explorer.journal.listing import is_running
 from explorer.journal.run_state import RunState
@@ -177,50 +177,36 @@ def _refuse_running(folder: Path, done: str) -> None:
         )
 
 
-class _Counted(io.RawIOBase):
-    """Counts what a stream unpacks to, so that a small file cannot become a huge one, headers included."""
-
-    def __init__(self, inner: gzip.GzipFile, limit: int) -> None:
-        self._inner = inner
-        self._left = limit
-
-    def read(self, size: int = -1) -> bytes:
-        content = self._inner.read(size)
-        self._left -= len(content)
-        if self._left < 0:
-            raise _too_much()
-        return content
-
-
 def _too_much() -> ConfigError:
     return ConfigError("the file unpacks to more than a run may have", hint=HOW_TO_PACK)
+
+
+def _no_run(source: Path, why: object) -> ConfigError:
+    return ConfigError(f"{source} is not a packed run: {why}", hint=HOW_TO_PACK)
 
 
 def _extract(source: Path, staging: Path, bounds: ArchiveLimits) -> Path:
     """Unpack into an empty folder of our own; returns the run's folder in it."""
     limit = bounds.bytes + bounds.files * HEADER_BYTES
     try:
-        with (
-            gzip.open(source) as packed,
-            tarfile.open(fileobj=_Counted(packed, limit), mode="r|", errorlevel=2) as archive,  # type: ignore[arg-type] # it reads, and is asked for nothing else
-        ):
-            names = _extract_all(archive, staging, bounds)
+        with opened_archive(source, limit) as entries:
+            names = _extract_all(entries, staging, bounds)
     except FileNotFoundError as error:
         raise ConfigError(f"there is no file {source}", hint="check the path") from error
-    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
-        raise ConfigError(f"{source} is not a packed run: {error}", hint=HOW_TO_PACK) from error
+    except ArchiveError as error:
+        raise _too_much() if str(error) == TOO_MUCH else _no_run(source, error) from error
+    except OSError as error:
+        raise _no_run(source, error) from error
     if len(names) != 1:
-        raise ConfigError(f"{source} is not a packed run: it contains {len(names)} folders", hint=HOW_TO_PACK)
+        raise _no_run(source, f"it contains {len(names)} folders")
     return staging / names.pop()
 
 
-def _extract_all(archive: tarfile.TarFile, staging: Path, bounds: ArchiveLimits) -> set[str]:
+def _extract_all(entries: Iterable[ArchiveEntry], staging: Path, bounds: ArchiveLimits) -> set[str]:
     """Returns the names of the topmost folders."""
     names: set[str] = set()
     left_files, left_bytes = bounds.files, bounds.bytes
-    for entry in archive:
-        if entry.isdir():
-            continue
+    for entry in entries:
         parts = _safe_parts(entry)
         left_files, left_bytes = left_files - 1, left_bytes - entry.size
         if left_files < 0 or left_bytes < 0:
@@ -228,16 +214,14 @@ def _extract_all(archive: tarfile.TarFile, staging: Path, bounds: ArchiveLimits)
         names.add(parts[0])
         if parts[1] == ENGINE_FOLDER and parts[2:3] and parts[2] in LEFT_OUT:
             continue
-        content = archive.extractfile(entry)
-        assert content is not None
-        _write(staging.joinpath(*parts), content)
+        _write(staging.joinpath(*parts), entry)
     return names
 
 
-def _safe_parts(entry: tarfile.TarInfo) -> tuple[str, ...]:
+def _safe_parts(entry: ArchiveEntry) -> tuple[str, ...]:
     """Return the folders and the name of a plain file; everything else is refused."""
     shown = ascii(entry.name[:80])
-    if entry.type not in {tarfile.REGTYPE, tarfile.AREGTYPE} or entry.issparse():
+    if not entry.is_plain:
         raise ConfigError(f"the file contains {shown}, which is not a plain file", hint=HOW_TO_PACK)
     parts = PurePosixPath(entry.name).parts
     if not _is_plain(entry.name) or entry.name.startswith("/") or ".." in parts or len(parts) < 2:  # noqa: PLR2004 - a run and a file
@@ -247,7 +231,7 @@ def _safe_parts(entry: tarfile.TarInfo) -> tuple[str, ...]:
     return parts
 
 
-def _write(path: Path, content: IO[bytes]) -> None:
+def _write(path: Path, content: ArchiveEntry) -> None:
     try:
         make_private_folder(path.parent)
         target = open_private(path, "x")

@@ -78,6 +78,8 @@ KINDS = frozenset({HTML, PDF, TEXT, JSON, FEED})
 """The kinds of documents that a body can be found to be."""
 ENTRIES = "entries"
 """A feed whose entries are wanted as values, in JSON."""
+ARCHIVE = "archive"
+"""A packed run, whose entries are wanted one by one."""
 PDF_AGAIN = "pdf again"
 """A PDF in which the first library found no text."""
 

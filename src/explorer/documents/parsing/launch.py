@@ -1,4 +1,4 @@
-"""Start `worker.main` without `explorer/__init__.py`, which loads what a program that uses explorer needs.
+"""Start a worker's `main` without `explorer/__init__.py`, which loads what a program that uses explorer needs.
 
 This file is run as a program of its own, and is never imported.
 """
@@ -11,6 +11,9 @@ if __name__ == "__main__":
     assert found
     sys.modules["explorer"] = module_from_spec(found)  # the package, not run: its modules are found all the same
 
-    from explorer.documents.parsing.worker import main
+    if sys.argv[1] == "archive":
+        from explorer.documents.parsing.unpack_worker import main
+    else:
+        from explorer.documents.parsing.worker import main
 
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))

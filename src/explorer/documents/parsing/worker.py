@@ -24,13 +24,13 @@ MOST_DESCRIPTORS = 4_096
 def main(kind: str, memory_bytes: int, cpu_s: int) -> None:
     """Answer requests until the engine closes stdin."""
     logging.disable(logging.CRITICAL)  # the document's flags say what a parser could not read
-    _limit_memory(memory_bytes)
-    _limit_time(cpu_s)
+    limit_memory(memory_bytes)
+    limit_time(cpu_s)
     load(kind)
-    questions, answers = _pipes()
+    questions, answers = open_pipes()
     _say(answers, ParseReply(confinement=confine()))
     while head := questions.read(QUESTION.size):
-        _limit_time(cpu_s)
+        limit_time(cpu_s)
         head_bytes, body_bytes = QUESTION.unpack(head)
         question = question_of(questions.read(head_bytes))
         body = questions.read(body_bytes)
@@ -43,7 +43,7 @@ def main(kind: str, memory_bytes: int, cpu_s: int) -> None:
     os._exit(0)  # nothing is left to tidy, and large libraries are slow to leave
 
 
-def _pipes() -> tuple[BinaryIO, BinaryIO]:
+def open_pipes() -> tuple[BinaryIO, BinaryIO]:
     """Return the two pipes to the engine; they, stderr and nothing else stay open."""
     os.closerange(LEAST_FREE, MOST_DESCRIPTORS)
     questions, answers = os.dup(0), os.dup(1)
@@ -60,7 +60,8 @@ def _say(answers: BinaryIO, answer: ParseReply) -> None:
         answers.flush()
 
 
-def _limit_memory(memory_bytes: int) -> None:
+def limit_memory(memory_bytes: int) -> None:
+    """Limit the address space of this process, and forbid it to write files."""
     with contextlib.suppress(ImportError, OSError, ValueError):  # systems without such limits; time is limited anyway
         import resource  # noqa: PLC0415 - not everywhere
 
@@ -69,7 +70,7 @@ def _limit_memory(memory_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
-def _limit_time(cpu_s: int) -> None:
+def limit_time(cpu_s: int) -> None:
     """Limit the CPU seconds for the next document, not counting past ones; the system ends a process that uses more."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # noqa: PLC0415 - not everywhere

@@ -61,6 +61,18 @@ class WorkerDiedError(Exception):
     """A worker did not start or gave no valid answer; the message says why."""
 
 
+def worker_command(python: str, kind: str, limits: ParserLimits) -> tuple[str, ...]:
+    """Return the command that starts a worker for a kind."""
+    # -P: the folder the user happens to be in holds no modules of ours.
+    program = str(Path(__file__).with_name("launch.py"))
+    return (python, "-P", "-W", "ignore", program, kind, str(limits.memory_bytes), str(limits.cpu_s))
+
+
+def worker_environment() -> dict[str, str]:
+    """Return a worker's environment: only the import path and the UTF-8 mode of Python, and no keys."""
+    return {"PYTHONPATH": os.pathsep.join(folder for folder in sys.path if folder), "PYTHONUTF8": "1"}
+
+
 class WorkerProcess:
     """A running process of `worker.py`."""
 
@@ -72,25 +84,20 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, python: str, kind: str, limits: ParserLimits) -> Self:
-        """Start a worker for a kind; its environment contains only the import path and the UTF-8 mode of Python.
+        """Start a worker for a kind.
 
         Raises:
             WorkerDiedError: The system cannot start the process.
         """
         if not python:
             raise WorkerDiedError("there is no Python to start that reads documents")
-        # -P: the folder the user happens to be in holds no modules of ours.
-        command = (python, "-P", "-W", "ignore", str(Path(__file__).with_name("launch.py")), kind)
-        folders = os.pathsep.join(folder for folder in sys.path if folder)
         try:
             process = await asyncio.create_subprocess_exec(
-                *command,
-                str(limits.memory_bytes),
-                str(limits.cpu_s),
+                *worker_command(python, kind, limits),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=PIPE,
-                env={"PYTHONPATH": folders, "PYTHONUTF8": "1"},
+                env=worker_environment(),
                 start_new_session=True,  # Ctrl-C in the terminal is the engine's affair
             )
         except OSError as error:
