@@ -10,15 +10,18 @@ from pathlib import Path
 import pytest
 
 from cli.stage import Explorer
+from engine_stage import NOON
 from explorer.journal.codec import encode_all
-from explorer.journal.listing import read_records
+from explorer.journal.listing import new_run_id, read_records
+from explorer.journal.marks import encode_marked
 from explorer.journal.run_state import RunState
 from explorer.run.archive import ArchiveLimits, pack, unpacked
 from explorer.run.run import as_started
 from explorer.schema.errors import ConfigError, JournalDamagedError, StorageError
-from explorer.schema.events import JournalRecord, RunStarted
+from explorer.schema.events import AnyEvent, JournalRecord, NoteAdded, RunStarted, Steered
 from explorer.schema.limits import Limits
 from explorer.schema.settings import Settings
+from explorer.workspace.user_key import UserKey
 from model_servers import OpenAIServer, Reply
 
 CANARY = "sk-canary-5f3a9d"
@@ -254,6 +257,39 @@ def test_addresses_of_another_are_not_taken_over(
     assert resumed.model == "anthropic:claude-opus-5-5"
     assert (resumed.services, resumed.roles_dir, resumed.limits) == (now.services, None, now.limits)
     assert as_started(now, RunState.of([record.event]), is_own=True).services.allow_hosts == ("169.254.169.254",)
+
+
+def test_what_opens_an_address_stays_at_home(
+    numbered: Callable[[Sequence[AnyEvent]], list[JournalRecord]], tmp_path: Path
+) -> None:
+    """The login and the key of an address that the user gave are in no packed file; all else is as it was."""
+    login, token = f"ann:{CANARY}", f"{CANARY}-token"
+    question = f"Read https://{login}@files.example/a and https://feed.example/x?token={token}&page=2, please."
+    records = numbered(
+        [
+            RunStarted(run_id=RUN, question=question, engine="0", settings={}),
+            Steered(agent="orchestrator", text="And https://feed.example/y?api_key=another-long-key too."),
+            NoteAdded(agent="orchestrator", text=f"Reading {token} now; page=2."),
+        ]
+    )
+    run = tmp_path / RUN
+    (run / ".explorer").mkdir(parents=True)
+    (run / ".explorer" / "journal.jsonl").write_bytes(encode_marked(records, UserKey(b"k" * 32)))
+    (run / "question.txt").write_text(question)
+    (run / "notes.md").write_bytes(b"\xff " + token.encode() + b" \xfe, and nothing else.")
+    (run / "plain.md").write_text("page=2")
+    pack(run, tmp_path / "run.tar.gz")
+    with unpacked(tmp_path / "run.tar.gz", tmp_path / "there") as folder:
+        everything = b"".join(files_below(folder).values())
+        for secret in (CANARY, token, login, "another-long-key"):
+            assert secret.encode() not in everything
+        assert [type(one.event) for one in read_records(folder)] == [type(one.event) for one in records]
+        assert (folder / "notes.md").read_bytes().startswith(b"\xff ")
+        assert b"https://feed.example/x?token=" in (folder / "question.txt").read_bytes()
+        assert (folder / "plain.md").read_text() == "page=2"
+    assert CANARY in (run / "question.txt").read_text(), "the run itself keeps what it needs"
+    assert "canary" not in new_run_id(question, NOON), "nor is it in a run's name"
+    assert "files-example" in new_run_id(f"https://{login}@files.example/a", NOON)
 
 
 @pytest.mark.parametrize("settings", [{"limits": {"max_steps": "many"}}, {"unheard_of": 1}])

@@ -47,7 +47,8 @@ class RunOverview(Frozen):
 
 def new_run_id(question: str, now: datetime) -> str:
     """Return a sortable, readable id: time (UTC), words of the question, four random hex digits."""
-    words = re.findall(r"[a-z0-9]+", question.lower())
+    # An address in the question may have a login or a key in it, and ids are shown and named everywhere.
+    words = re.findall(r"[a-z0-9]+", re.sub(r"//[^\s/@]*@|\?\S+", " ", question.lower()))
     telling = [word for word in words if word not in {"what", "is", "s", "the", "a", "an", "of", "on", "in", "are"}]
     slug = "-".join(telling)[:SLUG_CHARS].strip("-") or "run"
     return f"{now:%Y%m%d-%H%M%S}-{slug}-{secrets.token_hex(2)}"

@@ -22,9 +22,11 @@ from explorer.documents.parsing.unpack_worker import TOO_MUCH
 from explorer.journal.codec import scan
 from explorer.journal.listing import is_running
 from explorer.journal.run_state import RunState
+from explorer.run.export_redaction import MAX_BYTES, redacted, redactor_of
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
+from explorer.text.sanitize import Redactor
 from explorer.workspace.access import ENGINE_FOLDER, journal_path
 from explorer.workspace.private import FILE_MODE, make_private_folder, open_private
 from explorer.workspace.safe_open import opened_below, remove_tree, walk
@@ -74,6 +76,8 @@ class Packed:
 def pack(folder: Path, target: Path) -> Packed:
     """Write a run into a tar.gz file, whole or not at all; the same run always gives the same bytes.
 
+    What opens something in an address that the user gave the run is left out.
+
     Raises:
         ConfigError: The run is running.
         StorageError: The disk refused.
@@ -82,14 +86,15 @@ def pack(folder: Path, target: Path) -> Packed:
     named = {f"{folder.name}/{path.relative_to(folder).as_posix()}": path for path in files_of(folder)}
     kept = {name: path for name, path in named.items() if _is_plain(name)}
     beside = target.with_name(f".{target.name}.{os.getpid()}")
+    redactor = redactor_of(folder)
     try:
         with (
             open_private(beside, "w") as raw,
             gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
         ):
-            for name, path in kept.items():
-                _add(archive, folder, path, name)
+            for path in kept.values():
+                _add(archive, path.relative_to(folder).as_posix(), folder, redactor)
         beside.replace(target)
     except OSError as error:
         beside.unlink(missing_ok=True)
@@ -101,12 +106,16 @@ def _is_plain(name: str) -> bool:
     return name.isprintable() and "\\" not in name and len(name) <= MAX_PATH_CHARS
 
 
-def _add(archive: tarfile.TarFile, folder: Path, path: Path, name: str) -> None:
-    with opened_below(folder, path.relative_to(folder).as_posix()) as file:
+def _add(archive: tarfile.TarFile, path: str, folder: Path, redactor: Redactor) -> None:
+    with opened_below(folder, path) as file:
         status = os.fstat(file.fileno())
-        entry = tarfile.TarInfo(name)
+        content: IO[bytes] = file
+        entry = tarfile.TarInfo(f"{folder.name}/{path}")
         entry.size, entry.mtime, entry.mode = status.st_size, int(status.st_mtime), FILE_MODE
-        archive.addfile(entry, file)
+        if redactor.longest and status.st_size <= MAX_BYTES:
+            clean = redacted(path, file.read(), redactor)
+            content, entry.size = io.BytesIO(clean), len(clean)
+        archive.addfile(entry, content)
 
 
 @contextmanager
