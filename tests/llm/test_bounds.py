@@ -170,6 +170,22 @@ async def test_a_compressed_reply_is_read_as_ever(wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", BOTH)
+async def test_interim_answers_are_bounded(wire: str) -> None:
+    """A server may say a few times that its answer will come, and not without end; both on a new and a used client."""
+    hint = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+    with answering(WireModel(hint * 50 + HEAD + STREAM[wire], "")) as server:
+        async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", Timeouts()) as client:
+            for _ in range(2):
+                assert isinstance(await client.generate(request_for(QUESTION)), Turn)
+    with answering(WireModel(hint * 50_000 + HEAD + STREAM[wire], "")) as server:
+        async with client_for(wire, f"http://127.0.0.1:{server.port}/v1", Timeouts()) as client:
+            for _ in range(2):
+                with pytest.raises(ModelError, match="100 interim answers") as caught:
+                    await client.generate(request_for(QUESTION))
+                assert caught.value.fault is ModelFault.OVERSIZED
+
+
+@pytest.mark.parametrize("wire", BOTH)
 @pytest.mark.parametrize(
     ("headers", "says"),
     [

@@ -104,12 +104,14 @@ async def test_a_resumed_run_keeps_its_effort_unless_told_otherwise(tmp_path: Pa
                 "effort": {"orchestrator": "high"},
                 "services": Services(openai_url=server.url),
                 "shell": "off",
+                "state_dir": tmp_path / "state",
             }
         )
         hooks = RunHooks(run_id="run")
         with pytest.raises(ModelError):
             await start("What is new?", settings, hooks)
-        now = Settings(workspace=tmp_path, shell="off", services=Services(openai_url=server.url))
+        services = Services(openai_url=server.url)
+        now = Settings(workspace=tmp_path, shell="off", services=services, state_dir=settings.state_dir)
         for again in (now, now.model_copy(update={"effort": {"*": "low"}})):
             with pytest.raises(ModelError) if replies else nullcontext():
                 await resume(tmp_path / "run", again, hooks=hooks)

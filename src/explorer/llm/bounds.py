@@ -15,6 +15,8 @@ MIB = 1024 * 1024
 class ReplyBounds:
     """The most that is read of one reply. A reply that reaches a bound ends with an error that names it."""
 
+    interim_answers: int = 100
+    """The number of interim answers (status 1xx) before the answer; servers send one or two."""
     header_count: int = 128
     """The number of response headers; vendors send about 30."""
     header_bytes: int = 64 * 1024

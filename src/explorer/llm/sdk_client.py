@@ -183,7 +183,7 @@ class SdkClient:
     def __init__(self, options: ClientOptions, endpoint: Endpoint, sdk: Sdk, path: str) -> None:
         self._options = options
         self._endpoint = endpoint
-        client = http_client(endpoint.base_url, options, sdk.over_aiohttp)
+        client = http_client(endpoint, options, sdk.over_aiohttp)
         # Key and URL are always given, or the SDK would look for its own in the environment and on disk.
         self._connection = sdk.connect(
             api_key=key_text(options.key, endpoint.key_setting),

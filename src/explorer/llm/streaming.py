@@ -4,9 +4,11 @@ The parser is our own, because a few lines suffice and the SDKs' parsers take te
 """
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from contextvars import ContextVar
+from functools import partial
 from typing import NamedTuple, Protocol, Self
 
 import httpx2
@@ -168,26 +170,28 @@ class Reply(Protocol):
         ...
 
 
-def http_client(base_url: str, options: ClientOptions, over_aiohttp: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
+def http_client(
+    endpoint: Endpoint, options: ClientOptions, over_aiohttp: type[httpx2.AsyncClient]
+) -> httpx2.AsyncClient:
     """Make the connection pool for an SDK.
 
     Reading has no timeout here because `stream_reply` has timeouts for content. The user's proxies are used, except for
     servers on this machine, and nothing is read from the environment.
 
     Args:
-        base_url: The base URL of the server.
-        options: The network, and the timeout of connecting.
+        endpoint: The server.
+        options: The network, the bounds of its answers, and the timeout of connecting.
         over_aiohttp: The SDK's client over aiohttp, which opens a fifth of the connections when hundreds of agents
             ask at once, and costs half the CPU.
     """
     limits = httpx2.Limits(
         max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS, keepalive_expiry=KEEP_ALIVE_S
     )
-    ways = client_ways(options.network, base_url)
+    ways = client_ways(options.network, endpoint.base_url)
     context, proxy = ways["verify"], ways["proxy"]
     # Through a proxy without aiohttp: it sends a login to the proxy for https:// addresses only.
     tunnel = httpx2.AsyncHTTPTransport(verify=context, proxy=proxy, limits=limits, trust_env=False) if proxy else None
-    return over_aiohttp(
+    client = over_aiohttp(
         timeout=httpx2.Timeout(None, connect=options.timeouts.connect_s),
         limits=limits,
         follow_redirects=True,
@@ -195,6 +199,21 @@ def http_client(base_url: str, options: ClientOptions, over_aiohttp: type[httpx2
         trust_env=False,
         mounts={"all://": tunnel} if tunnel else None,
     )
+    _bound_interim_answers(client, partial(_bounded_session, endpoint, options.bounds, limits, context))
+    return client
+
+
+def _bounded_session(endpoint: Endpoint, bounds: ReplyBounds, limits: httpx2.Limits, context: ssl.SSLContext) -> object:
+    from explorer.llm.interim_answers import bounded_session  # noqa: PLC0415 - aiohttp is slow to import
+
+    return bounded_session(endpoint, bounds, limits, context)
+
+
+def _bound_interim_answers(client: httpx2.AsyncClient, session: Callable[[], object]) -> None:
+    """Have the SDK's transport make its connections with our session; one that takes none stays as it is."""
+    transport = getattr(client, "_transport", None)
+    if getattr(transport, "client", transport) is None:
+        setattr(transport, "client", session)  # noqa: B010 - of a class that the SDK does not publish
 
 
 async def stream_reply(post: Post, body: bytes, reply: Reply, endpoint: Endpoint, timeouts: Timeouts) -> None:

@@ -1,0 +1,73 @@
+"""Sessions of aiohttp that end a request when no answer begins: a server may send interim answers (1xx) without end."""
+
+import ssl
+from typing import Any
+
+import aiohttp
+import httpx2
+from aiohttp.connector import Connection
+
+from explorer.llm.bounds import ReplyBounds, oversized
+from explorer.llm.options import Endpoint
+
+INTERIM = range(100, 200)
+SWITCHING = 101
+"""The one status of them that is an answer."""
+
+
+class _Counted:
+    """Stands before an object, whose attributes it has."""
+
+    def __init__(self, inner: Any) -> None:  # noqa: ANN401 - whatever aiohttp has there
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as above
+        return getattr(self._inner, name)
+
+
+class _CountedAnswers(_Counted):
+    """A connection's protocol that counts the interim answers to one request."""
+
+    def __init__(self, inner: Any, endpoint: Endpoint, most: int) -> None:  # noqa: ANN401 - as above
+        super().__init__(inner)
+        self._endpoint = endpoint
+        self._left = self._most = most
+
+    async def read(self) -> Any:  # noqa: ANN401 - as above
+        """Return the next head.
+
+        Raises:
+            ModelError: So many interim answers came that none is expected any more.
+        """
+        head = await self._inner.read()
+        self._left -= head[0].code in INTERIM and head[0].code != SWITCHING
+        if self._left < 0:
+            raise oversized(self._endpoint, f"{self._most} interim answers")
+        return head
+
+
+class _CountedConnection(_Counted):
+    """A connection whose protocol counts."""
+
+    def __init__(self, inner: Connection, endpoint: Endpoint, most: int) -> None:
+        super().__init__(inner)
+        self.protocol = _CountedAnswers(inner.protocol, endpoint, most)
+
+
+def bounded_session(
+    endpoint: Endpoint, bounds: ReplyBounds, limits: httpx2.Limits, context: ssl.SSLContext
+) -> aiohttp.ClientSession:
+    """Return a session as the SDKs make theirs, whose requests end after `bounds.interim_answers`."""
+
+    class BoundedResponse(aiohttp.ClientResponse):
+        """A response whose head is waited for, but not for ever."""
+
+        async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+            """Read heads until one is an answer."""
+            counted: Any = _CountedConnection(connection, endpoint, bounds.interim_answers)
+            return await super().start(counted)
+
+    connector = aiohttp.TCPConnector(
+        keepalive_timeout=limits.keepalive_expiry, ssl=context, limit=limits.max_connections or 0
+    )
+    return aiohttp.ClientSession(connector=connector, response_class=BoundedResponse)
