@@ -390,7 +390,8 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     started = hooks.clock()
     settings, run_state, records = resources.settings, journal.run_state, journal.records
     workspace = Workspace(folder)
-    configured = session_configured(resources, run_state, SessionReasons(asked.settings, hooks.origins))
+    reasons = SessionReasons(asked.settings, hooks.origins, is_own=not records.carried)
+    configured = session_configured(resources, run_state, reasons)
     await journal.record(_with_carried(configured, journal, settings))
     budget = Budget(settings.limits, hooks.clock, reserve_for_report(settings, resources.roles, resources.choice))
     hooks.stop.attach(budget)

@@ -174,6 +174,8 @@ class SessionReasons:
     """Settings given now, before anything of an earlier session is added."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """The flag, variable or file that each setting was set in, by its name."""
+    is_own: bool = True
+    """Whether the run is the user's own: what an earlier session says of its limits holds for no other."""
 
 
 def session_configured(resources: RunResources, run_state: RunState, reasons: SessionReasons) -> SessionConfigured:
@@ -269,6 +271,8 @@ def _limit(name: str, resources: RunResources, run_state: RunState, reasons: Ses
         origin = reasons.origins.get(f"limits.{name}", "set")
     elif name in resources.limit_origins:
         origin = resources.limit_origins[name]
+    elif not reasons.is_own:
+        origin = "default"
     elif (
         run_state.session is not None
         and name in run_state.session.limits
