@@ -5,6 +5,7 @@ are those of a run that was carried here (`run/carried.py`).
 """
 
 import gzip
+import io
 import os
 import re
 import tarfile
