@@ -6,7 +6,7 @@ folder may be a stranger's: while the user does not trust it, they set what is h
 
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from explorer.cli.secrecy import keep_secret
 from explorer.cli.settings.layers import (
     NO_FLAGS,
     Flags,
+    Layer,
     flag_layer,
     machine_layer,
     overlay,
@@ -25,7 +26,7 @@ from explorer.cli.settings.options import CommonOptions, RunOptions
 from explorer.cli.settings.resolve import settings_of
 from explorer.cli.settings.state_folder import cache_folder, state_folder
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
-from explorer.cli.settings.untrusted import OUTSIDE, Withheld, without_trust
+from explorer.cli.settings.untrusted import OUTSIDE, OVERRIDING, Withheld, without_trust
 from explorer.cli.settings.values import (
     CORE,
     DEFAULT,
@@ -111,25 +112,38 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     above = [flag_layer(flags), variable_layer(environment, "environment", Origin.ENVIRONMENT)]
     below = [user_layer(user_file(environment)), machine_layer(environment)]
     is_trusted = TrustedFolders(environment).trusts(files) if flags.trusts_folder is None else flags.trusts_folder
-    all_of_it = [layer for _, layer in files.layers]
-    taken, withheld = (all_of_it, ()) if is_trusted else without_trust(files, [*above, *below])
-    found = overlay(layer.values for layer in [*above, *taken, *below])
-    models = overlay(layer.models for layer in [*above, *taken, *below])
-    if "corpus" not in above[0].values.keys() | above[1].values.keys():
-        withheld += tuple(Withheld("corpus", raw.origin, raw.text, OUTSIDE, is_final=True) for raw in files.outside)
-    # Of the environment alone: a folder's files must not lead connections elsewhere.
-    own = {
-        "network": network_of(environment),
-        "cache_dir": cache_folder(environment),
-        "state_dir": state_folder(environment),
-    }
-    settings = settings_of(found, models).model_copy(update=own)
+    taken, withheld = _of_folder(files, [*above, *below], is_trusted=is_trusted)
+    layers = [*above, *taken, *below]
+    found, models = overlay(layer.values for layer in layers), overlay(layer.models for layer in layers)
+    settings = settings_of(found, models).model_copy(update=_of_environment(environment))
     unread = tuple(name for name in files.variables if name in NETWORK_VARIABLES)
-    ignored = [(one.name, Ignored(one.origin, one.value, one.why)) for one in withheld]
-    ignored += [(f"network.{name}", Ignored(f".env {name}", "-", FROM_ENVIRONMENT)) for name in unread]
     unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(files.variables, ".env"))
-    values = with_ignored(values_of(settings, found, models), ignored)
+    values = with_ignored(values_of(settings, found, models), _ignored(withheld, unread))
     return Configuration(settings, values, unknown, files, is_trusted, withheld, unread)
+
+
+def _of_folder(
+    files: SettingsFolder, own: Sequence[Layer], *, is_trusted: bool
+) -> tuple[Sequence[Layer], tuple[Withheld, ...]]:
+    """Return what of a folder's files is in force next to the user's own layers, and what is not."""
+    everything = [layer for _, layer in files.layers]
+    taken, withheld = (everything, ()) if is_trusted else without_trust(files, own)
+    corpus = overlay(layer.values for layer in own).get("corpus")
+    if corpus is None or corpus.level not in OVERRIDING:
+        withheld += tuple(Withheld("corpus", raw.origin, raw.text, OUTSIDE, is_final=True) for raw in files.outside)
+    return taken, withheld
+
+
+def _of_environment(environment: Mapping[str, str]) -> Mapping[str, object]:
+    """Return what is read from the environment alone: a folder's files must not lead connections elsewhere."""
+    places = {"cache_dir": cache_folder(environment), "state_dir": state_folder(environment)}
+    return {"network": network_of(environment), **places}
+
+
+def _ignored(withheld: Collection[Withheld], unread: Collection[str]) -> list[tuple[str, Ignored]]:
+    """Return what is not in force, by the names of the settings."""
+    found = [(one.name, Ignored(one.origin, one.value, one.why)) for one in withheld]
+    return found + [(f"network.{name}", Ignored(f".env {name}", "-", FROM_ENVIRONMENT)) for name in unread]
 
 
 def refuse_unknown(configuration: Configuration) -> None:
