@@ -18,8 +18,9 @@ from explorer.schema.network import without_secrets
 from explorer.schema.setting import Setting, WithoutTrust
 from explorer.schema.settings import Settings
 
-LANGUAGE = re.compile(r"\w+(?:[ _-]\w+){0,2}")
-MAX_LANGUAGE_CHARS = 40
+LANGUAGE = re.compile(r"[^\W_]+(?:[_-][^\W_]+){0,2}(?: [^\W_]+)?")
+"""`de`, `zh-Hans-CN`, `Brazilian Portuguese`."""
+MAX_LANGUAGE_CHARS = 24
 OPEN_LIMITS = {"limits.max_cost_usd": DEFAULT_COST_USD, "limits.max_tokens": DEFAULT_TOKENS}
 """What limits that are left to the models are at most."""
 SHOWN_CHARS = 300
