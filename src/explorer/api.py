@@ -263,7 +263,7 @@ def resume(run: "Run | str | Path", message: str = "", **options: Unpack[Explore
     Args:
         run: The run, its id (or the beginning of it), or its folder.
         message: What to ask further.
-        **options: As for `explore`; without settings, those that the run was started with hold.
+        **options: As for `explore`; without settings, those that a run of the user's own was started with hold.
 
     Returns:
         The same run, ready to be awaited; its records so far are kept.

@@ -1,5 +1,6 @@
 """The shell's three tools, over real commands in a real sandbox."""
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from explorer.sandbox.confinement import MIB, Confinement, SandboxSpec, ShellLimits
-from explorer.sandbox.jobs import GONE, MAX_RUNNING, Job, Jobs
+from explorer.sandbox.jobs import GONE, MAX_RUNNING, NOTEBOOK, Job, Jobs, noted_jobs
 from explorer.sandbox.selection import candidates, python_folders
 from explorer.sandbox.shell import Shell
 from explorer.schema.errors import ToolError
@@ -179,3 +180,13 @@ async def test_a_command_with_nul_is_refused(confinement: Confinement, tmp_path:
     async with stage(tmp_path, confinement) as cell:
         with pytest.raises(ToolError, match="NUL"):
             await cell.call("execute_shell", command="echo \0")
+
+
+def test_a_job_that_explorer_did_not_name_is_passed_over(tmp_path: Path) -> None:
+    """A folder from elsewhere may have notes of jobs with any id; they keep no run from being resumed."""
+    notes = tmp_path / NOTEBOOK
+    notes.mkdir(parents=True)
+    for name in ("bash_1", "bash_x", "bash_1\\n2", f"bash_{'9' * 40}"):
+        job = {"id": name.replace("\\n", "\n"), "agent": "a", "command": "c", "output": "o", "reason": "r"}
+        (notes / f"bash_{hash(name)}.json").write_text(json.dumps(job))
+    assert [job.id for job in noted_jobs(tmp_path)] == ["bash_1"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from explorer.sandbox.shell import Command, Ended, Shell
 from explorer.schema.errors import ToolError
@@ -28,7 +28,7 @@ Changes = tuple[tuple[str, ...], tuple[str, ...]]
 class Job(Frozen):
     """A command in the background, as it stands in the run's folder."""
 
-    id: str
+    id: str = Field(pattern=r"^bash_[0-9]{1,9}$")
     """What the model calls it: `bash_1`."""
     agent: str
     """Id of the agent that started the job."""
