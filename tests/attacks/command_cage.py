@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ from explorer.sandbox.self_test import python_program
 from explorer.sandbox.shell import Shell
 
 SECONDS = 60.0
+SETTLE_S = 10.0
 PROCESSES = ("root", "environment", "memory", "stop", "stop-by-thread", "stop-by-queue", "stop-by-descriptor")
 MORE_PROCESSES = (
     "stop-for-a-file",
@@ -181,14 +183,26 @@ class Victims:
                 return True
         return False
 
+    def settle(self) -> None:
+        """Give the kernel time: it ends the processes of a namespace after the one that led it."""
+        until = time.monotonic() + SETTLE_S
+        while self._behind() and time.monotonic() < until:
+            time.sleep(0.05)
+
     def _ended_behind(self) -> bool:
         """Whether a process was left; it is ended."""
-        found = False
+        found = self._behind()
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return bool(found)
+
+    def _behind(self) -> list[int]:
+        found: list[int] = []
         for entry in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 if (entry / "cmdline").read_bytes().rstrip(b"\0").endswith(f"mark-{self.queue}".encode()):
-                    os.kill(int(entry.name), signal.SIGKILL)
-                    found = True
+                    found.append(int(entry.name))
         return found
 
 
@@ -223,6 +237,7 @@ def gained(name: str, version: int) -> dict[str, bool]:
         lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
         said = {line.split(" ")[0]: line.endswith(" DONE") for line in lines if line.endswith((" DONE", " refused"))}
         assert set(said) == set(ATTEMPTS), (set(ATTEMPTS) - set(said), lines[-5:])
+        victims.settle()
         seen = victims.changed()
         return {attempt: is_done or attempt in seen for attempt, is_done in said.items()}
 

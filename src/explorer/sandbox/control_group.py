@@ -5,10 +5,15 @@ or where root has one with the controllers; version 1, where root finds its hier
 limits each process, and what all of them use together is looked at ten times a second.
 """
 
+import itertools
 import os
+import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from explorer.sandbox.resource_monitor import family_of
 
 TOP = Path("/sys/fs/cgroup")
 MEMBERS = "cgroup.procs"
@@ -18,6 +23,10 @@ ENGINE_GROUP = "explorer-engine"
 LIMIT_FILES = {"pids": "pids.max", "memory": "memory.max"}
 LIMIT_FILES_1 = {"pids": "pids.max", "memory": "memory.limit_in_bytes"}
 EVENT_FILES = ("memory.events", "memory.oom_control")
+PREFIX = "explorer-"
+STALE_S = 3_600
+"""Age of a group after which its engine cannot just be about to use it."""
+MOST_SWEPT = 2_000
 JOIN = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'
 
 
@@ -32,7 +41,7 @@ class ControlGroup:
         """Make a group with limits, by controller; return None where this user may not.
 
         Args:
-            name: Unique on this machine.
+            name: Unique on this machine: `explorer-`, the engine's process and a number.
             limits: Number of processes (`pids`), and bytes (`memory`).
             top: Where the hierarchies are mounted.
             own: Content of `/proc/self/cgroup`; None: read it.
@@ -55,6 +64,18 @@ class ControlGroup:
         members = (str(folder / MEMBERS) for folder in self.folders)
         return ("/bin/sh", "-c", JOIN, "sh", *members, "--", *arguments)
 
+    def take(self, top: int) -> None:
+        """Move a process and all below it into the groups; who is moved takes along what it starts from then on.
+
+        The first move waits for the kernel, 15 ms: long enough to do it while the sandbox is made.
+        """
+        moved: set[int] = set()
+        while new := set(_below(top)) - moved:
+            for pid, folder in itertools.product(sorted(new), self.folders):
+                with suppress(OSError):  # it has ended
+                    (folder / MEMBERS).write_text(str(pid), encoding="utf-8")
+            moved |= new
+
     def killed_for_memory(self) -> bool:
         """Return whether the kernel ended a process because all of them took too much memory."""
         for path in (folder / name for folder in self.folders for name in EVENT_FILES):
@@ -73,6 +94,31 @@ class ControlGroup:
                 except OSError:
                     return False
         return True
+
+
+def sweep(parents: Iterable[Path]) -> None:
+    """Remove groups of engines that are gone: one that is killed cannot remove its own."""
+    for parent in set(parents):
+        with suppress(OSError):
+            for entry in list(parent.iterdir())[:MOST_SWEPT]:
+                engine = entry.name.removeprefix(PREFIX).partition("-")[0]
+                if not entry.name.startswith(PREFIX) or not engine.isdecimal() or Path("/proc", engine).exists():
+                    continue
+                with suppress(OSError):  # the kernel keeps one that is in use
+                    if time.time() - entry.stat().st_mtime > STALE_S:
+                        entry.rmdir()
+
+
+def _below(top: int) -> list[int]:
+    """Return a process and all below it."""
+    if not Path(f"/proc/{top}/task/{top}/children").exists():  # a kernel without these lists
+        return [one.pid for one in family_of(top)]
+    found = [top]
+    for pid in found:
+        with suppress(OSError):
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")
+            found += [int(child) for child in children.split()]
+    return found
 
 
 def is_available() -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from explorer.sandbox.confinement import Confinement, Launch, SandboxSpec
-from explorer.sandbox.control_group import ControlGroup
+from explorer.sandbox.control_group import ControlGroup, sweep
 from explorer.sandbox.resource_monitor import (
     Stamp,
     bytes_of,
@@ -28,7 +28,7 @@ from explorer.workspace.access import OWN_FILE, restore_access
 LOOK_S = 0.1
 LOOK_AT_FILES_S = 0.5
 GRACE_S = 2.0
-REMOVALS = 20
+REMOVALS = 100
 MAX_FILES = 100_000
 STOP_LOOKS = 500
 STOP_LOOK_S = 0.002
@@ -85,6 +85,8 @@ class Shell:
         self._commands: set[Command] = set()
         self._groups: list[ControlGroup] = []
         """Groups of commands that have ended, while the kernel still needs them."""
+        self._parents: set[Path] = set()
+        """Where its groups are made."""
 
     async def run(self, command: str, output: Path, timeout_s: float) -> Ended:
         """Run a command to its end, its output going to a file.
@@ -137,7 +139,7 @@ class Shell:
             if launch.is_other_user:  # so that it can; nobody else comes into the engine's folder
                 os.fchmod(file.fileno(), READ_AND_WRITE)
             process = await asyncio.create_subprocess_exec(
-                *(group.joining(launch.arguments) if group else launch.arguments),
+                *(group.joining(launch.arguments) if group and not launch.gate else launch.arguments),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=file,
                 stderr=asyncio.subprocess.STDOUT,
@@ -149,7 +151,11 @@ class Shell:
         started = Command(process, launch, output, group, before, began)
         self._commands.add(started)
         if launch.gate:
-            started.before = await self._files()
+            async with asyncio.TaskGroup() as meanwhile:
+                looking = meanwhile.create_task(self._files())
+                if group:
+                    meanwhile.create_task(asyncio.to_thread(group.take, process.pid))
+            started.before = looking.result()
             launch.gate.open()
         return started
 
@@ -224,6 +230,7 @@ class Shell:
             with suppress(OSError):
                 command.output.chmod(OWN_FILE)
         self._groups += [command.group] if command.group else []
+        self._parents |= {folder.parent for folder in command.group.folders} if command.group else set()
         self._groups = [group for group in self._groups if not group.is_removed()]
         self._commands.discard(command)
 
@@ -258,8 +265,9 @@ class Shell:
         for _ in range(REMOVALS):
             self._groups = [group for group in self._groups if not group.is_removed()]
             if not self._groups:
-                return
+                break
             await asyncio.sleep(LOOK_S)
+        await asyncio.to_thread(sweep, self._parents)
 
 
 async def _kill_below(top: int) -> None:
