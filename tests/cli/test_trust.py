@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from attacks.folders import MODELS
 from cli.stage import SCRIPT, Explorer, clean_environment
 from explorer.cli.settings.configuration import read_configuration, settings_of_process
 from explorer.cli.settings.layers import NO_FLAGS, Flags
@@ -17,6 +18,7 @@ from explorer.cli.settings.trust import TrustedFolders, problem_of, read_folder
 from explorer.cli.settings.values import Origin, all_settings
 from explorer.schema.errors import ConfigError
 from explorer.schema.setting import ABSOLUTE_PATH, HEADERS, HOSTS, PATH, PUBLIC_HOSTS, URL, URL_OR_NONE, WithoutTrust
+from sources.loopback import serving
 
 HARMLESS = """\
 ANTHROPIC_API_KEY=sk-ant-0123456789
@@ -209,6 +211,15 @@ def test_a_file_of_somebody_else_sets_nothing(tmp_path: Path) -> None:
         os.chown(tmp_path / ".env", 12_345, -1)
     assert problem_of(tmp_path / ".env", 54_321) == "the file belongs to another user"
     assert problem_of(tmp_path / ".env", 0) == ""
+
+
+def test_the_first_lines_name_the_file_of_a_key(here: Explorer, tmp_path: Path) -> None:
+    """A question to a vendor by a key of the folder's own is seen to be one."""
+    (tmp_path / ".env").write_text("ANTHROPIC_API_KEY=sk-ant-0123456789\n")
+    with serving(MODELS) as vendor:
+        asked = here("What now?", ANTHROPIC_BASE_URL=vendor.url)
+    assert asked.returncode == 4
+    assert "ANTHROPIC_API_KEY is set (.env)" in " ".join(asked.stderr.split())
 
 
 def test_a_role_has_its_origin(here: Explorer, tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ class Choice:
     """The reason of the choice, for people."""
     found: Mapping[str, str] = field(default_factory=dict[str, str])
     """The address of a server that was found on this machine, by vendor; empty: those of the settings."""
+    variable: str = ""
+    """The variable that decided; empty: none did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class _Default:
     model_of: Callable[[Tier], ModelRef]
     why: str
     found: Mapping[str, str] = field(default_factory=dict[str, str])
+    variable: str = ""
 
 
 class LocalServer(NamedTuple):
@@ -146,7 +149,7 @@ async def choose(setup: ModelSetup, tiers: Mapping[str, Tier], local_urls: Seque
     models = {role: named.get(role) or default.model_of(tier) for role, tier in tiers.items()}
     lacking = _without_access(setup, models.values(), default.found)
     found = await _local_for(lacking, setup, local_urls) if lacking else default.found
-    return Choice(models, default.why, found)
+    return Choice(models, default.why, found, default.variable)
 
 
 def _is_named(text: str) -> bool:
@@ -163,12 +166,12 @@ async def _automatic(setup: ModelSetup, local_urls: Sequence[str] | None) -> _De
     given = vendor.variable(vendor.needs if chosen.has_needed and models else vendor.url)
     if chosen.model:
         why = f"{given} is set, and {vendor.variable(vendor.model)} names the model"
-        return _always(ModelRef(vendor.name, chosen.model), why)
+        return _always(ModelRef(vendor.name, chosen.model), why, given)
     if models:
-        return _Default(lambda tier: ModelRef(vendor.name, models[tier]), f"{given} is set")
+        return _Default(lambda tier: ModelRef(vendor.name, models[tier]), f"{given} is set", variable=given)
     assert vendor.list_models is not None
     names = await vendor.list_models(chosen.settings, setup.network, LIST_S)
-    return _always(ModelRef(vendor.name, names[0]), f"the first model of {given}")
+    return _always(ModelRef(vendor.name, names[0]), f"the first model of {given}", given)
 
 
 async def _local(setup: ModelSetup, local_urls: Sequence[str] | None) -> _Default:
@@ -217,8 +220,8 @@ def _nothing_found(setup: ModelSetup, local_urls: Sequence[str] | None) -> str:
     return f"no {', '.join(settings)} or {last} is set, and no local server answers at port {ports}"
 
 
-def _always(model: ModelRef, why: str) -> _Default:
-    return _Default(lambda _tier: model, why)
+def _always(model: ModelRef, why: str, variable: str = "") -> _Default:
+    return _Default(lambda _tier: model, why, variable=variable)
 
 
 def _without_access(setup: ModelSetup, models: Iterable[ModelRef], found: Mapping[str, str]) -> list[ModelRef]:

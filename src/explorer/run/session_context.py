@@ -16,6 +16,7 @@ from explorer.agents.budget import Budget
 from explorer.agents.tool_calls import Append, StoreFor
 from explorer.journal.marks import is_own
 from explorer.journal.run_state import RunState
+from explorer.llm.models import Choice
 from explorer.llm.retry import FailedAttempt, WaitLimits
 from explorer.reports.library import Library
 from explorer.reports.render import SAMPLE_FLAG
@@ -240,14 +241,21 @@ def _why(role: str, resources: RunResources, run_state: RunState, reasons: Sessi
     if role in given.role_models:
         return _set_by(f"role_models.{role}", reasons) or "set for this role"
     if given.model not in {"", "auto"}:
-        return _set_by("model", reasons) or resources.choice.why
+        return _set_by("model", reasons) or _chosen_by(resources.choice, reasons)
     if run_state.agents and role in resources.settings.role_models:
         return AS_STARTED
     if resources.settings.model not in {"", "auto"}:
         return AS_STARTED
     if resources.roles[role].model not in set(Tier):
         return "named by its role file"
-    return resources.choice.why
+    return _chosen_by(resources.choice, reasons)
+
+
+def _chosen_by(choice: Choice, reasons: SessionReasons) -> str:
+    """Return the reason of an automatic choice, with the file that sets the variable which decided."""
+    places = (origin.rpartition(" ") for origin in reasons.origins.values())
+    place = next((place for place, _, variable in places if variable == choice.variable), "")
+    return f"{choice.why} ({place})" if place not in {"", "environment"} else choice.why
 
 
 def _set_by(name: str, reasons: SessionReasons) -> str:
