@@ -53,6 +53,7 @@ from explorer.schema.events import (
 from explorer.schema.messages import LLMClient, ToolSchema, Usage
 from explorer.schema.settings import Limits
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
+from explorer.text.rendering import ModelText, without_marks
 from explorer.tools.files import file_tools
 from explorer.workspace.workspace import Workspace
 
@@ -192,7 +193,8 @@ class Doing(Tool):
         words = str(vars(arguments)["words"])
         self.runs.append(words)
         answer: Any = await self._action(words) if self._action is not None else f"did {words}"
-        return ToolResult(success=True, content=answer) if isinstance(answer, str) else answer
+        # As a tool of ours, whose words are not fenced as a whole.
+        return ToolResult(success=True, content=ModelText(answer)) if isinstance(answer, str) else answer
 
 
 def external(name: str, action: Callable[[str], Awaitable[Any]] | None = None) -> Doing:
@@ -225,8 +227,8 @@ class Recorder:
         return [event for event in self.events if isinstance(event, kind)]
 
     def results(self) -> list[str]:
-        """What the calls brought, in the order of the events."""
-        return [event.content for event in self.of_type(ToolFinished)]
+        """What the calls brought, in the order of the events, without the fences."""
+        return [without_marks(event.content) for event in self.of_type(ToolFinished)]
 
 
 def started(task: str = "look", max_steps: int = 25) -> AgentStarted:

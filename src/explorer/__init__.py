@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from explorer.schema.messages import Request, Turn
     from explorer.schema.settings import Secrets, Services, Settings
     from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult, tool
+    from explorer.text.rendering import block, own
 
 # Imported at their first use: the command line answers `--version` and `--help` without the engine.
 _PLACES = {
@@ -51,6 +52,7 @@ _PLACES = {
     "explorer.schema.messages": ("Request", "Turn"),
     "explorer.schema.settings": ("Secrets", "Services", "Settings"),
     "explorer.schema.tool": ("Arguments", "Effect", "SourceDraft", "Tool", "ToolContext", "ToolResult", "tool"),
+    "explorer.text.rendering": ("block", "own"),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
@@ -83,11 +85,13 @@ __all__ = [
     "ToolResult",
     "Turn",
     "__version__",
+    "block",
     "explore",
     "explore_sync",
     "fork",
     "load_settings",
     "open_run",
+    "own",
     "resume",
     "tool",
 ]

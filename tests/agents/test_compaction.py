@@ -35,6 +35,7 @@ from explorer.schema.messages import Message, Request, Results, StopKind, Turn, 
 from explorer.schema.reasons import NoteReason
 from explorer.schema.settings import Limits, Services, Settings
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
+from explorer.text.rendering import own, without_marks
 from explorer.workspace.workspace import Workspace, describe
 from thoroughness import some
 
@@ -142,7 +143,7 @@ async def test_results_sent_often_enough_are_cleared_rarely_and_in_batches(works
         assert len(history) - event.before >= KEPT_MESSAGES
     first = histories[-1][2]
     assert isinstance(first, Results)
-    assert first.results[0].content == "Page 1\n[cleared to save space: 4007 characters]"
+    assert first.results[0].content == "<<Page 1>>\n[cleared to save space: 4063 characters]"
     assert {request.system for request in scene.client.requests} == {"Search."}
 
 
@@ -407,12 +408,16 @@ def test_what_is_put_back_is_what_the_journal_knows() -> None:
             AgentFinished(agent="searcher-1", status=Status.PARTIAL, reason="step limit", summary=""),
         ]
     )
-    shown = compaction_note(
-        recorder.state("orchestrator"), recorder.run_state, str.upper, lambda _agent: ["- bash_1: running"]
+    shown = without_marks(
+        compaction_note(
+            recorder.state("orchestrator"), recorder.run_state, str.upper, lambda _agent: [own("- bash_1: running")]
+        )
     )
     assert "- searcher-1: partial (step limit); wrote plan.md" in shown
     assert shown.endswith("Your background jobs:\n- bash_1: running")
-    helper = compaction_note(recorder.state(), recorder.run_state, lambda path: path * 3_000, lambda _agent: [])
+    helper = without_marks(
+        compaction_note(recorder.state(), recorder.run_state, lambda path: path * 3_000, lambda _agent: [])
+    )
     assert helper.startswith("Current content of plan.md:\nplan.md")
     assert (helper.endswith("[...]"), "helpers" in helper) == (True, False)
 

@@ -38,6 +38,7 @@ from explorer.schema.messages import JsonObject, LLMClient, Request, Results, St
 from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
 from explorer.schema.settings import Limits
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult
+from explorer.text.rendering import without_marks
 from explorer.tools.files import file_tools
 from explorer.tools.finish import FinishTool
 from explorer.workspace.source_store import SourceStore
@@ -179,7 +180,7 @@ class Stage:
     def told(self, turn: int = 1) -> list[str]:
         """What the orchestrator read as the results of one of its turns."""
         results = [message for message in self.lead_state.messages if isinstance(message, Results)]
-        return [result.content for result in results[turn - 1].results]
+        return [without_marks(result.content) for result in results[turn - 1].results]
 
     def asked_of(self, agent: str) -> list[Request]:
         """All requests one agent made."""
@@ -227,7 +228,7 @@ async def test_what_each_agent_is_told(tmp_path: Path) -> None:
     (request,) = stage.asked_of("searcher-1")
     (task,) = request.history
     assert isinstance(task, UserText)
-    assert task.text == (
+    assert without_marks(task.text) == (
         "Look at May.\n\nWrite your files under `may/`.\n\n"
         "Files for you (read them with read_file):\n- notes/a.md (4 lines, 27 bytes): # Notes on May"
     )
@@ -431,14 +432,14 @@ def test_a_result_is_small_however_much_was_found(letter: str) -> None:
     finished = AgentFinished(agent="searcher-1", status=Status.PARTIAL, reason=words, summary=summary)
     result = subagent_result(state, finished, full=False)
     assert len(result.content.encode()) <= 6_144
-    answer = json.loads(result.content)
+    answer = json.loads(without_marks(result.content))
     listed = answer["files"]
     assert listed[-1] == {"path": "...", "title": f"{500 - len(listed) + 1} more files; see list_files"}
     assert listed[0]["path"] == "topics/000.md"
     assert "[...]" in answer["summary"]
     assert len(result.metadata["output_files"]) == 500
     full = subagent_result(state, finished, full=True)
-    assert summary.strip() in json.loads(full.content)["summary"] or not summary.strip()
+    assert summary.strip() in json.loads(without_marks(full.content))["summary"] or not summary.strip()
 
 
 async def test_a_provider_that_is_down_leaves_the_team_resumable(tmp_path: Path) -> None:
@@ -515,7 +516,7 @@ async def test_a_writer_with_little_room_uses_what_is_held_back(
     assert [request.max_output_tokens for request in asked] == [4_096, 4_096]
     assert stage.budget.winding_down == ("token limit" if is_over else "")
     told = [message.text for message in asked[-1].history if isinstance(message, UserText)]
-    assert ("Exploring is over (token limit): write report.md now, from the findings so far." in told) == (
+    assert ("Exploring is over (<<token limit>>): write report.md now, from the findings so far." in told) == (
         explored == 3_300
     )
 

@@ -1,4 +1,5 @@
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Generator
 from pathlib import Path
 from typing import ClassVar
@@ -15,6 +16,7 @@ from explorer.schema.errors import ModelError, ModelFault, StorageError, ToolErr
 from explorer.schema.events import AnyEvent, FileChange, ToolFinished, ToolStarted, TurnTaken
 from explorer.schema.messages import JsonObject, Results, ToolCall, Turn
 from explorer.schema.tool import INTERRUPTED, Arguments, Effect, Tool, ToolContext, ToolResult
+from explorer.text.rendering import without_marks
 from explorer.workspace.workspace import Workspace, sha256
 
 Call = tuple[str, JsonObject]
@@ -49,7 +51,7 @@ async def refusal(workspace: Workspace, tool: Tool, arguments: JsonObject) -> st
     (finished,) = recorder.of_type(ToolFinished)
     assert not finished.success
     assert recorder.of_type(ToolStarted) == []
-    return finished.content
+    return without_marks(finished.content)
 
 
 class StoryArguments(Arguments):
@@ -159,7 +161,7 @@ async def test_whatever_a_tool_raises_or_returns_becomes_words(workspace: Worksp
     ]
     calls: list[Call] = [(tool.name, {}) for tool in failing]
     recorder = await run(workspace, [*failing, Doing("good")], *calls, ("good", {}))
-    results = {event.name: (event.success, event.content) for event in recorder.of_type(ToolFinished)}
+    results = {event.name: (event.success, without_marks(event.content)) for event in recorder.of_type(ToolFinished)}
     assert results["good"] == (True, "did ")
     assert results["toolerror"] == (False, "say it so")
     assert results["timeouterror"] == (False, "timeouterror failed: TimeoutError: of its own")
@@ -250,8 +252,8 @@ async def test_what_is_read_back_is_never_stored_again(workspace: Workspace) -> 
     (content,) = recorder.results()
     *lines, last = content.splitlines()
     assert len(content) <= MAX_RESULT_CHARS
-    assert last.startswith(f"[cut here, at {len(content) - len(last)} of ")
-    assert all(len(line) > 900 for line in lines[1:])
+    assert re.match(r"\[cut here, at \d+ of ", last)
+    assert all(len(line) > 900 for line in lines[1:] if line)
     assert [path.name for path in (workspace.folder / ".explorer/outputs").iterdir()] == ["a.txt"]
 
 
@@ -264,7 +266,8 @@ async def test_a_result_just_short_enough_is_kept_whole(workspace: Workspace) ->
         return "x" * MAX_RESULT_CHARS
 
     recorder = await run(workspace, [Doing("just", just)], ("just", {}), ("just", {"words": "fail"}))
-    assert sorted(map(len, recorder.results())) == [MAX_ERROR_CHARS, MAX_RESULT_CHARS]
+    short, whole = sorted(map(len, recorder.results()))
+    assert (MAX_ERROR_CHARS - 100 < short < MAX_ERROR_CHARS, whole) == (True, MAX_RESULT_CHARS)
     assert not workspace.exists(".explorer/outputs/searcher-1.t1.1.txt")
 
 
@@ -481,8 +484,8 @@ async def test_an_interrupted_write_is_compared_with_the_file(workspace: Workspa
     write = next(tool for tool in tools_over(workspace) if tool.name == "write_file")
     arguments = {"filepath": "a.md", "content": " and new", "mode": "append"}
     success, content = await Interrupted(workspace, write, arguments, change).taken_up()
-    wrote = (True, "Wrote a.md (1 lines, 11 bytes).")
-    expected = {"before": wrote, "after": wrote}.get(stands, (False, CHANGED_MEANWHILE.format(path="a.md")))
+    wrote = (True, "Wrote <<a.md>> (1 lines, 11 bytes).")
+    expected = {"before": wrote, "after": wrote}.get(stands, (False, CHANGED_MEANWHILE.format(path="<<a.md>>")))
     assert (success, content) == expected
     left = {"before": "old and new", "after": "old and new", "else": "someone else's"}
     assert contents(workspace.folder) == ({"a.md": left[stands]} if stands in left else {})

@@ -27,7 +27,7 @@ async def test_an_agent_over_http(tmp_path: Path) -> None:
         assert result.words == "8 and 10."
         assert (result.usage.input_tokens, result.usage.output_tokens) == (200, 40)
         results = [message for message in server.requests[1]["messages"] if message["role"] == "tool"]
-        assert [message["content"] for message in results] == ["8", "10"]
+        assert [message["content"] for message in results] == ["<<8>>", "<<10>>"]
         again = await agent.run("Once more.")
         assert again.status is Status.FAILED
         assert "no further reply" in again.reason

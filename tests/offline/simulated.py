@@ -20,7 +20,7 @@ from explorer.schema.messages import (
 from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import ToolResult
 from explorer.sources.threads import Comment, LeadLine, ThreadText, places
-from explorer.text.sanitize import fence
+from explorer.text.rendering import block, own
 from explorer.workspace.source_store import SourceDraft
 
 TOOLS_OF_ROLE = {
@@ -115,7 +115,7 @@ def page(source: str, title: str, text: str, **facts: Any) -> ToolResult:
     }
     extent = {"first": 0, "last": len(text), "total": len(text)}
     return ToolResult(
-        success=True, content=f"A page.\n{fence(text)}", metadata={"sources": [source], **known, **extent, **facts}
+        success=True, content=f"A page.\n{block(text)}", metadata={"sources": [source], **known, **extent, **facts}
     )
 
 
@@ -129,9 +129,9 @@ def thread(source: str, comments: Sequence[Said], total: int | None = None, text
     made = _tree(list(comments), 0)
     shown = len(comments)
     draft = SourceDraft(url="https://a.example/", title="T", kind="comments", via="hackernews", text="")
-    read = ThreadText(draft, '"T": a thread.', (), lead, made, shown, shown if total is None else total)
+    read = ThreadText(draft, own('"T": a thread.'), (), lead, made, shown, shown if total is None else total)
     data = places(read)
-    content = f"Comments.\n{fence(read.body)}" if read.body else "Comments."
+    content = f"Comments.\n{block(read.body)}" if read.body else "Comments."
     return ToolResult(
         success=True,
         content=content,

@@ -33,7 +33,7 @@ from explorer.schema.limits import Limits
 from explorer.schema.messages import CallResult, LLMClient, Message, Request, Results, Turn, UserText
 from explorer.schema.reasons import EndCause, NoteReason
 from explorer.schema.settings import Settings
-from explorer.text.sanitize import FENCE_START, fenced_lines
+from explorer.text.rendering import FENCE_START, fenced_lines
 
 NOTHING: Mapping[str, object] = {}
 QUESTION = "top 3 stories on Hacker News"

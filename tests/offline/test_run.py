@@ -200,7 +200,7 @@ def test_when_everything_is_down_the_report_is_honest() -> None:
 def test_the_web_is_searched_and_read() -> None:
     """Passages that share words with the question, each with its page's id."""
     hit = {"source": "S50", "title": "The zipper", "url": "https://s1.example/zip", "line": 2}
-    body = simulated.fence("\n\nThe zipper was made in 1893 by Judson, they say.")
+    body = simulated.block("\n\nThe zipper was made in 1893 by Judson, they say.")
     found = ToolResult(success=True, content=body, metadata={"shown": 1, "hits": [hit]})
     text = "The zipper was invented by Whitcomb Judson in 1893. Other."
     changed: dict[str, Tool] = {

@@ -187,7 +187,7 @@ def test_a_missing_image_is_pointed_out_and_rendered_as_words(tmp_path: Path) ->
         "\n```\n![in code](nor.png)\n```\n"
     )
     assert image_problem(draft, has_file) == (
-        "report.md shows no.png, sub/no.svg, which is not a file of this run; "
+        "report.md shows <<no.png, sub/no.svg>>, which is not a file of this run; "
         "correct the path (list_files shows all files) or take the image out"
     )
     assert image_problem("![A](my%20chart.png)", has_file) == ""

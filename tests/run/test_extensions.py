@@ -482,7 +482,7 @@ def test_a_tool_of_a_named_file_is_called(site: Path, tmp_path: Path) -> None:
     explorer_here(*flags, "How many words?", cwd=tmp_path)
     journal = next((tmp_path / "workspace").glob("2*/.explorer/journal.jsonl"))
     finished = [json.loads(line) for line in journal.read_text().splitlines() if '"tool_finished"' in line]
-    assert [(event["name"], event["content"]) for event in finished] == [("count_words", "3")]
+    assert [(event["name"], event["content"]) for event in finished] == [("count_words", "<<3>>")]
     assert "mine.py" not in json.dumps(json.loads(journal.read_text().splitlines()[0]))
 
 

@@ -17,6 +17,7 @@ from explorer.schema.events import Lookup, SourceRecorded, ToolFinished
 from explorer.schema.messages import Turn
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult
+from explorer.text.rendering import without_marks
 from run.census_tool import PopulationArguments, PopulationTool
 
 TABLE = "city,year,inhabitants\nLisbon,2021,545796\nPorto,2021,231800\n"
@@ -86,8 +87,8 @@ async def test_what_went_through_the_context_is_on_record_with_its_call(tmp_path
     assert [[file.path for file in call.files] for call in calls] == [["census.md"], ["census.md"], []]
     assert [call.lookup for call in calls] == [Lookup.FOUND, Lookup.FOUND, Lookup.EMPTY]
     assert [call.data for call in calls] == [{}, {}, {}]
-    assert calls[0].content == "[S1] Lisbon had 545,796 inhabitants in 2021. (asked at 12:30)"
-    assert calls[2].content == "no census of Atlantis in 2021; there are: Lisbon, Porto"
+    assert without_marks(calls[0].content) == "[S1] Lisbon had 545,796 inhabitants in 2021. (asked at 12:30)"
+    assert without_marks(calls[2].content) == "no census of Atlantis in 2021; there are: Lisbon, Porto"
 
 
 async def test_people_see_what_an_own_tool_does(tmp_path: Path) -> None:

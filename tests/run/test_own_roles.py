@@ -84,6 +84,8 @@ async def test_a_writer_of_any_name_is_left_when_exploring_is_over(tmp_path: Pat
     events = [record.event for record in read_records(run.folder)]
     calls = [event for event in events if isinstance(event, ToolFinished) and event.name == "call_agent"]
     assert [call.success for call in calls] == [False, True]
-    assert calls[0].content == "refused: the run is winding down (enough is known); only the report may be worked on"
+    assert (
+        calls[0].content == "refused: the run is winding down (<<enough is known>>); only the report may be worked on"
+    )
     assert (run.status, run.reason) == ("partial", "enough is known")
     assert "paper tape again [1]" in run.report_text

@@ -88,7 +88,7 @@ def _search(asked: Asked) -> Reply:
 def _write(asked: Asked) -> Reply:
     if not asked.calls:
         return Reply(calls=[("read_file", {"filepath": "inputs/notes.md"})])
-    if any("Wrote report.md" in result for result in asked.results):
+    if any("Wrote <<report.md>>" in result for result in asked.results):
         return Reply(text="The report names the panels [S1].")
     shown = [int(found.group(1).replace(",", "")) for words in asked.said for found in _TOLD.finditer(words)]
     return Reply(calls=[("write_file", {"filepath": "report.md", "content": _report(shown), "mode": "overwrite"})])

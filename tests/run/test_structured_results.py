@@ -14,6 +14,7 @@ from explorer.schema.events import ToolFinished
 from explorer.schema.messages import Turn
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
+from explorer.text.rendering import without_marks
 
 LIST = ("get_hn_stories", {"story_type": "top", "limit": 30})
 TOOLS = "call_agent, get_hn_stories, read_file, write_file, odd, finish_exploration"
@@ -118,10 +119,10 @@ async def test_a_tools_metadata_is_recorded(tmp_path: Path) -> None:
     events = (record.event for record in read_records(run.folder))
     odd = [event for event in events if isinstance(event, ToolFinished) and event.name == "odd"]
     assert [event.data for event in odd] == [{"score": 0.5, "hits": [{"id": 1}]}, {}, {}, {}]
-    assert [event.content[:28] for event in odd] == [
+    assert [without_marks(event.content)[:28] for event in odd] == [
         "Done.",
         "Done.",
         "odd failed: TypeError: Objec",
         "odd failed: ValueError: the ",
     ]
-    assert odd[3].content.endswith("the result's metadata takes 270012 bytes; the limit is 262144")
+    assert without_marks(odd[3].content).endswith("the result's metadata takes 270012 bytes; the limit is 262144")

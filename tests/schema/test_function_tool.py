@@ -62,7 +62,7 @@ def test_a_function_becomes_a_tool() -> None:
     }
     assert asyncio.run(call_tool(add, first=1, second=2)) == ToolResult(success=True, content="3")
     assert (send.name, send.effect, send.timeout_s) == ("send_letter", Effect.EXTERNAL, None)
-    assert asyncio.run(call_tool(send, words="x")).text == "no stamp for x"
+    assert asyncio.run(call_tool(send, words="x")).text == "<<no stamp for x>>"
 
 
 async def test_a_function_tool_is_run_like_any_other(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import TurnTaken
 from explorer.schema.messages import JsonObject, ToolCall
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
+from explorer.text.rendering import own
 from explorer.tools.finish import FinishTool
 from explorer.workspace.workspace import Workspace
 
@@ -207,8 +208,9 @@ def test_what_is_told_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("result", "text"),
     [
-        (ToolResult(success=True, content="yes"), "yes"),
-        (ToolResult(success=False, content="half", error="no"), "no"),
+        (ToolResult(success=True, content="yes"), "<<yes>>"),
+        (ToolResult(success=True, content=own("yes")), "yes"),
+        (ToolResult(success=False, content="half", error="no"), "<<no>>"),
         (ToolResult(success=False), "The tool failed without saying why."),
     ],
 )

@@ -10,6 +10,7 @@ from explorer.sources.reddit.keyless import ArcticShift
 from explorer.sources.reddit.reddit import Access, Reddit, Routed
 from explorer.sources.reddit.routes import PostName, PostsQuery, RedditThread, RouteClosedError
 from explorer.sources.threads import CommentRange, walk
+from explorer.text.rendering import own
 from sources.loopback import NOW, Answer, Handler, Route, Site, as_json, no_pause, open_plain_web, replaying, serving
 from sources.reddit_site import (
     FRESH,
@@ -53,7 +54,7 @@ async def test_the_api_comes_first() -> None:
         ("p1", 10, (), ""),
         ("p2", 20, ("pinned", "nsfw"), "removed"),
     ]
-    assert routed == Routed("reddit-api", "its API", ())
+    assert routed == Routed("reddit-api", own("its API"), ())
     assert nothing.posts == ()
     assert parse_qs(urlsplit(site.paths()[1]).query) == {"limit": ["25"], "t": ["week"], "raw_json": ["1"]}
     assert {"q": ["no such thing"], "restrict_sr": ["1"], "sort": ["comments"]}.items() <= parse_qs(
@@ -127,7 +128,7 @@ async def test_without_a_key_the_archive(services: str) -> None:
             assert not [path for path in site.paths()[count:] if "/api/" not in path or "token" in path]
     assert routed.via == "reddit-archive"
     assert "36 hours" in routed.notes[0]
-    assert "The API: " in routed.notes[1]
+    assert "the API: " in routed.notes[1]
     assert ("credentials were refused" if secret else "a web page instead of data") in routed.notes[1]
     assert SECRET not in str(routed)
     assert TOKEN not in str(routed)
@@ -235,7 +236,7 @@ async def test_the_feeds_come_last() -> None:
                 await reddit.thread(PostName("p1", "zz"), CommentRange())
     assert routed.via == "reddit-feed"
     assert "no scores" in routed.notes[0]
-    assert "The API: " in routed.notes[1]
+    assert "the API: " in routed.notes[1]
     assert "the archive: it is not available" in routed.notes[1]
     assert [(one.id, one.title, one.author, one.text, one.url, one.points) for one in found.posts] == [
         ("p1", "Kites & strings", "di", "Which string?", "", None),
@@ -286,7 +287,7 @@ async def test_no_route_at_all(answer: Answer, words: str) -> None:
     with serving({"/r/kites/hot": SHELL, "/r/kites/.rss": answer}) as site:
         async with open_reddit(site) as reddit:
             with pytest.raises(
-                ToolError, match=r"Reddit is not available for r/kites\. The API: .*; the archive: "
+                ToolError, match=r"Reddit is not available for r/kites\. the API: .*; the archive: "
             ) as one:
                 await reddit.posts(PostsQuery("kites"))
             asked = len(site.asked)
@@ -350,7 +351,7 @@ async def test_the_recorded_service(mode: str) -> None:
                 await reddit.posts(PostsQuery("nobody_there"))
         if mode == "blocked":
             async with open_reddit(url) as reddit:
-                with pytest.raises(ToolError, match=r"The API: it shows a web page.*; the archive: .*; the feeds: "):
+                with pytest.raises(ToolError, match=r"the API: it shows a web page.*; the archive: .*; the feeds: "):
                     await reddit.posts(PostsQuery("netsec"))
     assert (len(found.posts), routed.via) == (10, "reddit-api")
     assert thread.total == 537
@@ -362,5 +363,5 @@ async def test_an_unreachable_service() -> None:
     absent = Site({})
     absent.port = 9
     async with open_reddit(absent) as reddit:
-        with pytest.raises(ToolError, match=r"The API: .*; the archive: .*; the feeds: "):
+        with pytest.raises(ToolError, match=r"the API: .*; the archive: .*; the feeds: "):
             await reddit.posts(PostsQuery("kites"))

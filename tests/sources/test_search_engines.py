@@ -177,7 +177,7 @@ async def test_searxng() -> None:
     assert answer.notes == (
         "Left out: 1 older than 2026-08-05.",
         "Without a date, perhaps older than 2026-08-05: 1 of 2.",
-        "Engines that did not answer: google (CAPTCHA), qwantb (access denied), odd.",
+        "Engines that did not answer: <<google (CAPTCHA), qwantb (access denied), odd>>.",
     )
     assert parameters(site) == {"q": "glue", "format": "json", "pageno": "1", "time_range": "week"}
 

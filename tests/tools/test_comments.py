@@ -73,7 +73,7 @@ async def test_reddit_through_the_archive() -> None:
     first, second, third, fourth, *_ = content.splitlines()
     assert " through the archive (scores not fresh): 4 of 4 shown." in first
     assert "36 hours" in second
-    assert third.startswith("Not taken: The API: ")
+    assert third.startswith("Not taken: the API: ")
     assert fourth == "Read on with offset=3 (further top-level comments)."
 
 
@@ -120,7 +120,7 @@ async def test_services_down() -> None:
     async with open_tool(is_up=False) as tool:
         with pytest.raises(ToolError, match=r"Hacker News.* is not available: .*502.*web_search"):
             await call_tool(tool, Ledger().context, platform="hackernews", post_id="10")
-        with pytest.raises(ToolError, match=r"Reddit is not available for post p1\. The API: .*web_search"):
+        with pytest.raises(ToolError, match=r"Reddit is not available for post p1\. the API: .*web_search"):
             await call_tool(tool, Ledger().context, platform="reddit", post_id="p1")
 
 

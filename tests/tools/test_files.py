@@ -9,9 +9,10 @@ from engine_stage import tools_over
 from explorer.schema.errors import ToolError
 from explorer.schema.events import FileChange
 from explorer.schema.tool import Effect, Tool, ToolResult
+from explorer.text.rendering import without_marks
 from explorer.tools.files import MAX_LINE_CHARS, MAX_MATCHES, EditTool, ListTool, ReadTool, SearchTool, WriteTool
 from explorer.workspace.workspace import Workspace
-from tool_call import call_tool
+from tool_call import call_plainly
 
 FORTY = "".join(f"line {number}\n" for number in range(1, 41))
 
@@ -23,7 +24,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 def use(tool: Tool, **arguments: Any) -> ToolResult:
     """Call a tool as the engine does."""
-    return asyncio.run(call_tool(tool, **arguments))
+    return asyncio.run(call_plainly(tool, **arguments))
 
 
 def foreseen(tool: Tool, **arguments: Any) -> FileChange:
@@ -126,7 +127,7 @@ async def test_edits_at_once_lose_nothing(workspace: Workspace, tmp_path: Path) 
     async with asyncio.TaskGroup() as group:
         for number in range(30):
             arguments = {"filepath": "a.md", "old_string": f"<{number}>", "new_string": f"done {number}"}
-            group.create_task(call_tool(EditTool(workspace), **arguments))
+            group.create_task(call_plainly(EditTool(workspace), **arguments))
     assert (tmp_path / "a.md").read_text() == "".join(f"done {number}\n" for number in range(30))
 
 
@@ -135,12 +136,12 @@ async def test_appends_and_creations_at_once(workspace: Workspace, tmp_path: Pat
     write = WriteTool(workspace)
     async with asyncio.TaskGroup() as group:
         for number in range(20):
-            group.create_task(call_tool(write, filepath="log.md", content=f"{number}\n", mode="append"))
+            group.create_task(call_plainly(write, filepath="log.md", content=f"{number}\n", mode="append"))
     assert sorted(map(int, (tmp_path / "log.md").read_text().split())) == list(range(20))
 
     async def create(number: int) -> bool:
         try:
-            await call_tool(write, filepath="new.md", content=str(number), mode="create")
+            await call_plainly(write, filepath="new.md", content=str(number), mode="create")
         except ToolError:
             return False
         return True
@@ -218,7 +219,7 @@ def test_changes_are_foreseen_and_recalled(workspace: Workspace) -> None:
         assert workspace.digest("a.md") == change.after
         assert change.path == "a.md"
         recalled = asyncio.run(tool.recall(change))
-        assert (recalled.content, recalled.metadata) == (results[-1].content, results[-1].metadata)
+        assert (without_marks(recalled.content), recalled.metadata) == (results[-1].content, results[-1].metadata)
         changes.append(change)
     assert changes[0].before == ""
     with pytest.raises(ToolError, match="there already"):

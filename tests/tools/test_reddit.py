@@ -50,7 +50,7 @@ async def test_the_archive_is_labelled() -> None:
     assert first == "Reddit r/kites hot posts through the archive (scores not fresh): 1."
     assert "these are the newest" in second
     assert "36 hours" in third
-    assert fourth.startswith("Not taken: The API: it shows a web page instead of data")
+    assert fourth.startswith("Not taken: the API: it shows a web page instead of data")
     assert unfenced(result.content).splitlines()[2] == "   A line of its own. Two."
 
 
@@ -77,7 +77,7 @@ async def test_unavailable() -> None:
     """With no route open the failure names each of them, and says what to do."""
     with serving({"/r/kites/hot": SHELL}) as site:
         with pytest.raises(
-            ToolError, match=r"is not available for r/kites\. The API: .*; the archive: .*; the feeds: "
+            ToolError, match=r"is not available for r/kites\. the API: .*; the archive: .*; the feeds: "
         ):
             await use(site, has_key=False, subreddit="kites")
         with pytest.raises(ToolError, match="not a subreddit's name"):

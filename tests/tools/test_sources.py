@@ -115,7 +115,7 @@ async def test_a_source_is_read_word_for_word_and_paged(ledger: SourceTools) -> 
     assert f"characters 0-20000 of {len(LONG)}; read on with offset=20000" in first
     parts = [await ledger.read("S5", offset=offset) for offset in range(0, len(LONG), 20_000)]
     assert "".join(_inside(part) for part in parts) == LONG
-    assert first.splitlines()[0].startswith("[S5] Long [S1] <<end")
+    assert first.splitlines()[0].startswith("[S5] Long [S1] < <end")
 
 
 def _inside(told: str) -> str:
@@ -218,7 +218,7 @@ async def test_every_tool_that_brings_a_copy_says_so() -> None:
     alone = await told(first)
     assert (alone.content, alone.metadata) == ("brought", {"sources": ["S1"]})
     failed = await told(copy, success=False)
-    assert (failed.text, failed.content, failed.metadata) == ("failed", "brought", {})
+    assert (failed.text, failed.content, failed.metadata) == ("<<failed>>", "brought", {})
     again = await told(first, copy, copy)
     assert again.metadata == {"sources": ["S1", "S2"]}
     assert again.content == "brought\nS2 repeats S1: cite S1; together they are one source, not two."

@@ -29,7 +29,7 @@ from explorer.workspace.tree import MAX_SCANNED_BYTES
 from explorer.workspace.workspace import MAX_FILE_BYTES, RECOUNT_AFTER, FolderUsage, Quota, QuotaTracker, Workspace
 from sandbox.cages import room
 from thoroughness import each_slow_but
-from tool_call import NO_RUN, call_tool
+from tool_call import NO_RUN, call_plainly
 from workspace.hostile_folder import (
     OPENINGS,
     SECRET,
@@ -64,7 +64,7 @@ def workspace(folder: Path, opening: Opening) -> Workspace:
 async def told(tool: Tool, context: ToolContext = NO_RUN, /, **arguments: object) -> str:
     """What a tool says, in success or refusal."""
     try:
-        return (await call_tool(tool, context, **arguments)).text
+        return (await call_plainly(tool, context, **arguments)).text
     except ToolError as error:
         return error.message
 

@@ -12,13 +12,14 @@ from explorer.agents.roles import CALL_AGENT
 from explorer.journal.agent_state import AgentState
 from explorer.schema.events import AgentFinished, Status, WrittenFile
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
+from explorer.text.rendering import ModelText, Origin, block, first_chars, own, render
 from explorer.workspace.tree import HEAD_BYTES, kind_of
 from explorer.workspace.workspace import Workspace
 
 MAX_SUMMARY_BYTES = 2_600
 MAX_REASON_BYTES = 300
 MAX_QUESTIONS_BYTES = 500
-MAX_RETRY_BYTES = 500
+MAX_RETRY_CHARS = 500
 MAX_INDEX_BYTES = 2_400
 """Limit of the index of files, so that a helper's result is under 6 kB however much was found, in any script."""
 FIRST_LINE_CHARS = 160
@@ -47,7 +48,7 @@ class Retry:
     """The model that failed."""
     others: Mapping[str, str]
     """Helpers with another model, each with its model."""
-    words: str
+    words: ModelText
     """The same for the orchestrator to read."""
 
 
@@ -59,16 +60,16 @@ def subagent_result(
     early = finished.status is not Status.COMPLETE
     reason = f"Ended early: {_cut(finished.reason, MAX_REASON_BYTES)}. " if early else ""
     unknown = OPEN_QUESTIONS.search(finished.summary)
-    content = json.dumps(
-        {
-            "agent_id": state.agent,
-            "status": finished.status,
-            "summary": (reason + summary).strip(),
-            "files": _index(list(state.files.values())),
-            "open_questions": _cut(unknown[1].strip(" *_\n"), MAX_QUESTIONS_BYTES) if unknown else "",
-            **({"retry": _cut(retry.words, MAX_RETRY_BYTES)} if retry else {}),
-        },
-        ensure_ascii=False,
+    words = {
+        "agent_id": state.agent,
+        "status": finished.status,
+        "summary": (reason + summary).strip(),
+        "files": _index(list(state.files.values())),
+        "open_questions": _cut(unknown[1].strip(" *_\n"), MAX_QUESTIONS_BYTES) if unknown else "",
+    }
+    content = render(
+        block(json.dumps(words, ensure_ascii=False), Origin.MODEL),
+        first_chars(retry.words, MAX_RETRY_CHARS) if retry else own(""),
     )
     metadata: dict[str, Any] = {
         "output_files": list(state.files),

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from explorer.schema.events import Source, WrittenFile
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import RunFiles, SourceDraft, Store, ToolResult
-from explorer.text.sanitize import fenced_lines
+from explorer.text.rendering import ModelText, code, fenced, fenced_lines, first_chars, last_chars, own, render
 from explorer.workspace.source_store import remarks
 from explorer.workspace.workspace import Workspace
 
@@ -23,8 +23,8 @@ MAX_SPILL_CHARS = 2_000_000
 """Limit of one file with a part of a result: in any script no more bytes than a file of a run may have."""
 START_CHARS = 12_000
 END_CHARS = 4_000
-MAX_NOTE_CHARS = 200
-"""Limit of the note between start and end."""
+MAX_NOTE_CHARS = 320
+"""Limit of the note between start and end, and of the fence that is closed before it and opened again after it."""
 MAX_DATA_BYTES = 256 * 1024
 """Limit of the metadata without `OWN_FIELDS`, as JSON."""
 OWN_FIELDS = frozenset({"files", "removed", "sources"})
@@ -77,7 +77,7 @@ class CallOutputs:
             metadata["files"] = [*metadata.get("files", ()), *self._written.values()]
         if self._sources and result.success:
             metadata["sources"] = list(dict.fromkeys([*metadata.get("sources", ()), *self._sources]))
-            content = "\n".join([content, *remarks(self._sources.values())])
+            content = render(fenced(content), *remarks(self._sources.values()))
         return result.model_copy(update={"metadata": metadata, "content": content})
 
 
@@ -127,7 +127,7 @@ def share_of_turn(calls: int, most: int) -> int:
     return min(most, max(MIN_RESULT_CHARS, MAX_TURN_CHARS // max(1, calls)))
 
 
-async def spilled(content: str, key: str, workspace: Workspace, max_chars: int) -> tuple[str, JsonObject]:
+async def spilled(content: ModelText, key: str, workspace: Workspace, max_chars: int) -> tuple[ModelText, JsonObject]:
     """Keep a long result in files, and cut it to its start and end.
 
     Returns:
@@ -135,9 +135,9 @@ async def spilled(content: str, key: str, workspace: Workspace, max_chars: int) 
         result, and how many of the `fenced_lines` are complete.
     """
     starts = range(0, len(content), MAX_SPILL_CHARS)
-    paths: list[str] = []
+    paths: list[ModelText] = []
     for number, start in enumerate(starts, 1):
-        path = f".explorer/outputs/{key}{f'-{number}' if start else ''}.txt"
+        path = own(".explorer/outputs/{name}.txt", name=code(f"{key}-{number}" if start else key))
         await asyncio.to_thread(workspace.write_own, path, content[start : start + MAX_SPILL_CHARS])
         paths.append(path)
     left = max_chars - MAX_NOTE_CHARS
@@ -145,22 +145,30 @@ async def spilled(content: str, key: str, workspace: Workspace, max_chars: int) 
         # So long a result is rather looked up in its file than read up to the limit.
         left = min(left, START_CHARS + END_CHARS)
     start, end = left * 3 // 4, left // 4
-    shown = (
-        f"{content[:start]}\n\n[{len(content) - start - end} of {len(content)} characters are left out here; "
-        f'all of it is in {", ".join(paths)}: read_file(filepath="{paths[0]}", start_line=...)]\n\n'
-        f"{content[-end:]}"
+    shown = render(
+        first_chars(content, start),
+        own(
+            "\n[{left} of {total} characters are left out here; all of it is in {paths}: "
+            'read_file(filepath="{first}", start_line=...)]\n',
+            left=len(content) - start - end,
+            total=len(content),
+            paths=render(*paths, between=", "),
+            first=paths[0],
+        ),
+        last_chars(content, end),
     )
     whole_lines = max(0, len(fenced_lines(content[:start])) - 1)
     return shown, {"characters": len(content) - start - end, "files": paths, "fenced_lines": whole_lines}
 
 
-def first_page(content: str, max_chars: int) -> tuple[str, JsonObject]:
+def first_page(content: ModelText, max_chars: int) -> tuple[ModelText, JsonObject]:
     """Cut the result of a tool that pages itself at the end of a line: in a file it would be a copy of what was read.
 
     Returns:
         What the model reads; and what is left out of it, for programs: `characters`.
     """
-    shown = content[: max_chars - MAX_NOTE_CHARS]
-    shown = shown[: shown.rfind("\n") + 1] or shown
-    note = f"[cut here, at {len(shown)} of {len(content)} characters: read on from here, in smaller parts]"
-    return shown + note, {"characters": len(content) - len(shown) - len(note)}
+    left = max_chars - MAX_NOTE_CHARS
+    kept = content[:left].rfind("\n") + 1 or left
+    words = "[cut here, at {kept} of {total} characters: read on from here, in smaller parts]"
+    shown = render(first_chars(content, kept), own(words, kept=kept, total=len(content)))
+    return shown, {"characters": len(content) - len(shown)}

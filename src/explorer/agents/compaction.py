@@ -6,6 +6,7 @@ provider caches the beginning of a conversation. So space is made rarely and in 
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
+from typing import LiteralString
 
 from explorer.agents.decisions import Decision, ending, note
 from explorer.journal.agent_state import AgentState
@@ -15,6 +16,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import ORCHESTRATOR, Clearing, Compacted, Status, Summarised
 from explorer.schema.messages import Message, Results, Turn, UserText
 from explorer.schema.reasons import NoteReason
+from explorer.text.rendering import ModelText, Origin, block, fenced, own, render
 
 DEFAULT_WINDOW_TOKENS = 128_000
 """The window of models whose window is not known. A smaller one is found when the provider refuses a request."""
@@ -48,7 +50,7 @@ MAX_COMPACTIONS = 2
 """How often in a row space is made for an agent that finds nothing new."""
 MAX_LISTED_FILES = 60
 
-LEFT_OUT = "The exchanges before this were left out to save space."
+LEFT_OUT: LiteralString = "The exchanges before this were left out to save space."
 
 
 def plan_compaction(state: AgentState, prefix_bytes: int, window_tokens: int | None) -> Decision | None:
@@ -136,21 +138,23 @@ def summary(state: AgentState, window_tokens: int | None, compaction_note: str) 
     written = next((one for one in state.messages[asked_at:] if isinstance(one, Turn)), None)
     words = written.text.strip() if written is not None else ""
     words = words or last_words(state)
-    parts = [LEFT_OUT, f"What you wrote down of them:\n{words}" if words else "", _on_record(state), compaction_note]
+    written_down = own("What you wrote down of them:\n{words}", words=block(words, Origin.MODEL)) if words else own("")
+    parts = [own(LEFT_OUT), written_down, _on_record(state), fenced(compaction_note)]
     before = kept_from(state.messages[:asked_at], limit_of(state, window_tokens or DEFAULT_WINDOW_TOKENS))
-    text = "\n\n".join(part for part in parts if part)
+    text = render(*parts, between="\n\n")
     return Summarised(agent=state.agent, before=max(1, before), text=text)
 
 
-def _on_record(state: AgentState) -> str:
+def _on_record(state: AgentState) -> ModelText:
     """Return what the journal says of an agent's work: its files, and how many sources it met."""
     latest = list(state.files.values())[-MAX_LISTED_FILES:]
     lines = [f"- {one.path} ({one.lines} lines, {one.bytes} bytes): {one.title}" for one in latest]
     if len(state.files) > len(lines):
         lines.insert(0, f"- {len(state.files) - len(lines)} earlier ones")
-    files = "\n".join(["Files you wrote, which you can read again:", *lines]) if lines else ""
-    met = f"You met {len(state.sources)} stored sources." if state.sources else ""
-    return "\n\n".join(part for part in (files, met) if part)
+    listed = block("\n".join(lines), Origin.MODEL)
+    files = render(own("Files you wrote, which you can read again:"), listed) if lines else own("")
+    met = own("You met {count} stored sources.", count=len(state.sources)) if state.sources else own("")
+    return render(files, met, between="\n\n")
 
 
 def kept_from(messages: Sequence[Message], limit_tokens: int) -> int:
@@ -207,8 +211,8 @@ PLANS = ("plan", "todo", "notes")
 
 
 def compaction_note(
-    state: AgentState, run_state: RunState, read: Callable[[str], str], jobs: Callable[[str], Sequence[str]]
-) -> str:
+    state: AgentState, run_state: RunState, read: Callable[[str], str], jobs: Callable[[str], Sequence[ModelText]]
+) -> ModelText:
     """Return what is on record for one agent, except its own files.
 
     Args:
@@ -219,34 +223,37 @@ def compaction_note(
     """
     parts = [_plan(state, read)]
     if state.agent == ORCHESTRATOR:
-        parts += [_helpers(run_state), f"Files of this run: {len(run_state.files)}." if run_state.files else ""]
+        count = len(run_state.files)
+        parts += [_helpers(run_state), own("Files of this run: {count}.", count=count) if count else own("")]
     lines = jobs(state.agent)
     if lines:
-        parts.append("\n".join(["Your background jobs:", *lines]))
-    return "\n\n".join(part for part in parts if part)
+        parts.append(render(own("Your background jobs:"), *lines))
+    return render(*parts, between="\n\n")
 
 
-def _plan(state: AgentState, read: Callable[[str], str]) -> str:
+def _plan(state: AgentState, read: Callable[[str], str]) -> ModelText:
     """Return the current content of the file with an agent's plan; empty without one."""
     paths = [path for path in state.files if PurePosixPath(path).stem.lower().startswith(PLANS)]
     if not paths:
-        return ""
+        return own("")
     try:
         text = read(paths[-1])
     except ToolError:
-        return ""  # it was removed or renamed since, as its writer knows
+        return own("")  # it was removed or renamed since, as its writer knows
     rest = "\n[...]" if len(text) > MAX_PLAN_CHARS else ""
-    return f"Current content of {paths[-1]}:\n{text[:MAX_PLAN_CHARS]}{rest}"
+    head = own("Current content of {path}:", path=paths[-1])
+    return render(head, block(text[:MAX_PLAN_CHARS] + rest, Origin.MODEL))
 
 
-def _helpers(run_state: RunState) -> str:
+def _helpers(run_state: RunState) -> ModelText:
     """Return the list of helpers; the latest are named, the earlier ones counted."""
     helpers = [state for state in run_state.agents.values() if state.agent != ORCHESTRATOR]
     if not helpers:
-        return ""
+        return own("")
     shown = helpers[-MAX_HELPERS:]
     earlier = [f"- {len(helpers) - len(shown)} earlier ones"] if len(helpers) > len(shown) else []
-    return "\n".join(["Your helpers, each of which remembers what it did:", *earlier, *map(_helper_line, shown)])
+    lines = "\n".join([*earlier, *map(_helper_line, shown)])
+    return render(own("Your helpers, each of which remembers what it did:"), block(lines, Origin.MODEL))
 
 
 def _helper_line(state: AgentState) -> str:

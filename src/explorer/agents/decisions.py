@@ -4,23 +4,26 @@ Models read a note's text. Programs, such as the offline client, read its reason
 without a look at anything else.
 """
 
+from typing import LiteralString
+
 from explorer.journal.agent_state import AgentState
 from explorer.schema.events import AgentFinished, Compacted, NoteAdded, ReasoningDropped, Status, Summarised
 from explorer.schema.reasons import EndCause, NoteReason
+from explorer.text.rendering import code, own
 
 Decision = NoteAdded | AgentFinished | Compacted | Summarised | ReasoningDropped
 """The event that records what is done with an agent instead of asking its model."""
 
-ACTIONS = (
+ACTIONS: LiteralString = (
     "Act now, by calling a tool: look things up or have it done (call_agent), have report.md written (a writer, or "
     "write_file for a few lines), and when it answers the question, call finish_exploration."
 )
-SHORT_REPLIES = (
+SHORT_REPLIES: LiteralString = (
     "Little is left of this run's limits: a reply of yours may have {tokens:,} tokens now, reasoning and calls "
     "included, and one that is longer is lost. Write report.md with what matters most, well within that."
 )
-BUDGET = "About {percent} % of what this run may use before its report is used up. Plan for the end."
-WORDS: dict[NoteReason, str] = {
+BUDGET: LiteralString = "About {percent} % of what this run may use before its report is used up. Plan for the end."
+WORDS: dict[NoteReason, LiteralString] = {
     NoteReason.EMPTY_REPLY: "Your reply was empty. Continue the task, or say what you found.",
     NoteReason.CUT_REPLY: "Your reply was cut at its length limit. Continue in smaller pieces; put long text in files.",
     NoteReason.USUAL_LENGTH: "Your reply was cut at its length limit, which stays. Continue in smaller pieces.",
@@ -70,12 +73,12 @@ def note(state: AgentState, reason: NoteReason, words: str = "", **facts: int | 
     Args:
         state: The agent.
         reason: Why it is added; the key of `WORDS`.
-        words: Text that the note quotes, such as the faults of a report; it is not part of the data.
+        words: Text that the note quotes, such as the faults of a report; it is not part of the data, and fenced
+            unless it is rendered.
         facts: Figures in the text, which are recorded as the note's data.
     """
-    return NoteAdded(
-        agent=state.agent, text=WORDS[reason].format(words=words, **facts), reason=reason, data=dict(facts)
-    )
+    values = {name: code(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
+    return NoteAdded(agent=state.agent, text=own(WORDS[reason], words=words, **values), reason=reason, data=dict(facts))
 
 
 def ending(

@@ -10,6 +10,7 @@ from explorer.schema.errors import ModelError, ModelFault, RefusedCallError
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, NoteAdded, ReasoningDropped, Status
 from explorer.schema.messages import Results, StopKind, ToolCall, Turn
 from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
+from explorer.text.rendering import ModelText, code, own, render, without_marks
 from explorer.text.sanitize import single_line
 
 MAX_PAUSES = 5
@@ -19,7 +20,9 @@ NOTE_SHARES = ((0.70, NoteReason.BUDGET_70), (0.85, NoteReason.BUDGET_85))
 """Shares of the exploration's limits, rising, each with the note that it triggers."""
 NOTE_REPEATS = 3
 REFUSE_REPEATS = 5
-REPEATED = f"refused: this very call brought the same result {REFUSE_REPEATS} times. Do something else or finish."
+REPEATED = own(
+    "refused: this very call brought the same result {times} times. Do something else or finish.", times=REFUSE_REPEATS
+)
 MAX_ERROR_TURNS = 3
 MAX_ASKED_TO_ACT = 2
 MAX_QUOTED_CHARS = 160
@@ -249,7 +252,7 @@ def _first_error(state: AgentState) -> str:
         return "tool calls kept failing"
     if first.data.get("code") == ErrorCode.REPEATED:
         return f"the model kept making one call, {first.name}, with the same result; another model may do better"
-    why = single_line(first.content.partition("\n")[0])
+    why = single_line(without_marks(first.content.partition("\n")[0]))
     return f"tool calls kept failing: {first.name}: {why[:MAX_QUOTED_CHARS]}"
 
 
@@ -301,8 +304,14 @@ def other_helpers(model: str, models: Mapping[str, str], helpers: Iterable[str])
     return {role: models[role] for role in helpers if models[role] != model}
 
 
-def ways_to_retry(agent: str, model: str, others: Mapping[str, str]) -> str:
+def ways_to_retry(agent: str, model: str, others: Mapping[str, str]) -> ModelText:
     """Return the text for the orchestrator on how the work of a helper whose model failed can still be done."""
-    again = f'call_agent with agent_id "{agent}" continues it, once {model} answers again'
-    named = ", ".join(f"{role} ({other})" for role, other in others.items())
-    return f"{again}; helpers with another model: {named}" if named else f"{again}; no helper has another model"
+    named = render(
+        *(own("{role} ({model})", role=code(role), model=code(other)) for role, other in others.items()), between=", "
+    )
+    return own(
+        'call_agent with agent_id "{agent}" continues it, once {model} answers again; {others}',
+        agent=code(agent),
+        model=code(model),
+        others=own("helpers with another model: {named}", named=named) if named else own("no helper has another model"),
+    )

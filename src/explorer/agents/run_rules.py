@@ -27,6 +27,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, NoteAdded, Steered, StopAsked
 from explorer.schema.messages import LLMClient, ToolCall
 from explorer.schema.tool import Effect, Tool, ToolResult
+from explorer.text.rendering import ModelText, own
 from explorer.workspace.workspace import Workspace
 
 CUT_OFF_BY_STOP = frozenset({Effect.PURE, Effect.EXTERNAL})
@@ -74,7 +75,7 @@ class TeamContext:
     """The clock of the tools."""
     progress: Callable[[str], None] = lambda _words: None
     """Show the user a line on how far a call is."""
-    jobs: Callable[[str], Sequence[str]] = lambda _agent: ()
+    jobs: Callable[[str], Sequence[ModelText]] = lambda _agent: ()
     """Return a line on each background job of an agent."""
     review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
     """Return what is done about an orchestrator's end."""
@@ -102,7 +103,7 @@ class RunRules:
             async with self._budget.stopping.cut_off(CALL_GRACE_S):
                 return await doing
         except StoppedError as error:
-            raise ToolError(error.message) from error
+            raise ToolError(own("it was cut off, because the run is being stopped")) from error
 
     def check_for_stop(self) -> None:
         """Stop as soon as another process orders it: an agent's next turn may be minutes away."""
@@ -176,13 +177,19 @@ class RunRules:
         state = self._context.run_state.agents[agent]
         reason = self._budget.winding_down
         if reason and state.agent == ORCHESTRATOR and not self._is_for_report(call):
-            return ToolError(f"refused: the run is winding down ({reason}); only the report may be worked on")
+            return ToolError(
+                own("refused: the run is winding down ({reason}); only the report may be worked on", reason=reason)
+            )
         refusal = refuse_repetition(state, call)
         calls = self._budget.calls
         if refusal or calls.take(for_report=self._may_use_reserve(state.role) and self._is_for_report(call)):
             return refusal
         self._budget.reach("calls")
-        return ToolError(f"refused: this run may make {calls.limit} tool calls, and has; end with what you have")
+        return ToolError(
+            own(
+                "refused: this run may make {limit} tool calls, and has; end with what you have", limit=calls.limit or 0
+            )
+        )
 
     def _is_for_report(self, call: ToolCall) -> bool:
         """Return whether the orchestrator may make a call when exploring is over; its only helpers are writers."""

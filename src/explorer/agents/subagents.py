@@ -17,6 +17,7 @@ from explorer.schema.errors import ConfigError, ModelError, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentContinued, AgentFinished, AgentStarted, RoleLoaded
 from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import Tool, ToolResult
+from explorer.text.rendering import Origin, block, code, codes, own, render
 from explorer.workspace.access import refuse_engine_folder, refuse_report_folder
 
 
@@ -129,21 +130,34 @@ class Team:
     def _role(self, name: str) -> Role:
         helpers = [role.name for role in helpers_in(self._context.roles)]
         if name not in helpers:
-            raise ToolError(f"there is no helper called {name!r}; your helpers: {', '.join(helpers)}")
+            raise ToolError(
+                own(
+                    "there is no helper called {name}; your helpers: {helpers}",
+                    name=repr(name),
+                    helpers=codes(helpers),
+                )
+            )
         started = len(self._context.run_state.agents.keys() | self._busy) - 1
         most = self._context.budget.limits.max_agents
         has_writer = any(state.role in self._writers for state in self._context.run_state.agents.values())
         is_kept = bool(self._writers) and not has_writer and most > 1 and started == most - 1
         if is_kept and name not in self._writers:
-            writers = " or ".join(sorted(self._writers))
+            writers = render(*map(code, sorted(self._writers)), between=" or ")
             raise ToolError(
-                f"this run may start {most} helpers; the last place is kept for the {writers}: "
-                "work with what there is, or give an earlier helper a further task by its agent_id"
+                own(
+                    "this run may start {most} helpers; the last place is kept for the {writers}: work with what "
+                    "there is, or give an earlier helper a further task by its agent_id",
+                    most=most,
+                    writers=writers,
+                )
             )
         if started >= most and not (self._context.budget.winding_down and name in self._writers):
             raise ToolError(
-                f"this run may start {most} helpers, and has; work with what there is, "
-                "or give an earlier helper a further task by its agent_id"
+                own(
+                    "this run may start {most} helpers, and has; work with what there is, or give an earlier helper "
+                    "a further task by its agent_id",
+                    most=most,
+                )
             )
         return self._context.roles[name]
 
@@ -151,10 +165,18 @@ class Team:
         agents = self._context.run_state.agents
         state = agents.get(asked.agent_id)
         if state is None or asked.agent_id == ORCHESTRATOR:
-            known = ", ".join(name for name in agents if name != ORCHESTRATOR) or "none yet"
-            raise ToolError(f"there is no helper {asked.agent_id!r} in this run; there are: {known}")
+            known = codes(name for name in agents if name != ORCHESTRATOR) or own("none yet")
+            raise ToolError(
+                own(
+                    "there is no helper {agent_id} in this run; there are: {known}",
+                    agent_id=repr(asked.agent_id),
+                    known=known,
+                )
+            )
         if state.finished is None or state.agent in self._busy:
-            raise ToolError(f"{asked.agent_id} is still at work; ask it again when it has answered")
+            raise ToolError(
+                own("{agent_id} is still at work; ask it again when it has answered", agent_id=asked.agent_id)
+            )
         return state
 
     def _new_id(self, role: str) -> str:
@@ -166,14 +188,15 @@ class Team:
         return agent
 
     def _task(self, asked: CallAgentArguments) -> str:
-        parts = [asked.task_description.strip()]
+        """Return a helper's task: what the orchestrator wrote is an order, what it names may be outsiders' words."""
+        parts: list[str] = [asked.task_description.strip()]
         if asked.output_dir:
             refuse_engine_folder(asked.output_dir)
             refuse_report_folder(f"{asked.output_dir}/x")
             parts.append(f"Write your files under `{asked.output_dir.strip('/')}/`.")
         if asked.context_files:
             lines = "\n".join(index_line(self._context.workspace, path) for path in asked.context_files)
-            parts.append(f"Files for you (read them with read_file):\n{lines}")
+            parts.append(render(own("Files for you (read them with read_file):"), block(lines, Origin.MODEL)))
         return "\n\n".join(parts)
 
     @property

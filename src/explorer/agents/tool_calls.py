@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import LiteralString
 
 from loguru import logger
 from pydantic import ValidationError
@@ -28,6 +29,7 @@ from explorer.schema.errors import ExplorerError, ModelError, StorageError, Tool
 from explorer.schema.events import AnyEvent, FileChange, Source, ToolFinished, ToolStarted
 from explorer.schema.messages import JsonObject, ToolCall
 from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult, lookup_of, no_store
+from explorer.text.rendering import ModelText, code, codes, first_chars, own, render
 from explorer.text.sanitize import single_line
 from explorer.workspace.workspace import Workspace
 
@@ -36,8 +38,10 @@ MAX_ACTIVITY_CHARS = 80
 """Limit of the text for people on what a call does."""
 MAX_PROGRESS_CHARS = 120
 """Limit of a tool's text on how far a call is."""
-CUT_OFF = "{name} was cut off before it had a result"
-CHANGED_MEANWHILE = "This call was interrupted, and {path} has changed since: read it before you write again."
+CUT_OFF: LiteralString = "{name} was cut off before it had a result"
+CHANGED_MEANWHILE: LiteralString = (
+    "This call was interrupted, and {path} has changed since: read it before you write again."
+)
 
 Append = Callable[[AnyEvent], Awaitable[None]]
 """Put an event on disk and apply it to the state."""
@@ -64,9 +68,16 @@ class Toolbox:
         if name in self._tools:
             return self._tools[name]
         close = difflib.get_close_matches(name, self._tools, n=1, cutoff=0.5)
-        guess = f"; did you mean {close[0]}?" if close else ""
+        guess = own("; did you mean {name}?", name=code(close[0])) if close else own("")
         # On a line of its own: the first line is the reason that people are shown.
-        raise ToolError(f"there is no tool called {name!r}{guess}\nYour tools: {', '.join(self._tools)}")
+        raise ToolError(
+            own(
+                "there is no tool called {name}{guess}\nYour tools: {tools}",
+                name=repr(name),
+                guess=guess,
+                tools=codes(self._tools),
+            )
+        )
 
     def prepare(self, call: ToolCall) -> tuple[Tool, Arguments]:
         """Return the tool and its validated arguments.
@@ -76,24 +87,34 @@ class Toolbox:
         """
         tool = self.find(call.name)
         if call.arguments is None:
-            raise ToolError(f"{call.name} was not run: {call.problem or 'its arguments are not a JSON object'}")
+            raise ToolError(
+                own(
+                    "{name} was not run: {problem}",
+                    name=code(tool.name),
+                    problem=call.problem or own("its arguments are not a JSON object"),
+                )
+            )
         try:
             return tool, tool.arguments.model_validate(call.arguments)
         except ValidationError as error:
-            raise ToolError(f"{call.name} was not run: {_explain(error, tool)}") from error
+            raise ToolError(
+                own("{name} was not run: {why}", name=code(tool.name), why=_explain(error, tool))
+            ) from error
 
 
-def _explain(error: ValidationError, tool: Tool) -> str:
+def _explain(error: ValidationError, tool: Tool) -> ModelText:
     properties: JsonObject = tool.parameters["properties"]
-    lines: list[str] = []
+    lines: list[ModelText] = []
     for problem in error.errors():
         field = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
             close = difflib.get_close_matches(field, properties, n=1)
-            lines.append(f"no argument `{field}`" + (f" (did you mean `{close[0]}`?)" if close else ""))
+            guess = own(" (did you mean `{name}`?)", name=code(close[0])) if close else own("")
+            lines.append(own("no argument `{field}`{guess}", field=code(field), guess=guess))
         else:
-            lines.append(f"`{field}`: {problem['msg']}")
-    return f"{'; '.join(lines)}. Its arguments: {', '.join(properties) or 'none'}"
+            lines.append(own("`{field}`: {problem}", field=code(field), problem=problem["msg"]))
+    names = codes(properties) or own("none")
+    return own("{problems}. Its arguments: {names}", problems=render(*lines, between="; "), names=names)
 
 
 StoreFor = Callable[[Tool, Sequence[SourceDraft]], Awaitable[list[Source]]]
@@ -156,7 +177,7 @@ async def _run_together(state: AgentState, calls: list[OpenCall], services: Call
     for call, task in zip(calls, tasks, strict=True):
         # The run did not cancel it: a library did so by mistake. Without a result the call would be made for ever.
         if task.cancelled():
-            result = ToolResult(success=False, error=CUT_OFF.format(name=call.call.name))
+            result = ToolResult(success=False, error=own(CUT_OFF, name=code(call.call.name)))
             await services.record(await _finished(state.agent, call, result, services))
 
 
@@ -180,7 +201,7 @@ async def _run_one(state: AgentState, call: OpenCall, services: CallServices) ->
 
 
 def _refused(error: ToolError) -> ToolResult:
-    return ToolResult(success=False, error=error.message, metadata=dict(error.data))
+    return ToolResult(success=False, error=error.words, metadata=dict(error.data))
 
 
 def _admit(agent: str, call: OpenCall, services: CallServices) -> tuple[Tool, Arguments]:
@@ -244,7 +265,7 @@ async def _compare(tool: Tool, change: FileChange, now: str) -> ToolResult | Non
         return await tool.recall(change)
     if now == change.before:
         return None
-    return ToolResult(success=False, error=CHANGED_MEANWHILE.format(path=change.path))
+    return ToolResult(success=False, error=own(CHANGED_MEANWHILE, path=change.path))
 
 
 async def _guarded(tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
@@ -257,21 +278,24 @@ async def _guarded(tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return ToolResult(success=False, error=CUT_OFF.format(name=tool.name))
+        return ToolResult(success=False, error=own(CUT_OFF, name=code(tool.name)))
     except (ToolError, ModelError, StorageError):
         raise
     except Exception as error:  # noqa: BLE001 - the one place: a crash in a tool is logged and becomes its result
         if limit.expired():
-            return ToolResult(success=False, error=f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped")
+            words = "{name} took longer than {seconds:g} s and was stopped"
+            return ToolResult(success=False, error=own(words, name=code(tool.name), seconds=tool.timeout_s or 0.0))
         logger.exception("{} crashed", tool.name)
-        words = single_line(str(error))
-        return ToolResult(success=False, error=f"{tool.name} failed: {type(error).__name__}: {words}")
+        kind = type(error).__name__
+        return ToolResult(
+            success=False, error=own("{name} failed: {kind}: {error}", name=code(tool.name), kind=kind, error=error)
+        )
 
 
 async def _finished(agent: str, call: OpenCall, result: ToolResult, services: CallServices) -> ToolFinished:
     """Return the record of a call's result, cut to size."""
     most = services.max_result_chars
-    content = result.text if result.success else result.text[: min(MAX_ERROR_CHARS, most)]
+    content = result.text if result.success else first_chars(result.text, min(MAX_ERROR_CHARS, most))
     brought = recorded(result)
     left_out: JsonObject = {}
     if len(content) > most:

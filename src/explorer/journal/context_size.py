@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from explorer.schema.messages import CallResult, Message, Results, Turn, UserText
+from explorer.text.rendering import FENCE_START, inline
 
 CLEARED_CHARS = 300
 """Results up to this length are never cleared: their replacement is hardly shorter."""
@@ -130,7 +131,9 @@ def cleared(results: Results) -> Results:
 
 
 def _line_for(result: CallResult) -> str:
-    first = result.content[: HEADING_CHARS + 1].split("\n", 1)[0]
-    if len(first) > HEADING_CHARS:
+    first, second, *_ = (*result.content[: 2 * HEADING_CHARS].split("\n", 2), "")
+    if FENCE_START.fullmatch(first):
+        first = inline(second[:FIRST_FIELD_CHARS])
+    elif len(first) > HEADING_CHARS:
         first = first[:FIRST_FIELD_CHARS] if first.startswith("{") else ""
     return f"{first}\n[cleared to save space: {len(result.content)} characters]".lstrip()

@@ -25,6 +25,7 @@ from explorer.schema.events import (
     WrittenFile,
 )
 from explorer.schema.messages import Estimate, JsonObject, TaskData, Turn, Usage
+from explorer.text.rendering import without_marks
 
 JUDGE = "judge"
 """The `agent` of questions about citations: several at once, and one record for all of their answers."""
@@ -282,7 +283,7 @@ class RunState:
             return
         call = agent.call_at(event.call)
         if call is not None:
-            first_line = event.content.partition("\n")[0]
+            first_line = without_marks(event.content.partition("\n")[0])
             self.lookups[call_key(call)] = LookupRecord(call.name, call.arguments or {}, event.lookup, first_line)
 
     def _continue(self, event: AgentContinued) -> None:

@@ -16,6 +16,7 @@ import httpx2
 
 from explorer.schema.errors import RefusedCallError, ToolError
 from explorer.schema.network import without_secrets
+from explorer.text.rendering import own
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """Return a host's addresses; raise OSError when it has none."""
@@ -251,12 +252,19 @@ def _is_address(host: str) -> bool:
 
 def _unknown(host: str) -> NoSuchSiteError:
     return NoSuchSiteError(
-        f"There is no site {host}: the name cannot be resolved. Check its spelling, or use another source."
+        own(
+            "There is no site {host}: the name cannot be resolved. Check its spelling, or use another source.",
+            host=host,
+        )
     )
 
 
 def _refused(what: str, problem: str) -> UrlRefusedError:
     return UrlRefusedError(
-        f"Not fetched: {what[:300]}: {problem}. Only public web pages can be read; use another source.",
+        own(
+            "Not fetched: {what}: {problem}. Only public web pages can be read; use another source.",
+            what=what[:300],
+            problem=problem,
+        ),
         hint="the user can allow a host with EXPLORER_ALLOW_HOSTS",
     )

@@ -8,6 +8,7 @@ from explorer.offline.phrases import PHRASES, Phrases
 from explorer.offline.reading import ListedStory, harmless, stories_in, story_entry
 from explorer.offline.text import CITATION_MARK
 from explorer.reports.render import with_hosts_only
+from explorer.text.rendering import without_marks
 
 QUOTE_LINE = re.compile(r"^( *)- (?:\*(\S+)\*(?: \w+| 回复)?[:：] )?“(.*)” \[(S\d+)\]$")
 SOURCE_LINE = re.compile(r"^\[(S\d+)\] (.+)$")
@@ -158,7 +159,7 @@ def gaps_in(text: str) -> list[str]:
 
 def short_reason(text: str) -> str:
     """Return the first sentence of a tool's error, with hosts in the place of addresses."""
-    line = harmless(with_hosts_only(text))
+    line = harmless(with_hosts_only(without_marks(text)))
     end = re.search(r"[.。](?:\s|$)", line)
     sentence = (line[: end.start()] if end else line).strip()
     return sentence if len(sentence) <= MAX_REASON_CHARS else f"{sentence[: MAX_REASON_CHARS - 1]}…"

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from explorer.offline.script_state import ToolAnswer
 from explorer.schema.messages import JsonObject
-from explorer.text.sanitize import fenced_lines
+from explorer.text.rendering import fenced_lines
 
 STORY_HEAD = re.compile(r"^(\d+)\. \[(S\d+)\] (.+)$")
 STORY_FACTS = re.compile(

@@ -28,6 +28,7 @@ from explorer.reports.library_page import (
     slug_of,
 )
 from explorer.schema.errors import StorageError, ToolError
+from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 from explorer.workspace.safe_open import TEMPORARY
 from explorer.workspace.workspace import Workspace
@@ -129,7 +130,13 @@ class Library:
         with self._writing():
             stored = self.find(name)
             if stored.fields is None:
-                raise ToolError(f"{stored.name} cannot be added to: {stored.problem}; it is left as it is")
+                raise ToolError(
+                    own(
+                        "{name} cannot be added to: {problem}; it is left as it is",
+                        name=stored.name,
+                        problem=stored.problem,
+                    )
+                )
             page = ReportPage.parse(stored.text)
             title = page.update_of(addition.mark) if addition.mark else ""
             if not title:
@@ -150,10 +157,17 @@ class Library:
         if len(exact or fitting) == 1:
             return self._look((exact or fitting)[0])
         if fitting:
-            raise ToolError(f"{name!r} fits {len(fitting)} reports: {', '.join(fitting[:5])}; give the date too")
+            raise ToolError(
+                own(
+                    "{name} fits {count} reports: {fitting}; give the date too",
+                    name=repr(name),
+                    count=len(fitting),
+                    fitting=", ".join(fitting[:5]),
+                )
+            )
         close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
         guess = f"; close: {', '.join(close)}" if close else ""
-        raise ToolError(f"there is no report {name[:200]!r} in the library{guess}")
+        raise ToolError(own("there is no report {name} in the library{guess}", name=repr(name[:200]), guess=guess))
 
     def stored_reports(self, date: str = "", query: str = "") -> list[StoredReport]:
         """Return the reports of a day, month or year that contain all words of a query, newest first.
@@ -174,7 +188,11 @@ class Library:
         if ago is not None:
             return f"{self._now() - timedelta(days=ago):%Y-%m-%d}"
         if date.strip() and not DAYS.fullmatch(date.strip()):
-            raise ToolError(f"date={date[:40]!r} is not understood: write 2026-08-10, 2026-08, today or yesterday")
+            raise ToolError(
+                own(
+                    "date={date} is not understood: write 2026-08-10, 2026-08, today or yesterday", date=repr(date[:40])
+                )
+            )
         return date.strip()
 
     def _of(self, days: str) -> Iterator[StoredReport]:
@@ -225,14 +243,21 @@ class Library:
     def _put(self, name: str, page: ReportPage) -> None:
         text = page.text()
         if len(text) > MAX_REPORT_CHARS:
-            raise ToolError(f"{name} would have {len(text)} characters; the limit is {MAX_REPORT_CHARS}: begin another")
+            raise ToolError(
+                own(
+                    "{name} would have {count} characters; the limit is {max_report_chars}: begin another",
+                    name=name,
+                    count=len(text),
+                    max_report_chars=MAX_REPORT_CHARS,
+                )
+            )
         for entry in _entries(self.folder / name.partition("/")[0]):
             if TEMPORARY.fullmatch(entry.name):  # of a write that was cut off: nobody else writes now
                 Path(entry.path).unlink(missing_ok=True)
         try:
             self._space.write_own(name, text)
         except StorageError as error:
-            raise ToolError(f"the library was not changed: {error.message}") from error
+            raise ToolError(own("the library was not changed: {why}", why=error)) from error
 
     @contextmanager
     def _writing(self) -> Generator[None]:
@@ -246,10 +271,16 @@ class Library:
             lock = FileLock(self.folder / ".lock", timeout=self._max_wait_s)
             lock.acquire()
         except Timeout as error:
-            raise ToolError("another process is writing in the library; try again in a moment") from error
+            raise ToolError(own("another process is writing in the library; try again in a moment")) from error
         except OSError as error:
             words = error.strerror or "not possible"
-            raise ToolError(f"the library {self.folder} cannot be written: {words}; continue without it") from error
+            raise ToolError(
+                own(
+                    "the library {folder} cannot be written: {words}; continue without it",
+                    folder=self.folder,
+                    words=words,
+                )
+            ) from error
         try:
             yield
         finally:
@@ -261,8 +292,12 @@ def _refuse_double(new: NewReport, stored: StoredReport) -> None:
     reason = _likeness(new, fields) if fields is not None else ""
     if reason:
         raise ToolError(
-            f"today's library has a report on this already: {stored.name} ({reason}). Nothing was written: read it "
-            f'with read_report, then add what is new with append_report(report="{stored.name}", ...)'
+            own(
+                "today's library has a report on this already: {name} ({reason}). Nothing was written: read it "
+                'with read_report, then add what is new with append_report(report="{name}", ...)',
+                name=stored.name,
+                reason=reason,
+            )
         )
 
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, HEADING_REFERENCES, MISSING, cited_ids
 from explorer.text.frontmatter import without_frontmatter
+from explorer.text.rendering import codes, own
 from explorer.text.words import count_words
 from explorer.workspace.source_store import plain_flags
 
@@ -90,13 +91,14 @@ def problem_of(text: str, dangling: Sequence[str]) -> str:
         dangling: The ids that the draft cites and no source has.
     """
     if is_placeholder(text):
-        return "report.md is empty or a placeholder; have the report written first"
+        return own("report.md is empty or a placeholder; have the report written first")
     if dangling:
-        return (
-            f"report.md cites {', '.join(dangling)}, which no stored source has; "
-            "correct or remove these citations (only ids that a tool showed exist)"
+        return own(
+            "report.md cites {ids}, which no stored source has; correct or remove these citations (only ids that a "
+            "tool showed exist)",
+            ids=codes(dangling),
         )
-    return ""
+    return own("")
 
 
 def image_problem(text: str, has_file: Callable[[str], bool]) -> str:
@@ -105,10 +107,11 @@ def image_problem(text: str, has_file: Callable[[str], bool]) -> str:
     paths = [path for line in lines for found in RISKY.finditer(line) if (path := _local(found))]
     missing = [path for path in dict.fromkeys(paths) if not has_file(path)]
     if not missing:
-        return ""
-    return (
-        f"report.md shows {', '.join(missing)}, which is not a file of this run; "
-        "correct the path (list_files shows all files) or take the image out"
+        return own("")
+    return own(
+        "report.md shows {paths}, which is not a file of this run; correct the path (list_files shows all files) or "
+        "take the image out",
+        paths=", ".join(missing),
     )
 
 
@@ -163,8 +166,8 @@ def _without_own_numbers(body: str) -> str:
     place = 0
     for found in [*CITATION.finditer(body), None]:
         end = len(body) if found is None else found.start()
-        own = OWN_NUMBER.finditer(body, place, end)
-        for mark in own:
+        numbers = OWN_NUMBER.finditer(body, place, end)
+        for mark in numbers:
             pieces += [body[place : mark.start()], NO_SOURCE.format(number=mark["number"])]
             place = mark.end()
         pieces.append(body[place : len(body) if found is None else found.end()])

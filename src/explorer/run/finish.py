@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import LiteralString, Self
 
 from loguru import logger
 
@@ -41,8 +41,10 @@ from explorer.schema.errors import NO_DATA, ExplorerError, StorageError, ToolErr
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, AnyEvent, PathMoved, RunFinished, Status
 from explorer.schema.messages import Results
 from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
+from explorer.text import rendering
 from explorer.text.citations import with_source_ids
 from explorer.text.frontmatter import with_frontmatter, without_frontmatter
+from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 from explorer.text.words import phrase_language
 from explorer.workspace.access import DRAFT, REPORT, restore_access
@@ -52,7 +54,7 @@ MAX_ANSWER_CHARS = 1_000_000
 """Limit for the words that answer a follow-up."""
 UNCONFINED = "unconfined"
 """What the journal says of a life whose commands nothing held."""
-NOT_YET = "not finished yet, and this is said once: have report.md corrected, then finish again."
+NOT_YET: LiteralString = "not finished yet, and this is said once: have report.md corrected, then finish again."
 """The first words of a refusal because of the citations."""
 
 
@@ -297,14 +299,14 @@ def report_text(folder: Path) -> str:
         return ""
 
 
-def missing_report(workspace: Workspace) -> str:
+def missing_report(workspace: Workspace) -> rendering.ModelText:
     """Return why there is no report, in words for the model; empty when there is one."""
     if not workspace.exists(REPORT):
-        return "there is no report.md yet"
+        return own("there is no report.md yet")
     try:
-        return "report.md is empty or a placeholder" if is_placeholder(workspace.read_text(REPORT)) else ""
+        return own("report.md is empty or a placeholder" if is_placeholder(workspace.read_text(REPORT)) else "")
     except ToolError as error:
-        return f"report.md cannot be read ({error.message})"
+        return own("report.md cannot be read ({why})", why=error.words)
 
 
 def draft_problem(
@@ -322,7 +324,9 @@ def draft_problem(
         is_empty: Whether the orchestrator says that nothing relevant was found.
     """
     if not workspace.exists(REPORT):
-        return ToolError("there is no report.md yet: have it written (a writer does it well), read it, then finish")
+        return ToolError(
+            own("there is no report.md yet: have it written (a writer does it well), read it, then finish")
+        )
     draft = workspace.read_text(REPORT)
     body = without_frontmatter(draft)
     unknown = dangling_ids(body, run_state.sources)
@@ -335,8 +339,11 @@ def draft_problem(
     verification = check(draft, run_state.sources, text_of)
     found = flaws(draft, run_state.sources, text_of, verification, run_state.asked)
     advice = [flaw.advice for flaw in found if flaw.advice and not (is_empty and flaw.kind is FlawKind.UNCITED)]
-    words = "\n\n".join(part for part in (*advice, words_for_writer(verification)) if part)
-    return ToolError(f"{NOT_YET} {words}", data={"code": ErrorCode.CORRECT_REPORT}) if words else None
+    words = rendering.render(*advice, words_for_writer(verification), between="\n\n")
+    if not words:
+        return None
+    message = own("{not_yet} {words}", not_yet=own(NOT_YET), words=words)
+    return ToolError(message, data={"code": ErrorCode.CORRECT_REPORT})
 
 
 def _was_shown(run_state: RunState) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import LiteralString
 
 from explorer.agents.budget import Amount, Budget
 from explorer.agents.decisions import Decision
@@ -44,10 +45,11 @@ from explorer.schema.events import (
 )
 from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
 from explorer.schema.tool import Tool
+from explorer.text.rendering import ModelText, by_user, code, own, render
 from explorer.tools.finish import AnswerTool, FinishTool
 from explorer.workspace.source_store import SourceStore
 
-SAMPLE_LINE = "This run reads bundled, invented sample data."
+SAMPLE_LINE: LiteralString = "This run reads bundled, invented sample data."
 INPUTS = "inputs"
 
 
@@ -224,7 +226,7 @@ class RunSession(SessionContext):
         """Return why the run cannot end yet, where a program waits for an answer in its form."""
         if self.answer_form is None or self.records.answer is not None:
             return None
-        return ToolError(f"the user's program waits for the answer: call {AnswerTool.name}, then finish")
+        return ToolError(own("the user's program waits for the answer: call {name}, then finish", name=AnswerTool.name))
 
     async def _orchestrate(
         self, team: Team, resources: RunResources, source_store: SourceStore, message: str
@@ -253,30 +255,33 @@ class RunSession(SessionContext):
 
     async def first_words(
         self, resources: RunResources, source_store: SourceStore, inputs: Sequence[InputSource]
-    ) -> str:
+    ) -> ModelText:
         """Return what the orchestrator is told at the start; programs read the run's state instead."""
         if self.run_state.started is None:
             raise ConfigError(f"{self.folder.name} was never started", hint='ask again: explorer "your question"')
         workspace = self.workspace
         workspace.write_own("question.txt", self.run_state.started.question)
         lines = [
-            f"Question: {self.run_state.started.question}",
-            "",
-            f"Run {self.run_state.started.run_id}, started {self.now():%Y-%m-%d %H:%M} UTC.",
+            own("Question: {question}\n", question=by_user(self.run_state.started.question)),
+            own(
+                "Run {id}, started {time:%Y-%m-%d %H:%M} UTC.",
+                id=code(self.run_state.started.run_id),
+                time=self.now(),
+            ),
         ]
         if self.settings.language:
-            lines.append(f"Language of the report: {self.settings.language}")
+            lines.append(own("Language of the report: {language}", language=by_user(self.settings.language)))
         since = self.settings.since_run
         earlier = await words_on_earlier(self.folder, since, workspace, source_store.store) if since else []
         if inputs:
-            listed = (f"{one.path} [{one.source}] ({one.lines} lines)" for one in inputs)
-            lines.append(f"Files from the user: {', '.join(listed)}")
+            listed = ", ".join(f"{one.path} [{one.source}] ({one.lines} lines)" for one in inputs)
+            lines.append(own("Files from the user: {files}", files=listed))
         if resources.connectors.corpus is not None:
             lines.append(await resources.connectors.corpus.line())
         lines += earlier
         if self.settings.is_sample:
-            lines.append(SAMPLE_LINE)
-        return "\n".join(lines)
+            lines.append(own(SAMPLE_LINE))
+        return render(*lines)
 
     async def _inputs(self, source_store: SourceStore) -> list[InputSource]:
         """Store the user's files as sources; return those by path."""
@@ -288,9 +293,9 @@ class RunSession(SessionContext):
         return [InputSource(path, one.id, files[path].lines) for path, one in zip(drafts, sources, strict=True)]
 
 
-def _words_of(error: ToolError | None) -> str:
+def _words_of(error: ToolError | None) -> ModelText:
     """Return an error's words; empty where there is none."""
-    return "" if error is None else error.message
+    return own("") if error is None else error.words
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from explorer.schema.errors import ConfigError
 from explorer.schema.events import AnyEvent, NoteAdded, SandboxChosen
 from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import Tool
+from explorer.text.rendering import ModelText, code, own
 from explorer.tools.shell import shell_tools, state_of, unrecorded
 from explorer.workspace.workspace import Workspace
 
@@ -42,14 +43,15 @@ class ShellSession:
         """Tell an agent once that a background job of its own has ended, in this life or with an earlier one."""
         for job in self.jobs.of(state.agent) if self.jobs else ():
             if job.is_over and job.id not in state.ended_jobs:
-                words = f"({job.command[:SHOWN_CHARS]}) {state_of(job)}"
+                words = own("({command}) {state}", command=job.command[:SHOWN_CHARS], state=state_of(job))
                 return note(state, NoteReason.JOB_ENDED, words, job=job.id)
         return None
 
-    def job_lines(self, agent: str) -> list[str]:
+    def job_lines(self, agent: str) -> list[ModelText]:
         """Return an agent's background jobs, a line each."""
         jobs = self.jobs.of(agent) if self.jobs else ()
-        return [f"- {job.id} ({job.command[:SHOWN_CHARS]}): {state_of(job)}" for job in jobs]
+        words = "- {id} ({command}): {state}"
+        return [own(words, id=code(job.id), command=job.command[:SHOWN_CHARS], state=state_of(job)) for job in jobs]
 
 
 @asynccontextmanager

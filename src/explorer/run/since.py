@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import LiteralString
 
 from loguru import logger
 
@@ -18,6 +19,7 @@ from explorer.reports.compare import (
 from explorer.schema.errors import NotFoundError, StorageError, ToolError
 from explorer.schema.events import Source
 from explorer.schema.tool import SourceDraft, Store
+from explorer.text.rendering import ModelText, code, own
 from explorer.workspace.access import journal_path
 from explorer.workspace.workspace import Workspace
 
@@ -28,7 +30,7 @@ CHANGES = "changes.md"
 OWN_CHANGES = ".explorer/changes.md"
 """When an agent wrote a file of that name."""
 VIA = "run"
-TASK = "Report what is new, gone or changed since that run; what stayed the same needs a line at most."
+TASK: LiteralString = "Report what is new, gone or changed since that run; what stayed the same needs a line at most."
 
 
 def earlier_folder(folder: Path, since: str) -> Path:
@@ -44,7 +46,7 @@ def earlier_folder(folder: Path, since: str) -> Path:
     return folder.parent / since
 
 
-async def words_on_earlier(folder: Path, since: str, workspace: Workspace, store: Store) -> list[str]:
+async def words_on_earlier(folder: Path, since: str, workspace: Workspace, store: Store) -> list[ModelText]:
     """Return what the orchestrator is told of the earlier run; its report and its sources become files of this one.
 
     Raises:
@@ -53,8 +55,10 @@ async def words_on_earlier(folder: Path, since: str, workspace: Workspace, store
     """
     earlier = snapshot_on_disk(earlier_folder(folder, since))
     head = earlier.summary
-    started = f"{head.started:%Y-%m-%d %H:%M} UTC" if head.started is not None else "?"
-    lines = [f"Earlier run: {head.run_id}, started {started}, asked: {' '.join(head.question.split())}"]
+    started = own("{time:%Y-%m-%d %H:%M} UTC", time=head.started) if head.started is not None else own("?")
+    # It may have been somebody else's, who asked it.
+    words = "Earlier run: {id}, started {started}, asked: {question}"
+    lines = [own(words, id=code(head.run_id), started=started, question=head.question)]
     if earlier.report:
         workspace.write_own(SINCE_REPORT, earlier.report)
         draft = SourceDraft(
@@ -66,11 +70,18 @@ async def words_on_earlier(folder: Path, since: str, workspace: Workspace, store
             text=earlier.report,
         )
         (source,) = await store([draft])
-        lines.append(f"Its report: {SINCE_REPORT} [{source.id}] ({len(earlier.report.splitlines())} lines)")
+        lines.append(
+            own(
+                "Its report: {path} [{id}] ({count} lines)",
+                path=SINCE_REPORT,
+                id=code(source.id),
+                count=len(earlier.report.splitlines()),
+            )
+        )
     listed = _listed(earlier)
     workspace.write_own(SINCE_SOURCES, "\n".join([f"# Sources of run {head.run_id}", "", *listed]) + "\n")
-    lines.append(f"Its sources: {SINCE_SOURCES} ({len(listed)} addresses)")
-    return [*lines, TASK]
+    lines.append(own("Its sources: {path} ({count} addresses)", path=SINCE_SOURCES, count=len(listed)))
+    return [*lines, own(TASK)]
 
 
 def earlier_addresses(folder: Path, since: str) -> list[str]:

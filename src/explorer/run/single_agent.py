@@ -16,6 +16,7 @@ from explorer.run.session import InputSource, Review, RunSession
 from explorer.schema.events import AgentFinished, SingleAgent, Status
 from explorer.schema.reasons import EndReason
 from explorer.schema.tool import Tool
+from explorer.text.rendering import ModelText, by_user
 from explorer.tools.finish import AnswerTool
 from explorer.tools.shell import SHELL_TOOLS
 from explorer.workspace.source_store import SourceStore
@@ -64,10 +65,10 @@ class AgentSession(RunSession):
 
     async def first_words(
         self, resources: RunResources, source_store: SourceStore, inputs: Sequence[InputSource]
-    ) -> str:
+    ) -> ModelText:
         """Return the task, as it was given."""
         assert self.run_state.started is not None
-        return self.run_state.started.question
+        return by_user(self.run_state.started.question)
 
     async def conclude(
         self,

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 from explorer.sandbox.shell import Command, Ended, Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.messages import Frozen
+from explorer.text.rendering import codes, own
 from explorer.workspace.private import make_private_folder
 
 MAX_RUNNING = 8
@@ -93,8 +94,14 @@ class Jobs:
             ToolError: It cannot be started, or too many are running.
         """
         if len(self._running) >= MAX_RUNNING:
-            names = ", ".join(self._running)
-            raise ToolError(f"{MAX_RUNNING} jobs are running already ({names}): wait for one, or end one (kill_shell)")
+            names = codes(self._running)
+            raise ToolError(
+                own(
+                    "{max_running} jobs are running already ({names}): wait for one, or end one (kill_shell)",
+                    max_running=MAX_RUNNING,
+                    names=names,
+                )
+            )
         self._count += 1
         name = f"bash_{self._count}"
         job = Job(id=name, agent=agent, command=command, output=f"{OUTPUTS}/{name}.txt")
@@ -155,8 +162,8 @@ class Jobs:
         for job in self.all():
             if job.id == name:
                 return job
-        known = ", ".join(job.id for job in self.all()) or "none was started"
-        raise ToolError(f"there is no job {name!r}; known: {known}")
+        known = codes(job.id for job in self.all()) or own("none was started")
+        raise ToolError(own("there is no job {name}; known: {known}", name=repr(name), known=known))
 
     def all(self) -> list[Job]:
         """Return every job of the run, in order."""

@@ -20,6 +20,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
+from explorer.text.rendering import ModelText, fenced, without_marks
+
 Kind = TypeVar("Kind", bound=BaseException)
 NO_DATA: Mapping[str, object] = MappingProxyType({})
 
@@ -161,7 +163,10 @@ class ToolError(ExplorerError):
     """A tool cannot do what it was asked; the message is what the model reads, so it says what would work."""
 
     def __init__(self, message: str, *, hint: str = "", data: Mapping[str, object] = NO_DATA) -> None:
-        super().__init__(message, hint=hint)
+        """Take what happened, as made by `own`; any other text counts as text from outside."""
+        super().__init__(without_marks(message) if isinstance(message, ModelText) else message, hint=hint)
+        self.words = fenced(message)
+        """The message for the model."""
         self.data = data
         """The reason for programs, as JSON: `code` is an `ErrorCode`."""
 

@@ -16,6 +16,7 @@ from typing_extensions import TypeVar
 from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
 from explorer.schema.events import NO_EFFECT, FileChange, Lookup, Source, WrittenFile
 from explorer.schema.messages import Frozen, JsonObject, ToolSchema, repair_text
+from explorer.text.rendering import ModelText, fenced, own
 
 
 class SourceDraft(Frozen):
@@ -77,7 +78,7 @@ async def no_store(drafts: Sequence[SourceDraft]) -> list[Source]:
     Raises:
         ToolError: Always.
     """
-    raise ToolError(f"there is no run to store {len(drafts)} sources in")
+    raise ToolError(own("there is no run to store {count} sources in", count=len(drafts)))
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class ToolContext:
     """The recorded change of this call, as `foresee` returned it; for `checked` tools."""
 
 
-INTERRUPTED = (
+INTERRUPTED = own(
     "This call was interrupted and is not repeated: whether it took effect is unknown. Look before you continue."
 )
 
@@ -143,9 +144,9 @@ class ToolResult(BaseModel):
 
     success: bool
     content: str = ""
-    """The text for the model on success."""
+    """The text for the model on success. All of it is fenced as text from outside, unless it was made with `own`."""
     error: str | None = None
-    """The text for the model on failure."""
+    """The text for the model on failure, as for `content`."""
     metadata: dict[str, Any] = {}
     """Data for programs, never shown to a model.
 
@@ -154,17 +155,20 @@ class ToolResult(BaseModel):
     the `data` of the call's `tool_finished`.
     """
 
-    @field_validator("content", "error", mode="before")
+    @field_validator("content", "error", mode="wrap")
     @classmethod
-    def _repaired(cls, value: object) -> object:
-        return repair_text(value) if isinstance(value, str) else value
+    def _repaired(cls, value: object, check: Callable[[object], object]) -> object:
+        # Pydantic makes a plain `str` of a `ModelText`, which would be fenced as a whole.
+        if isinstance(value, ModelText):
+            return value
+        return check(repair_text(value) if isinstance(value, str) else value)
 
     @property
-    def text(self) -> str:
-        """The text for the model."""
+    def text(self) -> ModelText:
+        """The text for the model: what was not rendered is text from outside, and fenced."""
         if self.success:
-            return self.content
-        return self.error or "The tool failed without saying why."
+            return fenced(self.content)
+        return fenced(self.error) if self.error else own("The tool failed without saying why.")
 
 
 class Arguments(BaseModel):
@@ -257,7 +261,7 @@ class Tool(ABC, Generic[Args]):
         Returns:
             What the model reads as the result of the call.
         """
-        return ToolResult(success=True, content=f"Wrote {change.path}.")
+        return ToolResult(success=True, content=own("Wrote {path}.", path=change.path))
 
     async def interrupted(self, context: ToolContext) -> ToolResult:  # noqa: ARG002 - for tools that look what was done
         """Return the result of an `execute` that a crash interrupted; for tools whose calls are never repeated.

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from explorer.schema.errors import ConfigError, RefusedCallError
+from explorer.text.rendering import code, own
 
 UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 AGO = re.compile(r"(?:(?:the\s+)?(?:last|past)\s+)?(\d{1,5})\s*([hdw])[a-z]*(?:\s+ago)?", re.IGNORECASE)
@@ -16,7 +17,7 @@ NAMED = re.compile(r"(this|last)\s+(week|month|year)", re.IGNORECASE)
 MONTH = re.compile(r"(\d{4})-(\d{1,2})")
 YEAR = re.compile(r"\d{4}")
 DECEMBER = 12
-UNDERSTOOD = (
+UNDERSTOOD = own(
     "today, yesterday, last week, this month, a span like 24h or 7d, a day like 2026-08-01, a month like 2026-08"
 )
 
@@ -66,7 +67,13 @@ def window(since: str, until: str, now: datetime, zone: tzinfo = UTC) -> Window:
     start = _stretch("since", since, now, zone)[0] if since.strip() else None
     end = _stretch("until", until, now, zone)[not AGO.fullmatch(until.strip())] if until.strip() else None
     if start and end and start >= end:
-        raise RefusedCallError(f'until="{until[:40]}" is before since="{since[:40]}": nothing can be between them.')
+        raise RefusedCallError(
+            own(
+                'until="{until}" is before since="{since}": nothing can be between them.',
+                until=until[:40],
+                since=since[:40],
+            )
+        )
     return Window(start, end)
 
 
@@ -86,12 +93,19 @@ def days_in(text: str, now: datetime, zone: tzinfo, most: int) -> tuple[date, ..
         begin += timedelta(days=1)  # the last seven days end with today
     close = min((end - timedelta(microseconds=1)).astimezone(zone).date(), today)
     if begin > today:
-        raise RefusedCallError(f'date="{text[:60]}" is still to come: today is {today}.')
+        raise RefusedCallError(own('date="{text}" is still to come: today is {today}.', text=text[:60], today=today))
     count = (close - begin).days + 1
     if count < 1:
-        raise RefusedCallError(f'date="{text[:60]}" ends before it begins.')
+        raise RefusedCallError(own('date="{text}" ends before it begins.', text=text[:60]))
     if count > most:
-        raise RefusedCallError(f'date="{text[:60]}" means {count} days; ask for at most {most} at a time.')
+        raise RefusedCallError(
+            own(
+                'date="{text}" means {count} days; ask for at most {most} at a time.',
+                text=text[:60],
+                count=count,
+                most=most,
+            )
+        )
     return tuple(begin + timedelta(days=number) for number in range(count))
 
 
@@ -111,7 +125,14 @@ def _stretch(field: str, text: str, now: datetime, zone: tzinfo) -> tuple[dateti
         moment = datetime.fromisoformat(words)
         moment = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise RefusedCallError(f'{field}="{words[:40]}" is not understood: write {UNDERSTOOD}.') from error
+        raise RefusedCallError(
+            own(
+                '{field}="{words}" is not understood: write {understood}.',
+                field=code(field),
+                words=words[:40],
+                understood=UNDERSTOOD,
+            )
+        ) from error
     return moment, moment
 
 

@@ -13,6 +13,7 @@ from explorer.sources.http.fetched import API_LIMITS
 from explorer.sources.http.wire import WireModel, listed, parse
 from explorer.sources.page import Fetcher, Site, WebPage
 from explorer.sources.threads import DELETED, REMOVED, Comment, CommentRange, comment_lines, hanging, page_of, walk
+from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 
 HOST = "lobste.rs"
@@ -21,7 +22,7 @@ URL = f"https://{HOST}"
 STORY_PATH = re.compile(r"/s/([a-z0-9]{1,12})(?:/[^/]*)?(?:\.json)?/?", re.IGNORECASE)
 SHOWN = CommentRange(limit=200, depth=12)
 MAX_LEVEL = 60
-WHAT = "Lobsters"
+WHAT = own("Lobsters")
 
 
 def _name(value: object) -> object:
@@ -97,7 +98,14 @@ class Lobsters:
         address = f"{self._url}/s/{found[1].lower()}.json"
         fetched = await self._web.get(address, accept="application/json", limits=API_LIMITS)
         if fetched.problem:
-            raise ToolError(f"{WHAT} does not give {url}: {fetched.problem}. Use another source.")
+            raise ToolError(
+                own(
+                    "{what} does not give {url}: {problem}. Use another source.",
+                    what=WHAT,
+                    url=url,
+                    problem=fetched.problem,
+                )
+            )
         return _page(parse(_Story, fetched.body, WHAT))
 
 

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import LiteralString
 from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
@@ -23,6 +24,7 @@ from explorer.sources.http.fetch import Web
 from explorer.sources.http.fetched import Fetched, FetchLimits
 from explorer.sources.http.wire import WireModel
 from explorer.sources.page import ThreadReader, WebPage
+from explorer.text.rendering import ModelText, codes, own
 from explorer.text.sanitize import single_line
 
 READER_LIMITS = FetchLimits(seconds=45.0, in_flight=4, is_service=True)
@@ -31,7 +33,7 @@ BODY = "Markdown Content:"
 TARGET_ERROR = re.compile(r"Target URL returned error (\d{3})")
 STATUS_DIGITS = 3
 MAX_WORDS_CHARS = 200
-REFUSALS = {
+REFUSALS: Mapping[int, LiteralString] = {
     401: "its key is missing or was refused",
     402: "its credit is used up",
     409: "the page is beyond its budget",
@@ -83,7 +85,7 @@ class ReaderService:
         if answer is None:
             return _from_text(url, fetched)
         if answer.data is None:
-            raise ToolError(_refusal(answer, answer.code or fetched.status, "it gave no text"))
+            raise ToolError(_refusal(answer, answer.code or fetched.status, own("it gave no text")))
         found = answer.data
         facts = {"Title": found.title or "", "Published Time": found.publishedTime or ""}
         return _page(url, {**facts, "Warning": found.warning or ""}, (found.content or "").strip(), fetched)
@@ -100,13 +102,15 @@ def _answer(fetched: Fetched) -> _Answer | None:
     return answer if answer.code is not None or answer.data is not None else None
 
 
-def _refusal(answer: _Answer | None, status: int, otherwise: str) -> str:
+def _refusal(answer: _Answer | None, status: int, otherwise: str) -> ModelText:
     """Return the reason of a refusal: a fixed text for the documented codes, else the service's own message."""
     code = answer.code if answer and answer.code else status
     known = REFUSALS.get(int(str(code)[:STATUS_DIGITS]))
     message_text = single_line((answer.readableMessage or answer.message or "") if answer else "")
-    detail = f' ("{message_text[:MAX_WORDS_CHARS]}")' if message_text and not known else ""
-    return f"{known or otherwise}{detail} (code {code})." if known or detail else f"{otherwise}."
+    if not known and not message_text:
+        return own("{otherwise}.", otherwise=otherwise)
+    detail = own("") if known else own(' ("{words}")', words=message_text[:MAX_WORDS_CHARS])
+    return own("{why}{detail} (code {code}).", why=own(known) if known else otherwise, detail=detail, code=code)
 
 
 def _from_text(url: str, fetched: Fetched) -> WebPage:
@@ -215,7 +219,9 @@ class PageReader:
             raise fault(_error_words(url, fetched))
         kind = kind_of(fetched.body, fetched.content_type)
         if kind not in KINDS:
-            raise ToolError(f"{url} is {kind[:80]}, not text. Look for a page about it instead.")
+            raise ToolError(
+                own("{url} is {kind}, not text. Look for a page about it instead.", url=url, kind=kind[:80])
+            )
         if kind == PDF and fetched.is_truncated:
             fetched = await self._web.get(url, accept=PAGE_TYPES, limits=PDF_LIMITS)
             _refuse_half(url, fetched)
@@ -240,7 +246,13 @@ class PageReader:
 def _refuse_half(url: str, fetched: Fetched) -> None:
     if fetched.is_truncated:
         size = PDF_LIMITS.body_bytes // 1_000_000
-        raise ToolError(f"{url} is a PDF of more than {size} MB, which is not read. Look for a page about it instead.")
+        raise ToolError(
+            own(
+                "{url} is a PDF of more than {size} MB, which is not read. Look for a page about it instead.",
+                url=url,
+                size=size,
+            )
+        )
 
 
 def _error_words(url: str, fetched: Fetched) -> str:
@@ -250,11 +262,13 @@ def _error_words(url: str, fetched: Fetched) -> str:
     return f"Could not read {url}: {reason}. Use another source, or search for the same text elsewhere."
 
 
-def _empty_words(url: str, found: Document) -> str:
+def _empty_words(url: str, found: Document) -> ModelText:
     if NO_TEXT_LAYER in found.flags:
-        return (
-            f"{url} is a PDF whose {found.pages} pages are pictures without a text layer, so there are no words to "
-            "read. Use another source."
+        return own(
+            "{url} is a PDF whose {pages} pages are pictures without a text layer, so there are no words to read. Use "
+            "another source.",
+            url=url,
+            pages=found.pages,
         )
-    why = f" ({', '.join(found.flags)})" if found.flags else ""
-    return f"{url} has no readable text{why}. It may be built by scripts; use another source."
+    why = own(" ({flags})", flags=codes(found.flags)) if found.flags else own("")
+    return own("{url} has no readable text{why}. It may be built by scripts; use another source.", url=url, why=why)

@@ -9,7 +9,8 @@ from itertools import count
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import SourceDraft, Store, shown
 from explorer.sources.http.wire import moment
-from explorer.text.sanitize import fence, single_line
+from explorer.text.rendering import ModelText, block, code, own, render
+from explorer.text.sanitize import single_line
 
 DELETED = "deleted"
 DEAD = "dead"
@@ -139,9 +140,9 @@ class ThreadText:
     """A thread as text."""
 
     draft: SourceDraft
-    head: str
+    head: ModelText
     """The first line, after `Comments on [S1] `."""
-    notes: tuple[str, ...]
+    notes: tuple[ModelText, ...]
     """Lines after the first one: what the thread lacks, and how to continue reading."""
     lead: tuple["LeadLine", ...]
     """The texts in the fence before the comments."""
@@ -160,13 +161,15 @@ def thread_body(lead: Sequence[LeadLine], comments: Sequence[Comment]) -> str:
     return "\n".join([*(one.head + one.text for one in lead), *comment_lines(comments)])
 
 
-async def stored(text: ThreadText, store: Store) -> tuple[str, JsonObject]:
+async def stored(text: ThreadText, store: Store) -> tuple[ModelText, JsonObject]:
     """Store a thread as one source; return what the model reads, and the same for programs."""
     (source,) = await store([text.draft])
-    lines = [f"Comments on [{source.id}] {text.head}", *text.notes]
-    if body := text.body:
-        lines.append(fence(body))
-    return "\n".join(lines), {**shown(text.shown, "comment", "comments"), "total": text.total, **places(text)}
+    head = own("Comments on [{id}] {head}", id=code(source.id), head=text.head)
+    return render(head, *text.notes, block(text.body)), {
+        **shown(text.shown, "comment", "comments"),
+        "total": text.total,
+        **places(text),
+    }
 
 
 def places(thread: ThreadText) -> JsonObject:
@@ -190,23 +193,25 @@ def _comment_places(comments: Sequence[Comment], line: int) -> list[JsonObject]:
     return facts
 
 
-def shown_of(shown: int, total: int) -> str:
+def shown_of(shown: int, total: int) -> ModelText:
     """Return how many of the comments are shown, as text."""
-    words = f"{shown} of {total} shown"
-    return f"{words} (their text is not available)" if total and not shown else words
+    words = own("{shown} of {total} shown", shown=shown, total=total)
+    return own("{words} (their text is not available)", words=words) if total and not shown else words
 
 
-def ways_on(comments: Sequence[Comment], next_offset: int | None, name: Callable[[str], str]) -> tuple[str, ...]:
+def ways_on(
+    comments: Sequence[Comment], next_offset: int | None, name: Callable[[str], ModelText]
+) -> tuple[ModelText, ...]:
     """Return a line that says how to read what is left out; none when nothing is.
 
     `name` is how a comment is asked for: `story_id=555`.
     """
-    ways = [] if next_offset is None else [f"offset={next_offset} (further top-level comments)"]
+    ways = [] if next_offset is None else [own("offset={offset} (further top-level comments)", offset=next_offset)]
     cut = sorted((comment for _, comment in walk(comments) if comment.more), key=lambda comment: -comment.more)
     for number, comment in enumerate(cut[:MAX_WAYS]):
-        what = "more replies" if number == 0 else "more"
-        ways.append(f"{name(comment.id)} ({comment.more} {what})")
-    return (f"Read on with {', or '.join(ways)}.",) if ways else ()
+        what = own("more replies" if number == 0 else "more")
+        ways.append(own("{comment} ({more} {what})", comment=name(comment.id), more=comment.more, what=what))
+    return (own("Read on with {ways}.", ways=render(*ways, between=", or ")),) if ways else ()
 
 
 def comment_lines(comments: Sequence[Comment]) -> list[str]:

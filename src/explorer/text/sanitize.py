@@ -1,7 +1,6 @@
-"""Text made safe to write and to show: no keys, nothing invisible, on one line where needed, fenced as untrusted."""
+"""Text made safe to write and to show: no keys, nothing invisible, on one line where needed."""
 
 import base64
-import hashlib
 import json
 import re
 import unicodedata
@@ -11,9 +10,6 @@ from urllib.parse import quote
 BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]")
 """Letters and marks that show nothing: fillers, and variation selectors, of which whole messages can be made."""
 CUT_MARK = "\u2026"
-FENCE_MARK_DIGITS = 16
-"""Hexadecimal digits of a fence's mark: a text that contains its own would take 2^64 tries to find."""
-FENCE_START = re.compile(rf"<<untrusted ([0-9a-f]{{{FENCE_MARK_DIGITS}}})>>")
 
 
 def visible(text: str) -> str:
@@ -35,30 +31,6 @@ def single_line(text: str, max_chars: int = 0) -> str:
     """
     line = " ".join(visible(text).split())
     return line if not max_chars or len(line) <= max_chars else line[: max_chars - 1] + CUT_MARK
-
-
-def fence(text: str) -> str:
-    """Mark external text as untrusted for models.
-
-    The mark is a hash of the text itself, so the text cannot contain its own closing mark.
-    """
-    clean = visible(text)
-    mark = hashlib.sha256(clean.encode()).hexdigest()[:FENCE_MARK_DIGITS]
-    return f"<<untrusted {mark}>>\n{clean}\n<<end {mark}>>"
-
-
-def fenced_lines(text: str) -> list[str]:
-    """Return the lines that a fence encloses, to the end of the text where its end is missing; none without a fence.
-
-    Only the mark that began a fence ends it, so text behind a false mark is still inside.
-    """
-    lines = text.split("\n")
-    for start, line in enumerate(lines):
-        if match := FENCE_START.fullmatch(line):
-            end_mark = f"<<end {match[1]}>>"
-            end = next((index for index in range(len(lines) - 1, start, -1) if lines[index] == end_mark), len(lines))
-            return lines[start + 1 : end]
-    return []
 
 
 MIN_SECRET_CHARS = 8

@@ -15,6 +15,7 @@ from explorer.sources.hackernews.text import hn_thread_text
 from explorer.sources.reddit.reddit import Reddit, reddit_thread_text
 from explorer.sources.reddit.routes import post_named
 from explorer.sources.threads import CommentRange, ThreadText, stored
+from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 
 MAX_COMMENTS = 500
@@ -67,7 +68,7 @@ class GetCommentsTool(Tool[GetCommentsArguments]):
             thread = await self._hackernews.thread(_hn_item(post_id), part)
         except ServiceDownError as error:
             advice = "Try this later, or look for the discussion with web_search."
-            raise ToolError(f"{error.message} {advice}", hint=error.hint) from error
+            raise ToolError(own("{why} {advice}", why=error.words, advice=advice), hint=error.hint) from error
         return hn_thread_text(thread, ARGUMENT)
 
 
@@ -83,8 +84,11 @@ def _hn_item(post_id: str) -> int:
     number = text.rpartition("/")[2]
     if not HN_ID.fullmatch(number):
         raise RefusedCallError(
-            f'"{single_line(post_id, 80)}" names no item of Hacker News: give its number, or the address with '
-            "item?id= in it. For Reddit, set platform=reddit."
+            own(
+                '"{post_id}" names no item of Hacker News: give its number, or the address with item?id= in it. '
+                "For Reddit, set platform=reddit.",
+                post_id=single_line(post_id, 80),
+            )
         )
     return int(number)
 

@@ -15,7 +15,8 @@ from explorer.schema.errors import RefusedCallError
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import SourceConnections
-from explorer.text.sanitize import fence, single_line
+from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
+from explorer.text.sanitize import single_line
 
 PAGE_CHARS = 20_000
 """The characters of a document's text per call."""
@@ -71,21 +72,27 @@ class SearchCorpusTool(Tool[SearchCorpusArguments]):
             _entry(number, source.id, hit)
             for number, (source, hit) in enumerate(zip(sources, found.hits, strict=True), start=1)
         ]
-        count = f"{len(found.hits)} of {found.documents} document{'s' * (found.documents != 1)}"
         missing = (await self._corpus.overview()).skipped.described
         body = [*entries, *([f"Not searched: {single_line(missing, TOLD_CHARS)}"] if missing else [])]
-        lines = [
-            f'Corpus search for "{single_line(arguments.query, TITLE_CHARS)}": {count}.',
-            *(["No document contains the quoted phrase; these contain some of the words."] if found.is_relaxed else []),
-            *([] if entries else ["Try other words, or no glob."]),
-            *([fence("\n".join(body))] if body else []),
-        ]
+        relaxed = "No document contains the quoted phrase; these contain some of the words." if found.is_relaxed else ""
+        content = render(
+            own(
+                'Corpus search for "{words}": {shown} of {count} {unit}.',
+                words=inline(arguments.query, TITLE_CHARS),
+                shown=len(found.hits),
+                count=found.documents,
+                unit=own("document" if found.documents == 1 else "documents"),
+            ),
+            own(relaxed),
+            own("" if entries else "Try other words, or no glob."),
+            block("\n".join(body)),
+        )
         hits = [
             {"source": source.id, "title": single_line(hit.title, TITLE_CHARS), "path": hit.path, "offset": hit.offset}
             for source, hit in zip(sources, found.hits, strict=True)
         ]
         metadata = {**shown(len(hits), "document", "documents"), "hits": hits}
-        return ToolResult(success=True, content="\n".join(lines), metadata=metadata)
+        return ToolResult(success=True, content=content, metadata=metadata)
 
 
 class ReadDocumentArguments(Arguments):
@@ -125,7 +132,14 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
         document = await self._corpus.read(arguments.path)
         if arguments.offset and arguments.offset >= len(document.text):
             size = len(document.text)
-            raise RefusedCallError(f"offset={arguments.offset} is past the end: {document.path} has {size} characters.")
+            raise RefusedCallError(
+                own(
+                    "offset={offset} is past the end: {path} has {size} characters.",
+                    offset=arguments.offset,
+                    path=document.path,
+                    size=size,
+                )
+            )
         (source,) = await context.store([_draft(document)])
         content = _document_lines(source.id, document, arguments.offset)
         page_facts: JsonObject = {
@@ -167,28 +181,31 @@ def _entry(number: int, source_id: str, hit: CorpusHit) -> str:
     )
 
 
-def _document_lines(source_id: str, document: StoredDocument, offset: int) -> str:
+def _document_lines(source_id: str, document: StoredDocument, offset: int) -> ModelText:
     end = min(offset + PAGE_CHARS, len(document.text))
-    facts = [
+    theirs = [
         f"by {single_line(document.author, TITLE_CHARS)}" if document.author else "",
         f"published {single_line(document.published, TITLE_CHARS)}" if document.published else "",
-        f"file:{single_line(document.path, 4_000)}",
-        f"modified {modified_date(document)}",
-        _pages(document, offset, end),
+        f"file:{document.path}",
     ]
-    more = f"; read on with offset={end}" if end < len(document.text) else ""
-    lines = [
-        f"[{source_id}] {single_line(document.title, TITLE_CHARS)}",
-        " | ".join(fact for fact in facts if fact),
-        f"characters {offset}-{end} of {len(document.text)}{more}",
-        *([f"flags: {', '.join(document.flags)}"] if document.flags else []),
-        fence(document.text[offset:end]),
-    ]
-    return "\n".join(lines)
+    more = own("; read on with offset={end}", end=end) if end < len(document.text) else own("")
+    return render(
+        own("[{id}] {title}", id=code(source_id), title=inline(document.title, TITLE_CHARS)),
+        render(
+            inline(" | ".join(fact for fact in theirs if fact)),
+            own("modified {date}", date=code(modified_date(document))),
+            _pages(document, offset, end),
+            between=" | ",
+        ),
+        own("characters {offset}-{end} of {total}{more}", offset=offset, end=end, total=len(document.text), more=more),
+        own("flags: {flags}", flags=codes(document.flags)) if document.flags else own(""),
+        block(document.text[offset:end]),
+    )
 
 
-def _pages(document: StoredDocument, offset: int, end: int) -> str:
+def _pages(document: StoredDocument, offset: int, end: int) -> ModelText:
     if not document.page_starts:
-        return ""
+        return own("")
     first, last = page_at(offset, document.page_starts), page_at(max(offset, end - 1), document.page_starts)
-    return f"page {first}-{last} of {document.pages}" if last > first else f"page {first} of {document.pages}"
+    to = own("-{last}", last=last) if last > first else own("")
+    return own("page {first}{to} of {pages}", first=first, to=to, pages=document.pages)

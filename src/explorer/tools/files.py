@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal, TypeVar
+from typing import Literal, LiteralString, TypeVar
 
 import regex
 from pydantic import Field
@@ -14,7 +14,9 @@ from pydantic import Field
 from explorer.schema.errors import ToolError
 from explorer.schema.events import FileChange, WrittenFile
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
+from explorer.text.rendering import ModelText, block, own, render
 from explorer.text.sanitize import visible
+from explorer.workspace.access import origin_of
 from explorer.workspace.tree import LineRange, describe
 from explorer.workspace.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
 
@@ -29,7 +31,9 @@ SEARCH_SECONDS = 2.0
 """The seconds for one search. A pattern may backtrack without end; `re` could not be stopped, `regex` can."""
 SEARCH_ALL_SECONDS = 10.0
 """The seconds for one search through many files, reading included."""
-CHANGED_BY_ANOTHER = "{path} is not changed: another agent or a command changed it in this moment; read it again first"
+CHANGED_BY_ANOTHER: LiteralString = (
+    "{path} is not changed: another agent or a command changed it in this moment; read it again first"
+)
 MAX_REPEATS = 5_000
 """The product of a pattern's `{n}`: `regex` unrolls them, and `a{1000000000}` would use all memory."""
 
@@ -71,9 +75,16 @@ class ReadTool(Tool[ReadFileArguments]):
             self._workspace.read_lines, path, start, most if end is None else min(end, most)
         )
         if start > max(1, found.total):
-            raise ToolError(f"{path} has {found.total} lines; start_line={start} is past its end")
+            raise ToolError(
+                own(
+                    "{path} has {total} lines; start_line={start} is past its end",
+                    path=path,
+                    total=found.total,
+                    start=start,
+                )
+            )
         if end is not None and end < start:
-            raise ToolError(f"end_line={end} is before start_line={start}")
+            raise ToolError(own("end_line={end} is before start_line={start}", end=end, start=start))
         cut = sum(len(line) > MAX_LINE_CHARS for line in found.lines)
         shown = {
             "path": path,
@@ -83,19 +94,24 @@ class ReadTool(Tool[ReadFileArguments]):
             "total": found.total,
             "cut": cut,
         }
-        return ToolResult(success=True, content="\n".join(_numbered(path, start, found)), metadata=shown)
+        return ToolResult(success=True, content=_numbered(path, start, found), metadata=shown)
 
 
-def _numbered(path: str, start: int, found: LineRange) -> list[str]:
+def _numbered(path: str, start: int, found: LineRange) -> ModelText:
     if not found.total and found.is_whole:
-        return [f"{path} is empty"]
+        return own("{path} is empty", path=path)
     last = start + len(found.lines) - 1
-    of = "of" if found.is_whole else "of more than"
-    shown = [f"{number:>6}\t{_clip(visible(line))}" for number, line in enumerate(found.lines, start)]
+    of = own("of" if found.is_whole else "of more than")
+    lines = "\n".join(f"{number:>6}\t{_clip(visible(line))}" for number, line in enumerate(found.lines, start))
     rest = found.total - last
-    beyond = [] if found.is_whole else ["(what follows is too far in to be read here)"]
-    tail = [f"({rest} more lines; read on with start_line={last + 1})"] if rest > 0 else beyond
-    return [f"{path}, lines {start}-{last} {of} {found.total}", *shown, *tail]
+    tail = own("" if found.is_whole else "(what follows is too far in to be read here)")
+    if rest > 0:
+        tail = own("({rest} more lines; read on with start_line={next})", rest=rest, next=last + 1)
+    return render(
+        own("{path}, lines {start}-{last} {of} {total}", path=path, start=start, last=last, of=of, total=found.total),
+        block(lines, origin_of(path)),
+        tail,
+    )
 
 
 def _clip(line: str) -> str:
@@ -108,7 +124,7 @@ class ChangingTool(Tool[Args]):
     effect = Effect.CHECKED
     is_parallel = False
     is_for_report = True
-    verb: str
+    verb: LiteralString
     """The verb in the result."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -137,7 +153,7 @@ class ChangingTool(Tool[Args]):
 
     def _refuse_changed(self, foreseen: FileChange) -> None:
         if self._workspace.digest(foreseen.path) != foreseen.before:
-            raise ToolError(CHANGED_BY_ANOTHER.format(path=foreseen.path))
+            raise ToolError(own(CHANGED_BY_ANOTHER, path=foreseen.path))
 
     @abstractmethod
     def _text(self, arguments: Args) -> str:
@@ -168,7 +184,9 @@ class WriteTool(ChangingTool[WriteFileArguments]):
         path, content, mode = arguments.filepath, arguments.content, arguments.mode
         exists = self._workspace.exists(path)
         if mode == "create" and exists and self._workspace.read_text(path) != content:
-            raise ToolError(f'{path} is there already; use mode="overwrite" or "append", edit_file, or another name')
+            raise ToolError(
+                own('{path} is there already; use mode="overwrite" or "append", edit_file, or another name', path=path)
+            )
         if mode == "append" and exists:
             return self._workspace.read_text(path) + content
         return content
@@ -196,14 +214,26 @@ class EditTool(ChangingTool[EditFileArguments]):
         count = text.count(old)
         if count != 1:
             found = "does not occur" if count == 0 else f"occurs {count} times"
-            raise ToolError(f"old_string {found} in {path}; read the file and give a passage that occurs exactly once")
+            raise ToolError(
+                own(
+                    "old_string {found} in {path}; read the file and give a passage that occurs exactly once",
+                    found=found,
+                    path=path,
+                )
+            )
         return text.replace(old, new)
 
 
-def _change_summary(verb: str, written: WrittenFile) -> ToolResult:
+def _change_summary(verb: LiteralString, written: WrittenFile) -> ToolResult:
     return ToolResult(
         success=True,
-        content=f"{verb} {written.path} ({written.lines} lines, {written.bytes} bytes).",
+        content=own(
+            "{verb} {path} ({lines} lines, {bytes} bytes).",
+            verb=own(verb),
+            path=written.path,
+            lines=written.lines,
+            bytes=written.bytes,
+        ),
         metadata={"files": [written.model_dump()]},
     )
 
@@ -230,11 +260,11 @@ class ListTool(Tool[ListFilesArguments]):
     async def execute(self, arguments: ListFilesArguments, context: ToolContext) -> ToolResult:
         """Return the list of files."""
         found = await asyncio.to_thread(self._workspace.files, arguments.path, arguments.glob)
-        lines = [f"{info.path} ({info.lines} lines, {info.bytes} bytes)" for info in found]
-        if len(found) == MAX_LISTED:
-            lines.append("(more files may be left out; give a path or a glob)")
+        listed = "\n".join(f"{info.path} ({info.lines} lines, {info.bytes} bytes)" for info in found)
+        more = "(more files may be left out; give a path or a glob)" if len(found) == MAX_LISTED else ""
+        content = render(block(listed), own(more)) or own("No files.")
         paths = [info.path for info in found[:MAX_NAMED]]
-        return ToolResult(success=True, content="\n".join(lines) or "No files.", metadata={"paths": paths})
+        return ToolResult(success=True, content=content, metadata={"paths": paths})
 
 
 class SearchFilesArguments(Arguments):
@@ -266,17 +296,21 @@ class SearchTool(Tool[SearchFilesArguments]):
         found, notes = await asyncio.to_thread(self._matches, wanted, [path for path in sizes if path not in big])
         counts = dict(Counter(path for path, _ in found))
         if big:
-            notes.append(f"(not searched, over {MAX_FILE_BYTES} bytes: {', '.join(big[:10])})")
-        lines = [line for _, line in found] or ["No matches."]
-        return ToolResult(success=True, content="\n".join([*lines, *notes]), metadata={"matches": counts})
+            names = ", ".join(big[:10])
+            notes.append(own("(not searched, over {most} bytes: {names})", most=MAX_FILE_BYTES, names=names))
+        lines = block("\n".join(line for _, line in found)) or own("No matches.")
+        return ToolResult(success=True, content=render(lines, *notes), metadata={"matches": counts})
 
-    def _matches(self, wanted: "regex.Pattern[str]", paths: Iterable[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    def _matches(
+        self, wanted: "regex.Pattern[str]", paths: Iterable[str]
+    ) -> tuple[list[tuple[str, str]], list[ModelText]]:
         """Return the lines found, each with its file, and notes on the search."""
         found: list[tuple[str, str]] = []
         began = time.monotonic()
         for path in paths:
             if time.monotonic() - began > SEARCH_ALL_SECONDS:
-                return found, [f"(stopped after {SEARCH_ALL_SECONDS:g} s, before {path}; narrow the glob)"]
+                words = "(stopped after {seconds:g} s, before {path}; narrow the glob)"
+                return found, [own(words, seconds=SEARCH_ALL_SECONDS, path=path)]
             try:
                 lines = self._workspace.read_text(path).splitlines()
             except ToolError:
@@ -285,13 +319,13 @@ class SearchTool(Tool[SearchFilesArguments]):
                 if _occurs(wanted, line[:MAX_LINE_CHARS], began + self._seconds):
                     found.append((path, f"{path}:{number}: {line.strip()[:300]}"))
                 if len(found) > MAX_MATCHES:
-                    return found[:MAX_MATCHES], ["(more matches left out; narrow the pattern)"]
+                    return found[:MAX_MATCHES], [own("(more matches left out; narrow the pattern)")]
         return found, []
 
 
 def _compile(pattern: str) -> "regex.Pattern[str]":
     if math.prod(max(1, int(count)) for count in regex.findall(r"\{(\d+)", pattern)) > MAX_REPEATS:
-        raise ToolError("that pattern repeats too often; use smaller counts in {}")
+        raise ToolError(own("that pattern repeats too often; use smaller counts in {{}}"))
     try:
         return regex.compile(pattern, regex.IGNORECASE)
     except regex.error:
@@ -302,7 +336,7 @@ def _occurs(wanted: "regex.Pattern[str]", line: str, deadline: float) -> bool:
     try:
         return wanted.search(line, timeout=max(0.001, deadline - time.monotonic())) is not None
     except TimeoutError as error:
-        raise ToolError("that pattern takes too long to search for; use a plainer one") from error
+        raise ToolError(own("that pattern takes too long to search for; use a plainer one")) from error
 
 
 def file_tools(workspace: Workspace) -> Iterable[Tool]:

@@ -9,6 +9,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import AnyEvent, ToolFinished
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
+from explorer.text.rendering import own
 
 
 class FinishArguments(Arguments):
@@ -41,7 +42,7 @@ class FinishTool(Tool[FinishArguments]):
         if problem is not None:
             raise problem
         links = {"interesting_links": arguments.interesting_links}
-        return ToolResult(success=True, content="Finished.", metadata=links)
+        return ToolResult(success=True, content=own("Finished."), metadata=links)
 
 
 GIVE_ANSWER = "give_answer"
@@ -66,7 +67,7 @@ class AnswerTool(Tool[Any]):
 
     async def execute(self, arguments: BaseModel, context: ToolContext) -> ToolResult:
         """Store the answer in the journal, where the program reads it."""
-        return ToolResult(success=True, content="Kept.", metadata={ANSWER: arguments.model_dump(mode="json")})
+        return ToolResult(success=True, content=own("Kept."), metadata={ANSWER: arguments.model_dump(mode="json")})
 
 
 def answer_of(event: AnyEvent) -> JsonObject | None:

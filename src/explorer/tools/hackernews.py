@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
-from typing import Literal, Self, TypeVar
+from typing import Literal, LiteralString, Self, TypeVar
 
 from pydantic import Field
 
@@ -17,8 +17,9 @@ from explorer.sources.hackernews.items import HnUser, SearchHit
 from explorer.sources.hackernews.services import HnFound, HnQuery, ServiceDownError
 from explorer.sources.hackernews.text import VIA, hn_draft, hn_entry, hn_facts, hn_thread_text
 from explorer.sources.http.wire import moment
-from explorer.sources.threads import CommentRange, number, stored
-from explorer.text.sanitize import fence, single_line
+from explorer.sources.threads import CommentRange, stored
+from explorer.text.rendering import ModelText, block, code, own, render, without_marks
+from explorer.text.sanitize import single_line
 
 MAX_STORIES = 200
 MAX_COMMENTS = 500
@@ -92,7 +93,7 @@ class _HackerNewsTool(Tool[Args]):
         return cls(connections.site(HackerNews), connections.zone)
 
     @staticmethod
-    async def _listed(head: str, groups: Sequence[_Group], context: ToolContext) -> ToolResult:
+    async def _listed(head: ModelText, groups: Sequence[_Group], context: ToolContext) -> ToolResult:
         """Store stories as sources and list them, numbered through all groups."""
         sources = await context.store([hn_draft(hit.story) for group in groups for hit in group.hits])
         now, lines, place = context.now(), list[str](), 0
@@ -101,7 +102,7 @@ class _HackerNewsTool(Tool[Args]):
             for hit in group.hits:
                 place += 1
                 lines.append(hn_entry(place, sources[place - 1].id, hit, now))
-        content = "\n".join([head, fence("\n".join(lines))]) if sources else head
+        content = render(head, block("\n".join(lines)) if sources else own(""))
         hits = [hit for group in groups for hit in group.hits]
         stories = [hn_facts(source.id, hit.story, now) for source, hit in zip(sources, hits, strict=True)]
         metadata = {**shown(len(stories), "story", "stories"), "stories": stories}
@@ -143,7 +144,7 @@ class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
         shown, total = sum(len(group.hits) for group in groups), sum(one.total for one in found)
         head = _stories_head(arguments.story_type, shown, total)
         note = _days_note(days, self._zone, is_newest_first=arguments.story_type == "new")
-        return await self._listed(f"{head}\n{note}", groups, context)
+        return await self._listed(render(head, note), groups, context)
 
 
 class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
@@ -160,7 +161,10 @@ class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
         tags = arguments.tags.replace(" ", "")
         if tags and not TAGS.fullmatch(tags):
             raise RefusedCallError(
-                f'tags="{arguments.tags[:60]}" is not understood: write e.g. story, comment or author_<name>.'
+                own(
+                    'tags="{tags}" is not understood: write e.g. story, comment or author_<name>.',
+                    tags=arguments.tags[:60],
+                )
             )
         span = window(arguments.since, arguments.until, context.now(), self._zone)
         query = HnQuery(
@@ -203,66 +207,82 @@ class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
         name = arguments.name.strip()
         if not USER_NAME.fullmatch(name):
             raise RefusedCallError(
-                f'"{single_line(name)[:40]}" is not the name of a Hacker News user: letters, digits, _ and -.'
+                own(
+                    '"{name}" is not the name of a Hacker News user: letters, digits, _ and -.',
+                    name=single_line(name)[:40],
+                )
             )
         user = await _or_advise(self._client.user(name), "Try search_hn with tags=author_<name>.")
         facts = _user_facts(user)
-        text = f"{user.name}: {facts}\n\n{user.about}".strip()
+        text = f"{user.name}: {without_marks(facts)}\n\n{user.about}".strip()
         draft = SourceDraft(url=user.url, title=f"{user.name} on Hacker News", kind="profile", via=VIA, text=text)
         (source,) = await context.store([draft])
-        lines = [
-            f"Hacker News user [{source.id}] {name}: {facts}.",
-            f'Their newest posts: search_hn with query="", sort=date, tags=story,author_{name} (or comment,...).',
-        ]
-        return ToolResult(success=True, content="\n".join([*lines, *([fence(user.about)] if user.about else [])]))
+        content = render(
+            own("Hacker News user [{id}] {name}: {facts}.", id=code(source.id), name=code(name), facts=facts),
+            own(
+                'Their newest posts: search_hn with query="", sort=date, tags=story,author_{name} (or comment,...).',
+                name=code(name),
+            ),
+            block(user.about),
+        )
+        return ToolResult(success=True, content=content)
 
 
-async def _or_advise(answer: Awaitable[T], advice: str) -> T:
+async def _or_advise(answer: Awaitable[T], advice: LiteralString) -> T:
     """Return the answer; when the service is down, add advice to the error."""
     try:
         return await answer
     except ServiceDownError as error:
-        raise ToolError(f"{error.message} {advice}", hint=error.hint) from error
+        raise ToolError(own("{why} {advice}", why=error.words, advice=own(advice)), hint=error.hint) from error
 
 
-def _stories_head(kind: str, shown: int, total: int) -> str:
-    return f"Hacker News {kind} stories, {f'1-{shown}' if shown else '0'} of {total}."
+def _stories_head(kind: str, shown: int, total: int) -> ModelText:
+    count = own("1-{shown}", shown=shown) if shown else own("0")
+    return own("Hacker News {kind} stories, {count} of {total}.", kind=code(kind), count=count, total=total)
 
 
-def _days_note(days: Sequence[date], zone: tzinfo, *, is_newest_first: bool) -> str:
-    when = str(days[0]) if len(days) == 1 else f"{days[0]}..{days[-1]}"
-    order = "newest first" if is_newest_first else "by their points as of now"
-    return f"Submitted on {when} ({_zone_name(zone)}), {order}: this is not the front page of that time."
+def _days_note(days: Sequence[date], zone: tzinfo, *, is_newest_first: bool) -> ModelText:
+    last = own("..{day}", day=days[-1]) if len(days) > 1 else own("")
+    return own(
+        "Submitted on {first}{last} ({zone}), {order}: this is not the front page of that time.",
+        first=days[0],
+        last=last,
+        zone=_zone_name(zone),
+        order=own("newest first" if is_newest_first else "by their points as of now"),
+    )
 
 
-def _search_head(asked: str, found: HnFound, span: Window, zone: tzinfo) -> str:
-    lines = [f'Hacker News search for "{single_line(found.words)}": {len(found.hits)} of {found.total} hits.']
-    if span.start or span.end:
-        start, end = (_local(end, zone) for end in (span.start, span.end))
-        lines.append(
-            f"Submitted {f'from {start} ' if start else ''}{f'until {end} ' if end else ''}({_zone_name(zone)})."
+def _search_head(asked: str, found: HnFound, span: Window, zone: tzinfo) -> ModelText:
+    lines = [
+        own(
+            'Hacker News search for "{words}": {shown} of {total} hits.',
+            words=found.words,
+            shown=len(found.hits),
+            total=found.total,
         )
+    ]
+    if span.start or span.end:
+        start = own("from {time:%Y-%m-%d %H:%M} ", time=span.start.astimezone(zone)) if span.start else own("")
+        end = own("until {time:%Y-%m-%d %H:%M} ", time=span.end.astimezone(zone)) if span.end else own("")
+        lines.append(own("Submitted {start}{end}({zone}).", start=start, end=end, zone=_zone_name(zone)))
     if not found.hits:
-        lines.append("Try other or fewer words, or a longer time.")
+        lines.append(own("Try other or fewer words, or a longer time."))
     elif found.words != " ".join(asked.split()):
-        lines.append(f'Nothing was found for "{single_line(asked)}", so words were left out.')
-    return "\n".join(lines)
+        lines.append(own('Nothing was found for "{asked}", so words were left out.', asked=asked))
+    return render(*lines)
 
 
-def _user_facts(user: HnUser) -> str:
-    facts = [f"karma {number(user.karma)}", f"since {moment(user.created)[:10] or '?'}"]
-    if user.submitted is not None:
-        facts.append(f"{user.submitted} posts and comments")
-    return ", ".join(facts)
+def _user_facts(user: HnUser) -> ModelText:
+    posts = own(", {count} posts and comments", count=user.submitted) if user.submitted is not None else own("")
+    karma = own("?") if user.karma is None else own("{karma}", karma=user.karma)
+    since = own("?") if user.created is None else own("{time}", time=code(moment(user.created)[:10]))
+    return own("karma {karma}, since {since}{posts}", karma=karma, since=since, posts=posts)
 
 
 def _second(when: datetime | None) -> int | None:
     return None if when is None else int(when.timestamp())
 
 
-def _local(when: datetime | None, zone: tzinfo) -> str:
-    return "" if when is None else when.astimezone(zone).strftime("%Y-%m-%d %H:%M")
-
-
-def _zone_name(zone: tzinfo) -> str:
-    return getattr(zone, "key", "") or "UTC"
+def _zone_name(zone: tzinfo) -> ModelText:
+    name: str = getattr(zone, "key", "") or "UTC"
+    return render(*map(code, name.split("/")), between="/")

@@ -24,7 +24,8 @@ from explorer.reports.render import SAMPLE_FLAG
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult
-from explorer.text.sanitize import fence, single_line, visible
+from explorer.text.rendering import ModelText, block, code, inline, own, render
+from explorer.text.sanitize import single_line, visible
 
 PAGE_CHARS = 20_000
 MAX_LISTED = 50
@@ -88,7 +89,7 @@ class CreateReportTool(_WritingTool[CreateReportArguments]):
         new = NewReport(arguments.title, arguments.story_id, arguments.url)
         content = self._access.contribution(arguments.content, arguments.verdict, context.call)
         name = await asyncio.to_thread(self._access.library.create, new, content)
-        return ToolResult(success=True, content=f"Created {name} in the library.")
+        return ToolResult(success=True, content=own("Created {name} in the library.", name=name))
 
 
 class AppendReportArguments(Arguments):
@@ -111,7 +112,7 @@ class AppendReportTool(_WritingTool[AppendReportArguments]):
         """Write the section."""
         addition = self._access.contribution(arguments.content, arguments.verdict, context.call)
         name, title = await asyncio.to_thread(self._access.library.append, arguments.report, addition)
-        return ToolResult(success=True, content=f'Appended to {name}: "{title}".')
+        return ToolResult(success=True, content=own('Appended to {name}: "{title}".', name=name, title=title))
 
 
 class ReadReportArguments(Arguments):
@@ -136,19 +137,33 @@ class ReadReportTool(Tool[ReadReportArguments]):
         """Return one part of the report."""
         found = await asyncio.to_thread(self._access.library.find, arguments.report)
         if found.fields is None:
-            raise ToolError(f"{single_line(found.name)} cannot be read as a report: {single_line(found.problem)}")
+            raise ToolError(
+                own(
+                    "{name} cannot be read as a report: {problem}",
+                    name=single_line(found.name),
+                    problem=single_line(found.problem),
+                )
+            )
         text = visible(found.text)
         if arguments.offset and arguments.offset >= len(text):
-            raise ToolError(f"offset={arguments.offset} is past the end: {found.name} has {len(text)} characters")
+            raise ToolError(
+                own(
+                    "offset={offset} is past the end: {name} has {count} characters",
+                    offset=arguments.offset,
+                    name=found.name,
+                    count=len(text),
+                )
+            )
         (source,) = await context.store([draft_of(found)])
         end = min(arguments.offset + PAGE_CHARS, len(text))
-        more = f"; read on with offset={end}" if end < len(text) else ""
-        lines = [
-            f"[{source.id}] {single_line(found.name)}, an earlier report",
-            f"characters {arguments.offset}-{end} of {len(text)}{more}",
-            fence(text[arguments.offset : end]),
-        ]
-        return ToolResult(success=True, content="\n".join(lines))
+        more = own("; read on with offset={end}", end=end) if end < len(text) else own("")
+        start = arguments.offset
+        content = render(
+            own("[{id}] {name}, an earlier report", id=code(source.id), name=found.name),
+            own("characters {start}-{end} of {total}{more}", start=start, end=end, total=len(text), more=more),
+            block(text[start:end]),
+        )
+        return ToolResult(success=True, content=content)
 
 
 def draft_of(report: StoredReport) -> SourceDraft:
@@ -188,13 +203,14 @@ class ListReportsTool(Tool[ListReportsArguments]):
         """Return the list of reports."""
         found = await asyncio.to_thread(self._access.library.stored_reports, arguments.date, arguments.query)
         if not found:
-            return ToolResult(success=True, content="No such reports in the library.")
-        counted = "1 report" if len(found) == 1 else f"{len(found)} reports"
-        head = f"{counted} in the library, newest day first."
+            return ToolResult(success=True, content=own("No such reports in the library."))
+        counted = own("1 report") if len(found) == 1 else own("{count} reports", count=len(found))
+        head = own("{counted} in the library, newest day first.", counted=counted)
         if len(found) > MAX_LISTED:
-            head = f"{counted} in the library, the newest {MAX_LISTED} here; narrow it by date or query."
+            words = "{counted} in the library, the newest {most} here; narrow it by date or query."
+            head = own(words, counted=counted, most=MAX_LISTED)
         lines = [_line(stored_report) for stored_report in found[:MAX_LISTED]]
-        return ToolResult(success=True, content="\n".join([head, fence("\n".join(lines))]))
+        return ToolResult(success=True, content=render(head, block("\n".join(lines))))
 
 
 def _line(stored_report: StoredReport) -> str:
@@ -301,8 +317,8 @@ class SearchRunsTool(Tool[SearchRunsArguments]):
         sources = await context.store(drafts)
         ids = [source.id for source in sources]
         entries = [_entry(number, name, hit) for number, (name, hit) in enumerate(zip(ids, hits, strict=True), 1)]
-        lines = [_head(arguments.query, result, len(hits)), *([fence("\n".join(entries))] if entries else [])]
-        return ToolResult(success=True, content="\n".join(lines))
+        content = render(_head(arguments.query, result, len(hits)), block("\n".join(entries)))
+        return ToolResult(success=True, content=content)
 
     def _with_drafts(self, hits: list[EarlierHit]) -> tuple[list[EarlierHit], list[SourceDraft]]:
         """Return the hits whose text still exists: a run may be removed during the search."""
@@ -317,11 +333,14 @@ class SearchRunsTool(Tool[SearchRunsArguments]):
         return kept, drafts
 
 
-def _head(query: str, result: SearchResult, count: int) -> str:
-    runs = len(result.origins - {LIBRARY})
-    cut = ", the newest; the rest would have taken too long" if result.is_cut else ""
-    asked = single_line(query, LINE_CHARS)
-    return f'Earlier findings on "{asked}": {count} hits. Looked through: the library, {runs} runs{cut}.'
+def _head(query: str, result: SearchResult, count: int) -> ModelText:
+    return own(
+        'Earlier findings on "{asked}": {count} hits. Looked through: the library, {runs} runs{cut}.',
+        asked=inline(query, LINE_CHARS),
+        count=count,
+        runs=len(result.origins - {LIBRARY}),
+        cut=own(", the newest; the rest would have taken too long" if result.is_cut else ""),
+    )
 
 
 def _entry(number: int, identifier: str, hit: EarlierHit) -> str:

@@ -8,7 +8,7 @@ from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.sources.connections import SourceConnections
 from explorer.sources.reddit.reddit import Reddit, reddit_draft, reddit_entry
 from explorer.sources.reddit.routes import PostsQuery, RedditPosts, Routed, subreddit_named
-from explorer.text.sanitize import fence, single_line
+from explorer.text.rendering import ModelText, block, code, own, render
 
 MAX_POSTS = 100
 NOT_IN_SAMPLE = "the sample day has no Reddit"
@@ -63,14 +63,21 @@ class RedditPostsTool(Tool[RedditPostsArguments]):
             reddit_entry(place, source.id, post, now)
             for place, (source, post) in enumerate(zip(sources, found.posts, strict=True), start=1)
         ]
-        lines = _head(query, found, routed)
-        content = "\n".join([*lines, *([fence("\n".join(entries))] if entries else [])])
+        content = render(*_head(query, found, routed), block("\n".join(entries)))
         return ToolResult(success=True, content=content)
 
 
-def _head(query: PostsQuery, found: RedditPosts, routed: Routed) -> list[str]:
-    what = f'search for "{single_line(query.words)}"' if query.words else f"{query.sort} posts"
-    lines = [f"Reddit r/{query.subreddit} {what} through {routed.label}: {len(found.posts)}."]
-    if not found.posts:
-        lines.append("This route found nothing. Try other or fewer words, more time, or another subreddit.")
-    return [*lines, *([found.note] if found.note else []), *routed.notes]
+def _head(query: PostsQuery, found: RedditPosts, routed: Routed) -> list[ModelText]:
+    listed = own("{sort} posts", sort=code(query.sort))
+    what = own('search for "{words}"', words=query.words) if query.words else listed
+    first = own(
+        "Reddit r/{subreddit} {what} through {label}: {count}.",
+        subreddit=code(query.subreddit),
+        what=what,
+        label=routed.label,
+        count=len(found.posts),
+    )
+    advice = (
+        "" if found.posts else "This route found nothing. Try other or fewer words, more time, or another subreddit."
+    )
+    return [first, own(advice), found.note, *routed.notes]

@@ -14,7 +14,7 @@ from explorer.sandbox.shell import STOPPED, TIMED_OUT, Shell
 from explorer.schema.errors import ToolError
 from explorer.schema.events import WrittenFile
 from explorer.schema.tool import INTERRUPTED, Arguments, Effect, Tool, ToolContext, ToolResult
-from explorer.text.sanitize import fence
+from explorer.text.rendering import ModelText, block, code, own, render
 from explorer.workspace.access import INPUTS, QUESTION
 from explorer.workspace.safe_open import opened_below
 from explorer.workspace.tree import HEAD_BYTES, kind_of
@@ -75,14 +75,18 @@ class ExecuteShellTool(Tool[ExecuteShellArguments]):
         """Run the command."""
         if arguments.run_in_background:
             job = await self._jobs.start(context.agent, arguments.command)
-            words = (
-                f'{job.id} runs in the background; its output: get_shell_output(bash_id="{job.id}"), or {job.output}'
+            words = own(
+                '{id} runs in the background; its output: get_shell_output(bash_id="{id}"), or {output}',
+                id=code(job.id),
+                output=job.output,
             )
             return ToolResult(success=True, content=words, metadata={"bash_id": job.id})
         output = output_path(self._shell.place.folder, context.call)
         ended = await self._shell.run(arguments.command, output, arguments.timeout)
-        how = f"exit code {ended.exit_code}" if not ended.reason else _why(ended.reason, arguments.timeout)
-        head = f"{how} after {ended.seconds:g} s"
+        how = own("exit code {code}", code=ended.exit_code or 0)
+        if ended.reason:
+            how = _why(ended.reason, arguments.timeout)
+        head = own("{how} after {seconds:g} s", how=how, seconds=ended.seconds)
         return await _change_summary(self._workspace, head, f"{OUTPUTS}/{output.name}", (ended.files, ended.removed))
 
     async def interrupted(self, context: ToolContext) -> ToolResult:
@@ -118,9 +122,7 @@ class GetShellOutputTool(Tool[GetShellOutputArguments]):
         job = (
             await self._jobs.wait(arguments.bash_id, BLOCK_S) if arguments.block else self._jobs.find(arguments.bash_id)
         )
-        return await _change_summary(
-            self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed)
-        )
+        return await _job_summary(self._workspace, job)
 
 
 class KillShellArguments(Arguments):
@@ -144,9 +146,7 @@ class KillShellTool(Tool[KillShellArguments]):
     async def execute(self, arguments: KillShellArguments, context: ToolContext) -> ToolResult:
         """End the job."""
         job = await self._jobs.end(arguments.bash_id)
-        return await _change_summary(
-            self._workspace, f"{job.id}: {state_of(job)}", job.output, (job.files, job.removed)
-        )
+        return await _job_summary(self._workspace, job)
 
 
 SHELL_TOOLS: tuple[type[Tool], ...] = (ExecuteShellTool, GetShellOutputTool, KillShellTool)
@@ -176,18 +176,21 @@ def _python() -> str:
     return f"It has {', '.join(['python', *there])} ({charts})"
 
 
-def state_of(job: Job) -> str:
+def state_of(job: Job) -> ModelText:
     """Return the state of a job as text."""
+    if job.reason and not job.seconds:
+        return own("{reason}", reason=job.reason)
     if job.reason:
-        return f"ended after {job.seconds:g} s: {_why(job.reason, 0)}" if job.seconds else job.reason
+        return own("ended after {seconds:g} s: {why}", seconds=job.seconds, why=_why(job.reason, 0))
     if job.exit_code is None:
-        return "running"
-    return f"ended with exit code {job.exit_code} after {job.seconds:g} s"
+        return own("running")
+    return own("ended with exit code {code} after {seconds:g} s", code=job.exit_code, seconds=job.seconds)
 
 
-def _why(reason: str, timeout: int) -> str:
-    known = {TIMED_OUT: f"ended because it took longer than {timeout} s", STOPPED: "ended because it was asked to"}
-    return known.get(reason, f"ended because {reason}")
+def _why(reason: str, timeout: int) -> ModelText:
+    if reason == TIMED_OUT:
+        return own("ended because it took longer than {seconds} s", seconds=timeout)
+    return own("ended because it was asked to") if reason == STOPPED else own("ended because {reason}", reason=reason)
 
 
 def unrecorded(workspace: Workspace, recorded: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -199,30 +202,35 @@ def unrecorded(workspace: Workspace, recorded: Mapping[str, str]) -> tuple[tuple
     """
     there = files_of(workspace.folder, MAX_FOLDER_FILES)
     given = (QUESTION, REPORT, f"{INPUTS}/")
-    own = [path for path in there if is_finding(path) and not path.startswith(given)]
-    changed = tuple(path for path in own if workspace.digest(path) != recorded.get(path, ""))
+    findings = [path for path in there if is_finding(path) and not path.startswith(given)]
+    changed = tuple(path for path in findings if workspace.digest(path) != recorded.get(path, ""))
     gone = tuple(path for path in recorded if path not in there) if len(there) < MAX_FOLDER_FILES else ()
     return changed, gone
 
 
+async def _job_summary(workspace: Workspace, job: Job) -> ToolResult:
+    head = own("{id}: {state}", id=code(job.id), state=state_of(job))
+    return await _change_summary(workspace, head, job.output, (job.files, job.removed))
+
+
 async def _change_summary(
-    workspace: Workspace, head: str, output: str, changes: tuple[Sequence[str], Sequence[str]]
+    workspace: Workspace, head: ModelText, output: str, changes: tuple[Sequence[str], Sequence[str]]
 ) -> ToolResult:
     """Return the result for the model, with the written and removed files for the index."""
     paths, removed = changes
     text, size, is_cut = await asyncio.to_thread(_ends_of, workspace, output)
     findings = [path for path in paths if is_finding(path)]
     written = await asyncio.to_thread(_all_described, workspace, findings[:MAX_FILES])
-    lines = [f"{head}; {size} bytes of output" + (f", all of it in {output}" if is_cut else "")]
-    if findings:
-        lines.append(f"files written: {_named(written, findings)}")
+    where = own(", all of it in {output}", output=output) if is_cut else own("")
     gone = [path for path in removed if is_finding(path)]
-    if gone:
-        lines.append(f"files removed: {', '.join(gone[:SHOWN_FILES])}{' and more' if gone[SHOWN_FILES:] else ''}")
-    if text:
-        lines.append(fence(text))
-    metadata = {"files": list(written.values()), "removed": gone}
-    return ToolResult(success=True, content="\n".join(lines), metadata=metadata)
+    names = ", ".join(gone[:SHOWN_FILES]) + (" and more" if gone[SHOWN_FILES:] else "")
+    content = render(
+        own("{head}; {size} bytes of output{where}", head=head, size=size, where=where),
+        own("files written: {files}", files=_named(written, findings)) if findings else own(""),
+        own("files removed: {names}", names=names) if gone else own(""),
+        block(text),
+    )
+    return ToolResult(success=True, content=content, metadata={"files": list(written.values()), "removed": gone})
 
 
 def is_finding(path: str) -> bool:

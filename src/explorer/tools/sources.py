@@ -10,7 +10,8 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.text.citations import cited_ids
-from explorer.text.sanitize import fence, single_line, visible
+from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
+from explorer.text.sanitize import single_line, visible
 from explorer.text.words import sentences
 from explorer.workspace.source_store import (
     advice,
@@ -34,7 +35,7 @@ MAX_CITING_CHARS = 1_000_000
 """The characters of a file in which citations are searched for."""
 TITLE_CHARS = 200
 SOURCE_ID = re.compile(r"\[?\s*S?(\d{1,9})\s*\]?", re.IGNORECASE)
-CHANGED = "Its stored text is not what was stored: it was changed or damaged since. Do not cite it; read it again."
+CHANGED = own("Its stored text is not what was stored: it was changed or damaged since. Do not cite it; read it again.")
 QUOTES = {"'": "['\u2018\u2019\u02bc`]", '"': '["\u201c\u201d\u201e\u00ab\u00bb]', "-": "[-\u2010-\u2015\u2212]"}
 """Characters with several forms, each with all of them."""
 SAME = {sign: pattern for plain, pattern in QUOTES.items() for sign in (plain, *pattern[2:-1])}
@@ -75,15 +76,16 @@ class ListSourcesTool(Tool[ListSourcesArguments]):
             and all(word in f"{source.id} {source.title} {source.url}".casefold() for word in wanted)
         ]
         if not found:
-            kinds = ", ".join(sorted({source.kind for source in known.values()})) or "none"
-            return ToolResult(success=True, content=f"0 of {len(known)} sources. Kinds there are: {kinds}.")
+            kinds = codes(sorted({source.kind for source in known.values()})) or own("none")
+            content = own("0 of {count} sources. Kinds there are: {kinds}.", count=len(known), kinds=kinds)
+            return ToolResult(success=True, content=content)
         shown = found[:MAX_LISTED]
         citing = await asyncio.to_thread(_citing, self._workspace)
-        more = f"; {len(found) - len(shown)} more are not shown: narrow by query or kind" if found != shown else ""
-        head = f"{len(found)} of {len(known)} sources{more}."
-        return ToolResult(
-            success=True, content=f"{head}\n" + fence("\n".join(_entry(one, citing.get(one.id, ())) for one in shown))
-        )
+        left = len(found) - len(shown)
+        more = own("; {left} more are not shown: narrow by query or kind", left=left) if left else own("")
+        head = own("{count} of {all} sources{more}.", count=len(found), all=len(known), more=more)
+        entries = "\n".join(_entry(one, citing.get(one.id, ())) for one in shown)
+        return ToolResult(success=True, content=render(head, block(entries)))
 
 
 class ReadSourceArguments(Arguments):
@@ -111,13 +113,20 @@ class ReadSourceTool(Tool[ReadSourceArguments]):
         source = self._find(arguments.source_id)
         text = stored_text(await asyncio.to_thread(self._workspace.read_text, stored_at(source.id)))
         if arguments.offset and arguments.offset >= len(text):
-            raise ToolError(f"offset={arguments.offset} is past the end: {source.id} has {len(text)} characters.")
-        changed = [] if is_intact(source, text) else [CHANGED]
+            raise ToolError(
+                own(
+                    "offset={offset} is past the end: {id} has {count} characters.",
+                    offset=arguments.offset,
+                    id=source.id,
+                    count=len(text),
+                )
+            )
+        changed = own("") if is_intact(source, text) else CHANGED
         if arguments.find.strip():
             place = await asyncio.to_thread(_place, text, arguments.find, arguments.offset)
         else:
             place = _stretch(text, arguments.offset)
-        content = "\n".join([*_head(source), *changed, *remarks([source]), *place])
+        content = render(*_head(source), changed, *remarks([source]), *place)
         return ToolResult(success=True, content=content, metadata={"sources": [source.id]})
 
     def _find(self, asked: str) -> Source:
@@ -126,7 +135,11 @@ class ReadSourceTool(Tool[ReadSourceArguments]):
         source = known.get(f"S{int(number[1])}") if number is not None else None
         if source is None:
             raise ToolError(
-                f"there is no source {single_line(asked, TITLE_CHARS)!r}; list_sources shows all {len(known)}."
+                own(
+                    "there is no source {asked}; list_sources shows all {count}.",
+                    asked=repr(single_line(asked, TITLE_CHARS)),
+                    count=len(known),
+                )
             )
         return source
 
@@ -162,39 +175,43 @@ def _entry(source: Source, citing: Sequence[str]) -> str:
     return "\n   ".join(line for line in lines if line)
 
 
-def _head(source: Source) -> list[str]:
-    facts = [
+def _head(source: Source) -> list[ModelText]:
+    theirs = [
         f"by {single_line(source.author, TITLE_CHARS)}" if source.author else "",
         f"published {single_line(source.published, TITLE_CHARS)}" if source.published else "",
         single_line(source.url, TITLE_CHARS),
-        f"via {source.via}",
     ]
-    flags = plain_flags(source.flags)
+    flags = ", ".join(plain_flags(source.flags))
+    words = inline(" | ".join(fact for fact in theirs if fact))
     return [
-        f"[{source.id}] {single_line(source.title, TITLE_CHARS)}",
-        " | ".join(fact for fact in facts if fact),
-        *([f"flags: {', '.join(flags)}"] if flags else []),
+        own("[{id}] {title}", id=code(source.id), title=inline(source.title, TITLE_CHARS)),
+        own("{words} | via {via}", words=words, via=code(source.via)),
+        own("flags: {flags}", flags=flags) if flags else own(""),
     ]
 
 
-def _stretch(text: str, offset: int, chars: int = TEXT_CHARS) -> list[str]:
+def _stretch(text: str, offset: int, chars: int = TEXT_CHARS) -> list[ModelText]:
     end = min(offset + chars, len(text))
-    more = f"; read on with offset={end}" if end < len(text) else ""
-    return [f"characters {offset}-{end} of {len(text)}{more}", fence(text[offset:end])]
+    more = own("; read on with offset={end}", end=end) if end < len(text) else own("")
+    head = own("characters {offset}-{end} of {total}{more}", offset=offset, end=end, total=len(text), more=more)
+    return [head, block(text[offset:end])]
 
 
-def _place(text: str, wanted: str, offset: int) -> list[str]:
+def _place(text: str, wanted: str, offset: int) -> list[ModelText]:
     """Return the first place of a passage from `offset` on, with the text around it; else the most similar sentence."""
     found = list(_pattern(wanted).finditer(text, offset))
     if found:
-        places = ", ".join(str(match.start()) for match in found[:10])
-        times = f"{len(found)} times" if len(found) > 1 else "once"
+        places = codes(str(match.start()) for match in found[:10])
+        times = own("{count} times", count=len(found)) if len(found) > 1 else own("once")
         start = max(0, found[0].start() - BEFORE_CHARS)
-        return [f"Found {times}, at {places}.", *_stretch(text, start, BEFORE_CHARS + AFTER_CHARS)]
-    from_here = f" from character {offset} on" if offset else ""
+        return [
+            own("Found {times}, at {places}.", times=times, places=places),
+            *_stretch(text, start, BEFORE_CHARS + AFTER_CHARS),
+        ]
+    from_here = own(" from character {offset} on", offset=offset) if offset else own("")
     nearest = _nearest(text[offset:], wanted)
-    lines = [f"It is not there word for word{from_here}."]
-    return [*lines, "The sentence most like it:", fence(nearest)] if nearest else lines
+    lines = [own("It is not there word for word{from_here}.", from_here=from_here)]
+    return [*lines, own("The sentence most like it:"), block(nearest)] if nearest else lines
 
 
 def _pattern(wanted: str) -> "re.Pattern[str]":

@@ -17,7 +17,8 @@ from explorer.sources.date_ranges import since_time
 from explorer.sources.page import STALE, WebPage, is_stale
 from explorer.sources.pages import PageReader
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
-from explorer.text.sanitize import fence, single_line, visible
+from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
+from explorer.text.sanitize import single_line, visible
 
 PAGE_CHARS = 20_000
 """The characters of a page's text per call."""
@@ -61,7 +62,14 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
         page = _dated(await self._client.read(address), context.now())
         text = visible(page.text)
         if arguments.offset and arguments.offset >= len(text):
-            raise RefusedCallError(f"offset={arguments.offset} is past the end:{page.url} has {len(text)} characters.")
+            raise RefusedCallError(
+                own(
+                    "offset={offset} is past the end:{url} has {count} characters.",
+                    offset=arguments.offset,
+                    url=page.url,
+                    count=len(text),
+                )
+            )
         draft = SourceDraft(
             url=page.url,
             title=page.title,
@@ -101,25 +109,27 @@ def _dated(page: WebPage, now: datetime) -> WebPage:
     return replace(page, flags=(*page.flags, STALE)) if is_stale(page, now) else page
 
 
-def _page_lines(source_id: str, page: WebPage, text: str, offset: int) -> str:
+def _page_lines(source_id: str, page: WebPage, text: str, offset: int) -> ModelText:
     end = min(offset + PAGE_CHARS, len(text))
-    facts = [
+    theirs = [
         f"by {single_line(page.author, TITLE_CHARS)}" if page.author else "",
         f"published {single_line(page.published, TITLE_CHARS)}" if page.published else "",
         page.url,
-        f"via {page.via}",
-        f"{page.pages} pages" if page.pages else "",
     ]
-    more = f"; read on with offset={end}" if end < len(text) else ""
-    lines = [
-        f"[{source_id}] {single_line(page.title, TITLE_CHARS)}",
-        " | ".join(fact for fact in facts if fact),
-        f"characters {offset}-{end} of {len(text)}{more}",
-        *([f"flags: {', '.join(page.flags)}"] if page.flags else []),
-        *(single_line(note, TITLE_CHARS) for note in page.notes),
-        fence(text[offset:end]),
-    ]
-    return "\n".join(lines)
+    more = own("; read on with offset={end}", end=end) if end < len(text) else own("")
+    return render(
+        own("[{id}] {title}", id=code(source_id), title=inline(page.title, TITLE_CHARS)),
+        render(
+            inline(" | ".join(fact for fact in theirs if fact)),
+            own("via {via}", via=code(page.via)),
+            own("{pages} pages", pages=page.pages) if page.pages else own(""),
+            between=" | ",
+        ),
+        own("characters {offset}-{end} of {total}{more}", offset=offset, end=end, total=len(text), more=more),
+        own("flags: {flags}", flags=codes(page.flags)) if page.flags else own(""),
+        *(own("{note}", note=note) for note in page.notes),
+        block(text[offset:end]),
+    )
 
 
 SNIPPET_CHARS = 1_000
@@ -175,7 +185,8 @@ class TavilySearchTool(Tool[WebSearchArguments]):
             _entry(number, source.id, hit)
             for number, (source, hit) in enumerate(zip(sources, answer.hits, strict=True), start=1)
         ]
-        content = "\n".join([*_head(arguments.query, answer), *_body(entries)])
+        body = block("\n".join(entries)) if entries else own("Try other words or fewer filters.")
+        content = render(*_head(arguments.query, answer), body)
         metadata = {
             **shown(len(sources), "result", "results"),
             "hits": _facts(sources, answer),
@@ -201,14 +212,15 @@ def _named(sites: Sequence[str]) -> tuple[str, ...]:
     return tuple(site.strip() for site in sites if site.strip())
 
 
-def _head(words: str, answer: WebAnswer) -> list[str]:
-    """Return the first lines, before the fence: which engine answered, and notes on the answer."""
-    first = f'Web search for "{single_line(words, TITLE_CHARS)}" through {answer.engine}: {len(answer.hits)} results.'
-    return [first, *(single_line(note, TITLE_CHARS) for note in answer.notes)]
-
-
-def _body(entries: Sequence[str]) -> list[str]:
-    return [fence("\n".join(entries)) if entries else "Try other words or fewer filters."]
+def _head(words: str, answer: WebAnswer) -> list[ModelText]:
+    """Return the first lines, before the hits: which engine answered, and notes on the answer."""
+    first = own(
+        'Web search for "{words}" through {engine}: {count} results.',
+        words=inline(words, TITLE_CHARS),
+        engine=code(answer.engine),
+        count=len(answer.hits),
+    )
+    return [first, *(own("{note}", note=note) for note in answer.notes)]
 
 
 def _draft(hit: WebHit) -> SourceDraft:

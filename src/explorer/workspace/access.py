@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from explorer.schema.errors import ToolError
+from explorer.text.rendering import Origin, own
 
 ENGINE_FOLDER = ".explorer"
 QUESTION = "question.txt"
@@ -30,6 +31,11 @@ UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co"})
 """Categories of characters that are invisible, or shown differently by each program."""
 
 
+def origin_of(path: str) -> Origin:
+    """Return who wrote a file of a run: what is stored and what the user gave is from outside, all else from models."""
+    return Origin.OUTSIDE if path.startswith((f"{ENGINE_FOLDER}/", f"{INPUTS}/")) else Origin.MODEL
+
+
 def journal_path(folder: Path) -> Path:
     """Return where a run's journal is."""
     return folder / JOURNAL
@@ -43,18 +49,31 @@ def parts_of(path: str) -> list[str]:
     """
     text = unicodedata.normalize("NFC", path.strip())
     if not text or len(text) > MAX_PATH_CHARS:
-        raise ToolError(f"a path needs 1 to {MAX_PATH_CHARS} characters, such as notes/topic.md")
+        raise ToolError(
+            own("a path needs 1 to {max_path_chars} characters, such as notes/topic.md", max_path_chars=MAX_PATH_CHARS)
+        )
     if text.startswith(("/", "~")) or "\\" in text or WINDOWS_DRIVE.match(text):
-        raise ToolError(f"{path!r} is not a path inside this run's folder; use a relative one such as notes/topic.md")
+        raise ToolError(
+            own(
+                "{path} is not a path inside this run's folder; use a relative one such as notes/topic.md",
+                path=repr(path),
+            )
+        )
     if any(unicodedata.category(c) in UNSEEN for c in text):
-        raise ToolError(f"{path!r} contains invisible or control characters; use plain letters")
+        raise ToolError(own("{path} contains invisible or control characters; use plain letters", path=repr(path)))
     parts = [part for part in text.split("/") if part not in {"", "."}]
     if ".." in parts:
-        raise ToolError(f"{path!r} leaves this run's folder; use a relative path without ..")
+        raise ToolError(own("{path} leaves this run's folder; use a relative path without ..", path=repr(path)))
     if any(len(part.encode()) > MAX_NAME_BYTES for part in parts):
-        raise ToolError(f"{path!r} contains a name of over {MAX_NAME_BYTES} bytes; choose a shorter one")
+        raise ToolError(
+            own(
+                "{path} contains a name of over {max_name_bytes} bytes; choose a shorter one",
+                path=repr(path),
+                max_name_bytes=MAX_NAME_BYTES,
+            )
+        )
     if not parts:
-        raise ToolError(f"{path!r} names the run's folder itself, not a file in it")
+        raise ToolError(own("{path} names the run's folder itself, not a file in it", path=repr(path)))
     return parts
 
 
@@ -66,7 +85,13 @@ def refuse_report_folder(path: str) -> None:
     """
     first, *rest = parts_of(path)
     if rest and first.casefold() == REPORT:
-        raise ToolError(f"{path}: {REPORT} is a file, the run's report; write to another folder, such as notes/")
+        raise ToolError(
+            own(
+                "{path}: {report} is a file, the run's report; write to another folder, such as notes/",
+                path=path,
+                report=REPORT,
+            )
+        )
 
 
 def is_path(path: str) -> bool:
@@ -97,7 +122,13 @@ def refuse_engine_folder(path: str) -> None:
     """
     name = unicodedata.normalize("NFKD", parts_of(path)[0]).casefold()
     if "".join(character for character in name if character.isascii()).rstrip(". ") == ENGINE_FOLDER:
-        raise ToolError(f"{path}: the folder {ENGINE_FOLDER}/ is the engine's own; write somewhere else")
+        raise ToolError(
+            own(
+                "{path}: the folder {engine_folder}/ is the engine's own; write somewhere else",
+                path=path,
+                engine_folder=ENGINE_FOLDER,
+            )
+        )
 
 
 OWNER = stat.S_IRWXU

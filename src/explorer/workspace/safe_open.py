@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from explorer.schema.errors import ToolError
+from explorer.text.rendering import own
 from explorer.workspace.private import FILE_MODE
 
 QUIET = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -233,7 +234,7 @@ def _mode_of(parent: int, name: str) -> int:
     except FileNotFoundError:
         return 0
     if stat.S_ISDIR(status.st_mode):
-        raise ToolError(f"{name} is a folder; choose another name")
+        raise ToolError(own("{name} is a folder; choose another name", name=name))
     is_own = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
     return status.st_mode & 0o777 | 0o600 if is_own else 0
 

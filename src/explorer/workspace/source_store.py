@@ -23,7 +23,8 @@ from explorer.schema.events import AnyEvent, Source, SourceRecorded
 from explorer.schema.tool import SourceDraft
 from explorer.text.differences import compare, normal, words
 from explorer.text.frontmatter import split_frontmatter
-from explorer.text.sanitize import fence, single_line, visible
+from explorer.text.rendering import ModelText, block, code, own
+from explorer.text.sanitize import single_line, visible
 from explorer.text.urls import url_key
 
 NEAR_DUPLICATE = "near_duplicate"
@@ -191,34 +192,31 @@ def plain_flags(flags: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(kept))
 
 
-def advice(source: Source) -> str:
+def advice(source: Source) -> ModelText:
     """Return the remark for models on a source that is a copy, or has one; empty for all others.
 
     The words that differ are external text, and not in it.
     """
     relation = relation_of(source.flags)
     if relation is None:
-        return ""
-    other = relation.other
-    match relation.kind:
-        case "near_duplicate":
-            return f"{source.id} repeats {other}: cite {other}; together they are one source, not two."
-        case "altered_copy":
-            return f"{source.id} is an altered copy of {other}: cite {other}."
-        case _ if relation.differs:
-            return f"{other} is an altered copy of {source.id}: cite {source.id}."
-        case _:
-            return f"{other} repeats {source.id}: cite {source.id}; together they are one source, not two."
+        return own("")
+    this, other = code(source.id), code(relation.other)
+    copy, primary = (this, other) if relation.kind in {NEAR_DUPLICATE, ALTERED_COPY} else (other, this)
+    if relation.kind == ALTERED_COPY or (relation.kind == PRIMARY_OF and relation.differs):
+        return own("{copy} is an altered copy of {primary}: cite {primary}.", copy=copy, primary=primary)
+    return own(
+        "{copy} repeats {primary}: cite {primary}; together they are one source, not two.", copy=copy, primary=primary
+    )
 
 
-def remarks(sources: Iterable[Source]) -> list[str]:
+def remarks(sources: Iterable[Source]) -> list[ModelText]:
     """Return the remarks for models on copies among sources: which to cite, and in what they differ."""
-    lines: list[str] = []
+    lines: list[ModelText] = []
     for source in sources:
         relation = relation_of(source.flags)
         if relation is not None:
             lines.append(advice(source))
-            lines += ["They differ in:", fence("; ".join(relation.differs))] if relation.differs else []
+            lines += [own("They differ in:"), block("; ".join(relation.differs))] if relation.differs else []
     return list(dict.fromkeys(lines))
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from explorer.schema.errors import ToolError
 from explorer.schema.events import WrittenFile
+from explorer.text.rendering import ModelText, own
 from explorer.workspace.access import ENGINE_FOLDER, clean, parts_of, restore_access
 from explorer.workspace.private import FOLDER_MODE
 from explorer.workspace.safe_open import A_FOLDER, A_ROOT, TEMPORARY, IrregularFileError, Opening, open_regular, reason
@@ -66,10 +67,13 @@ def _dimensions(head: bytes) -> str:
     return ""
 
 
-def no_text(path: str, kind: str, size: int) -> str:
+def no_text(path: str, kind: str, size: int) -> ModelText:
     """Return the error for reading a file as text that is not text."""
-    way = f"; to show it in a report, write ![what it shows]({path})" if kind.startswith(tuple(IMAGES.values())) else ""
-    return f"{path} is {kind} ({size} bytes); it cannot be read as text{way}"
+    is_image = kind.startswith(tuple(IMAGES.values()))
+    way = own("; to show it in a report, write ![what it shows]({path})", path=path) if is_image else own("")
+    return own(
+        "{path} is {kind} ({size} bytes); it cannot be read as text{way}", path=path, kind=kind, size=size, way=way
+    )
 
 
 def head_of(descriptor: int) -> bytes:
@@ -188,14 +192,16 @@ class RunTree:
             try:
                 descriptor = open_regular(self._open, root, self._spelled(root, parts_of(path)))
             except FileNotFoundError as error:
-                raise ToolError(f"there is no file {path}; list_files shows all files") from error
+                raise ToolError(own("there is no file {path}; list_files shows all files", path=path)) from error
             except IrregularFileError as error:
-                raise ToolError(f"{path} is not a plain file") from error
+                raise ToolError(own("{path} is not a plain file", path=path)) from error
             except OSError as error:
-                raise ToolError(f"{path} cannot be read: it is not a plain file ({reason(error)})") from error
+                raise ToolError(
+                    own("{path} cannot be read: it is not a plain file ({error})", path=path, error=reason(error))
+                ) from error
         try:
             if os.fstat(descriptor).st_nlink > 1:
-                raise ToolError(f"{path} is a hard link; copies are read, links are not")
+                raise ToolError(own("{path} is a hard link; copies are read, links are not", path=path))
             yield descriptor
         finally:
             os.close(descriptor)
@@ -219,10 +225,17 @@ class RunTree:
         try:
             return self._open(root, folders or ["."], A_FOLDER)
         except FileNotFoundError as error:
-            raise ToolError(f"there is no file {path}; list_files shows all files") from error
+            raise ToolError(own("there is no file {path}; list_files shows all files", path=path)) from error
         except OSError as error:
             shown = "/".join(folders)
-            raise ToolError(f"{path} cannot be reached: {shown} is not a plain folder ({reason(error)})") from error
+            raise ToolError(
+                own(
+                    "{path} cannot be reached: {shown} is not a plain folder ({error})",
+                    path=path,
+                    shown=shown,
+                    error=reason(error),
+                )
+            ) from error
 
     def _made(self, root: int, folders: Sequence[str], path: str) -> int:
         descriptor = self._open(root, ["."], A_FOLDER)
@@ -241,11 +254,20 @@ class RunTree:
         except FileExistsError:
             pass
         except PermissionError as error:
-            raise ToolError(f"cannot make the folder of {path}: {error.strerror}") from error
+            raise ToolError(
+                own("cannot make the folder of {path}: {strerror}", path=path, strerror=error.strerror or "")
+            ) from error
         try:
             return self._open(parent, [folder], A_FOLDER)
         except OSError as error:
-            raise ToolError(f"{path} cannot be reached: {folder} is not a plain folder ({reason(error)})") from error
+            raise ToolError(
+                own(
+                    "{path} cannot be reached: {folder} is not a plain folder ({error})",
+                    path=path,
+                    folder=folder,
+                    error=reason(error),
+                )
+            ) from error
 
     def status(self, path: str) -> os.stat_result | None:
         """Return the status of a path, of a link itself and not its target; None when it cannot be reached."""

@@ -32,7 +32,7 @@ from explorer.schema.events import (
 from explorer.schema.messages import Estimate, ToolCall, Usage
 from explorer.schema.reasons import EndCause
 from explorer.schema.tool import Effect
-from explorer.text.sanitize import FENCE_START
+from explorer.text.rendering import FENCE_START, without_marks
 
 DOING_CHARS = 60
 
@@ -51,10 +51,11 @@ def asked(call: ToolCall) -> str:
 def outcome(event: ToolFinished) -> str:
     """Return what a call brought: `50 comments`, `12 lines`, or why it failed."""
     if not event.success:
-        return one_line(f"failed: {event.content}", DOING_CHARS * 2)
+        return one_line(f"failed: {without_marks(event.content)}", DOING_CHARS * 2)
     if event.files:
         return ", ".join(counted(file.lines, "line") for file in event.files)
-    return _counted(event) or one_line(FENCE_START.sub("", event.content).partition("\n")[0], DOING_CHARS)
+    first = event.content.partition("\n")[0]
+    return _counted(event) or one_line("" if FENCE_START.fullmatch(first) else without_marks(first), DOING_CHARS)
 
 
 def _counted(event: ToolFinished) -> str:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from explorer.documents.corpus.folder import FoundFile
 from explorer.documents.corpus.passages import Passage, indexed
 from explorer.schema.errors import ToolError
+from explorer.text.rendering import own
 
 VERSION = 1
 """The version of the tables and of the conversion to text; an index of another version is built again."""
@@ -98,7 +99,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     except sqlite3.OperationalError as error:
         if "fts5" not in str(error):
             raise
-        raise ToolError("a folder cannot be searched: the SQLite of this Python has no FTS5") from error
+        raise ToolError(own("a folder cannot be searched: the SQLite of this Python has no FTS5")) from error
 
 
 def _mark(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -142,7 +143,9 @@ def sorted_errors(path: Path) -> Generator[None]:
             raise DamagedIndexError(str(error)) from error
         if code == sqlite3.SQLITE_ERROR:
             raise
-        raise ToolError(f"the folder cannot be searched: its index {path} cannot be used ({error})") from error
+        raise ToolError(
+            own("the folder cannot be searched: its index {path} cannot be used ({error})", path=path, error=error)
+        ) from error
 
 
 def remove(path: Path) -> None:
@@ -157,7 +160,11 @@ def remove(path: Path) -> None:
                 Path(f"{path}{suffix}").unlink()
             except (IsADirectoryError, PermissionError) as error:
                 raise ToolError(
-                    f"the folder cannot be searched: its index {path} cannot be replaced ({error})"
+                    own(
+                        "the folder cannot be searched: its index {path} cannot be replaced ({error})",
+                        path=path,
+                        error=error,
+                    )
                 ) from error
 
 
@@ -253,7 +260,7 @@ class Database:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
                 raise ToolError(
-                    f"the folder cannot be searched: no index can be kept in {self._path.parent}"
+                    own("the folder cannot be searched: no index can be kept in {parent}", parent=self._path.parent)
                 ) from error
             try:
                 self._connection = connect(self._path)
@@ -276,7 +283,7 @@ class Database:
     def _run(self, work: Callable[[sqlite3.Connection], Value]) -> Value:
         with self._lock:
             if self._connection is None:
-                raise ToolError("the index of the folder is closed")
+                raise ToolError(own("the index of the folder is closed"))
             with sorted_errors(self._path):
                 return work(self._connection)
 

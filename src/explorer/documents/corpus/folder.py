@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from explorer.text.rendering import own
 from explorer.text.sanitize import visible
 from explorer.workspace.safe_open import best_opening, read_below
 
@@ -26,7 +27,7 @@ SPECIAL = "neither files nor folders"
 EMPTY = "empty"
 TOO_BIG = "too big"
 RUNS = "explorer's own runs and reports"
-NO_TEXT = "not text, HTML or PDF"
+NO_TEXT = own("not text, HTML or PDF")
 UNREADABLE = "not readable"
 BAD_NAME = "names that are not UTF-8"
 TOO_DEEP = "folders in folders too deep"

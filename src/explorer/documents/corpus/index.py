@@ -34,6 +34,7 @@ from explorer.documents.corpus.passages import PIECE, Query, folded, passages_of
 from explorer.documents.corpus.reading import read_file
 from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ConfigError, NoSuchThingError, RefusedCallError, ToolError
+from explorer.text.rendering import ModelText, inline, own, render
 
 CANDIDATES = 100
 """The largest number of documents that one query ranks, without those found by their titles."""
@@ -170,7 +171,9 @@ def find(database: Database, catalogue: Catalogue, query: Query, max_results: in
     """
     only = sorted(_matching(catalogue, glob)) if glob.strip() else None
     if only is not None and not only:
-        raise NoSuchThingError(f"no document's path matches the glob {glob!r}; leave it out to search all documents")
+        raise NoSuchThingError(
+            own("no document's path matches the glob {glob}; leave it out to search all documents", glob=repr(glob))
+        )
     places = ranked(database, query, catalogue, only)
     is_relaxed = not places and query.is_exact
     if is_relaxed:
@@ -217,8 +220,11 @@ def document_at(database: Database, catalogue: Catalogue, path: str) -> StoredDo
     if number is not None:
         return database.document(number)
     close = difflib.get_close_matches(asked, catalogue.numbers, n=CLOSE_NAMES, cutoff=CLOSE_CUTOFF)
-    guess = f"did you mean {', '.join(close)}?" if close else "search_corpus shows the paths there are."
-    raise NoSuchThingError(f"there is no document {asked[:200]!r} in the folder's index; {guess}")
+    names = render(*map(inline, close), between=", ")
+    guess = own("did you mean {names}?", names=names) if close else own("search_corpus shows the paths there are.")
+    raise NoSuchThingError(
+        own("there is no document {asked} in the folder's index; {guess}", asked=repr(asked[:200]), guess=guess)
+    )
 
 
 MAX_ATTEMPTS = 3
@@ -404,13 +410,14 @@ class Corpus:
         """
         return await self._with_index(lambda catalogue: Overview(self._name, len(catalogue.paths), self._skipped))
 
-    async def line(self) -> str:
+    async def line(self) -> ModelText:
         """Index the folder if needed, and return the line about it that an agent reads at its start."""
         try:
             count = (await self.overview()).documents
         except ToolError as error:
-            return f"Corpus: {self._name}: {error.message}"
-        return f"Corpus: {self._name}, {count} document{'s' * (count != 1)} (search_corpus)"
+            return own("Corpus: {name}: {why}", name=self._name, why=error.words)
+        unit = own("document" if count == 1 else "documents")
+        return own("Corpus: {name}, {count} {unit} (search_corpus)", name=self._name, count=count, unit=unit)
 
     async def search(self, question: str, max_results: int = 8, glob: str = "") -> CorpusHits:
         """Return the documents that match a question, best first, with one passage of each.
@@ -420,7 +427,12 @@ class Corpus:
         """
         query = understood(question)
         if not query.terms:
-            raise RefusedCallError(f"there is no word to search for in {question[:80]!r}; give the words you look for")
+            raise RefusedCallError(
+                own(
+                    "there is no word to search for in {question}; give the words you look for",
+                    question=repr(question[:80]),
+                )
+            )
         return await self._with_index(lambda catalogue: find(self._database, catalogue, query, max_results, glob))
 
     async def read(self, path: str) -> StoredDocument:
@@ -441,7 +453,9 @@ class Corpus:
         try:
             return await asyncio.to_thread(work, await self._ready())
         except DamagedIndexError as error:
-            raise ToolError(f"the folder cannot be searched: its index {self._index} is damaged again") from error
+            raise ToolError(
+                own("the folder cannot be searched: its index {index} is damaged again", index=self._index)
+            ) from error
 
     async def _ready(self) -> Catalogue:
         """Return the catalogue of the updated index; the first caller updates it while the others wait."""

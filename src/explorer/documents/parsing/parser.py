@@ -13,6 +13,7 @@ from explorer.documents.parsing.kinds import ENTRIES, JSON, KINDS, TEXT
 from explorer.documents.parsing.reading import again_as, read_document
 from explorer.documents.parsing.worker_process import ParserLimits, WorkerDiedError, WorkerProcess
 from explorer.schema.errors import ToolError
+from explorer.text.rendering import own
 
 WORKERS = 2
 """The largest number of workers that read at a time; the second one starts when two documents are read at once."""
@@ -101,7 +102,7 @@ class Parser:
             ToolError: The document has no text, is damaged, or needs too much time or memory; the engine is unharmed.
         """
         if kind not in KINDS | {ENTRIES}:
-            raise ToolError(f"{url or 'The document'} is {kind[:80]}, which is not read.")
+            raise ToolError(own("{url} is {kind}, which is not read.", url=url or "The document", kind=kind[:80]))
         if kind == TEXT:  # nothing is parsed there
             return read_document(kind, body, url=url, content_type=content_type)
         question = ParseRequest(kind, url, content_type)
@@ -111,7 +112,13 @@ class Parser:
                 second = await self._in_worker(ParseRequest(again, url, content_type), body)
                 reply = reply if second.document is None and reply.document else second
         if reply.document is None:
-            raise ToolError(f"{url or 'The document'} could not be read: {reply.problem}. Use another source.")
+            raise ToolError(
+                own(
+                    "{url} could not be read: {problem}. Use another source.",
+                    url=url or "The document",
+                    problem=reply.problem,
+                )
+            )
         return reply.document
 
     async def _in_worker(self, question: ParseRequest, body: bytes) -> ParseReply:
@@ -125,7 +132,9 @@ class Parser:
             is_whole = not worker.is_worn
         except WorkerDiedError as error:
             name = question.url or "The document"
-            raise ToolError(f"{name} could not be read: {error}. Use another source.") from error
+            raise ToolError(
+                own("{name} could not be read: {error}. Use another source.", name=name, error=error)
+            ) from error
         finally:  # also when the caller is cancelled: nobody waits for the answer any more
             if worker and is_whole:
                 pool.idle.put_nowait(worker)

@@ -13,6 +13,7 @@ from explorer.documents.parsing.document import DAMAGED, TRUNCATED, Document
 from explorer.documents.parsing.judgement import language_of
 from explorer.documents.parsing.kinds import FEED, PDF, PDF_AGAIN, text_of
 from explorer.schema.errors import ToolError
+from explorer.text.rendering import own
 
 TITLE_CHARS = 200
 TITLE_KEYS = ("title", "name", "full_name")
@@ -113,4 +114,4 @@ def _read(kind: str, body: bytes, url: str, content_type: str) -> Document:
         case "text":
             return read_text(body, url=url, content_type=content_type)
         case _:
-            raise ToolError(f"a document of the kind {kind!r} is not read")
+            raise ToolError(own("a document of the kind {kind} is not read", kind=repr(kind)))

@@ -5,14 +5,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, LiteralString
 
 from explorer.reports.verify.plain import plain
 from explorer.schema.errors import ModelError
 from explorer.schema.events import Status
 from explorer.schema.messages import Frozen, LLMClient, Request, StopKind, Usage, UserText
 from explorer.text.ranking import rank_by_query
-from explorer.text.sanitize import fence, single_line
+from explorer.text.rendering import ModelText, Origin, block, code, own, render
+from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
 
 Kind = Literal["quote", "number", "date", "money", "percentage", "version", "name"]
@@ -146,11 +147,11 @@ def without_notice(body: str) -> str:
 
 MAX_SHOWN = 20
 SENTENCE_CHARS = 240
-INTRODUCTION = (
+INTRODUCTION: LiteralString = (
     "Each quote and figure of the cited sentences in report.md was looked up, without any model, in the stored text of "
     "the sources they cite. These were not found there:"
 )
-ADVICE = (
+ADVICE: LiteralString = (
     "For each: read the cited source, then correct the sentence to what it says, cite the source that does say it, or "
     "take the statement out. Quote word for word, in the source's language. Give numbers with the unit and the date "
     "the source gives; write `about` before a number you rounded, and name both numbers from which you worked "
@@ -159,15 +160,15 @@ ADVICE = (
 )
 
 
-def words_for_writer(verification: Verification) -> str:
+def words_for_writer(verification: Verification) -> ModelText:
     """Return what to fix, sentence by sentence, for the model that wrote the report; empty when there is nothing."""
     faults = verification.faults
     if not faults:
-        return ""
+        return own("")
     lines = [_fault(claim) for claim in faults[:MAX_SHOWN]]
     if len(faults) > MAX_SHOWN:
         lines.append(f"- and {len(faults) - MAX_SHOWN} more of the same kind")
-    return "\n".join([INTRODUCTION, "", *lines, "", ADVICE])
+    return render(own(INTRODUCTION), block("\n".join(lines), Origin.MODEL), own(ADVICE))
 
 
 def _fault(claim: Claim) -> str:
@@ -275,17 +276,21 @@ def opinion(text: str) -> Opinion:
     return Opinion(found[1].lower().replace(" ", "_")) if found else Opinion.UNCLEAR
 
 
-def question_about(claim: Claim, text_of: TextOf) -> str:
+def question_about(claim: Claim, text_of: TextOf) -> ModelText:
     """Return the sentence and the passages of its sources that speak of the same; empty when no source has a text."""
     texts = {identifier: text for identifier in claim.ids if (text := text_of(identifier)) is not None}
-    shown = "\n\n".join(
-        f"From {identifier}:\n{fence(nearest(claim.sentence, text, SHOWN_CHARS // len(texts)))}"
+    passages = [
+        own(
+            "From {id}:\n{passage}",
+            id=code(identifier),
+            passage=block(nearest(claim.sentence, text, SHOWN_CHARS // len(texts))),
+        )
         for identifier, text in texts.items()
         if text.strip()
-    )
-    return (
-        f"Sentence:\n{fence(claim.sentence)}\n\n{shown}\n\nOne word: CARRIED, NOT_CARRIED or UNCLEAR?" if shown else ""
-    )
+    ]
+    sentence = own("Sentence:\n{sentence}", sentence=block(claim.sentence, Origin.MODEL))
+    asked = own("One word: CARRIED, NOT_CARRIED or UNCLEAR?")
+    return render(sentence, *passages, asked, between="\n\n") if passages else own("")
 
 
 def nearest(sentence: str, text: str, limit: int) -> str:

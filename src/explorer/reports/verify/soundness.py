@@ -15,6 +15,7 @@ from explorer.reports.verify.sentences import COMMENT, HEADING, QUOTED, REFERENC
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, MISSING_ID, cited_ids
 from explorer.text.frontmatter import without_frontmatter
+from explorer.text.rendering import ModelText, codes, own
 from explorer.text.urls import SCHEME_AND_WWW, page_key
 
 MAX_NAMED = 3
@@ -54,7 +55,7 @@ class Flaw:
     kind: FlawKind
     clause: str
     """What is wrong, for readers, with `{it}` for what the text is."""
-    advice: str
+    advice: ModelText
     """What to do, for the model that wrote the text."""
 
     def reason(self, subject: str = "the report") -> str:
@@ -95,8 +96,11 @@ def _dangling(body: str, sources: Mapping[str, Source]) -> Flaw | None:
     return Flaw(
         FlawKind.DANGLING,
         f"{{it}} cites sources that do not exist{named}",
-        f"report.md cites {', '.join(ids)}, which no stored source has; "
-        "correct or remove these citations (only ids that a tool showed exist)",
+        own(
+            "report.md cites {ids}, which no stored source has; correct or remove these citations (only ids that a "
+            "tool showed exist)",
+            ids=codes(ids),
+        ),
     )
 
 
@@ -109,7 +113,7 @@ def _unsupported(verification: Verification, sources: Mapping[str, Source]) -> F
     return Flaw(
         FlawKind.UNSUPPORTED,
         f"in {{it}}, {count} of {total} cited sentences have a quote or a figure that their sources do not have",
-        "",
+        own(""),
     )
 
 
@@ -121,8 +125,11 @@ def _own_numbers(body: str) -> Flaw | None:
     return Flaw(
         FlawKind.OWN_NUMBERS,
         f"{{it}} numbers references of its own ({named}), which lead to no stored source",
-        f"report.md numbers references itself ({named}). Cite sources by the ids that tools showed, such as [S12]: "
-        "numbers and the list of references are made from them.",
+        own(
+            "report.md numbers references itself ({named}). Cite sources by the ids that tools showed, such as [S12]: "
+            "numbers and the list of references are made from them.",
+            named=named,
+        ),
     )
 
 
@@ -133,8 +140,10 @@ def _own_references(body: str) -> Flaw | None:
     return Flaw(
         FlawKind.OWN_REFERENCES,
         f"{{it}} has a list of references of its own ({len(entries)} entries), which leads to no stored source",
-        "report.md has a list of references of its own. Take it out: the list is made from the ids you cite, such as "
-        "[S12].",
+        own(
+            "report.md has a list of references of its own. Take it out: the list is made from the ids you cite, such "
+            "as [S12]."
+        ),
     )
 
 
@@ -170,8 +179,11 @@ def _unknown_links(body: str, sources: Mapping[str, Source], text_of: TextOf, as
     return Flaw(
         FlawKind.UNKNOWN_LINKS,
         f"{{it}} links to {pages} that no stored source has ({named})",
-        f"report.md links to addresses that no stored source has: {named}. Link only to addresses that a source is or "
-        "names, exactly as it names them; take the others out.",
+        own(
+            "report.md links to addresses that no stored source has: {named}. Link only to addresses that a source is "
+            "or names, exactly as it names them; take the others out.",
+            named=named,
+        ),
     )
 
 
@@ -213,8 +225,10 @@ def _uncited(body: str, sources: Mapping[str, Source], verification: Verificatio
         return Flaw(
             FlawKind.UNCITED,
             f"{{it}} cites no source{facts}",
-            "report.md cites no source. Put the id of its source, such as [S12], after each claim; take out what no "
-            "source says.",
+            own(
+                "report.md cites no source. Put the id of its source, such as [S12], after each claim; take out what "
+                "no source says."
+            ),
         )
     if uncited < LEAST_UNCITED or uncited <= cited:
         return None
@@ -222,8 +236,12 @@ def _uncited(body: str, sources: Mapping[str, Source], verification: Verificatio
     return Flaw(
         FlawKind.UNCITED,
         f"in {{it}}, {_sentences(uncited)} a quote or a figure without a citation, and only {cited} cite a source",
-        f"{_sentences(uncited)} a quote or a figure in report.md and no citation ({first}). Put the id of its source "
-        "after each, or take the statement out.",
+        own(
+            "{count} of the sentences in report.md have a quote or a figure and no citation ({first}). Put the id of "
+            "its source after each, or take the statement out.",
+            count=uncited,
+            first=first,
+        ),
     )
 
 

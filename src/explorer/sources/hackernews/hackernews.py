@@ -29,6 +29,7 @@ from explorer.sources.hackernews.services import (
 from explorer.sources.hackernews.text import hn_thread_text
 from explorer.sources.page import Fetcher, WebPage
 from explorer.sources.threads import CommentRange
+from explorer.text.rendering import code, own
 
 LISTS = TypeAdapter[list[int] | None](list[int] | None)
 USER = TypeAdapter[FirebaseUser | None](FirebaseUser | None)
@@ -64,7 +65,9 @@ class HackerNews:
         """
         ids = await self._services.firebase(LISTS, f"{kind}stories")
         if ids is None:
-            raise ToolError(f"Hacker News has no list of {kind} stories just now. Use search_hn instead.")
+            raise ToolError(
+                own("Hacker News has no list of {kind} stories just now. Use search_hn instead.", kind=code(kind))
+            )
         found: list[Story] = []
         start = 0
         while len(found) < limit and start < len(ids):
@@ -126,9 +129,11 @@ class HackerNews:
             try:
                 return (await self._services.algolia(AlgoliaUser, f"users/{quote(name, safe='')}")).user()
             except ToolError as error:
-                raise ServiceDownError(f"{failure.message} {error.message}") from error
+                raise ServiceDownError(own("{why} {why2}", why=failure.words, why2=error.words)) from error
         if found is None:
-            raise NoSuchThingError(f"Hacker News has no user {name!r}; upper and lower case matter in names.")
+            raise NoSuchThingError(
+                own("Hacker News has no user {name}; upper and lower case matter in names.", name=repr(name))
+            )
         return found.user()
 
     async def read(self, url: str) -> WebPage | None:
@@ -143,7 +148,10 @@ class HackerNews:
             return None
         written = hn_thread_text(await self.thread(int(item), SHOWN), ARGUMENT)
         draft = written.draft
-        more = tuple(f"Not all is shown, see get_comments with platform=hackernews. {note}" for note in written.notes)
+        more = tuple(
+            own("Not all is shown, see get_comments with platform=hackernews. {note}", note=note)
+            for note in written.notes
+        )
         return WebPage(
             url=draft.url,
             title=draft.title,

@@ -19,9 +19,10 @@ from explorer.sources.http.fetched import API_LIMITS, Fetched
 from explorer.sources.http.wire import parse
 from explorer.sources.page import Fetcher
 from explorer.sources.threads import Comment, CommentPage, CommentRange, page_of, size, walk
+from explorer.text.rendering import own
 
-API = "Hacker News' API"
-SEARCH = "Hacker News search"
+API = own("Hacker News' API")
+SEARCH = own("Hacker News search")
 ITEM = TypeAdapter[FirebaseItem | None](FirebaseItem | None)
 
 T = TypeVar("T")
@@ -89,9 +90,11 @@ class HnServices:
         try:
             fetched = await self._web.get(url, accept="application/json", limits=API_LIMITS)
         except ToolError as error:
-            raise ServiceDownError(f"{what} is not available: {error.message}", hint=error.hint) from error
+            raise ServiceDownError(
+                own("{what} is not available: {why}", what=what, why=error.words), hint=error.hint
+            ) from error
         if fetched.problem:
-            raise ServiceDownError(f"{what} is not available: {fetched.problem}.")
+            raise ServiceDownError(own("{what} is not available: {problem}.", what=what, problem=fetched.problem))
         return fetched
 
 
@@ -299,8 +302,10 @@ class HnThreads:
         """
         found = await self._found(item_id)
         if found.kind == "pollopt":
-            above = f" It belongs to poll {found.above}: ask for that one." if found.above else ""
-            raise RefusedCallError(f"Item {item_id} is an option of a poll, not a story.{above}")
+            above = own(" It belongs to poll {id}: ask for that one.", id=found.above) if found.above else own("")
+            raise RefusedCallError(
+                own("Item {item_id} is an option of a poll, not a story.{above}", item_id=item_id, above=above)
+            )
         if found.kind == "comment":
             return await self._below(found, part)
         story = await self._story(item_id, found)
@@ -341,8 +346,10 @@ class HnThreads:
         if isinstance(found.tree, AlgoliaItem):
             return found.tree.story()
         if found.item is None:
-            raise NoSuchThingError(f"Hacker News has no item {story_id}. Take ids from get_hn_stories or search_hn.")
-        raise ServiceDownError(f"{found.item.message} {found.tree.message}") from found.item
+            raise NoSuchThingError(
+                own("Hacker News has no item {story_id}. Take ids from get_hn_stories or search_hn.", story_id=story_id)
+            )
+        raise ServiceDownError(own("{why} {why2}", why=found.item.words, why2=found.tree.words)) from found.item
 
     async def _story_above(self, found: _Found) -> Story:
         """Return the story above a comment; one without a title if the way up is not known."""

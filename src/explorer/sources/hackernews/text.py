@@ -9,6 +9,7 @@ from explorer.sources.hackernews.items import ITEM_URL, SearchHit, Story
 from explorer.sources.hackernews.services import Thread
 from explorer.sources.http.wire import moment
 from explorer.sources.threads import LeadLine, ThreadText, hanging, number, shown_of, thread_body, ways_on
+from explorer.text.rendering import MAX_ID_CHARS, code, own
 from explorer.text.sanitize import single_line
 
 VIA = "hackernews"
@@ -94,7 +95,7 @@ def hn_thread_text(thread: Thread, argument: str) -> ThreadText:
     """Return a thread as text; `argument` is the name of the argument for its id in the tool that shows it."""
     story = thread.story
     lead = () if thread.root else tuple(_story_lines(story))
-    under = f" under comment {thread.root}" if thread.root else ""
+    under = own(" under comment {id}", id=code(thread.root, MAX_ID_CHARS)) if thread.root else own("")
     below = thread.comments[0].replies if thread.root else thread.comments
     draft = SourceDraft(
         url=ITEM_URL.format(thread.root) if thread.root else story.item_url,
@@ -107,8 +108,16 @@ def hn_thread_text(thread: Thread, argument: str) -> ThreadText:
     )
     return ThreadText(
         draft=draft,
-        head=f'"{single_line(story.title)}" (story id {story.id}): {shown_of(thread.shown, thread.total)}{under}.',
-        notes=ways_on(below, thread.next_offset, lambda one: f"{argument}={one}"),
+        head=own(
+            '"{title}" (story id {id}): {shown}{under}.',
+            title=story.title,
+            id=story.id,
+            shown=shown_of(thread.shown, thread.total),
+            under=under,
+        ),
+        notes=ways_on(
+            below, thread.next_offset, lambda one: own("{name}={id}", name=code(argument), id=code(one, MAX_ID_CHARS))
+        ),
         lead=lead,
         comments=tuple(thread.comments),
         shown=thread.shown,

@@ -26,6 +26,7 @@ from explorer.sources.http.cache import CacheKey, DiskCache, ResponseCache
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.fetched import PAGE_LIMITS, Fetched, FetchLimits, keep_s
 from explorer.sources.http.robots import Politeness, Robots, TooManyRedirectsError
+from explorer.text.rendering import own
 
 
 def logged(fetched: Fetched) -> Fetched:
@@ -191,13 +192,21 @@ class Web:
         try:
             fetched = await self._following(order, allowance)
         except DamagedAnswerError as error:
-            raise ToolError(f"{url} sent a damaged answer ({error}). Use another source.") from error
+            raise ToolError(
+                own("{url} sent a damaged answer ({error}). Use another source.", url=str(url), error=error)
+            ) from error
         except ExchangeError as error:
             failure = _unreachable(url, error)
             failure.__cause__ = error
             return Attempt(failure, may_repeat=True)
         except TimeoutError as error:
-            raise ToolError(f"{url} did not answer completely within {seconds:g} s. Use another source.") from error
+            raise ToolError(
+                own(
+                    "{url} did not answer completely within {seconds:g} s. Use another source.",
+                    url=str(url),
+                    seconds=seconds,
+                )
+            ) from error
         return Attempt(fetched, fetched.status in RETRYABLE, fetched.retry_after_s)
 
     async def _following(self, order: _FetchRequest, allowance: "_Allowance") -> Fetched:
@@ -209,7 +218,13 @@ class Web:
             if isinstance(answer, Fetched):
                 return answer
             target = self.guard.check_url(answer)
-        raise TooManyRedirectsError(f"{order.url} redirects more than {MAX_REDIRECTS} times. Use another source.")
+        raise TooManyRedirectsError(
+            own(
+                "{url} redirects more than {max_redirects} times. Use another source.",
+                url=str(order.url),
+                max_redirects=MAX_REDIRECTS,
+            )
+        )
 
     async def _once(self, url: httpx2.URL, order: _FetchRequest) -> Fetched | str:
         """Send one request, and return the answer or the address that it redirects to."""
@@ -220,7 +235,13 @@ class Web:
         if answer.redirect:
             return _joined(url, answer.redirect)
         if answer.unread_encoding:
-            raise ToolError(f"{url} answered in an encoding that is not read ({answer.unread_encoding[:50]}).")
+            raise ToolError(
+                own(
+                    "{url} answered in an encoding that is not read ({unread_encoding}).",
+                    url=str(url),
+                    unread_encoding=answer.unread_encoding[:50],
+                )
+            )
         return Fetched(
             url=str(url),
             status=answer.status,
@@ -270,10 +291,19 @@ def _joined(url: httpx2.URL, location: str) -> str:
     try:
         return str(url.join(location))
     except (httpx2.InvalidURL, ValueError) as error:
-        raise ToolError(f"{url} redirects to something that is not a URL. Use another source.") from error
+        raise ToolError(
+            own("{url} redirects to something that is not a URL. Use another source.", url=str(url))
+        ) from error
 
 
 def _unreachable(url: httpx2.URL, error: ExchangeError) -> ToolError:
-    words = "no answer in time" if error.is_timeout else "the connection failed"
-    detail = f" ({error})" if str(error) else f" ({error.kind})"
-    return ToolError(f"Could not reach {url}: {words}{detail}. Try another source, or this one later.")
+    words = own("no answer in time" if error.is_timeout else "the connection failed")
+    detail = error if str(error) else error.kind
+    return ToolError(
+        own(
+            "Could not reach {url}: {words} ({detail}). Try another source, or this one later.",
+            url=str(url),
+            words=words,
+            detail=detail,
+        )
+    )

@@ -1,11 +1,15 @@
 """The limits of a fetch, and its answer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
+from typing import LiteralString
+
+from explorer.text.rendering import ModelText, own
 
 DAY_S = 24 * 3600.0
-STATUS_WORDS = {
+STATUS_WORDS: Mapping[int, LiteralString] = {
     401: "it asks for a login",
     402: "it asks for payment",
     403: "access is refused",
@@ -66,14 +70,13 @@ class Fetched:
         return self.fetched_at if self.from_cache else None
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> ModelText:
         """The failure that the status stands for, as text; empty below 400."""
         if self.status < HTTPStatus.BAD_REQUEST:
-            return ""
-        if self.status in STATUS_WORDS:
-            return f"{STATUS_WORDS[self.status]} (status {self.status})"
+            return own("")
         kind = "the server failed" if self.status >= HTTPStatus.INTERNAL_SERVER_ERROR else "it was refused"
-        return f"{kind} (status {self.status})"
+        why = STATUS_WORDS.get(self.status, kind)
+        return own("{why} (status {status})", why=own(why), status=self.status)
 
     def serves(self, limits: FetchLimits) -> bool:
         """Return whether it is as long as a fetch within these limits would be."""

@@ -13,6 +13,7 @@ from functools import lru_cache
 from tld import get_fld  # pyright: ignore[reportUnknownVariableType] - of further arguments
 
 from explorer.schema.errors import RefusedCallError
+from explorer.text.rendering import own
 
 LINK_BITS = 104.0
 """What all links to one domain may say in a run: 20 letters of an alphabet of 36. A key has 128 bits or more.
@@ -87,7 +88,10 @@ class LinkBudget:
         most = LIBRARY_BITS if domain in LIBRARIES else LINK_BITS
         if self._spent.get(domain, 0.0) + self.bits(domain) > most:
             raise RefusedCallError(
-                f"so many links to {domain} were followed already that it is enough for one run; search for what you "
-                "need there, or use another source."
+                own(
+                    "so many links to {domain} were followed already that it is enough for one run; search for what "
+                    "you need there, or use another source.",
+                    domain=domain,
+                )
             )
         self.count(domain)

@@ -13,6 +13,7 @@ from explorer.network.guard import NoSuchSiteError, UrlRefusedError
 from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import PRODUCT
 from explorer.sources.http.fetched import DAY_S, Fetched, FetchLimits
+from explorer.text.rendering import NOTHING, ModelText, own
 
 ROBOTS_PATH = "/robots.txt"
 ROBOTS_LIMITS = FetchLimits(seconds=10.0, body_bytes=512_000, in_flight=4, retries=1, is_service=True)
@@ -41,7 +42,7 @@ class RobotsRules:
     """The seconds between two pages that its robots.txt asks for; 0 if it does not."""
     until: float
     """The time on the local clock after which the rules are requested again."""
-    problem: str = ""
+    problem: ModelText = NOTHING
     """The reason why its robots.txt could not be read."""
 
 
@@ -68,11 +69,22 @@ class Robots:
         rules = await self._rules_of(url)
         if rules.problem:
             raise RobotsError(
-                f"Not fetched: {url}: robots.txt of {url.host} could not be read ({rules.problem}), and until it can "
-                "be, nothing there is to be read by programs (RFC 9309); use another source."
+                own(
+                    "Not fetched: {url}: robots.txt of {host} could not be read ({problem}), and until it can be, "
+                    "nothing there is to be read by programs (RFC 9309); use another source.",
+                    url=str(url),
+                    host=url.host,
+                    problem=rules.problem,
+                )
             )
         if not rules.may_read(str(url)):
-            raise RobotsError(f"Not fetched: {url}: robots.txt of {url.host} forbids it; use another source.")
+            raise RobotsError(
+                own(
+                    "Not fetched: {url}: robots.txt of {host} forbids it; use another source.",
+                    url=str(url),
+                    host=url.host,
+                )
+            )
         return rules.delay_s
 
     async def _rules_of(self, url: httpx2.URL) -> RobotsRules:
@@ -95,7 +107,7 @@ class Robots:
         except TooManyRedirectsError:
             return self._allowing()
         except ToolError as error:
-            return self._forbidding(error.message)
+            return self._forbidding(error.words)
         if fetched.status >= httpx2.codes.INTERNAL_SERVER_ERROR:
             return self._forbidding(fetched.problem)
         if fetched.problem:
@@ -117,8 +129,8 @@ class Robots:
     def _allowing(self) -> RobotsRules:
         return RobotsRules(lambda _url: True, 0.0, self._clock() + KEPT_S)
 
-    def _forbidding(self, problem: str) -> RobotsRules:
-        return RobotsRules(lambda _url: False, 0.0, self._clock() + UNREACHABLE_KEPT_S, problem.rstrip(". "))
+    def _forbidding(self, problem: ModelText) -> RobotsRules:
+        return RobotsRules(lambda _url: False, 0.0, self._clock() + UNREACHABLE_KEPT_S, problem)
 
 
 def _said_to_us(line: "re.Match[str]") -> str:
@@ -171,13 +183,22 @@ class Politeness:
         place = self._places.setdefault(host, _HostSlot())
         if gap_s > LONGEST_GAP_S:
             raise ToolError(
-                f"robots.txt of {host} asks for a pause of {delay_s:g} s between pages, which is too long; "
-                "use another source."
+                own(
+                    "robots.txt of {host} asks for a pause of {delay_s:g} s between pages, which is too long; use "
+                    "another source.",
+                    host=host,
+                    delay_s=delay_s,
+                )
             )
         if place.waiting * gap_s > LONGEST_QUEUE_S:
             raise ToolError(
-                f"{place.waiting} requests wait for {host} already, which gets one every {gap_s:g} s; "
-                "use another source, or this one later."
+                own(
+                    "{waiting} requests wait for {host} already, which gets one every {gap_s:g} s; use another "
+                    "source, or this one later.",
+                    waiting=place.waiting,
+                    host=host,
+                    gap_s=gap_s,
+                )
             )
         place.waiting += 1
         try:

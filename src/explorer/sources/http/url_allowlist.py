@@ -28,6 +28,7 @@ from explorer.schema.events import (
     TurnTaken,
 )
 from explorer.sources.http.link_budget import LinkBudget, registrable_domain
+from explorer.text.rendering import own, without_marks
 from explorer.text.sanitize import visible
 from explorer.text.urls import canonical_url
 from explorer.workspace.source_store import stored_text
@@ -224,8 +225,11 @@ class UrlAllowlist:
         key = key_of(asked if "://" in asked else f"//{asked}")
         if not key or key in self._composed or not (await self._is_given(key) or key in self._linked):
             raise RefusedCallError(
-                f"{url[:300]} was not in the question, in a search result or on a page read; search for it, "
-                "or read a page that links to it."
+                own(
+                    "{url} was not in the question, in a search result or on a page read; search for it, or read a "
+                    "page that links to it.",
+                    url=url[:300],
+                )
             )
         if key not in self._given and key not in self._read:
             await self._spend(registrable_domain(host_of(key)))
@@ -255,7 +259,7 @@ class UrlAllowlist:
             if isinstance(event, SourceRecorded):
                 self._saw_source(event.source, is_foreign=is_foreign)
             elif isinstance(event, ToolFinished) and event.name in self._other_tools:
-                self.saw(event.content, is_page=True)
+                self.saw(without_marks(event.content), is_page=True)
             elif isinstance(event, TurnTaken):
                 self._searched_for(event)
             elif words := given_by_user(event):

@@ -6,6 +6,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from explorer.schema.errors import ToolError
+from explorer.text.rendering import ModelText, own
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ def listed(value: object) -> object:
 Ids = Annotated[tuple[int, ...], BeforeValidator(listed)]
 
 
-def parse(kind: type[T] | TypeAdapter[T], body: bytes, what: str) -> T:
+def parse(kind: type[T] | TypeAdapter[T], body: bytes, what: ModelText) -> T:
     """Read the JSON body of a service.
 
     Raises:
@@ -35,7 +36,7 @@ def parse(kind: type[T] | TypeAdapter[T], body: bytes, what: str) -> T:
         return adapter.validate_json(body)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        raise ToolError(f"{what} sent something unexpected: {first['msg']}.") from error
+        raise ToolError(own("{what} sent something unexpected: {first}.", what=what, first=first["msg"])) from error
 
 
 LAST_SECOND = 253_402_300_799

@@ -33,6 +33,7 @@ from explorer.sources.reddit.routes import (
     total_of,
 )
 from explorer.sources.threads import Comment, CommentRange, page_of
+from explorer.text.rendering import own
 
 ARCHIVE = "https://arctic-shift.photon-reddit.com"
 ARCHIVE_LIMITS = FetchLimits(seconds=25.0, body_bytes=32_000_000, in_flight=2, retries=1, is_service=True, keep_s=300.0)
@@ -45,7 +46,7 @@ FRESH_S = 36 * 3_600
 NARROW_S = 90 * 86_400
 """The seconds that the second attempt of a search covers, when the first took the archive too long."""
 RETRY_S = 1.0
-NOT_FRESH = (
+NOT_FRESH = own(
     "In the archive, scores and counts are those of about 36 hours after posting; of newer posts they are unknown (?)."
 )
 TIMEOUTS = ("timed out", "timeout", "slow down")
@@ -58,7 +59,7 @@ class ArcticShift:
     """Reads Reddit through Arctic Shift; `url` replaces the public archive, `now` is the clock for ages."""
 
     via = "reddit-archive"
-    label = "the archive (scores not fresh)"
+    label = own("the archive (scores not fresh)")
     lack = NOT_FRESH
 
     def __init__(
@@ -80,19 +81,22 @@ class ArcticShift:
             RouteClosedError: The archive does not answer, cannot do this, or has nothing of the subreddit.
         """
         if query.subreddit.lower() == EVERYWHERE or "+" in query.subreddit:
-            raise RouteClosedError("it lists and searches one subreddit at a time")
+            raise RouteClosedError(own("it lists and searches one subreddit at a time"))
         is_ranked = query.sort in {"top", "controversial"}
         found = await self._found(query, PAGES if is_ranked else 1)
         if not found and not query.words:
-            raise RouteClosedError(f"it has no posts of r/{query.subreddit}" + (" of that time" if query.time else ""))
+            when = own(" of that time") if query.time else own("")
+            raise RouteClosedError(own("it has no posts of r/{name}{when}", name=query.subreddit, when=when))
         posts = [self._post(thing) for thing in found]
         if is_ranked:
             posts.sort(key=lambda post: -(post.points or 0))
-            note = f"The archive lists by time only: these have most points among the newest {len(found)} it has."
-        else:
-            note = (
-                "" if query.sort == "new" else "The archive lists by time only: these are the newest, not the hot ones."
+            note = own(
+                "The archive lists by time only: these have most points among the newest {count} it has.",
+                count=len(found),
             )
+        else:
+            is_asked = query.sort == "new"
+            note = own("" if is_asked else "The archive lists by time only: these are the newest, not the hot ones.")
         return RedditPosts(tuple(posts[: query.limit]), note)
 
     async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
@@ -150,7 +154,7 @@ class ArcticShift:
     async def _posts(self, path: str, parameters: Mapping[str, str | int]) -> list[Thing]:
         things = _read(posts_in, await self._body(path, parameters))
         if things is None:
-            raise RouteClosedError("it sent something that cannot be read")
+            raise RouteClosedError(own("it sent something that cannot be read"))
         return things
 
     async def _post_or_failure(self, post_id: str) -> Post | ToolError:
@@ -158,7 +162,7 @@ class ArcticShift:
             found = await self._posts("posts/ids", {"ids": post_id})
         except RouteClosedError as error:
             return error
-        return self._post(found[0]) if found else RouteClosedError(f"it has no post {post_id}")
+        return self._post(found[0]) if found else RouteClosedError(own("it has no post {post_id}", post_id=post_id))
 
     async def _root_or_failure(self, comment_id: str) -> Comment | ToolError | None:
         """Return the requested comment, or the reason why it is missing."""
@@ -171,7 +175,7 @@ class ArcticShift:
         forest = Forest(is_escaped=True)
         read = _read(posts_in, body) or []
         forest.add([self._settled(thing.model_copy(update={"kind": "t1"})) for thing in read])
-        return forest.comment(comment_id) or RedditRefusedError("the archive has no such comment under the post")
+        return forest.comment(comment_id) or RedditRefusedError(own("the archive has no such comment under the post"))
 
     async def _things_or_failure(self, path: str, parameters: Mapping[str, str | int]) -> list[Thing] | ToolError:
         try:
@@ -193,11 +197,13 @@ class ArcticShift:
         try:
             fetched = await self._web.get(url, accept="application/json", limits=ARCHIVE_LIMITS)
         except ToolError as error:
-            raise RouteClosedError(f"it is not available: {error.message}") from error
+            raise RouteClosedError(own("it is not available: {why}", why=error.words)) from error
         if _is_too_slow(fetched):
-            raise _TooSlowError("it took too long")
+            raise _TooSlowError(own("it took too long"))
         if fetched.problem:
-            raise RouteClosedError(f"it is not available: {fetched.problem}", for_s=fetched.retry_after_s or 0.0)
+            raise RouteClosedError(
+                own("it is not available: {problem}", problem=fetched.problem), for_s=fetched.retry_after_s or 0.0
+            )
         return fetched.body
 
 
@@ -219,16 +225,16 @@ def _read(read: Callable[[bytes], T], body: bytes) -> T:
     try:
         return read(body)
     except (ValueError, RecursionError) as error:
-        raise RouteClosedError("it sent something that cannot be read") from error
+        raise RouteClosedError(own("it sent something that cannot be read")) from error
 
 
 SITE = "https://www.reddit.com"
 FEED_LIMITS = FetchLimits(seconds=20.0, body_bytes=4_000_000, in_flight=1, retries=0, is_service=True, keep_s=600.0)
 """Limits for a feed, which allows few requests a minute: one answer is kept for a while, and none is repeated."""
 CLOSED_S = 60.0
-NO_NUMBERS = "Feeds contain no scores and no numbers of comments, and at most 25 entries."
-NO_TREE = "Feeds contain at most 25 entries and no tree: which comment answers which is not known."
-NO_FEED = "it shows something that is not a feed"
+NO_NUMBERS = own("Feeds contain no scores and no numbers of comments, and at most 25 entries.")
+NO_TREE = own("Feeds contain at most 25 entries and no tree: which comment answers which is not known.")
+NO_FEED = own("it shows something that is not a feed")
 FEED_ENTRIES = TypeAdapter(list[FeedEntry])
 MARKDOWN = re.compile(r'<div class="md">(.*)</div>', re.DOTALL)
 LINK = re.compile(r'<a href="([^"]*)">\[link\]</a>')
@@ -239,7 +245,7 @@ class RedditFeeds:
     """Reads Reddit through its feeds; `url` replaces the public host."""
 
     via = "reddit-feed"
-    label = "its feed (no scores, no counts)"
+    label = own("its feed (no scores, no counts)")
     lack = NO_NUMBERS
 
     def __init__(self, web: Fetcher, url: str, parser: DocumentParser) -> None:
@@ -256,7 +262,7 @@ class RedditFeeds:
         entries = await self._entries(_posts_path(query))
         posts = [_post(entry) for entry in entries if _id(entry).startswith("t3_")]
         if not posts and not query.words:
-            raise RouteClosedError(f"it has no entries for r/{query.subreddit}")
+            raise RouteClosedError(own("it has no entries for r/{subreddit}", subreddit=query.subreddit))
         return RedditPosts(tuple(posts[: query.limit]))
 
     async def thread(self, name: PostName, part: CommentRange) -> RedditThread:
@@ -269,12 +275,12 @@ class RedditFeeds:
         entries = await self._entries(f"/comments/{name.post}/.rss")
         post = next((_post(entry) for entry in entries if _id(entry) == f"t3_{name.post}"), None)
         if post is None:
-            raise RouteClosedError(f"it contains no post {name.post}")
+            raise RouteClosedError(own("it contains no post {post}", post=name.post))
         comments = [_comment(entry) for entry in entries if _id(entry).startswith("t1_")]
         if name.comment:
             root = next((comment for comment in comments if comment.id == name.comment), None)
             if root is None:
-                raise RedditRefusedError("the feed does not contain that comment, and its replies are not known")
+                raise RedditRefusedError(own("the feed does not contain that comment, and its replies are not known"))
             return RedditThread(post, (root,), 0, None, root.id)
         page = page_of(comments, [comment.id for comment in comments], part)
         return RedditThread(post, page.comments, len(comments), page.next_offset)
@@ -283,9 +289,11 @@ class RedditFeeds:
         try:
             fetched = await self._web.get(f"{self._url}{path}", accept="application/atom+xml", limits=FEED_LIMITS)
         except ToolError as error:
-            raise RouteClosedError(f"it is not available: {error.message}") from error
+            raise RouteClosedError(own("it is not available: {why}", why=error.words)) from error
         if fetched.problem:
-            raise RouteClosedError(f"it is not available: {fetched.problem}", for_s=fetched.retry_after_s or CLOSED_S)
+            raise RouteClosedError(
+                own("it is not available: {problem}", problem=fetched.problem), for_s=fetched.retry_after_s or CLOSED_S
+            )
         if "html" in fetched.content_type.lower():
             raise RouteClosedError(NO_FEED, for_s=CLOSED_S)
         try:

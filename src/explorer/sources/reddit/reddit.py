@@ -24,7 +24,6 @@ from explorer.sources.reddit.routes import (
     Route,
     RouteClosedError,
     Routed,
-    closed_words,
     post_at,
 )
 from explorer.sources.reddit.session import Access, RedditSession
@@ -39,6 +38,7 @@ from explorer.sources.threads import (
     walk,
     ways_on,
 )
+from explorer.text.rendering import MAX_ID_CHARS, ModelText, code, first_chars, own, render
 from explorer.text.sanitize import single_line
 
 PREVIEW_CHARS = 300
@@ -92,8 +92,17 @@ def reddit_thread_text(thread: RedditThread, routed: Routed, argument: str) -> T
     lead = () if thread.root else tuple(_post_lines(post))
     shown = sum(1 for _ in walk(thread.comments)) - bool(thread.root)
     below = thread.comments[0].replies if thread.root else thread.comments
-    under = f" under comment {thread.root}" if thread.root else ""
+    under = own(" under comment {id}", id=code(thread.root, MAX_ID_CHARS)) if thread.root else own("")
     top = thread.comments[0] if thread.root else post
+
+    def way(comment: str) -> ModelText:
+        return own(
+            "{name}={post}/{comment}",
+            name=code(argument),
+            post=code(post.id, MAX_ID_CHARS),
+            comment=code(comment, MAX_ID_CHARS),
+        )
+
     draft = SourceDraft(
         url=f"{post.page.rstrip('/')}/{thread.root}/" if thread.root and post.path else post.page,
         title=post.title,
@@ -105,11 +114,16 @@ def reddit_thread_text(thread: RedditThread, routed: Routed, argument: str) -> T
     )
     return ThreadText(
         draft=draft,
-        head=(
-            f'"{single_line(post.title)}" (Reddit post {post.id}, r/{single_line(post.subreddit) or "?"}) through '
-            f"{routed.label}: {shown_of(shown, max(thread.total, shown))}{under}."
+        head=own(
+            '"{title}" (Reddit post {id}, r/{subreddit}) through {label}: {shown}{under}.',
+            title=post.title,
+            id=code(post.id, MAX_ID_CHARS),
+            subreddit=post.subreddit or "?",
+            label=routed.label,
+            shown=shown_of(shown, max(thread.total, shown)),
+            under=under,
         ),
-        notes=(*routed.notes, *ways_on(below, thread.next_offset, lambda one: f"{argument}={post.id}/{one}")),
+        notes=(*routed.notes, *ways_on(below, thread.next_offset, way)),
         lead=lead,
         comments=tuple(thread.comments),
         shown=shown,
@@ -137,9 +151,9 @@ def _site(url: str) -> str:
         return ""
 
 
-API = "the API"
-ARCHIVE = "the archive"
-FEEDS = "the feeds"
+API = own("the API")
+ARCHIVE = own("the archive")
+FEEDS = own("the feeds")
 REASON_CHARS = 240
 SHOWN = CommentRange(limit=100, depth=8)
 """The part of a post's comments that is read as a page."""
@@ -160,7 +174,7 @@ class Reddit:
         self._routes = dict(routes)
         self._absent = dict(absent)
         self._clock = clock
-        self._closed: dict[str, tuple[float, str]] = {}
+        self._closed: dict[str, tuple[float, ModelText]] = {}
 
     @classmethod
     @asynccontextmanager
@@ -186,7 +200,7 @@ class Reddit:
         Raises:
             ToolError: No route leads there, each with its reason; or Reddit refuses.
         """
-        what = f"r/{query.subreddit}"
+        what = own("r/{name}", name=code(query.subreddit))
         return await self._first(what, lambda route: route.posts(query))
 
     async def thread(self, name: PostName, part: CommentRange) -> tuple[RedditThread, Routed]:
@@ -195,7 +209,7 @@ class Reddit:
         Raises:
             ToolError: No route leads there, each with its reason; or Reddit refuses.
         """
-        return await self._first(f"post {name.post}", lambda route: route.thread(name, part))
+        return await self._first(own("post {id}", id=code(name.post)), lambda route: route.thread(name, part))
 
     async def read(self, url: str) -> WebPage | None:
         """Read a post with its comments; None for any other address: a list, a picture, a user.
@@ -209,7 +223,7 @@ class Reddit:
         thread, routed = await self.thread(name, SHOWN)
         written = reddit_thread_text(thread, routed, "post_id")
         is_cut = thread.next_offset is not None or any(comment.more for _, comment in walk(thread.comments))
-        ways = ("More of the thread: get_comments with platform=reddit.",) if is_cut else ()
+        ways = (own("More of the thread: get_comments with platform=reddit."),) if is_cut else ()
         return WebPage(
             url=written.draft.url,
             title=thread.post.title,
@@ -219,42 +233,54 @@ class Reddit:
             published=written.draft.published,
             flags=("truncated",) if is_cut else (),
             kind="comments",
-            notes=(f"Through {routed.label}.", *written.notes, *ways),
+            notes=(own("Through {label}.", label=routed.label), *written.notes, *ways),
         )
 
-    async def _first(self, what: str, ask: Callable[[Route], Awaitable[T]]) -> tuple[T, Routed]:
+    async def _first(self, what: ModelText, ask: Callable[[Route], Awaitable[T]]) -> tuple[T, Routed]:
         """Return the answer of the first open route."""
-        reasons = [f"{name}: {reason}" for name, reason in self._absent.items()]
+        reasons = [_reason(name, reason) for name, reason in self._absent.items()]
         for name, route in self._routes.items():
             if reason := self._still_closed(name):
-                reasons.append(f"{name}: {reason}")
+                reasons.append(_reason(name, reason))
                 continue
             try:
                 return await ask(route), _routed(route, reasons)
             except RouteClosedError as error:
-                self._closed[name] = (self._clock() + error.for_s, error.message)
-                reasons.append(f"{name}: {error.message}")
+                self._closed[name] = (self._clock() + error.for_s, error.words)
+                reasons.append(_reason(name, error.words))
             except RedditRefusedError as error:
                 raise NoSuchThingError(
-                    f"Reddit does not show {what} through {route.label}: {error.message}."
+                    own(
+                        "Reddit does not show {what} through {label}: {why}.",
+                        what=what,
+                        label=route.label,
+                        why=error.words,
+                    )
                 ) from error
         raise ToolError(
-            f"Reddit is not available for {what}. {_sentence(reasons)} Look for the same with web_search or search_hn, "
-            "and say that Reddit could not be read."
+            own(
+                "Reddit is not available for {what}. {reasons} Look for the same with web_search or search_hn, "
+                "and say that Reddit could not be read.",
+                what=what,
+                reasons=_sentence(reasons),
+            )
         )
 
-    def _still_closed(self, name: str) -> str:
-        until, reason = self._closed.get(name, (0.0, ""))
-        return reason if self._clock() < until else ""
+    def _still_closed(self, name: str) -> ModelText:
+        until, reason = self._closed.get(name, (0.0, own("")))
+        return reason if self._clock() < until else own("")
 
 
-def _routed(route: Route, reasons: Sequence[str]) -> Routed:
+def _routed(route: Route, reasons: Sequence[ModelText]) -> Routed:
     notes = [route.lack] if route.lack else []
     if reasons:
-        notes.append(f"Not taken: {_sentence(reasons)}")
+        notes.append(own("Not taken: {reasons}", reasons=_sentence(reasons)))
     return Routed(route.via, route.label, tuple(notes))
 
 
-def _sentence(reasons: Sequence[str]) -> str:
-    words = closed_words([single_line(reason)[:REASON_CHARS] for reason in reasons])
-    return f"{words[:1].upper()}{words[1:]}."
+def _reason(route: str, reason: str) -> ModelText:
+    return own("{route}: {reason}", route=route, reason=reason)
+
+
+def _sentence(reasons: Sequence[ModelText]) -> ModelText:
+    return own("{reasons}.", reasons=render(*(first_chars(reason, REASON_CHARS) for reason in reasons), between="; "))

@@ -1,7 +1,6 @@
 """The port of all routes to Reddit, the error of a closed route, and the names and addresses of posts."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -9,6 +8,7 @@ from urllib.parse import urlsplit
 from explorer.schema.errors import RefusedCallError, ToolError
 from explorer.sources.reddit.items import Post
 from explorer.sources.threads import Comment, CommentRange
+from explorer.text.rendering import NOTHING, ModelText, own
 from explorer.text.sanitize import single_line
 
 ID = r"[0-9a-z]{1,13}"
@@ -43,8 +43,11 @@ def post_named(text: str) -> PostName:
     if match := PAIR.fullmatch(words):
         return PostName(match["post"].lower(), (match["comment"] or "").lower())
     raise RefusedCallError(
-        f'"{single_line(words, 80)}" names no Reddit post: give its id as get_reddit_posts shows it, or its '
-        "address with /comments/ in it."
+        own(
+            '"{words}" names no Reddit post: give its id as get_reddit_posts shows it, or its address with '
+            "/comments/ in it.",
+            words=single_line(words, 80),
+        )
     )
 
 
@@ -73,7 +76,7 @@ def subreddit_named(text: str) -> str:
     name = re.sub(r"^/?r/", "", words, flags=re.IGNORECASE).strip("/")
     if not SUBREDDIT.fullmatch(name):
         raise RefusedCallError(
-            f'"{single_line(text, 80)}" is not a subreddit\'s name: write e.g. python, or python+rust.'
+            own('"{text}" is not a subreddit\'s name: write e.g. python, or python+rust.', text=single_line(text, 80))
         )
     return name
 
@@ -114,7 +117,7 @@ class RedditPosts:
     """The posts that a route gave."""
 
     posts: tuple[Post, ...]
-    note: str = ""
+    note: ModelText = NOTHING
     """The difference between the list and the request; empty when there is none."""
 
 
@@ -137,9 +140,9 @@ class Route(Protocol):
 
     via: str
     """The name in sources."""
-    label: str
+    label: ModelText
     """The name in the first line of a result, with what the route lacks."""
-    lack: str
+    lack: ModelText
     """A sentence about what it lacks; empty when it lacks nothing."""
 
     async def posts(self, query: PostsQuery) -> RedditPosts:
@@ -156,16 +159,11 @@ def total_of(post: Post, known: int) -> int:
     return known if post.comments is None else post.comments
 
 
-def closed_words(reasons: Sequence[str]) -> str:
-    """Return the reasons of all routes on one line."""
-    return "; ".join(reason.rstrip(".") for reason in reasons)
-
-
 @dataclass(frozen=True)
 class Routed:
     """The route that an answer came by."""
 
     via: str
-    label: str
-    notes: tuple[str, ...] = ()
+    label: ModelText
+    notes: tuple[ModelText, ...] = ()
     """What the route lacks, and why those before it were not used."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import cast
+from typing import LiteralString, cast
 from urllib.parse import urlencode
 
 from pydantic import ValidationError
@@ -24,12 +24,13 @@ from explorer.schema.errors import ToolError
 from explorer.sources.http.caller import Caller
 from explorer.sources.http.wire import WireModel
 from explorer.sources.reddit.routes import RedditRefusedError, RouteClosedError
+from explorer.text.rendering import ModelText, own
 
 MOST_SECONDS = 1e6
 CLOSED_S = 600.0
 """The seconds for which a route stays closed that shows a web page instead of data."""
 REASON = re.compile(r"[A-Za-z_]{1,40}")
-REFUSALS = {
+REFUSALS: Mapping[str, LiteralString] = {
     "private": "it is private",
     "quarantined": "it is quarantined, and opens only to readers who agree to that with an account",
     "banned": "it was banned",
@@ -65,11 +66,11 @@ class RedditResponse:
         return value if isinstance(value, str) and REASON.fullmatch(value) else ""
 
 
-def token_problem(status: int) -> str:
+def token_problem(status: int) -> ModelText:
     """Return the reason why no token came."""
     if status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        return f"the credentials were refused (status {status})"
-    return f"it gave no token (status {status})"
+        return own("the credentials were refused (status {status})", status=status)
+    return own("it gave no token (status {status})", status=status)
 
 
 def judged(answer: RedditResponse) -> bytes:
@@ -82,29 +83,38 @@ def judged(answer: RedditResponse) -> bytes:
     status, reason = answer.status, answer.reason
     if status < HTTPStatus.MULTIPLE_CHOICES:
         if not answer.is_json:
-            raise RouteClosedError(f"it sent a web page instead of data (status {status})")
+            raise RouteClosedError(own("it sent a web page instead of data (status {status})", status=status))
         return answer.http.body
     if status < HTTPStatus.BAD_REQUEST:
         if "/subreddits/search" in answer.http.headers.get("location", ""):
-            raise RedditRefusedError("there is no such subreddit")
-        raise RouteClosedError(f"it leads elsewhere (status {status})")
+            raise RedditRefusedError(own("there is no such subreddit"))
+        raise RouteClosedError(own("it leads elsewhere (status {status})", status=status))
     if status in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND} and answer.is_json:
-        unnamed = "there is no such thing" if status == HTTPStatus.NOT_FOUND else "it is not open to all readers"
-        raise RedditRefusedError(f"{REFUSALS.get(reason, unnamed)} (status {status})")
+        is_missing = status == HTTPStatus.NOT_FOUND
+        unnamed = "there is no such thing" if is_missing else "it is not open to all readers"
+        raise RedditRefusedError(
+            own("{reason} (status {status})", reason=own(REFUSALS.get(reason, unnamed)), status=status)
+        )
     if status == HTTPStatus.BAD_REQUEST and answer.is_json:
-        raise RedditRefusedError(f"the request makes no sense to it (status 400{f', {reason}' if reason else ''})")
+        raise RedditRefusedError(
+            own(
+                "the request makes no sense to it (status 400{why})",
+                why=own(", {reason}", reason=reason) if reason else own(""),
+            )
+        )
     raise RouteClosedError(_closed_words(status), for_s=CLOSED_S if status == HTTPStatus.FORBIDDEN else 0.0)
 
 
-def _closed_words(status: int) -> str:
+def _closed_words(status: int) -> ModelText:
     if status == HTTPStatus.FORBIDDEN:
-        return "it shows a web page instead of data to readers without an account (status 403)"
+        return own("it shows a web page instead of data to readers without an account (status 403)")
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return "it asks to send fewer requests (status 429)"
+        return own("it asks to send fewer requests (status 429)")
     if status == HTTPStatus.UNAUTHORIZED:
-        return "its token was refused (status 401)"
-    kind = "its server failed" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "it refused"
-    return f"{kind} (status {status})"
+        return own("its token was refused (status 401)")
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return own("its server failed (status {status})", status=status)
+    return own("it refused (status {status})", status=status)
 
 
 def number_in(text: str) -> float | None:
@@ -248,7 +258,7 @@ class RedditSession:
         """Wait until the limit allows another request."""
         wait_s = self._free_at - self._clock()
         if wait_s > LONGEST_WAIT_S:
-            raise RouteClosedError(f"its limit is used up for {wait_s:.0f} s", for_s=wait_s)
+            raise RouteClosedError(own("its limit is used up for {wait_s:.0f} s", wait_s=wait_s), for_s=wait_s)
         if wait_s > 0:
             await self._pause(wait_s)
 
@@ -281,9 +291,9 @@ class RedditSession:
             token = _Token.model_validate_json(answer.http.body)
         except ValidationError as error:
             # A refusal can come with status 200: {"error": "invalid_grant"}.
-            raise RouteClosedError("it gave no token for the credentials", for_s=REFUSED_S) from error
+            raise RouteClosedError(own("it gave no token for the credentials"), for_s=REFUSED_S) from error
         if not token.access_token.isascii() or not token.access_token.isprintable():
-            raise RouteClosedError("it gave a token that is none", for_s=REFUSED_S)
+            raise RouteClosedError(own("it gave a token that is none"), for_s=REFUSED_S)
         self._token = token.access_token
         self._token_until = self._clock() + max(token.expires_in - TOKEN_MARGIN_S, TOKEN_MARGIN_S)
 
@@ -297,14 +307,16 @@ class RedditSession:
             async with self._gate, asyncio.timeout(SECONDS):
                 answer = await self._client.send(request)
         except TimeoutError as error:
-            raise RouteClosedError(f"it did not answer within {SECONDS:g} s") from error
+            raise RouteClosedError(own("it did not answer within {seconds:g} s", seconds=SECONDS)) from error
         except ExchangeError as error:
             if error.is_timeout:
-                raise RouteClosedError(f"it did not answer within {SECONDS:g} s") from error
+                raise RouteClosedError(own("it did not answer within {seconds:g} s", seconds=SECONDS)) from error
             # The library's words may repeat what was sent; those about a proxy are ours.
-            raise RouteClosedError(f"it cannot be reached ({error if error.is_proxy else error.kind})") from error
+            raise RouteClosedError(
+                own("it cannot be reached ({why})", why=error if error.is_proxy else error.kind)
+            ) from error
         except ToolError as error:  # of the guard: there is no such host, or it must not be asked
-            raise RouteClosedError(f"it cannot be reached: {error.message}") from error
+            raise RouteClosedError(own("it cannot be reached: {why}", why=error.words)) from error
         if answer.is_truncated:
-            raise RouteClosedError(f"it sent more than {MOST_BYTES} bytes")
+            raise RouteClosedError(own("it sent more than {most_bytes} bytes", most_bytes=MOST_BYTES))
         return RedditResponse(answer)

@@ -28,6 +28,7 @@ from explorer.sources.search.port import (
     window,
     with_sites,
 )
+from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 
 ENGINES = ("duckduckgo", "brave", "mojeek", "startpage", "yahoo")
@@ -90,7 +91,9 @@ class DdgsSearch(WebSearch):
             async with asyncio.timeout(self._seconds):
                 found = await asyncio.to_thread(self._found, query)
         except TimeoutError as error:
-            raise SearchFailedError(self.name, f"did not answer within {self._seconds:g} s") from error
+            raise SearchFailedError(
+                self.name, own("did not answer within {seconds:g} s", seconds=self._seconds)
+            ) from error
         hits = [
             WebHit(title=result.title or result.href, url=result.href, snippet=result.body, engine=self.name, rank=rank)
             for rank, result in enumerate(found, start=1)
@@ -115,18 +118,18 @@ class DdgsSearch(WebSearch):
                 )
             return RESULTS.validate_python(answer)
         except RatelimitException as error:
-            raise SearchFailedError(self.name, "is over its rate limit", rest_s=LONG_REST_S) from error
+            raise SearchFailedError(self.name, own("is over its rate limit"), rest_s=LONG_REST_S) from error
         except TimeoutException as error:
-            raise SearchFailedError(self.name, "did not answer in time") from error
+            raise SearchFailedError(self.name, own("did not answer in time")) from error
         except DDGSException as error:
             if NOTHING in str(error):
                 return []
             words = single_line(str(error), 200)
             raise SearchFailedError(
-                self.name, "got nothing from its engines", stated=words, rest_s=SHORT_REST_S
+                self.name, own("got nothing from its engines"), stated=words, rest_s=SHORT_REST_S
             ) from error
         except ValidationError as error:
-            raise SearchFailedError(self.name, "sent something unexpected") from error
+            raise SearchFailedError(self.name, own("sent something unexpected")) from error
 
 
 def _installed(network: Network, authorities: str | None) -> TextSearch:

@@ -1,7 +1,8 @@
 """Exa's search API: a key, and the text of the pages found."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, LiteralString
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
@@ -28,7 +29,7 @@ RULES = ApiRules(seconds=30.0, body_bytes=32_000_000, is_billed=True)
 """The rules for calls, which are billed: the price includes text and highlights of up to 10 results."""
 SNIPPET_CHARS = 1_000
 PASSAGE_CHARS = {"basic": 1_000, "advanced": 3_000}
-REFUSALS = {401: "did not accept its key (EXA_API_KEY)"}
+REFUSALS: Mapping[int, LiteralString] = {401: "did not accept its key (EXA_API_KEY)"}
 
 
 class ExaResult(BaseModel):

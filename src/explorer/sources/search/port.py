@@ -10,16 +10,17 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Generic, Literal, Self, TypeVar
+from typing import Generic, Literal, LiteralString, Self, TypeVar
 from urllib.parse import urlsplit
 
 from explorer.schema.errors import ToolError
 from explorer.schema.setting import ExtensionSettings, Setting, declared_setting
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, ServiceRefusedError
 from explorer.sources.http.caller import Caller
+from explorer.text.rendering import code, own
 from explorer.text.urls import canonical_url
 
-OTHER_TOOLS = "Continue with search_hn, get_hn_stories and read_webpage."
+OTHER_TOOLS = own("Continue with search_hn, get_hn_stories and read_webpage.")
 PAGE_TEXT_CHARS = 100_000
 """The largest text of a result's page, where an engine delivers it."""
 SHORT_REST_S = 60.0
@@ -157,15 +158,22 @@ class SearchFailedError(ToolError):
     def __init__(
         self, engine: str, problem: str, *, stated: str = "", rest_s: float = SHORT_REST_S, hint: str = ""
     ) -> None:
-        theirs = f" It says: {stated.rstrip('.')}." if stated else ""
-        super().__init__(f"Web search ({engine}) {problem}.{theirs} {OTHER_TOOLS}", hint=hint)
+        theirs = own(" It says: {words}.", words=stated.rstrip(".")) if stated else own("")
+        message = own(
+            "Web search ({engine}) {problem}.{theirs} {advice}",
+            engine=code(engine),
+            problem=problem,
+            theirs=theirs,
+            advice=OTHER_TOOLS,
+        )
+        super().__init__(message, hint=hint)
         self.engine = engine
         self.problem = problem
         self.stated = stated
         self.rest_s = rest_s
 
 
-REFUSALS = {
+REFUSALS: Mapping[int, LiteralString] = {
     400: "did not accept the query: change the query or its filters",
     401: "did not accept its key",
     402: "asks for payment: its credits are used up",
@@ -177,19 +185,20 @@ REFUSALS = {
 ABOUT_THE_QUERY = frozenset({400, 422})
 
 
-def failure(engine: str, error: CallError, refusals: Mapping[int, str]) -> SearchFailedError:
+def failure(engine: str, error: CallError, refusals: Mapping[int, LiteralString]) -> SearchFailedError:
     """Return the failure as text for a model; `refusals` are clauses by status that fit this engine better."""
     if not isinstance(error, ServiceRefusedError):
         return SearchFailedError(engine, str(error))
     clause = refusals.get(error.status) or REFUSALS.get(error.status, "failed")
-    again = f"; it opens again in {error.retry_after_s:g} s" if error.retry_after_s else ""
+    again = own("; it opens again in {wait:g} s", wait=error.retry_after_s) if error.retry_after_s else own("")
     if error.status in ABOUT_THE_QUERY and error.status not in refusals:
         rest = 0.0
     elif error.is_retryable:
         rest = SHORT_REST_S
     else:
         rest = LONG_REST_S if error.retry_after_s is None else error.retry_after_s
-    return SearchFailedError(engine, f"{clause} (status {error.status}){again}", stated=error.stated, rest_s=rest)
+    problem = own("{clause} (status {status}){again}", clause=own(clause), status=error.status, again=again)
+    return SearchFailedError(engine, problem, stated=error.stated, rest_s=rest)
 
 
 def merged(hits: Iterable[WebHit]) -> list[WebHit]:
@@ -250,13 +259,21 @@ def answered(query: WebQuery, engine: str, hits: Iterable[WebHit], *, dates_by_e
     fresh = [hit for hit in of_sites if not _is_older(hit.published, query.since)]
     kept = tuple(fresh[: query.max_results])
     notes: list[str] = []
+    since = date.fromisoformat(query.since) if query.since else ""
     if others := len(found) - len(of_sites):
-        notes.append(f"Left out: {others} of sites that were not wanted.")
+        notes.append(own("Left out: {others} of sites that were not wanted.", others=others))
     if old := len(of_sites) - len(fresh):
-        notes.append(f"Left out: {old} older than {query.since}.")
+        notes.append(own("Left out: {old} older than {since}.", old=old, since=since))
     undated = sum(_date_of(hit.published) is None for hit in kept)
     if query.since and undated and not dates_by_engine:
-        notes.append(f"Without a date, perhaps older than {query.since}: {undated} of {len(kept)}.")
+        notes.append(
+            own(
+                "Without a date, perhaps older than {since}: {undated} of {all}.",
+                since=since,
+                undated=undated,
+                all=len(kept),
+            )
+        )
     return WebAnswer(engine, kept, tuple(notes))
 
 

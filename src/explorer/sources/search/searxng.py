@@ -1,10 +1,10 @@
 """Searches with the user's own SearXNG: no key, many engines at once."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, LiteralString
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -25,9 +25,10 @@ from explorer.sources.search.port import (
     window,
     with_sites,
 )
+from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 
-REFUSALS = {
+REFUSALS: Mapping[int, LiteralString] = {
     403: "has its JSON format switched off: list json under search.formats in its settings.yml",
     404: "is not found at its address: check EXPLORER_SEARXNG_URL",
     429: "refuses by its limiter: allow this machine in its limiter.toml, or set server.limiter to false",
@@ -85,10 +86,14 @@ class SearxngSearch(ApiSearch):
             raise failure(self.name, error, REFUSALS) from error
         silent = _named(answer.unresponsive_engines)
         if silent and not answer.results:
-            raise SearchFailedError(self.name, f"got nothing from its engines: {silent}")
+            raise SearchFailedError(self.name, own("got nothing from its engines: {names}", names=silent))
         hits = [self._hit(rank, result) for rank, result in enumerate(answer.results, start=1)]
         found = answered(query, self.name, hits)
-        return replace(found, notes=(*found.notes, f"Engines that did not answer: {silent}.")) if silent else found
+        return (
+            replace(found, notes=(*found.notes, own("Engines that did not answer: {names}.", names=silent)))
+            if silent
+            else found
+        )
 
     def _hit(self, rank: int, result: SearxngResult) -> WebHit:
         url = result.url or ""

@@ -22,6 +22,7 @@ from explorer.sources.search.port import (
     WebQuery,
     WebSearch,
 )
+from explorer.text.rendering import ModelText, code, own, render, without_marks
 
 KEPT_S = 900.0
 """The seconds for which an answer is shared by all who ask the same: engines bill each search."""
@@ -109,16 +110,23 @@ class SearchChain(WebSearch):
 
     def _failure(self, failed: Sequence[SearchFailedError]) -> ToolError:
         if not failed:
-            return ToolError(f"There is no web search on the sample day. {OTHER_TOOLS}")
-        more = f"The user can add an engine: {self._more}"
+            return ToolError(own("There is no web search on the sample day. {other_tools}", other_tools=OTHER_TOOLS))
+        more = own("The user can add an engine: {way}", way=self._more)
         if len(failed) == 1:
-            return ToolError(f"{failed[0].message} {more}.", hint=more)
-        each = "; ".join(f"{error.engine} {error.problem}" for error in failed)
-        return ToolError(f"No web search answered: {each}. {OTHER_TOOLS} {more}.", hint=more)
+            return ToolError(own("{why} {more}.", why=failed[0].words, more=more), hint=without_marks(more))
+        each = render(*map(_engine_problem, failed), between="; ")
+        return ToolError(
+            own("No web search answered: {each}. {other_tools} {more}.", each=each, other_tools=OTHER_TOOLS, more=more),
+            hint=without_marks(more),
+        )
 
 
-def _note(error: SearchFailedError) -> str:
-    return f"Failed before: {error.engine}, which {error.problem}."
+def _engine_problem(error: SearchFailedError) -> ModelText:
+    return own("{engine} {problem}", engine=code(error.engine), problem=error.problem)
+
+
+def _note(error: SearchFailedError) -> ModelText:
+    return own("Failed before: {engine}, which {problem}.", engine=code(error.engine), problem=error.problem)
 
 
 AUTO = "auto"

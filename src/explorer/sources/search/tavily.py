@@ -1,8 +1,9 @@
 """Searches with Tavily's SDK, with a key or in its keyless mode."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, LiteralString
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
@@ -30,6 +31,7 @@ from explorer.sources.search.port import (
     iso_date,
     page_text,
 )
+from explorer.text.rendering import own
 from explorer.text.sanitize import single_line
 
 HEADERS_PASSED = ("authorization", "content-type", "x-")
@@ -112,7 +114,7 @@ class TavilySession:
 
 RULES = ApiRules(seconds=40.0, body_bytes=32_000_000, is_billed=True)
 """The rules for calls, which take long: Tavily reads the pages that it finds, and sends their text."""
-REFUSALS = {
+REFUSALS: Mapping[int, LiteralString] = {
     401: "did not accept its key (TAVILY_API_KEY)",
     432: "is over its plan's limit",
     433: "is over its pay-as-you-go limit",
@@ -183,11 +185,11 @@ class TavilySearch(WebSearch):
             problem = KeylessProblem.model_validate(error.fields.get("error"))
         except ValidationError:
             problem = KeylessProblem()
-        window = f" ({problem.window} window)" if problem.window else ""
+        window = own(" ({window} window)", window=problem.window) if problem.window else own("")
         wait = error.retry_after_s if problem.retry_after_seconds is None else problem.retry_after_seconds
-        again = f"; it opens again in {wait:g} s" if wait else ""
+        again = own("; it opens again in {wait:g} s", wait=wait) if wait else own("")
         rest = LONG_REST_S if wait is None else wait
-        clause = f"is over its keyless cap{window}{again}"
+        clause = own("is over its keyless cap{window}{again}", window=window, again=again)
         hint = "set TAVILY_API_KEY (a free key has 1,000 credits a month)"
         return SearchFailedError(self.name, clause, stated=error.stated, rest_s=rest, hint=hint)
 
