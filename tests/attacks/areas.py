@@ -2,10 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 
-from attacks import carried_runs, commands, folders, letter_channels, parsers, planted_pages, small_things
+from attacks import (
+    carried_runs,
+    commands,
+    fenced_carriers,
+    folders,
+    letter_channels,
+    parsers,
+    planted_pages,
+    small_things,
+)
 from attacks.attack import Attack
 
 AREAS: Mapping[str, Sequence[Attack]] = {
+    "carriers": fenced_carriers.ATTACKS,
     "carried runs": carried_runs.ATTACKS,
     "commands": commands.ATTACKS,
     "folders": folders.ATTACKS,

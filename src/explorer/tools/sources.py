@@ -76,7 +76,7 @@ class ListSourcesTool(Tool[ListSourcesArguments]):
             and all(word in f"{source.id} {source.title} {source.url}".casefold() for word in wanted)
         ]
         if not found:
-            kinds = codes(sorted({source.kind for source in known.values()})) or own("none")
+            kinds = ", ".join(sorted({source.kind for source in known.values()})) or own("none")
             content = own("0 of {count} sources. Kinds there are: {kinds}.", count=len(known), kinds=kinds)
             return ToolResult(success=True, content=content)
         shown = found[:MAX_LISTED]
@@ -180,12 +180,12 @@ def _head(source: Source) -> list[ModelText]:
         f"by {single_line(source.author, TITLE_CHARS)}" if source.author else "",
         f"published {single_line(source.published, TITLE_CHARS)}" if source.published else "",
         single_line(source.url, TITLE_CHARS),
+        f"via {source.via}",
     ]
     flags = ", ".join(plain_flags(source.flags))
-    words = inline(" | ".join(fact for fact in theirs if fact))
     return [
         own("[{id}] {title}", id=code(source.id), title=inline(source.title, TITLE_CHARS)),
-        own("{words} | via {via}", words=words, via=code(source.via)),
+        inline(" | ".join(fact for fact in theirs if fact)),
         own("flags: {flags}", flags=flags) if flags else own(""),
     ]
 
