@@ -66,7 +66,7 @@ def test_file_tools_usage(run: Run) -> None:
     """The file tools write, edit, page and find, and every way out of the folder is refused."""
     output = run("file_tools_usage.py")
     assert "Wrote <<topics/lanterns.md>> (3 lines, 44 bytes)." in output
-    assert "     3\tThe small one weighs 95 g [S1]." in output
+    assert "3\tThe small one weighs 95 g [S1]." in output
     assert output.count("refused: ") == 4
     assert "root:" not in output
 

@@ -11,6 +11,7 @@ import yaml
 
 from command import explorer
 from explorer.schema.events import AgentStarted, JournalRecord, ToolFinished
+from explorer.text.rendering import without_marks
 from model_servers import AnthropicServer, Asked, OpenAIResponsesServer, OpenAIServer, Reply
 from sources.loopback import replaying
 from team_script import body_of, cited_references, only_run, records_of, role_of
@@ -92,7 +93,7 @@ def _lead(asked: Asked) -> Reply:
         ids = re.findall(r"story (\d+)", asked.results[1])[:2]
         return Reply(calls=[help_from("searcher", f"Closer look at story {story}.") for story in ids])
     if done == 4:
-        files = [json.loads(result)["files"][0]["path"] for result in asked.results[2:4]]
+        files = [json.loads(without_marks(result))["files"][0]["path"] for result in asked.results[2:4]]
         return Reply(calls=[help_from("analyzer", "What matters?", "overview.md", *files)])
     if done == 5:
         return Reply(calls=[help_from("writer", "Write it.", "analysis.md", "overview.md")])

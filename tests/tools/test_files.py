@@ -46,10 +46,10 @@ def test_reading_shows_numbered_lines(workspace: Workspace) -> None:
     workspace.write_text("topics/a.md", FORTY)
     read = ReadTool(workspace)
     assert use(read, filepath="topics/a.md", start_line=2, end_line=3).content == (
-        "topics/a.md, lines 2-3 of 40\n     2\tline 2\n     3\tline 3\n(37 more lines; read on with start_line=4)"
+        "topics/a.md, lines 2-3 of 40\n2\tline 2\n3\tline 3\n(37 more lines; read on with start_line=4)"
     )
     whole = use(read, filepath="topics/a.md").content.split("\n")
-    assert (whole[0], whole[-1], len(whole)) == ("topics/a.md, lines 1-40 of 40", "    40\tline 40", 41)
+    assert (whole[0], whole[-1], len(whole)) == ("topics/a.md, lines 1-40 of 40", "40\tline 40", 41)
     assert use(read, filepath="topics/a.md", start_line=40, end_line=99).content.split("\n")[0].endswith("40-40 of 40")
 
 

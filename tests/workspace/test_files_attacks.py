@@ -279,8 +279,8 @@ async def test_big_files_are_read_by_line_and_refused_as_a_whole(workspace: Work
     end = await told(ReadTool(workspace), filepath="big.md", start_line=total - 1)
     assert end.split("\n") == [
         f"big.md, lines {total - 1}-{total} of {total}",
-        f"{total - 1:>6}\t{line[:-1]}",
-        f"{total:>6}\t{'y' * (MAX_FILE_BYTES % 100)}",
+        f"{total - 1}\t{line[:-1]}",
+        f"{total}\t{'y' * (MAX_FILE_BYTES % 100)}",
     ]
     assert (await told(ReadTool(workspace), filepath="big.md")).endswith(
         f"({total - 400} more lines; read on with start_line=401)"
@@ -301,7 +301,7 @@ async def test_a_sparse_terabyte_is_never_gone_through(workspace: Workspace, fol
     begun = time.process_time()
     assert f"hole.md is a binary file ({1 << 40} bytes)" in await told(ReadTool(workspace), filepath="hole.md")
     head = await told(ReadTool(workspace), filepath="sly.csv", end_line=2)
-    assert head.startswith("sly.csv, lines 1-2 of more than 4000\n     1\ta,b\n     2\ta,b\n(3998 more lines; read on")
+    assert head.startswith("sly.csv, lines 1-2 of more than 4000\n1\ta,b\n2\ta,b\n(3998 more lines; read on")
     assert f"only the 4000 lines within its first {MAX_SCANNED_BYTES} bytes" in await told(
         ReadTool(workspace), filepath="sly.csv", start_line=5_000
     )

@@ -102,7 +102,7 @@ def _numbered(path: str, start: int, found: LineRange) -> ModelText:
         return own("{path} is empty", path=path)
     last = start + len(found.lines) - 1
     of = own("of" if found.is_whole else "of more than")
-    lines = "\n".join(f"{number:>6}\t{_clip(visible(line))}" for number, line in enumerate(found.lines, start))
+    lines = "\n".join(f"{number}\t{_clip(visible(line))}" for number, line in enumerate(found.lines, start))
     rest = found.total - last
     tail = own("" if found.is_whole else "(what follows is too far in to be read here)")
     if rest > 0:
