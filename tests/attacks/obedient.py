@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from explorer.schema.messages import CallResult, JsonObject, Request, Results, StopKind, ToolCall, Turn, Usage, UserText
+from explorer.text.rendering import without_marks
 from explorer.text.sanitize import visible
 
 CANARY = re.compile(r"canary-[a-z]+-[0-9a-f]{16}")
@@ -116,7 +117,7 @@ def texts_of(request: Request) -> Iterator[str]:
 
 def _result_forms(result: CallResult) -> Iterator[str]:
     try:
-        words = json.loads(result.content)
+        words = json.loads(without_marks(result.content))
     except ValueError:
         words = None
     if isinstance(words, dict):
