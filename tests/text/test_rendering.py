@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from explorer.text.rendering import (
     ModelText,
-    Origin,
+    WrittenBy,
     block,
     code,
     fenced,
@@ -52,7 +52,7 @@ def test_a_text_of_unknown_length_gets_the_shorter_fence() -> None:
     assert fenced("a") == "<<a>>"
     assert fenced("a\nb").startswith("<<untrusted ")
     assert fenced("x" * 201).startswith("<<untrusted ")
-    assert fenced("a", Origin.MODEL).startswith("<<second-hand ")
+    assert fenced("a", WrittenBy.MODEL).startswith("<<second-hand ")
     assert fenced(own("a")) == "a"
     assert (fenced(""), block(""), render(own(""), own("a"), own(""))) == ("", "", "a")
 
@@ -82,7 +82,9 @@ def test_a_short_fence_ends_where_it_ends(text: str) -> None:
 @given(HOSTILE, HOSTILE, st.integers(0, 300))
 def test_a_cut_text_has_its_fences(first: str, second: str, place: int) -> None:
     """At any place: the beginning closes the fence that was cut, the end opens it again, and nothing gets out."""
-    made = render(own("head {name}", name=first), block(f"{second}x", Origin.MODEL), own("middle"), block(f"{first}y"))
+    made = render(
+        own("head {name}", name=first), block(f"{second}x", WrittenBy.MODEL), own("middle"), block(f"{first}y")
+    )
     for cut in (first_chars(made, place), last_chars(made, place)):
         assert isinstance(cut, ModelText)
         shown = "".join(cut[part.start : part.end] for part in parts_of(cut) if not part.opening)

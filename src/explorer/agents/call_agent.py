@@ -12,7 +12,7 @@ from explorer.agents.roles import CALL_AGENT
 from explorer.journal.agent_state import AgentState
 from explorer.schema.events import AgentFinished, Status, WrittenFile
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
-from explorer.text.rendering import ModelText, Origin, block, first_chars, own, render
+from explorer.text.rendering import ModelText, WrittenBy, block, first_chars, own, render
 from explorer.workspace.tree import HEAD_BYTES, kind_of
 from explorer.workspace.workspace import Workspace
 
@@ -68,7 +68,7 @@ def subagent_result(
         "open_questions": _cut(unknown[1].strip(" *_\n"), MAX_QUESTIONS_BYTES) if unknown else "",
     }
     content = render(
-        block(json.dumps(words, ensure_ascii=False), Origin.MODEL),
+        block(json.dumps(words, ensure_ascii=False), WrittenBy.MODEL),
         first_chars(retry.words, MAX_RETRY_CHARS) if retry else own(""),
     )
     metadata: dict[str, Any] = {

@@ -16,7 +16,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import ORCHESTRATOR, Clearing, Compacted, Status, Summarised
 from explorer.schema.messages import Message, Results, Turn, UserText
 from explorer.schema.reasons import NoteReason
-from explorer.text.rendering import ModelText, Origin, block, fenced, own, render
+from explorer.text.rendering import ModelText, WrittenBy, block, fenced, own, render
 
 DEFAULT_WINDOW_TOKENS = 128_000
 """The window of models whose window is not known. A smaller one is found when the provider refuses a request."""
@@ -138,7 +138,9 @@ def summary(state: AgentState, window_tokens: int | None, compaction_note: str) 
     written = next((one for one in state.messages[asked_at:] if isinstance(one, Turn)), None)
     words = written.text.strip() if written is not None else ""
     words = words or last_words(state)
-    written_down = own("What you wrote down of them:\n{words}", words=block(words, Origin.MODEL)) if words else own("")
+    written_down = (
+        own("What you wrote down of them:\n{words}", words=block(words, WrittenBy.MODEL)) if words else own("")
+    )
     parts = [own(LEFT_OUT), written_down, _on_record(state), fenced(compaction_note)]
     before = kept_from(state.messages[:asked_at], limit_of(state, window_tokens or DEFAULT_WINDOW_TOKENS))
     text = render(*parts, between="\n\n")
@@ -151,7 +153,7 @@ def _on_record(state: AgentState) -> ModelText:
     lines = [f"- {one.path} ({one.lines} lines, {one.bytes} bytes): {one.title}" for one in latest]
     if len(state.files) > len(lines):
         lines.insert(0, f"- {len(state.files) - len(lines)} earlier ones")
-    listed = block("\n".join(lines), Origin.MODEL)
+    listed = block("\n".join(lines), WrittenBy.MODEL)
     files = render(own("Files you wrote, which you can read again:"), listed) if lines else own("")
     met = own("You met {count} stored sources.", count=len(state.sources)) if state.sources else own("")
     return render(files, met, between="\n\n")
@@ -242,7 +244,7 @@ def _plan(state: AgentState, read: Callable[[str], str]) -> ModelText:
         return own("")  # it was removed or renamed since, as its writer knows
     rest = "\n[...]" if len(text) > MAX_PLAN_CHARS else ""
     head = own("Current content of {path}:", path=paths[-1])
-    return render(head, block(text[:MAX_PLAN_CHARS] + rest, Origin.MODEL))
+    return render(head, block(text[:MAX_PLAN_CHARS] + rest, WrittenBy.MODEL))
 
 
 def _helpers(run_state: RunState) -> ModelText:
@@ -253,7 +255,7 @@ def _helpers(run_state: RunState) -> ModelText:
     shown = helpers[-MAX_HELPERS:]
     earlier = [f"- {len(helpers) - len(shown)} earlier ones"] if len(helpers) > len(shown) else []
     lines = "\n".join([*earlier, *map(_helper_line, shown)])
-    return render(own("Your helpers, each of which remembers what it did:"), block(lines, Origin.MODEL))
+    return render(own("Your helpers, each of which remembers what it did:"), block(lines, WrittenBy.MODEL))
 
 
 def _helper_line(state: AgentState) -> str:

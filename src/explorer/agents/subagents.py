@@ -17,7 +17,7 @@ from explorer.schema.errors import ConfigError, ModelError, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentContinued, AgentFinished, AgentStarted, RoleLoaded
 from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import Tool, ToolResult
-from explorer.text.rendering import Origin, block, code, codes, own, render
+from explorer.text.rendering import WrittenBy, block, code, codes, own, render
 from explorer.workspace.access import refuse_engine_folder, refuse_report_folder
 
 
@@ -196,7 +196,7 @@ class Team:
             parts.append(f"Write your files under `{asked.output_dir.strip('/')}/`.")
         if asked.context_files:
             lines = "\n".join(index_line(self._context.workspace, path) for path in asked.context_files)
-            parts.append(render(own("Files for you (read them with read_file):"), block(lines, Origin.MODEL)))
+            parts.append(render(own("Files for you (read them with read_file):"), block(lines, WrittenBy.MODEL)))
         return "\n\n".join(parts)
 
     @property

@@ -33,16 +33,16 @@ CODE = re.compile(r"[A-Za-z0-9]+(?:[-_.:][A-Za-z0-9]+){0,6}")
 """An id or a name that the program gave: `S12`, `searcher-2`, `get_hn_comments`, `openai:gpt-5.2`."""
 
 
-class Origin(StrEnum):
+class WrittenBy(StrEnum):
     """Who wrote a text; the word in its fence."""
 
-    OUTSIDE = "untrusted"
+    OUTSIDER = "untrusted"
     """An outsider: a page, a service, a command, a tool that is not ours."""
     MODEL = "second-hand"
     """A model of this run, or a file of the run."""
 
 
-FENCE_START = re.compile(rf"<<(?:{'|'.join(Origin)}) ([0-9a-f]{{{MARK_DIGITS}}})>>")
+FENCE_START = re.compile(rf"<<(?:{'|'.join(WrittenBy)}) ([0-9a-f]{{{MARK_DIGITS}}})>>")
 OPENING = re.compile(rf"(?:^|(?<=\n)){FENCE_START.pattern}\n|<<")
 INLINE_END = re.compile(r">>(?!>)")
 
@@ -92,21 +92,21 @@ def inline(text: str, max_chars: int = 0) -> ModelText:
     return ModelText(f"<<{kept_apart}>>")
 
 
-def block(text: str, origin: Origin = Origin.OUTSIDE) -> ModelText:
+def block(text: str, by: WrittenBy = WrittenBy.OUTSIDER) -> ModelText:
     """Fence a text on lines of its own; an empty text needs none."""
     clean = visible(text)
     if not clean:
         return ModelText()
     mark = hashlib.sha256(clean.encode()).hexdigest()[:MARK_DIGITS]
-    return ModelText(f"<<{origin} {mark}>>\n{clean}\n<<end {mark}>>")
+    return ModelText(f"<<{by} {mark}>>\n{clean}\n<<end {mark}>>")
 
 
-def fenced(text: str, origin: Origin = Origin.OUTSIDE) -> ModelText:
+def fenced(text: str, by: WrittenBy = WrittenBy.OUTSIDER) -> ModelText:
     """Return any text for a model: one that is rendered as it is, any other in the shorter fence that takes it."""
     if isinstance(text, ModelText):
         return text
-    is_short = origin is Origin.OUTSIDE and len(text) <= MAX_INLINE_CHARS and "\n" not in text
-    return inline(text) if is_short and text else block(text, origin)
+    is_short = by is WrittenBy.OUTSIDER and len(text) <= MAX_INLINE_CHARS and "\n" not in text
+    return inline(text) if is_short and text else block(text, by)
 
 
 def code(name: str, max_chars: int = MAX_CODE_CHARS) -> ModelText:

@@ -16,7 +16,7 @@ from explorer.schema.events import FileChange, WrittenFile
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
 from explorer.text.rendering import ModelText, block, own, render
 from explorer.text.sanitize import visible
-from explorer.workspace.access import origin_of
+from explorer.workspace.access import writer_of
 from explorer.workspace.tree import LineRange, describe
 from explorer.workspace.workspace import MAX_FILE_BYTES, MAX_LISTED, Workspace
 
@@ -109,7 +109,7 @@ def _numbered(path: str, start: int, found: LineRange) -> ModelText:
         tail = own("({rest} more lines; read on with start_line={next})", rest=rest, next=last + 1)
     return render(
         own("{path}, lines {start}-{last} {of} {total}", path=path, start=start, last=last, of=of, total=found.total),
-        block(lines, origin_of(path)),
+        block(lines, writer_of(path)),
         tail,
     )
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from explorer.schema.errors import ToolError
-from explorer.text.rendering import Origin, own
+from explorer.text.rendering import WrittenBy, own
 
 ENGINE_FOLDER = ".explorer"
 QUESTION = "question.txt"
@@ -31,9 +31,9 @@ UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co"})
 """Categories of characters that are invisible, or shown differently by each program."""
 
 
-def origin_of(path: str) -> Origin:
+def writer_of(path: str) -> WrittenBy:
     """Return who wrote a file of a run: what is stored and what the user gave is from outside, all else from models."""
-    return Origin.OUTSIDE if path.startswith((f"{ENGINE_FOLDER}/", f"{INPUTS}/")) else Origin.MODEL
+    return WrittenBy.OUTSIDER if path.startswith((f"{ENGINE_FOLDER}/", f"{INPUTS}/")) else WrittenBy.MODEL
 
 
 def journal_path(folder: Path) -> Path:

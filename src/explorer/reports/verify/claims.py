@@ -12,7 +12,7 @@ from explorer.schema.errors import ModelError
 from explorer.schema.events import Status
 from explorer.schema.messages import Frozen, LLMClient, Request, StopKind, Usage, UserText
 from explorer.text.ranking import rank_by_query
-from explorer.text.rendering import ModelText, Origin, block, code, own, render
+from explorer.text.rendering import ModelText, WrittenBy, block, code, own, render
 from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
 
@@ -168,7 +168,7 @@ def words_for_writer(verification: Verification) -> ModelText:
     lines = [_fault(claim) for claim in faults[:MAX_SHOWN]]
     if len(faults) > MAX_SHOWN:
         lines.append(f"- and {len(faults) - MAX_SHOWN} more of the same kind")
-    return render(own(INTRODUCTION), block("\n".join(lines), Origin.MODEL), own(ADVICE))
+    return render(own(INTRODUCTION), block("\n".join(lines), WrittenBy.MODEL), own(ADVICE))
 
 
 def _fault(claim: Claim) -> str:
@@ -288,7 +288,7 @@ def question_about(claim: Claim, text_of: TextOf) -> ModelText:
         for identifier, text in texts.items()
         if text.strip()
     ]
-    sentence = own("Sentence:\n{sentence}", sentence=block(claim.sentence, Origin.MODEL))
+    sentence = own("Sentence:\n{sentence}", sentence=block(claim.sentence, WrittenBy.MODEL))
     asked = own("One word: CARRIED, NOT_CARRIED or UNCLEAR?")
     return render(sentence, *passages, asked, between="\n\n") if passages else own("")
 
