@@ -82,3 +82,16 @@ def _forms(secret: str) -> set[str]:
         middle = shifted[start:end].rstrip("=")
         forms |= {middle, middle.replace("+", "-").replace("/", "_")}
     return {form for form in forms if len(form) >= MIN_SECRET_CHARS}
+
+
+DECLARATION = re.compile(r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[!?][^>]*>?", re.DOTALL)
+"""A comment, a section of raw text, a declaration or an instruction of HTML, up to the end of the text if need be."""
+
+
+def parsable_html(html: str) -> str:
+    """Return HTML that Python's `html.parser` reads in one pass: without comments and declarations and open tags.
+
+    That parser takes time by the square of the number of comments or tags without an end, and fails on some sections.
+    """
+    whole, end, rest = DECLARATION.sub("", html).rpartition(">")
+    return whole + end + rest.replace("<", "&lt;")

@@ -27,6 +27,7 @@ from explorer.documents.parsing.judgement import (
     words,
 )
 from explorer.documents.parsing.kinds import text_of
+from explorer.text.sanitize import parsable_html
 
 HEADINGS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
 BLOCKS = frozenset({"p", "div", "ul", "ol", "table", "blockquote", "section", "article", "figure", "tr", *HEADINGS})
@@ -38,7 +39,7 @@ CODE = "\x00"
 def markdown_of(html: str, whole: Callable[[str], str] = str) -> str:
     """Return a piece of HTML as markdown; `whole` makes the address of a link absolute."""
     reader = _Reader(whole)
-    reader.feed(html.replace(CODE, ""))
+    reader.feed(parsable_html(html.replace(CODE, "")))
     reader.close()
     return reader.text()
 

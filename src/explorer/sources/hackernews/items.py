@@ -11,6 +11,7 @@ from pydantic import BeforeValidator
 
 from explorer.sources.http.wire import Ids, Seconds, WireModel, listed
 from explorer.sources.threads import DEAD, DELETED, Comment
+from explorer.text.sanitize import parsable_html
 
 CODE = "\x00"
 """Marks both ends of code while reading; the API's text does not contain this character."""
@@ -19,7 +20,7 @@ CODE = "\x00"
 def plain_text(html: str) -> str:
     """Return HTML as text: paragraphs separated by an empty line, `*italics*`, code in fences, links as addresses."""
     reader = _Reader()
-    reader.feed(html)
+    reader.feed(parsable_html(html))
     reader.close()
     return reader.text()
 
