@@ -69,6 +69,9 @@ def own(words: LiteralString, /, **values: Value) -> ModelText:
     Args:
         words: A literal, with a field in braces for each value.
         values: The fields; a `str` is taken for text from outside.
+
+    Returns:
+        The words with their values; those from outside are fenced.
     """
     return ModelText(words.format(**{name: _field(value) for name, value in values.items()}))
 
@@ -93,7 +96,15 @@ def inline(text: str, max_chars: int = 0) -> ModelText:
 
 
 def block(text: str, by: WrittenBy = WrittenBy.OUTSIDER) -> ModelText:
-    """Fence a text on lines of its own; an empty text needs none."""
+    """Fence a text on lines of its own.
+
+    Args:
+        text: Any text.
+        by: Who wrote it.
+
+    Returns:
+        The text between marks; nothing for a text that nobody can see.
+    """
     clean = visible(text)
     if not clean:
         return ModelText()

@@ -33,7 +33,7 @@ async def test_questions_find_their_documents(notes: Path) -> None:
         hit = (await corpus.search("五月")).hits[0]
         assert hit.title == "数据库维护"
         assert "五月下降了百分之六十一" in hit.snippet
-        assert await corpus.line() == "Corpus: notes, 4 documents (search_corpus)"
+        assert await corpus.line() == "Corpus: <<notes>>, 4 documents (search_corpus)"
         with pytest.raises(ToolError, match="no word to search for"):
             await corpus.search("?!")
 
@@ -195,7 +195,7 @@ async def test_an_index_that_cannot_be_kept_is_told(notes: Path) -> None:
     async with opened(notes, index=notes.parent / "taken" / "index.sqlite") as corpus:
         with pytest.raises(ToolError, match="cannot be searched"):
             await corpus.search("ropes")
-        assert (await corpus.line()).startswith("Corpus: notes: the folder cannot be searched")
+        assert (await corpus.line()).startswith("Corpus: <<notes>>: the folder cannot be searched")
     (notes.parent / "folder.sqlite").mkdir()
     async with opened(notes, index=notes.parent / "folder.sqlite") as corpus:
         with pytest.raises(ToolError, match="cannot be searched"):

@@ -76,7 +76,9 @@ async def test_a_folder_is_researched_with_no_service_at_all(tmp_path: Path) -> 
         assert " ".join(quoted.split()) in " ".join(stored.split())
         assert yaml.safe_load(stored.split("---\n")[1])["via"] == "corpus"
     assert "harbour/ropes.md" in result.report_text.partition("## References")[2]
-    assert "Corpus: notes, 6 documents (search_corpus)" in (result.folder / ".explorer" / "journal.jsonl").read_text()
+    assert (
+        "Corpus: <<notes>>, 6 documents (search_corpus)" in (result.folder / ".explorer" / "journal.jsonl").read_text()
+    )
 
 
 async def test_in_chinese(tmp_path: Path) -> None:
