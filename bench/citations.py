@@ -1,0 +1,177 @@
+"""How many false claims the citation check finds, and how many true ones it takes for false, by kind of claim.
+
+    uv run python bench/citations.py [--set dev|heldout] [--totals] [--failures] [--json]
+
+Each case is a sentence, the sources that it cites, and whether they say so. The development set is for working on the
+check; of the held-out set, nothing but the totals is to be looked at while it is changed. Intervals are Wilson's, 95 %.
+"""
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from explorer.reports.verify.check import check
+from explorer.reports.verify.claims import Claim
+from explorer.schema.events import Source
+
+CASES = Path(__file__).resolve().parents[1] / "tests" / "reports" / "verify" / "context"
+SETS = ("dev", "heldout")
+Z = 1.959964
+"""Quantile of the normal distribution for 95 %."""
+READ = datetime(2026, 4, 1, 8, tzinfo=UTC)
+
+
+class Text(BaseModel):
+    """A source of a set."""
+
+    id: str
+    language: str
+    title: str
+    published: str
+    text: str
+
+
+class Case(BaseModel):
+    """A sentence, and whether its sources say so."""
+
+    source: str
+    kind: str
+    is_true: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the check says of a case."""
+
+    case: Case
+    claims: tuple[Claim, ...]
+    has_alarm: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kind of claim: how many there are, and of how many the check says that they are not supported."""
+
+    kind: str
+    is_true: bool
+    n: int
+    alarms: int
+    low: float
+    high: float
+
+
+def lines(name: str) -> list[str]:
+    """Return the lines of a data file."""
+    return (CASES / name).read_text(encoding="utf-8").splitlines()
+
+
+def answers(name: str) -> list[Answer]:
+    """Check every case of a set."""
+    texts = {one.id: one for one in (Text.model_validate_json(line) for line in lines(f"{name}_sources.jsonl"))}
+    sources = {one.id: _source(one) for one in texts.values()}
+
+    def text_of(identifier: str) -> str | None:
+        return texts[identifier].text if identifier in texts else None
+
+    found: list[Answer] = []
+    for case in (Case.model_validate_json(line) for line in lines(f"{name}_cases.jsonl")):
+        verification = check(case.text, sources, text_of)
+        found.append(Answer(case, verification.claims, bool(verification.faults)))
+    return found
+
+
+def _source(text: Text) -> Source:
+    return Source(
+        id=text.id,
+        url=f"https://{text.id.lower()}.example/",
+        title=text.title,
+        kind="page",
+        via="direct",
+        retrieved=READ,
+        published=text.published,
+        language=text.language,
+        sha256=hashlib.sha256(text.text.encode()).hexdigest(),
+        chars=len(text.text),
+    )
+
+
+def interval(hits: int, n: int) -> tuple[float, float]:
+    """Return Wilson's interval of a share, for 95 %."""
+    if not n:
+        return 0.0, 1.0
+    share, square = hits / n, Z * Z
+    middle = (share + square / (2 * n)) / (1 + square / n)
+    half = Z * math.sqrt(share * (1 - share) / n + square / (4 * n * n)) / (1 + square / n)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def rows(found: Sequence[Answer]) -> list[Row]:
+    """Return one row for each kind of claim, and the totals of false and of true ones as the last two."""
+    by_kind: dict[tuple[bool, str], list[Answer]] = defaultdict(list)
+    for answer in found:
+        by_kind[answer.case.is_true, answer.case.kind].append(answer)
+    shown = [_row(kind, some, is_true=is_true) for (is_true, kind), some in sorted(by_kind.items())]
+    false, true = ([one for one in found if one.case.is_true is is_true] for is_true in (False, True))
+    return [*shown, _row("ALL FALSE CLAIMS", false, is_true=False), _row("ALL TRUE CLAIMS", true, is_true=True)]
+
+
+def _row(kind: str, some: Sequence[Answer], *, is_true: bool) -> Row:
+    alarms = sum(one.has_alarm for one in some)
+    return Row(kind, is_true, len(some), alarms, *interval(alarms, len(some)))
+
+
+def page(name: str, shown: Iterable[Row]) -> str:
+    """Return the table for people."""
+    table = [f"{name:<20}  {'n':>4}  {'found':>5}  {'false alarms':>12}  share  95 % interval"]
+    for row in shown:
+        found, alarms = ("", row.alarms) if row.is_true else (row.alarms, "")
+        share = row.alarms / row.n if row.n else 0.0
+        table.append(
+            f"{row.kind:<20}  {row.n:>4}  {found:>5}  {alarms:>12}  {share:>5.0%}  {row.low:.0%} to {row.high:.0%}"
+        )
+    return "\n".join(table)
+
+
+def failures(found: Iterable[Answer]) -> str:
+    """Return the cases in which the check is wrong, with what it says."""
+    wrong: list[str] = []
+    for answer in found:
+        if answer.has_alarm is answer.case.is_true:
+            wrong.append(
+                f"{'false alarm' if answer.case.is_true else 'missed'}, {answer.case.kind}: {answer.case.text}"
+            )
+            wrong += [f"    {claim.verdict}: {claim.reason}" for claim in answer.claims]
+    return "\n".join(wrong)
+
+
+def main(words: Sequence[str]) -> int:
+    """Print the tables of the sets."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--set", choices=SETS, action="append", help="one of the sets; both by default")
+    parser.add_argument("--totals", action="store_true", help="the totals alone")
+    parser.add_argument("--failures", action="store_true", help="also each case of the development set that fails")
+    parser.add_argument("--json", action="store_true", help="rows as JSON")
+    given = parser.parse_args(words)
+    results = {name: answers(name) for name in given.set or SETS}
+    tables = {name: rows(found)[-2 if given.totals else 0 :] for name, found in results.items()}
+    if given.json:
+        print(json.dumps({name: [asdict(row) for row in table] for name, table in tables.items()}, indent=2))
+        return 0
+    print("\n\n".join(page(name, table) for name, table in tables.items()))
+    if given.failures and "dev" in results:
+        print(f"\n{failures(results['dev'])}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
