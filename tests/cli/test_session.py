@@ -39,7 +39,7 @@ def result(status: Status = Status.COMPLETE, reason: str = "") -> RunResult:
         agents=2,
         sources=4,
         citations=5,
-        verdicts={"supported": 4, "not_found": 0, "source_missing": 0, "unchecked": 1},
+        verdicts={"supported": 4, "not_found": 0, "elsewhere": 0, "source_missing": 0, "unchecked": 1},
         uncited=2,
         seconds=1.5,
     )

@@ -78,7 +78,7 @@ def test_the_main_job_by_base_url_alone(wire: str, whole: Callable[[str, Command
     assert answer["status"] == "complete"
     assert (answer["citations"], answer["verdicts"]) == (
         1,
-        {"supported": 1, "not_found": 0, "source_missing": 0, "unchecked": 0},
+        {"supported": 1, "not_found": 0, "elsewhere": 0, "source_missing": 0, "unchecked": 0},
     )
     folder = only_run(whole(wire, explorer).workspace)
     report = (folder / "report.md").read_text()

@@ -139,6 +139,7 @@ def test_a_complete_run(tmp_path: Path) -> None:
             "total": 1,
             "supported": 1,
             "not_found": 0,
+            "elsewhere": 0,
             "source_missing": 0,
             "unchecked": 0,
         },

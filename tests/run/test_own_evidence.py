@@ -60,7 +60,7 @@ async def test_what_an_own_tool_stored_is_cited_and_verified(tmp_path: Path) -> 
     told: list[str] = []
     run = await ask(tmp_path, REPORT, told)
     assert (run.status, run.reason, run.sources) == ("complete", "", 2)
-    assert run.verdicts == {"supported": 1, "not_found": 0, "source_missing": 0, "unchecked": 0}
+    assert run.verdicts == {"supported": 1, "not_found": 0, "elsewhere": 0, "source_missing": 0, "unchecked": 0}
     assert told == [f"orchestrator  population: looking for {city}" for city in ("Lisbon", "Porto", "Atlantis")]
     shown = explorer_here("verify", "run", "--workspace", "workspace", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr

@@ -25,7 +25,14 @@ from explorer.reports.render import (
     without_network,
 )
 from explorer.reports.verify.check import check, draft_of, text_reader, write_results
-from explorer.reports.verify.claims import Judgements, Verification, notice_of, without_uncited, words_for_writer
+from explorer.reports.verify.claims import (
+    Judgements,
+    Verification,
+    notice_of,
+    with_marks,
+    without_uncited,
+    words_for_writer,
+)
 from explorer.reports.verify.soundness import Flaw, FlawKind, flaws
 from explorer.run.outcome import (
     Outcome,
@@ -198,7 +205,7 @@ def _verified(
     verification = check(draft, run_state.sources, text_reader(workspace))
     if not written_report(run_state, workspace):
         verification = without_uncited(verification)
-    return text(verification), verification
+    return with_marks(text(verification), verification), verification
 
 
 def _opinions(run_state: RunState) -> dict[str, object]:

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from explorer.reports.verify.calendar_dates import Day, dates
 from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Verdict
-from explorer.reports.verify.figures import Day, dates, quantities
+from explorer.reports.verify.figures import quantities
 from explorer.reports.verify.numerals import chinese_value, values_of, word_value
 from explorer.reports.verify.plain import plain, spaced
 from reports.verify.shelf import source

@@ -64,6 +64,8 @@ def test_counts_of_the_whole_set() -> None:
     verification = check(draft, SOURCES, TEXTS.get)
     counts = verification.counts
     assert counts["total"] == sum(counts[str(verdict)] for verdict in Verdict)
-    assert counts["not_found"] + counts["source_missing"] == len(PLANTED) == len(verification.faults)
+    assert (
+        counts["not_found"] + counts["elsewhere"] + counts["source_missing"] == len(PLANTED) == len(verification.faults)
+    )
     shown = Counter(str(claim.verdict) for claim in verification.claims)
     assert shown == Counter({name: number for name, number in counts.items() if name != "total" and number})

@@ -85,6 +85,7 @@ JUDGE = "judge"
 LABELS = {
     Verdict.SUPPORTED: "every quote and figure is in a cited source",
     Verdict.NOT_FOUND: "something is in no cited source",
+    Verdict.ELSEWHERE: "a source has it, but says it of something else or the other way round",
     Verdict.SOURCE_MISSING: "no stored text to look in",
     Verdict.UNCHECKED: "nothing that could be looked up",
 }
@@ -189,9 +190,10 @@ async def _say_failure(failed: FailedAttempt) -> None:
 def _facts(folder: Path, path: str, verification: Verification, judged: Judgements | None) -> JsonObject:
     rows = claim_rows(verification, judged)
     cited = len(verification.claims)
-    opinions = None
+    opinions: JsonObject | None = None
     if judged is not None:
         opinions = {"model": judged.model, **judged.counts, "problem": judged.problem, "cost_usd": judged.cost_usd}
+        opinions["agreement"] = dict(judged.agreement(verification.claims))
     return {
         "run_id": folder.name,
         "file": path,
@@ -206,7 +208,7 @@ def _page(folder: Path, path: str, verification: Verification, judged: Judgement
     counts = verification.counts
     blocks = [f"{path} of {folder.name}: {counted(counts['total'], 'cited sentence')}, of which", _table(verification)]
     if judged is not None:
-        blocks.append(_opinions(judged))
+        blocks.append(_opinions(judged, verification.claims))
     shown = list(zip(verification.claims, _answers(verification, judged), strict=True))
     if not is_all:
         shown = [(claim, answer) for claim, answer in shown if claim in verification.faults]
@@ -229,12 +231,14 @@ def _table(verification: Verification) -> str:
     return "\n".join(f"  {name:<15}{number:>4}  {words}" for name, number, words in rows)
 
 
-def _opinions(judged: Judgements) -> str:
+def _opinions(judged: Judgements, claims: Sequence[Claim]) -> str:
     counts = judged.counts
     counts_line = f"  carried {counts['carried']}, not carried {counts['not_carried']}, unclear {counts['unclear']}"
     spent = f"{money(judged.cost_usd)}, {tokens(judged.usage.total_tokens)} tokens"
     ended = f"\n  ended early: {one_line(judged.problem)}" if judged.problem else ""
-    return f"What {one_line(judged.model)} says, which is an opinion ({spent}):\n{counts_line}{ended}"
+    agreed = judged.agreement(claims)
+    same = f"\n  agrees with the rules in {agreed['agreed']} of {agreed['compared']} sentences that both decide"
+    return f"What {one_line(judged.model)} says, which is an opinion ({spent}):\n{counts_line}{same}{ended}"
 
 
 def _entry(claim: Claim, answer: str) -> str:

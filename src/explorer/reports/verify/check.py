@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from explorer.reports.verify.claims import Claim, Judgements, TextOf, Verdict, Verification
+from explorer.reports.verify.claims import FAULTS, Claim, Judgements, TextOf, Verdict, Verification
 from explorer.reports.verify.indexed_source import IndexedSource, index_source
 from explorer.reports.verify.lookups import Cited, LookupOutcome, is_checkable, look_up
 from explorer.reports.verify.sentences import Sentence, sentences
@@ -119,7 +119,7 @@ def _claim(sentence: Sentence, index: _SourceIndex) -> Claim:
     if not found:
         return _as_claim(sentence, Verdict.SOURCE_MISSING, "; ".join(missing))
     outcomes = look_up(sentence, Cited(found))
-    if any(outcome.finding.verdict is Verdict.NOT_FOUND for outcome in outcomes) and (
+    if any(outcome.finding.verdict in FAULTS for outcome in outcomes) and (
         same_url_sources := index.same_url_sources(found)
     ):
         outcomes = look_up(sentence, Cited(found, same_url_sources))
@@ -132,11 +132,13 @@ def _judged(outcomes: Sequence[LookupOutcome], missing: Sequence[str]) -> tuple[
         verdict: [outcome for outcome in outcomes if outcome.finding.verdict is verdict] for verdict in Verdict
     }
     absent, carried = by_verdict[Verdict.NOT_FOUND], by_verdict[Verdict.SUPPORTED]
+    otherwise = by_verdict[Verdict.ELSEWHERE]
     open_ones = [outcome for outcome in by_verdict[Verdict.UNCHECKED] if not outcome.is_own]
-    if missing and (absent or not carried):
-        return Verdict.SOURCE_MISSING, "; ".join([*missing, *(_said(outcome) for outcome in absent)])
-    if absent:
-        return Verdict.NOT_FOUND, "; ".join(_said(outcome) for outcome in absent)
+    faults = [_said(outcome) for outcome in (*absent, *otherwise)]
+    if missing and (faults or not carried):
+        return Verdict.SOURCE_MISSING, "; ".join([*missing, *faults])
+    if faults:
+        return Verdict.NOT_FOUND if absent else Verdict.ELSEWHERE, "; ".join(faults)
     if open_ones or not carried:
         return Verdict.UNCHECKED, "; ".join(
             dict.fromkeys(_said(outcome) for outcome in by_verdict[Verdict.UNCHECKED])

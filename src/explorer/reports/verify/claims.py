@@ -16,23 +16,29 @@ from explorer.text.rendering import ModelText, WrittenBy, block, code, own, rend
 from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
 
-Kind = Literal["quote", "number", "date", "money", "percentage", "version", "name"]
+Kind = Literal["quote", "number", "date", "money", "percentage", "version", "name", "statement"]
 
 TextOf = Callable[[str], str | None]
 """The stored text of a source by its id; None when there is none that can be read."""
 
 
 class Verdict(StrEnum):
-    """What became of a look-up. The four are never merged into fewer."""
+    """What became of a look-up. The five are never merged into fewer."""
 
     SUPPORTED = "supported"
     """All that could be looked up is in the stored text. Whether the text means the same, no program says."""
     NOT_FOUND = "not_found"
     """Something is not in any of the cited sources."""
+    ELSEWHERE = "elsewhere"
+    """The source has it, but says it of something else, of somebody else, or the other way round."""
     SOURCE_MISSING = "source_missing"
     """No stored text to look in."""
     UNCHECKED = "unchecked"
     """Nothing in it can be looked up."""
+
+
+FAULTS = frozenset([Verdict.NOT_FOUND, Verdict.ELSEWHERE, Verdict.SOURCE_MISSING])
+"""Verdicts that have a sentence written anew."""
 
 
 class Finding(Frozen):
@@ -44,6 +50,8 @@ class Finding(Frozen):
     source: str = ""
     """Id of the source that has it; empty when none does."""
     reason: str = ""
+    passages: tuple[str, ...] = ()
+    """Sentences of the source, where it says something else: the one with this, and the one on the claim's subject."""
 
 
 class Claim(Frozen):
@@ -77,8 +85,8 @@ class Verification(Frozen):
 
     @property
     def faults(self) -> tuple[Claim, ...]:
-        """Claims that are not found, or whose source is missing."""
-        return tuple(one for one in self.claims if one.verdict in {Verdict.NOT_FOUND, Verdict.SOURCE_MISSING})
+        """Claims that are not found, that their source says otherwise, or whose source is missing."""
+        return tuple(one for one in self.claims if one.verdict in FAULTS)
 
 
 def without_uncited(verification: Verification) -> Verification:
@@ -140,6 +148,35 @@ def _line(label: str, words: str) -> str:
     return f"> **{label}:** {shown[:1].upper()}{shown[1:]}{end}"
 
 
+UNSUPPORTED_MARK = "⚠"
+"""The sign behind a paragraph with a sentence that its sources do not support."""
+MARKED = re.compile(rf" {UNSUPPORTED_MARK}(?=\s*\|?[ \t]*$)", re.MULTILINE)
+
+
+def with_marks(text: str, verification: Verification) -> str:
+    """Return a report with a visible sign on each line where an unsupported sentence begins; lines keep their numbers.
+
+    Args:
+        text: The report as it was checked.
+        verification: What the check found; sentences whose source is missing are named by their citation already.
+    """
+    lines = text.split("\n")
+    for claim in verification.claims:
+        is_marked = claim.verdict in {Verdict.NOT_FOUND, Verdict.ELSEWHERE} and 0 < claim.line <= len(lines)
+        if is_marked and UNSUPPORTED_MARK not in lines[claim.line - 1]:
+            line = lines[claim.line - 1].rstrip()
+            is_row = line.startswith("|") and line.endswith("|")
+            lines[claim.line - 1] = (
+                f"{line[:-1].rstrip()} {UNSUPPORTED_MARK} |" if is_row else f"{line} {UNSUPPORTED_MARK}"
+            )
+    return "\n".join(lines)
+
+
+def without_marks(text: str) -> str:
+    """Return a report without these signs."""
+    return MARKED.sub("", text)
+
+
 def without_notice(body: str) -> str:
     """Return a report's body with empty lines in the place of its notice."""
     return NOTICE.sub(lambda found: "\n" * found[0].count("\n"), body, count=1)
@@ -149,7 +186,7 @@ MAX_SHOWN = 20
 SENTENCE_CHARS = 240
 INTRODUCTION: LiteralString = (
     "Each quote and figure of the cited sentences in report.md was looked up, without any model, in the stored text of "
-    "the sources they cite. These were not found there:"
+    "the sources they cite. These were not found there, or the sources say them of something else:"
 )
 ADVICE: LiteralString = (
     "For each: read the cited source, then correct the sentence to what it says, cite the source that does say it, or "
@@ -168,13 +205,16 @@ def words_for_writer(verification: Verification) -> ModelText:
     lines = [_fault(claim) for claim in faults[:MAX_SHOWN]]
     if len(faults) > MAX_SHOWN:
         lines.append(f"- and {len(faults) - MAX_SHOWN} more of the same kind")
-    return render(own(INTRODUCTION), block("\n".join(lines), WrittenBy.MODEL), own(ADVICE))
+    # With passages of sources in it, the block is an outsider's.
+    has_passages = any(one.passages for claim in faults[:MAX_SHOWN] for one in claim.findings)
+    author = WrittenBy.OUTSIDER if has_passages else WrittenBy.MODEL
+    return render(own(INTRODUCTION), block("\n".join(lines), author), own(ADVICE))
 
 
 def _fault(claim: Claim) -> str:
     sentence = claim.sentence if len(claim.sentence) <= SENTENCE_CHARS else claim.sentence[: SENTENCE_CHARS - 1] + "…"
-    absent = [one for one in claim.findings if one.verdict is Verdict.NOT_FOUND]
-    what = "; ".join(f"“{one.text}” is {one.reason}" for one in absent)
+    absent = [one for one in claim.findings if one.verdict in {Verdict.NOT_FOUND, Verdict.ELSEWHERE}]
+    what = "; ".join(f"“{one.text}”{':' if one.verdict is Verdict.ELSEWHERE else ' is'} {one.reason}" for one in absent)
     if claim.verdict is Verdict.SOURCE_MISSING or not absent:
         what = claim.reason
     return f"- line {claim.line}: {sentence}\n  {what}"
@@ -214,6 +254,19 @@ class Judgements(Frozen):
     usage: Usage = Usage()
     cost_usd: float | None = 0.0
     """None when no price is known."""
+
+    def agreement(self, claims: Sequence[Claim]) -> dict[str, int]:
+        """Return in how many decided cases the model and the rules say the same; what either leaves open is not one.
+
+        Args:
+            claims: Those that were judged, in their order.
+        """
+        decided = [
+            (answer is Opinion.CARRIED, claim.verdict is Verdict.SUPPORTED)
+            for claim, answer in zip(claims, self.answers, strict=False)
+            if answer in {Opinion.CARRIED, Opinion.NOT_CARRIED} and claim.verdict is not Verdict.UNCHECKED
+        ]
+        return {"compared": len(decided), "agreed": sum(one == other for one, other in decided)}
 
     @property
     def counts(self) -> dict[str, int]:

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from explorer.reports.verify.figures import Quantity
 from explorer.reports.verify.indexed_source import IndexedSource
-from explorer.reports.verify.numerals import MEASURES
+from explorer.reports.verify.numerals import MEASURES, PERCENT
 
 OWN_COUNT = "a count of the writer's own"
 OF_READ = "a count of what was read"
@@ -44,6 +44,8 @@ OF_A_CHINESE_LIST = re.compile(
     r"\d{1,3} ?(?:篇|条|个|则|项)(?:故事|文章|帖子|来源|结果|条目)?(?:中|里|之中)(?:的|有)? ?\d{0,3}"
     r"|另有 ?\d{1,3} ?(?:篇|条|个|则|项)"
 )
+OF_THOSE_NAMED = re.compile(r"\b(?:of|all) (?:the |these |those )?$", re.IGNORECASE)
+NO_NOUN_BEHIND = re.compile(r"\s*(?:[.,;:!?)]|$)")
 RANK_BEFORE = re.compile(
     r"(?:\b(?:top|rank(?:ed|s|ing)?(?: at)?|no\.?|nr\.?|place|position|part|step|point|item|section|reason"
     r"|front[- ]page)"
@@ -90,7 +92,8 @@ def own_count(one: Quantity, text: str) -> str:
     if value > FEW_COUNTED or value.denominator != 1 or not is_bare:
         return ""
     rest = text[one.end - (len(one.unit) if one.unit and one.is_word else 0) :][:60]
-    is_counted = COUNTS.match(" " + rest.lstrip(" -")) or COUNTS_HERE.match(rest.lstrip())
+    is_of_those = one.is_word and OF_THOSE_NAMED.search(before) and NO_NOUN_BEHIND.match(behind)
+    is_counted = is_of_those or COUNTS.match(" " + rest.lstrip(" -")) or COUNTS_HERE.match(rest.lstrip())
     return OWN_COUNT if is_counted else ""
 
 
@@ -113,26 +116,35 @@ def worked_out(one: Quantity, beside: Sequence[Quantity], clocks: Sequence[str] 
     """
     if len(clocks) == PAIR and _minutes_between(*clocks) == _minutes(one):
         return f"worked out from {clocks[0]} and {clocks[1]}"
-    if len(beside) != PAIR or beside[0].unit.split("|")[0] != beside[1].unit.split("|")[0]:
+    alike = [quantity for quantity in beside if one.unit and quantity.unit == one.unit]
+    pair = alike if len(alike) == PAIR else beside
+    if len(pair) != PAIR:
         return ""
-    first, second = (max(quantity.values) for quantity in beside)
-    is_so = bool(first and second) and _follows(one, first, second, beside[0].unit)
-    return f"worked out from {beside[0].text} and {beside[1].text}" if is_so else ""
+    first, second = (max(quantity.values) for quantity in pair)
+    is_so = bool(first and second) and _follows(one, first, second, (pair[0].unit, pair[1].unit))
+    return f"worked out from {pair[0].text} and {pair[1].text}" if is_so else ""
 
 
-def _follows(one: Quantity, first: Fraction, second: Fraction, unit: str) -> bool:
-    """Return whether a number is the sum, the difference, the change or the ratio of two."""
-    value = max(one.values)
-    is_ratio = MEASURES.get(one.unit, MEASURES["s"]).of == "times"
-    if one.unit == "%" and any(
+def _follows(one: Quantity, first: Fraction, second: Fraction, units: tuple[str, str]) -> bool:
+    """Return whether a number is the sum, the difference, the change, the ratio, the share or the part of two."""
+    value, mine = max(one.values), one.unit
+    if mine and mine != PERCENT and mine in units and set(units) & {"", PERCENT}:
+        whole, part = (first, second) if units[0] == mine else (second, first)
+        return _equals(value, whole * part / 100 if PERCENT in units else whole / part, one)
+    bare = {unit.split("|")[0] for unit in units if unit}
+    if len(bare) > 1:
+        return False
+    is_ratio = MEASURES.get(mine, MEASURES["s"]).of == "times"
+    if mine == PERCENT and any(
         _equals(value, known, one) for known in (abs(second - first) / first * 100, first / second * 100)
     ):
         return True
     if is_ratio and _equals(value, max(first, second) / min(first, second), one):
         return True
-    is_same = one.unit == unit or (unit == "%" and one.unit in {"pp", "points", "point"})
+    unit = units[0] or units[1]
+    is_same = mine == unit or not unit or (unit == PERCENT and mine in {"pp", "points", "point"})
     # The difference of two percentages is given in points, and is no percentage.
-    return is_same and (one.unit != "%") and value in {first + second, abs(first - second)}
+    return is_same and mine != PERCENT and value in {first + second, abs(first - second)}
 
 
 def _minutes(one: Quantity) -> Fraction | None:

@@ -3,21 +3,24 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import date
 from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
+from explorer.reports.verify.calendar_dates import Dated, dates, times
 from explorer.reports.verify.claims import Kind
 from explorer.reports.verify.numerals import (
     AMBIGUOUS,
+    BASIS_POINTS,
     CLOSE_ONLY,
     CURRENCY_SIGNS,
     CURRENCY_WORDS,
     FIGURES,
     LETTER_SCALES,
     MEASURES,
+    PERCENT,
     PERCENT_WORDS,
+    POINTS_OF_PERCENT,
     POWER,
     SCALES,
     WORDS,
@@ -26,6 +29,7 @@ from explorer.reports.verify.numerals import (
     word_value,
 )
 from explorer.reports.verify.plain import words
+from explorer.reports.verify.shares import WrittenShare, shares
 
 SIGN_CHARS = 5
 FILLER = "\ufffc"
@@ -49,6 +53,8 @@ class Quantity:
     scale: int = 1
     is_word: bool = False
     """Written in words: three."""
+    is_share: bool = False
+    """A part of a whole in words: a third, which may as well be a word of the writer's."""
 
 
 def _any_of(words: frozenset[str]) -> str:
@@ -73,6 +79,10 @@ LETTER = re.compile(rf"([{''.join(LETTER_SCALES)}])(?![A-Za-z0-9])")
 WORD_UNIT = re.compile(rf"[ -]?({_any_of(_UNITS)})", re.IGNORECASE)
 MEASURE = re.compile(rf"([ -]?)({_any_of(frozenset(MEASURES))})")
 _PERIODS = "second|minute|hour|day|night|week|month|quarter|year|user|person|seat|request|token"
+MIN_PAIR = 10**4
+AND_A_HALF = " and a half"
+SMALLER = re.compile(r"(\d{1,4})([千百万萬]?)(?!\d)")
+"""What may follow a Chinese scale: 1万8千."""
 PER = re.compile(
     rf"(?: [a-z]{{1,20}})?(?: ?/ ?| per | an? | each | every )({_PERIODS}|secs?|mins?|hrs?|mo|yr|[shd])(?![A-Za-z])"
 )
@@ -99,7 +109,10 @@ def quantities(text: str, *, is_dotted: bool = False) -> list[Quantity]:
     found = [_figure(text, match, is_dotted=is_dotted) for match in FIGURES.finditer(text)]
     found += _words(text)
     found += _tenths(text)
-    return _ranges(text, sorted((one for one in found if one is not None), key=lambda one: one.start))
+    parts = [_part(text, one) for one in shares(text)]
+    taken = {place for part in parts for place in range(part.start, part.end)}
+    found = [one for one in found if one and one.start not in taken] + parts
+    return _ranges(text, sorted(found, key=lambda one: one.start))
 
 
 def _figure(text: str, match: "re.Match[str]", *, is_dotted: bool) -> Quantity | None:
@@ -109,6 +122,8 @@ def _figure(text: str, match: "re.Match[str]", *, is_dotted: bool) -> Quantity |
     start, end = match.span()
     if power := POWER.match(text, end):
         values, end = tuple(value ** int(power[1]) for value in values if value or int(power[1]) > 0), power.end()
+    if text.startswith(AND_A_HALF, end):
+        values, end = tuple(value + Fraction(1, 2) for value in values), end + len(AND_A_HALF)
     return measured(text, start, end, values)
 
 
@@ -117,6 +132,9 @@ def measured(text: str, start: int, end: int, values: tuple[Fraction, ...]) -> Q
     sign = SIGN.search(text[max(0, start - SIGN_CHARS) : start])
     began = start - len(sign[0]) if sign else start
     scale, end = _scale(text, end)
+    if scale >= MIN_PAIR and text[end - 1] in "万萬亿億" and (less := SMALLER.match(text, end)):
+        values = tuple(value + Fraction(int(less[1]) * SCALES.get(less[2], 1), scale) for value in values)
+        end = less.end()
     letter = LETTER.match(text, end) if scale == 1 else None
     if letter is not None:
         scale, end = LETTER_SCALES[letter[1]], letter.end()
@@ -124,6 +142,8 @@ def measured(text: str, start: int, end: int, values: tuple[Fraction, ...]) -> Q
     if letter is not None and letter[1] in AMBIGUOUS and sign is None:
         scaled += values
     unit, end = _unit(text, end)
+    if unit == BASIS_POINTS:
+        scaled, unit = tuple(value / 100 for value in scaled), POINTS_OF_PERCENT
     if sign is not None:
         unit = CURRENCY_SIGNS[sign[1]]
     elif PARTS_OF_HUNDRED.search(text[max(0, start - 3) : start + 1]):
@@ -139,6 +159,8 @@ def measured(text: str, start: int, end: int, values: tuple[Fraction, ...]) -> Q
 def _scale(text: str, end: int) -> tuple[int, int]:
     scale = 1
     while (found := SCALE.match(text, end)) and not PREFIX.match(text, found.start()):
+        if scale > 1 and not found[1].isascii():  # 万百 is no scale: the second is part of another word
+            break
         scale, end = scale * SCALES[found[1].lower()], found.end()
         if scale > 10**15:
             break
@@ -168,6 +190,12 @@ def _words(text: str) -> Iterator[Quantity]:
     if not text.isascii():
         for start, end, value in chinese_numbers(text):
             yield replace(measured(text, start, end, (value,)), is_word=True)
+
+
+def _part(text: str, one: WrittenShare) -> Quantity:
+    values, unit = (one.percent,), POINTS_OF_PERCENT if one.is_points else PERCENT
+    shown = text[one.start : one.end]
+    return Quantity(one.start, one.end, shown, "percentage", values, unit, is_word=True, is_share=True)
 
 
 def _tenths(text: str) -> Iterator[Quantity]:
@@ -274,117 +302,6 @@ def name_pattern(name: str) -> "re.Pattern[str]":
     if pieces and pieces[-1] == "s" and len(pieces) > 1:
         pieces.pop()
     return re.compile(r"(?<![a-z0-9])" + " ?".join(pieces) + r"(?![0-9])(?:s(?![a-z])|(?![a-z]))")
-
-
-_MONTHS = (
-    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|"
-    "september sept sep|october oct|november nov|december dec"
-)
-MONTHS = {name: number for number, names in enumerate(_MONTHS.split("|"), 1) for name in names.split()}
-_MONTH = r"(?P<month{0}>" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
-_DAY = r"(?P<day{0}>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?"
-_YEAR = r"(?P<year{0}>1[5-9]\d\d|20\d\d|21\d\d)"
-_END = r"(?![\d%]|[.,]\d)"
-
-
-_FORMS = (
-    r"(?<!\d)" + _YEAR + r"[-/.](?P<number{0}>1[0-2]|0[1-9])[-/.](?P<day{0}>[12]\d|3[01]|0[1-9])" + _END,
-    r"(?<![\w.-])" + _YEAR + r"-(?P<number{0}>1[0-2]|0[1-9])(?![\w/-]|\.\d)",
-    r"(?<![\d-])"
-    + _YEAR
-    + r" ?年(?: ?(?P<number{0}>1[0-2]|0?[1-9]) ?月(?: ?(?P<day{0}>[12]\d|3[01]|0?[1-9]) ?[日号])?)?",
-    r"(?<!\d)(?P<number{0}>1[0-2]|0?[1-9]) ?月(?! ?\d{3})(?: ?(?P<day{0}>[12]\d|3[01]|0?[1-9]) ?[日号])?",
-    r"\b" + _DAY + r"(?: of)?[ -]" + _MONTH + r"(?:,? |-)" + _YEAR + r"\b",
-    r"\b" + _MONTH + r" " + _DAY + r",? " + _YEAR + _END,
-    r"\b" + _DAY + r"(?: of)? " + _MONTH + r"(?! ?\d{1,2}\b)",
-    r"\b" + _MONTH + r",? (?:of )?" + _YEAR + _END,
-    r"\b" + _MONTH + r" " + _DAY + r"\b" + _END,
-    r"(?<![\w.,$€£¥/-])" + _YEAR + r"(?!\w|[-/.,:]\d|%| ?[$€£¥%])",
-)
-
-
-class Day(NamedTuple):
-    """A date as far as a text gives it; 0 for what it leaves out."""
-
-    year: int
-    month: int
-    day: int
-
-
-class Dated(NamedTuple):
-    """A date in a text."""
-
-    start: int
-    end: int
-    day: Day
-
-
-DATE = re.compile(
-    "|".join(f"(?P<form{n}>{form})".replace("{0}", f"{n}") for n, form in enumerate(_FORMS)), re.IGNORECASE
-)
-SLASHED = re.compile(r"(?<![\d/.])(\d{1,2})([/.])(\d{1,2})\2((?:19|20)\d\d)(?![\d/])")
-TIME = re.compile(r"(?<![\d:.])(\d{1,2}):([0-5]\d)(?::[0-5]\d)?(?![\d:])(?: ?([ap])\.?m\b)?", re.IGNORECASE)
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-RELATIVE = re.compile(
-    rf"\b(yesterday|today|tomorrow|{'|'.join(WEEKDAYS)})\b|昨天|今天|明天|昨日|今日|明日", re.IGNORECASE
-)
-SHIFTS = {"yesterday": -1, "昨天": -1, "昨日": -1, "tomorrow": 1, "明天": 1, "明日": 1}
-
-
-def dates(text: str) -> Iterator[Dated]:
-    """Yield all dates, in the order of the text; of a form like 10/08/2026 both readings."""
-    for found in DATE.finditer(text):
-        yield Dated(found.start(), found.end(), _day(found))
-    for found in SLASHED.finditer(text):
-        first, second, year = int(found[1]), int(found[3]), int(found[4])
-        for day, month in {(first, second), (second, first)}:
-            if 1 <= month <= 12 and 1 <= day <= 31:  # noqa: PLR2004 - the calendar's
-                yield Dated(found.start(), found.end(), Day(year, month, day))
-
-
-def _day(found: "re.Match[str]") -> Day:
-    assert found.lastgroup is not None
-    form = next(number for number in range(len(_FORMS)) if found[f"form{number}"] is not None)
-    parts = {name: found.groupdict().get(f"{name}{form}") for name in ("year", "number", "month", "day")}
-    month = int(parts["number"] or 0) or MONTHS.get((parts["month"] or "").lower(), 0)
-    return Day(int(parts["year"] or 0), month, int(parts["day"] or 0))
-
-
-def times(text: str) -> Iterator[tuple[int, int, str]]:
-    """Times of day, or anything written like one: start, end, and `15:20`."""
-    for found in TIME.finditer(text):
-        hour, minute, half = int(found[1]), found[2], (found[3] or "").lower()
-        hour = hour if not half else hour % 12 + (12 if half == "p" else 0)
-        yield found.start(), found.end(), f"{hour:02d}:{minute}"
-
-
-def fits(claimed: Day, known: Day) -> bool:
-    """Return whether a source's date has all that a claimed one says."""
-    return all(not claimed_part or claimed_part == there for claimed_part, there in zip(claimed, known, strict=True))
-
-
-def dates_of(published: str) -> Day | None:
-    """Return the date at the beginning of an ISO date or date-time."""
-    try:
-        day = date.fromisoformat(published[:10])
-    except ValueError:
-        return None
-    return Day(day.year, day.month, day.day)
-
-
-def near(text: str, published: Day) -> set[Day]:
-    """Return the dates that words like `yesterday` and `Friday` may mean in a text of that day."""
-    written = date(*published)
-    meant: set[date] = set()
-    for found in RELATIVE.finditer(text):
-        word = found[0].lower()
-        if word in WEEKDAYS:
-            ahead = (WEEKDAYS.index(word) - written.weekday()) % 7
-            days = [ahead, ahead - 7]
-        else:
-            days = [SHIFTS.get(word, 0)]
-        meant |= {date.fromordinal(written.toordinal() + shift) for shift in days if written.toordinal() + shift > 0}
-    return {Day(day.year, day.month, day.day) for day in meant}
 
 
 RATIO = re.compile(r"(?<![\d:.])\d{1,4}:\d{1,4}(?![\d:])")

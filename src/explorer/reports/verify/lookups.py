@@ -1,27 +1,23 @@
 """The quotes and the figures of a sentence, looked up in the sources that it cites."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from explorer.reports.verify.amounts import Places, counts_there, has_amount, instead
+from explorer.reports.verify.calendar_dates import Day, fits, utc_minutes
 from explorer.reports.verify.claims import Finding, Kind, Verdict
+from explorer.reports.verify.context import ClaimText, Conflict, claim_text, conflict_at, statement_conflict
 from explorer.reports.verify.derived import COUNTED, own_count, post_facts, worked_out
-from explorer.reports.verify.figures import (
-    FILLER,
-    Day,
-    Figures,
-    Quantity,
-    figures,
-    fits,
-    measured,
-    name_pattern,
-    release,
-)
-from explorer.reports.verify.indexed_source import IndexedSource, counts_there, has_amount, instead
-from explorer.reports.verify.plain import plain, spaced, words
-from explorer.reports.verify.sentences import LEAST_WORDS, Quote, Sentence, is_short, quotes
-from explorer.text.words import HAN, is_mostly_cjk
+from explorer.reports.verify.figures import FILLER, Figures, Named, Quantity, figures, measured, name_pattern, release
+from explorer.reports.verify.indexed_source import ZONE_CHARS, IndexedSource
+from explorer.reports.verify.passages import Figure, figure_of, is_label
+from explorer.reports.verify.plain import plain, words
+from explorer.reports.verify.quotations import has_quote, is_translated, likeness
+from explorer.reports.verify.sentences import Quote, Sentence, is_short, quotes
+from explorer.reports.verify.speakers import speaker_conflict
+from explorer.text.words import HAN
 
 ATTRIBUTION = re.compile(rf"\n\s*(?:—|–|-{{1,2}})\s*\S.{{0,80}}$|\s+(?:—|–|--)\s*[A-Z@{HAN}][^.!?]{{0,60}}$")
 """Who said it, at the end of a blockquote."""
@@ -82,7 +78,9 @@ def is_checkable(sentence: Sentence) -> bool:
         return True
     for part in parts(sentence):
         shown = [one for one in part.figures.quantities if not is_passed_over(one) and not own_count(one, part.text)]
-        if any(not one.is_word or one.unit for one in shown) or any(one.day.day for one in part.figures.dates):
+        if any((not one.is_word or one.unit) and not one.is_share for one in shown) or any(
+            one.day.day for one in part.figures.dates
+        ):
             return True
     return False
 
@@ -96,6 +94,10 @@ class LookupOutcome:
     """Unchecked, because it is plainly the writer's own: a count of points, the part behind a cited clause."""
     is_contradicted: bool = False
     """Not found, and the source says that it cannot be."""
+    span: tuple[int, int] = (0, 0)
+    """Where a figure is in its part of the sentence."""
+    places: tuple[tuple[IndexedSource, Figure], ...] = ()
+    """Where the sources have it; none where that cannot be said."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,11 @@ class Cited:
                 return indexed.source.id, f"{how}, stored from the same address"
         return "", ""
 
+    @property
+    def all(self) -> tuple[IndexedSource, ...]:
+        """The cited ones, and those of the same addresses."""
+        return (*self.indexed_sources, *self.same_url_sources)
+
     def __iter__(self) -> Iterator[IndexedSource]:
         """Return the sources that a sentence cites."""
         return iter(self.indexed_sources)
@@ -134,6 +141,17 @@ def found(kind: Kind, text: str, source: str, how: str) -> LookupOutcome:
     )
 
 
+def elsewhere(kind: Kind, text: str, source: str, conflict: Conflict) -> LookupOutcome:
+    """Return the finding that a source has it, and says it otherwise."""
+    shown = "; ".join(f"“{passage[:PASSAGE_CHARS]}”" for passage in dict.fromkeys(conflict.passages))
+    reason = f"{source} {conflict.why}: {shown}"
+    return LookupOutcome(
+        Finding(
+            kind=kind, text=text, verdict=Verdict.ELSEWHERE, source=source, reason=reason, passages=conflict.passages
+        )
+    )
+
+
 def not_found(kind: Kind, text: str, cited: Cited, more: str = "", *, is_contradicted: bool = False) -> LookupOutcome:
     """Return the finding that no cited source has it."""
     reason = f"not in {cited.ids}" + (f"; {more}" if more else "")
@@ -142,89 +160,12 @@ def not_found(kind: Kind, text: str, cited: Cited, more: str = "", *, is_contrad
     )
 
 
+PASSAGE_CHARS = 300
+
+
 def unchecked(kind: Kind, text: str, why: str, *, is_own: bool) -> LookupOutcome:
     """Return the finding that it cannot be looked up."""
     return LookupOutcome(Finding(kind=kind, text=text, verdict=Verdict.UNCHECKED, reason=why), is_own)
-
-
-LEAST_SQUEEZED = 12
-WINDOW_CHARS = 2_000
-"""Between two parts of a quote with an ellipsis."""
-MAX_STARTS = 200
-GAP = re.compile(r"\[?\s?(?:\.\.\.|…|\. \. \.)\s?\]?|\[[^\[\]]{2,80}\]")
-"""Left out, or put in by the writer."""
-LETTER_IN_BRACKETS = re.compile(r"\[(\w)\](?=\w)")
-_ENGLISH = "the of and to is in that for was with are have not it this"
-ENGLISH = frozenset(_ENGLISH.split())
-ENGLISH_WORDS = 2
-
-
-def parts_of(quote: str) -> list[tuple[str, bool]]:
-    """Return the parts of a quote between ellipses, as words; True for a part whose last word may be cut."""
-    text = LETTER_IN_BRACKETS.sub(r"\1", quote)
-    pieces: list[tuple[str, bool]] = []
-    position = 0
-    for gap in GAP.finditer(text):
-        is_cut = gap.start() > position and text[gap.start() - 1].isalnum() and gap[0][0] in ".…"
-        pieces.append((spaced(plain(text[position : gap.start()])), is_cut))
-        position = gap.end()
-    pieces.append((spaced(plain(text[position:])), False))
-    return [(piece, is_cut) for piece, is_cut in pieces if piece.strip()]
-
-
-def has_quote(indexed: IndexedSource, quote: str) -> bool:
-    """Return whether the source has all parts of a quote, in their order and not far apart."""
-    parts = parts_of(quote)
-    if not parts:
-        return False
-    if _in_order(indexed.spaced, [part.rstrip() if is_cut else part for part, is_cut in parts]):
-        return True
-    squeezed = [re.sub(r"(?<!\d) | (?!\d)", "", part) for part, _ in parts]
-    return all(len(part) >= LEAST_SQUEEZED for part in squeezed) and _in_order(indexed.squeezed, squeezed)
-
-
-def _in_order(text: str, parts: list[str]) -> bool:
-    """Return whether the parts stand one behind the other, each near the one before."""
-    place = text.find(parts[0])
-    for _ in range(MAX_STARTS):
-        if place < 0:
-            return False
-        if _follow(text, parts, place):
-            return True
-        place = text.find(parts[0], place + 1)
-    return False
-
-
-def _follow(text: str, parts: list[str], place: int) -> bool:
-    end = place + len(parts[0].rstrip())
-    for part in parts[1:]:
-        place = text.find(part, end, end + WINDOW_CHARS + len(part))
-        if place < 0:
-            return False
-        end = place + len(part.rstrip())
-    return True
-
-
-def is_translated(quote: str, indexed: IndexedSource) -> bool:
-    """Return whether a quote is in another language than the source, so that it cannot be there word for word."""
-    if is_mostly_cjk(quote) != indexed.is_chinese:
-        return True
-    language = indexed.source.language[:2].lower()
-    is_english = len(ENGLISH & set(words(plain(quote)))) >= ENGLISH_WORDS
-    return is_english and language not in {"", "en", "un"}
-
-
-def likeness(quote: str, indexed: IndexedSource) -> str:
-    """Return the beginning of a quote as far as the source has it; empty when it has no three words of it."""
-    shown = words(" ".join(part for part, _ in parts_of(quote)))
-    low, high = 0, len(shown)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if f" {' '.join(shown[:middle])} " in indexed.spaced:
-            low = middle
-        else:
-            high = middle - 1
-    return " ".join(shown[:low]) if low >= LEAST_WORDS else ""
 
 
 READ_THEN = "the date of reading, not in the text"
@@ -237,7 +178,7 @@ def look_up_figures(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
     for one in message.dates:
         readings.setdefault((one.start, one.end), []).append(one.day)
     outcomes = [_day(part, span, days, cited) for span, days in readings.items()]
-    outcomes += [_clock(named.text, clock, cited) for named, clock in message.times]
+    outcomes += [_clock(part, named, clock, cited) for named, clock in message.times]
     outcomes += [_version(named.text, release(numbers), cited) for named, numbers in message.versions]
     outcomes += [_name(named.text, cited) for named in message.names]
     return outcomes + _amounts(part, cited)
@@ -250,15 +191,22 @@ def _day(part: SentencePart, span: tuple[int, int], days: Sequence[Day], cited: 
 
     def has(indexed: IndexedSource) -> str:
         how = next((how for day in days if (how := day_in(indexed, day))), "")
-        return how or (has_amount(number, part.text, indexed) if number is not None else "")
+        return how or (has_amount(number, part.text, indexed).how if number is not None else "")
 
     source, how = cited.first(has)
     if source:
-        return found("date", text, source, how)
+        places = [(indexed, one) for indexed in cited.all for one in _dated(days, indexed)]
+        return replace(found("date", text, source, how), span=span, places=tuple(places))
     read = [Day(*indexed.source.retrieved.timetuple()[:3]) for indexed in cited]
     if any(fits(day, one) for day in days for one in read):
         return unchecked("date", text, READ_THEN, is_own=True)
     return not_found("date", text, cited, _other_days(days[0], cited))
+
+
+def _dated(days: Sequence[Day], indexed: IndexedSource) -> Iterator[Figure]:
+    for one in indexed.dated:
+        if any(fits(day, one.day) for day in days):
+            yield Figure(one.start, one.end, "date", str(one.day))
 
 
 def day_in(indexed: IndexedSource, day: Day) -> str:
@@ -269,6 +217,8 @@ def day_in(indexed: IndexedSource, day: Day) -> str:
         return "the date of publication, found"
     if any(fits(day, known) for known in indexed.near_days):
         return "given by a word like `yesterday`, found"
+    if indexed.is_month_before(day):
+        return "counted from the date of publication, found"
     if _without_year(day, indexed) or (day.day and not day.month and indexed.by_value.get(Fraction(day.day))):
         return "found"
     is_bare_year = not day.month and any(not one.unit for one in indexed.by_value.get(Fraction(day.year), ()))
@@ -300,11 +250,27 @@ def _other_days(day: Day, cited: Cited) -> str:
     return ""
 
 
-def _clock(text: str, clock: str, cited: Cited) -> LookupOutcome:
+def _clock(part: SentencePart, named: Named, clock: str, cited: Cited) -> LookupOutcome:
+    text = named.text
     kind: Kind = "date" if len(clock) == len("15:20") else "number"
+    minutes = utc_minutes(clock, part.text[named.end : named.end + ZONE_CHARS])
     pair = f" {' '.join(words(text.replace(':', ' ')))} "
-    source, how = cited.first(lambda indexed: "found" if clock in indexed.clocks or pair in indexed.spaced else "")
-    return found(kind, text, source, how) if source else not_found(kind, text, cited)
+
+    def has(indexed: IndexedSource) -> str:
+        if clock in indexed.clocks or pair in indexed.spaced:
+            return "found"
+        return "in another time zone, found" if minutes in indexed.utc_clocks else ""
+
+    source, how = cited.first(has)
+    if not source:
+        return not_found(kind, text, cited)
+    places = [
+        (indexed, Figure(one.start, one.end, "clock", known))
+        for indexed in cited.all
+        for one, known in indexed.times
+        if known == clock
+    ]
+    return replace(found(kind, text, source, how), span=(named.start, named.end), places=tuple(places))
 
 
 def _version(text: str, version: tuple[int, ...], cited: Cited) -> LookupOutcome:
@@ -329,15 +295,28 @@ def _amounts(part: SentencePart, cited: Cited) -> list[LookupOutcome]:
     message = [one for one in part.figures.quantities if not is_passed_over(one)]
     outcomes: dict[int, LookupOutcome] = {}
     for one in message:
-        has = counts_there if own_count(one, part.text) in COUNTED else has_amount
-        source, how = cited.first(lambda indexed, one=one, has=has: has(one, part.text, indexed))
+        own = own_count(one, part.text)
+        has = counts_there if own in COUNTED else has_amount
+        by_source = {indexed.source.id: (indexed, has(one, part.text, indexed)) for indexed in cited.all}
+        source, how = cited.first(lambda indexed, by_source=by_source: by_source[indexed.source.id][1].how)
         if source:
-            outcomes[one.start] = found(one.kind, one.text, source, how)
+            places = () if own or is_label(one, part.text) else _places(by_source.values())
+            outcomes[one.start] = replace(
+                found(one.kind, one.text, source, how), span=(one.start, one.end), places=places
+            )
     known = [one for one in message if one.start in outcomes]
     for one in message:
-        if one.start not in outcomes:
+        if one.start not in outcomes and not one.is_share:
             outcomes[one.start] = _absent(one, part, cited, known)
-    return [outcomes[one.start] for one in message]
+    return [outcomes[one.start] for one in message if one.start in outcomes]
+
+
+def _places(by_source: Iterable[tuple[IndexedSource, Places]]) -> tuple[tuple[IndexedSource, Figure], ...]:
+    """Return where sources have a number; none when one of them has it in a place that is not known."""
+    shown = list(by_source)
+    if any(places.how and not places.quantities for _, places in shown):
+        return ()
+    return tuple((indexed, figure_of(one)) for indexed, places in shown for one in places.quantities)
 
 
 def _absent(one: Quantity, part: SentencePart, cited: Cited, known: Sequence[Quantity]) -> LookupOutcome:
@@ -345,7 +324,7 @@ def _absent(one: Quantity, part: SentencePart, cited: Cited, known: Sequence[Qua
     why = own_count(one, part.text) or worked_out(one, known, [clock for _, clock in part.figures.times])
     if why:
         return unchecked(one.kind, one.text, why, is_own=True)
-    for indexed in (*cited.indexed_sources, *cited.same_url_sources):
+    for indexed in cited.all:
         facts = post_facts(one, indexed, part.figures.quantities, part.text)
         if facts is not None:
             fits_post, why = facts
@@ -366,8 +345,35 @@ def look_up(sentence: Sentence, cited: Cited) -> list[LookupOutcome]:
         outcomes += _quote(quote, sentence, cited)
     for part in parts(sentence):
         answers = look_up_figures(part, cited)
-        outcomes += [_in_tail(outcome) for outcome in answers] if part.is_tail else answers
+        outcomes += [_in_tail(outcome) for outcome in answers] if part.is_tail else _in_context(part, answers, cited)
     return outcomes
+
+
+MAX_PLACES = 12
+"""A figure with more of them in its sources is taken to be where it should."""
+
+
+def _in_context(part: SentencePart, answers: list[LookupOutcome], cited: Cited) -> list[LookupOutcome]:
+    """Look whether what was found is said of the same in the sources, and the same way round."""
+    claim = claim_text(part.text, part.figures)
+    checked = [_same_subject(claim, answer) for answer in answers]
+    if not any(answer.places or answer.finding.verdict is Verdict.NOT_FOUND for answer in answers):
+        against = statement_conflict(claim, cited.all)
+        if against is not None:
+            checked.append(elsewhere("statement", " ".join(part.text.split()), *against))
+    return checked
+
+
+def _same_subject(claim: ClaimText, answer: LookupOutcome) -> LookupOutcome:
+    if not answer.places or len(answer.places) > MAX_PLACES:
+        return answer
+    conflict: Conflict | None = None
+    for indexed, place in answer.places:
+        conflict = conflict_at(claim, answer.span, place, indexed)
+        if conflict is None:
+            return answer
+    finding = answer.finding
+    return elsewhere(finding.kind, finding.text, answer.places[-1][0].source.id, conflict) if conflict else answer
 
 
 def _in_tail(outcome: LookupOutcome) -> LookupOutcome:
@@ -386,7 +392,7 @@ def _quote(quote: Quote, sentence: Sentence, cited: Cited) -> Iterator[LookupOut
 
     source, how = cited.first(has)
     if source:
-        yield found("quote", shown, source, how)
+        yield _spoken(quote, sentence, found("quote", shown, source, how), cited)
     elif is_short(quote.text):
         return  # a word or two may be the writer's own; see `parts`
     elif all(is_translated(quote.text, indexed) for indexed in cited):
@@ -397,6 +403,15 @@ def _quote(quote: Quote, sentence: Sentence, cited: Cited) -> Iterator[LookupOut
         yield unchecked("quote", shown, UNCITED_PART, is_own=True)
     else:
         yield not_found("quote", shown, cited, _alike(quote.text, cited))
+
+
+def _spoken(quote: Quote, sentence: Sentence, answer: LookupOutcome, cited: Cited) -> LookupOutcome:
+    """Look whether the source gives the quote to whom the sentence gives it."""
+    before, behind = (plain(sentence.text[part]) for part in (slice(quote.start), slice(quote.end, None)))
+    having = [indexed for indexed in cited.all if has_quote(indexed, quote.text)]
+    conflicts = [speaker_conflict(quote.text, before, behind, indexed) for indexed in having]
+    against = conflicts[0] if all(conflicts) else None
+    return elsewhere("quote", answer.finding.text, having[0].source.id, against) if against else answer
 
 
 def _alike(quote: str, cited: Cited) -> str:

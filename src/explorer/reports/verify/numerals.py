@@ -11,7 +11,9 @@ SCALES: Mapping[str, int] = {
     "dozen": 12, "mn": 10**6, "mln": 10**6, "mio": 10**6, "bn": 10**9, "bln": 10**9, "tn": 10**12, "lakh": 10**5,
     "crore": 10**7, "十": 10, "百": 100, "千": 10**3, "万": 10**4, "萬": 10**4, "十万": 10**5, "百万": 10**6,
     "千万": 10**7, "亿": 10**8, "億": 10**8, "十亿": 10**9, "百亿": 10**10, "千亿": 10**11, "万亿": 10**12,
-    "兆": 10**12,
+    "兆": 10**12, "tausend": 10**3, "millionen": 10**6, "mio.": 10**6, "milliarde": 10**9, "milliarden": 10**9,
+    "mrd": 10**9, "mrd.": 10**9, "billionen": 10**12, "mille": 10**3, "milliers": 10**3, "milliard": 10**9,
+    "milliards": 10**9, "mil": 10**3, "millón": 10**6, "millones": 10**6, "milioni": 10**6, "miliardi": 10**9,
 }  # fmt: skip
 """Written behind a figure, with or without a space."""
 LETTER_SCALES: Mapping[str, int] = {"k": 10**3, "K": 10**3, "M": 10**6, "m": 10**6, "B": 10**9, "b": 10**9, "T": 10**12}
@@ -32,18 +34,25 @@ CURRENCY_WORDS: Mapping[str, str] = {
     "£": "gbp", "yuan": "cny", "renminbi": "cny", "rmb": "cny", "cny": "cny", "yen": "jpy", "jpy": "jpy",
     "rupees": "inr", "swiss francs": "chf", "chf": "chf", "bitcoin": "btc",
     "bitcoins": "btc", "btc": "btc", "cents": "cent", "cent": "cent", "美元": "usd", "美金": "usd", "欧元": "eur",
-    "歐元": "eur", "英镑": "gbp", "英鎊": "gbp", "日元": "jpy", "日圆": "jpy", "港元": "hkd",
+    "歐元": "eur", "英镑": "gbp", "英鎊": "gbp", "日元": "jpy", "日圆": "jpy", "日円": "jpy", "港元": "hkd",
     "港币": "hkd", "韩元": "krw",
+    "pounds": "gbp|lb", "pound": "gbp|lb", "円": "jpy", "ドル": "usd", "ユーロ": "eur", "franken": "chf",
     "人民币": "cny", "元人民币": "cny", "元": "cny|usd", "块钱": "cny", "美分": "cent", "$": "usd",
 }  # fmt: skip
 
 PERCENT = "%"
 POINTS_OF_PERCENT = "pp"
+BASIS_POINTS = "bp"
+"""Hundredths of a percentage point."""
 PERCENT_WORDS: Mapping[str, str] = {
     "%": PERCENT, "percent": PERCENT, "per cent": PERCENT, "pct": PERCENT, "percentage points": POINTS_OF_PERCENT,
     "percentage point": POINTS_OF_PERCENT, "percentage-point": POINTS_OF_PERCENT, "percent points": POINTS_OF_PERCENT,
     "% points": POINTS_OF_PERCENT, "pp": POINTS_OF_PERCENT, "ppt": POINTS_OF_PERCENT, "个百分点": POINTS_OF_PERCENT,
     "個百分點": POINTS_OF_PERCENT, "百分点": POINTS_OF_PERCENT, "per mille": "‰", "‰": "‰",
+    "prozent": PERCENT, "pour cent": PERCENT, "por ciento": PERCENT, "per cento": PERCENT, "パーセント": PERCENT,
+    "prozentpunkte": POINTS_OF_PERCENT, "prozentpunkten": POINTS_OF_PERCENT,
+    "basis points": BASIS_POINTS, "basis point": BASIS_POINTS, "bps": BASIS_POINTS,
+    "basispunkte": BASIS_POINTS, "个基点": BASIS_POINTS, "基点": BASIS_POINTS,
 }  # fmt: skip
 
 
@@ -59,15 +68,15 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
         "ns nanosecond nanoseconds": 1,
         "µs us μs microsecond microseconds 微秒": 10**3,
         "ms msec millisecond milliseconds 毫秒": 10**6,
-        "s sec secs second seconds 秒 秒钟": 10**9,
-        "min mins minute minutes 分钟 分鐘": 60 * 10**9,
-        "h hr hrs hour hours 小时 小時 个小时 個小時": 3600 * 10**9,
-        "day days 天": 86400 * 10**9,
-        "week weeks 周 星期 个星期 週": 7 * 86400 * 10**9,
+        "s sec secs second seconds 秒 秒钟 秒間 Sekunden secondes": 10**9,
+        "min mins minute minutes 分钟 分鐘 分間 Minuten": 60 * 10**9,
+        "h hr hrs hour hours 小时 小時 个小时 個小時 時間 Stunden heures": 3600 * 10**9,
+        "day days 天 日間 Tage Tagen jours": 86400 * 10**9,
+        "week weeks 周 星期 个星期 週 週間 Wochen semaines": 7 * 86400 * 10**9,
     },
     "months": {
-        "month months 个月 個月": 1,
-        "year years yr yrs 年": 12,
+        "month months 个月 個月 か月 ヶ月 Monate Monaten mois": 1,
+        "year years yr yrs 年 年間 Jahre Jahren ans années": 12,
         "decade decades": 120,
         "century centuries 世纪": 1200,
     },
@@ -92,22 +101,35 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
         "µm micron microns micrometers 微米": 10**3,
         "mm millimeter millimeters millimetre millimetres 毫米": 10**6,
         "cm centimeter centimeters centimetre centimetres 厘米": 10**7,
-        "metre metres meter meters 米": 10**9,
-        "km kilometer kilometers kilometre kilometres 公里 千米": 10**12,
+        "m metre metres meter meters Metern mètres 米 メートル": 10**9,
+        "km kilometer kilometers kilometre kilometres Kilometern kilomètres 公里 千米 キロメートル": 10**12,
+        "inch inches Zoll 英寸": 25_400_000,
+        "ft foot feet Fuß 英尺": 304_800_000,
+        "yard yards": 914_400_000,
+        "mile miles Meilen 英里": 1_609_344_000_000,
     },
-    "feet": {
-        "inch inches 英寸": 1,
-        "ft foot feet 英尺": 12,
-        "mile miles 英里": 63360,
+    "area": {
+        "m² square_metres square_meters Quadratmeter mètres_carrés 平方米": 1,
+        "hectare hectares Hektar 公顷": 10**4,
+        "acre acres": 4_047,
+        "km² square_kilometres square_kilometers Quadratkilometer kilomètres_carrés 平方公里": 10**6,
+        "square_miles": 2_589_988,
+    },
+    "speed": {
+        "mm/s": 3_600,
+        "m/s": 3_600_000,
+        "km/h kph kmh Stundenkilometer": 10**6,
+        "mph miles_per_hour": 1_609_344,
+        "knot knots": 1_852_000,
     },
     "mass": {
-        "mg milligram milligrams 毫克": 1,
-        "g gram grams 克": 10**3,
-        "kg kilo kilos kilogram kilograms 公斤 千克": 10**6,
-        "ton tons tonne tonnes 吨": 10**9,
-    },
-    "pounds": {
-        "lb lbs": 1,
+        "µg microgram micrograms": 1,
+        "mg milligram milligrams Milligramm 毫克": 10**3,
+        "g gram grams Gramm grammes 克": 10**6,
+        "kg kilo kilos kilogram kilograms Kilogramm kilogrammes 公斤 千克": 10**9,
+        "ton tons tonne tonnes Tonnen 吨 トン": 10**12,
+        "oz ounce ounces": 28_349_523,
+        "lb lbs": 453_592_370,
     },
     "power": {
         "mW milliwatts": 1,
@@ -133,7 +155,13 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
         "litre litres liter liters 升": 10**3,
     },
     "degrees": {
-        "°C °F ° degrees degree 度 摄氏度 华氏度": 1,
+        "° degrees degree Grad degrés 度": 1,
+    },
+    "celsius": {
+        "°C degrees_Celsius Grad_Celsius 摄氏度": 1,
+    },
+    "fahrenheit": {
+        "°F degrees_Fahrenheit 华氏度": 1,
     },
     "volts": {
         "V volt volts 伏": 1,
@@ -151,13 +179,13 @@ _MEASURES: Mapping[str, Mapping[str, int]] = {
 """Spellings of units and their size in the smallest one of the table, by what they measure."""
 
 MEASURES: Mapping[str, Measure] = {
-    word: Measure(name, Fraction(size))
+    word.replace("_", " "): Measure(name, Fraction(size))
     for name, spellings in _MEASURES.items()
     for names, size in spellings.items()
     for word in names.split()
 }
 """Units by their spelling, which separates MB from Mb."""
-CLOSE_ONLY = frozenset(["x", "X", "V", "W", "°", "g", "s"])
+CLOSE_ONLY = frozenset(["x", "X", "V", "W", "°", "g", "s", "m"])
 """Read as a unit only when it is directly after its figure: `5x`, not `5 x 3`."""
 
 _SMALL_NUMBERS = (
@@ -194,12 +222,15 @@ _UNIT_WORDS = "|".join(sorted(SMALL_NUMBERS, key=len, reverse=True))
 _TEN_WORDS = "|".join(TENS)
 _SCALE_WORDS = "hundred|thousand|million|billion|trillion|dozen"
 WORDS = re.compile(
-    rf"\b(?:(?:(?:{_TEN_WORDS})(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?|(?:{_UNIT_WORDS}))\b"
+    rf"\b(?:(?:{_UNIT_WORDS}) and a half(?: (?:{_SCALE_WORDS})\b)?"
+    rf"|(?:(?:{_TEN_WORDS})(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?|(?:{_UNIT_WORDS}))\b"
     rf"(?:[- ](?:{_SCALE_WORDS})\b(?: and)?(?: (?:(?:{_TEN_WORDS})(?:-[a-z]+)?|(?:{_UNIT_WORDS}))\b)?)*"
     rf"|(?:(?:half|quarter of) )?an? (?:{_SCALE_WORDS})\b)",
     re.IGNORECASE,
 )
-CHINESE = re.compile(r"[零〇一二两兩三四五六七八九十百千万萬亿億]+")
+CHINESE = re.compile(
+    r"[零〇一二两兩三四五六七八九十百千万萬亿億]+(?:[点點][零〇一二三四五六七八九]+[十百千万萬亿億]*)?"
+)
 CHINESE_BEHIND = re.compile(
     r" ?(?:个|個|名|位|人|家|台|次|条|條|项|項|款|篇|则|則|种|種|倍|年|天|周|星期|小时|分钟|秒"
     r"|元|美元|欧元|块|台|辆|座|艘|层|架|支"
@@ -242,7 +273,7 @@ def word_value(words: str) -> Fraction:
         elif word in {"a", "an"}:
             current = current or Fraction(1)
         elif word in PARTS:
-            current = PARTS[word]
+            current = current - 1 + PARTS[word] if current > 1 else PARTS[word]
         elif word in SCALES:
             current = (current or Fraction(1)) * SCALES[word]
             if word != "hundred":
@@ -263,7 +294,12 @@ def chinese_numbers(text: str) -> Iterator[tuple[int, int, Fraction]]:
 
 
 def chinese_value(numeral: str) -> Fraction:
-    """Return the value of 二十四, 一百二十万, 十五亿; also of figures read one by one, 二〇二六."""
+    """Return the value of 二十四, 三亿二千万, 四点六亿; also of figures read one by one, 二〇二六."""
+    whole, point, places = numeral.replace("點", "点").partition("点")
+    if point:
+        digits = places.rstrip("十百千万萬亿億")
+        figure = Fraction(f"{int(chinese_value(whole))}.{''.join(str(CHINESE_DIGITS[digit]) for digit in digits)}")
+        return figure * (chinese_value("一" + places[len(digits) :]) if len(digits) < len(places) else 1)
     if len(numeral) > 1 and all(digit in CHINESE_DIGITS for digit in numeral):
         return Fraction(int("".join(str(CHINESE_DIGITS[digit]) for digit in numeral[:MAX_DIGITS])))
     total = section = digit = 0
@@ -273,8 +309,8 @@ def chinese_value(numeral: str) -> Fraction:
         elif character in CHINESE_TENS:
             section, digit = section + (digit or 1) * CHINESE_TENS[character], 0
         else:
-            whole = (section + digit) or (0 if total else 1)
-            # 万亿 is one scale: what is before it is multiplied, too.
-            total = (total + whole if whole else total) * CHINESE_SCALES[character]
+            scale, part = CHINESE_SCALES[character], section + digit
+            # 万亿 is one scale: what is before it is multiplied, too; in 三亿二千万 only the second part is.
+            total = (total + part or 1) * scale if total < scale else total + part * scale
             section = digit = 0
     return Fraction(total + section + digit)

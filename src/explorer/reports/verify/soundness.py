@@ -106,13 +106,20 @@ def _dangling(body: str, sources: Mapping[str, Source]) -> Flaw | None:
 
 def _unsupported(verification: Verification, sources: Mapping[str, Source]) -> Flaw | None:
     """Sentences whose ids do not exist are another flaw's."""
-    faults = [one for one in verification.faults if one.verdict is Verdict.NOT_FOUND or sources.keys() >= set(one.ids)]
+    faults = [
+        one
+        for one in verification.faults
+        if one.verdict is not Verdict.SOURCE_MISSING or sources.keys() >= set(one.ids)
+    ]
     if not faults:
         return None
     count, total = len(faults), len(verification.claims)
+    is_otherwise = any(one.verdict is Verdict.ELSEWHERE for one in faults)
+    missing = "have a quote or a figure that their sources do not have"
+    what = "say what their sources do not say" if is_otherwise else missing
     return Flaw(
         FlawKind.UNSUPPORTED,
-        f"in {{it}}, {count} of {total} cited sentences have a quote or a figure that their sources do not have",
+        f"in {{it}}, {count} of {total} cited sentences {what}",
         own(""),
     )
 

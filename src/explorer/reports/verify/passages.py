@@ -1,0 +1,305 @@
+"""The sentences of a text, cut into clauses, with what each figure of them is said of.
+
+What a figure is said of are the words of its own clause, of clauses next to it without a figure, and, as far as these
+name nobody, of what was said before: `It cost 85 million` is said of the ship of the sentence before.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from explorer.reports.verify.figures import Figures, Quantity
+from explorer.text.words import CJK_LETTER, HAN, STOP_WORDS
+
+SENTENCE_END = re.compile(
+    r"(?<=[.!?])(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bvs\.)(?<!\bca\.)(?<!\b[A-Z]\.)[\"')\]]*\s+"
+    r"|(?<=[。！？])[\"」』”)]*|\n+"
+)
+CLAUSE_END = re.compile(
+    r"[;；|]|\b(?:but|while|whereas|although|though|aber|während|mais|tandis que|alors que)\b"
+    r"|(?P<weak>,(?! (?:up|down) )(?=\D)|: | - |[()]|，|、"
+    r"|\b(?:and|than|against|compared with|which|when|und|et|contre)\b)"
+)
+TERM = re.compile(
+    rf"(?P<cjk>[{HAN}\u30a0-\u30ff]+)|(?P<number>\d+[号期版代季届號]线?|\d[\d.,]*)|(?P<word>[^\W\d_\u3041-\u309f]+(?:['-][^\W\d_]+)*)"
+)
+_MORE_STOPS = (
+    "der die das den dem des ein eine einen einem einer eines und oder aber in im am an auf aus bei mit nach von vom zu"
+    " zum zur für als wie ist sind war waren wird werden wurde wurden hat haben hatte es er sie nur noch auch sich"
+    " rund etwa le la les un une des du de et ou mais dans en au aux sur par pour avec est sont a été ont qui que ce"
+    " cette il elle se sa son ses leur plus environ mr mrs ms dr prof said says say told according would will may"
+    " year years percent prozent million billion millionen thousand number total still also however"
+)
+STOPS = STOP_WORDS | frozenset(_MORE_STOPS.split())
+KEPT = 16_384
+"""Words whose keys stay known."""
+KEY_CHARS = 6
+ENDING = re.compile(r"(?:'s|s'|es|ed|s|d|e|'|n)$")
+TABLE_ROW = "|"
+MAX_BEFORE = 2
+"""Sentences before one that names nobody, of which it may speak."""
+
+
+def key(word: str) -> str:
+    """Return what the forms of a word have in common, roughly: its first letters."""
+    small = word.casefold().removesuffix("'s")
+    return small[:KEY_CHARS] if len(small) > KEY_CHARS else ENDING.sub("", small) or small
+
+
+INNER_NAME = re.compile(
+    r"(?<=[a-z0-9,;:'\")&] )[A-Z][^\W_]*(?:['-][^\W\d_]+)*|(?<=[(\"'])[A-Z][\w'-]*|(?<![\w.])[A-Z][\w'-]*(?= [A-Z])"
+)
+
+
+class TermSet(NamedTuple):
+    """The words of a stretch of text that say what it is about."""
+
+    words: frozenset[str]
+    names: frozenset[str]
+    """Those of them that are written with a capital letter within a sentence."""
+
+
+def terms_of(text: str, start: int = 0, end: int | None = None, *, without: tuple[int, int] = (-1, -1)) -> TermSet:
+    """Return the terms between two places of a text, but for a figure's own."""
+    stop = len(text) if end is None else end
+    pieces = (
+        [(start, min(without[0], stop)), (max(without[1], start), stop)] if start <= without[0] else [(start, stop)]
+    )
+    all_words: set[str] = set()
+    names: set[str] = set()
+    for found in (one for piece in pieces for one in TERM.finditer(text, *piece)):
+        word = found[0]
+        if found["cjk"]:
+            all_words.update(word[place : place + 2] for place in range(max(1, len(word) - 1)))
+        elif found["number"]:
+            all_words.add(word.rstrip(".,"))
+        elif short := _term(word):
+            all_words.add(short)
+            if word[0].isupper():
+                names.add(short)
+    return TermSet(frozenset(all_words), frozenset(names))
+
+
+@lru_cache(maxsize=KEPT)
+def _term(word: str) -> str:
+    """Return the key of a word; empty for one that says nothing."""
+    return "" if word.lower() in STOPS or (len(word) == 1 and not word.isupper()) else key(word)
+
+
+class Clause(NamedTuple):
+    """A part of a sentence."""
+
+    start: int
+    end: int
+    is_strong: bool
+    """Whether a semicolon or the like is before it, which no word reaches over."""
+
+
+class Figure(NamedTuple):
+    """A figure, with what it measures."""
+
+    start: int
+    end: int
+    unit: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a figure, or a sentence, is said of."""
+
+    words: frozenset[str]
+    own: frozenset[str]
+    """Words of its own clause, and of those next to it."""
+    names: frozenset[str]
+    start: int
+    end: int
+    """Where its own clauses are in the text."""
+
+
+class Passages:
+    """A text by sentences and clauses."""
+
+    def __init__(self, text: str, figures: Figures, *, has_names: bool = True) -> None:
+        """Cut a plain text.
+
+        Args:
+            text: The plain text.
+            figures: All that are in it.
+            has_names: Whether capital letters show names; in German, all nouns have them.
+        """
+        self.text = text
+        self._has_names = has_names
+        self._starts = [0, *(found.end() for found in SENTENCE_END.finditer(text))]
+        self.figures = sorted([*_amounts(text, figures), *_times(figures), *_nobodies(text)])
+        self._figure_starts = [one.start for one in self.figures]
+        self._said: dict[tuple[int, int], Said] = {}
+
+    def __len__(self) -> int:
+        """Return the number of sentences."""
+        return len(self._starts)
+
+    def span(self, number: int) -> tuple[int, int]:
+        """Return where a sentence begins and ends."""
+        end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self.text)
+        return self._starts[number], end
+
+    def number_at(self, place: int) -> int:
+        """Return the number of the sentence at a place."""
+        return bisect_right(self._starts, place) - 1
+
+    def sentence(self, number: int) -> str:
+        """Return a sentence, on one line."""
+        return " ".join(self.text[slice(*self.span(number))].split())
+
+    def figures_in(self, start: int, end: int) -> Sequence[Figure]:
+        """Return the figures between two places."""
+        first, last = (bisect_right(self._figure_starts, place - 1) for place in (start, end))
+        return self.figures[first:last]
+
+    @cached_property
+    def known_names(self) -> frozenset[str]:
+        """Words that have a capital letter within a sentence."""
+        return frozenset(key(found) for found in INNER_NAME.findall(self.text)) if self._has_names else frozenset()
+
+    @cached_property
+    def terms(self) -> list[TermSet]:
+        """TermSet of each sentence."""
+        return [self._terms(*self.span(number)) for number in range(len(self))]
+
+    @cached_property
+    def index(self) -> Mapping[str, list[int]]:
+        """Sentences by term."""
+        table: dict[str, list[int]] = {}
+        for number, terms in enumerate(self.terms):
+            for term in terms.words:
+                table.setdefault(term, []).append(number)
+        return table
+
+    def _terms(self, start: int, end: int, without: tuple[int, int] = (-1, -1)) -> TermSet:
+        terms = terms_of(self.text, start, end, without=without)
+        return TermSet(terms.words, terms.names & self.known_names)
+
+    def clauses(self, number: int) -> list[Clause]:
+        """Return the clauses of a sentence; the cells of a table's row are one."""
+        start, end = self.span(number)
+        if self.text[start : start + 2].strip().startswith(TABLE_ROW):
+            return [Clause(start, end, is_strong=True)]
+        found: list[Clause] = []
+        begin, is_strong = start, True
+        for mark in CLAUSE_END.finditer(self.text, start, end):
+            if self._is_in_figure(mark.start()):
+                continue
+            if self.text[begin : mark.start()].strip():
+                found.append(Clause(begin, mark.start(), is_strong))
+                is_strong = False
+            is_strong = is_strong or mark["weak"] is None
+            begin = mark.end()
+        if self.text[begin:end].strip() or not found:
+            found.append(Clause(begin, end, is_strong))
+        return found
+
+    def _is_in_figure(self, place: int) -> bool:
+        before = bisect_right(self._figure_starts, place) - 1
+        return before >= 0 and place < self.figures[before].end
+
+    def said_of(self, start: int, end: int) -> Said:
+        """Return what a figure between two places is said of."""
+        if (start, end) not in self._said:
+            self._said[start, end] = self._said_of(start, end)
+        return self._said[start, end]
+
+    def _said_of(self, start: int, end: int) -> Said:
+        number = self.number_at(start)
+        clauses = self.clauses(number)
+        mine = max((place for place, clause in enumerate(clauses) if clause.start <= start), default=0)
+        first, last = self._around(clauses, mine)
+        own = self._terms(clauses[first].start, clauses[last].end, (start, end))
+        words, names = set(own.words), set(own.names)
+        for clause in reversed(clauses[:first]):
+            before = self._terms(clause.start, clause.end)
+            words |= before.words - before.names if names else before.words
+            names = names or set(before.names)
+        for earlier in range(number - 1, max(-1, number - 1 - MAX_BEFORE), -1):
+            if names:
+                break
+            before = self.terms[earlier]
+            words, names = words | before.words, set(before.names)
+        return Said(frozenset(words), own.words, frozenset(names), clauses[first].start, clauses[last].end)
+
+    def _around(self, clauses: Sequence[Clause], mine: int) -> tuple[int, int]:
+        """Return the first and the last clause of those that have no figure of their own, around one that has."""
+        first = last = mine
+        while first and not clauses[first].is_strong and not self._has_figure(clauses[first - 1]):
+            first -= 1
+        while last + 1 < len(clauses) and not clauses[last + 1].is_strong and not self._has_figure(clauses[last + 1]):
+            last += 1
+        return first, last
+
+    def _has_figure(self, clause: Clause) -> bool:
+        return bool(self.figures_in(clause.start, clause.end))
+
+
+def figure_of(one: Quantity) -> Figure:
+    """Return a number with its unit."""
+    return Figure(one.start, one.end, one.unit, str(max(one.values)))
+
+
+LABEL_BEFORE = re.compile(r"[A-Z][\w'-]* $")
+LABELS = "号期版届代季號"
+NAME_CHARS = 24
+FEW = 12
+NOBODY = re.compile(r"\b(?:nobody|no one|none)\b", re.IGNORECASE)
+
+
+def is_label(one: Quantity, text: str) -> bool:
+    """Return whether a number is a part of a name: `Lyra 7`, `3号线`."""
+    if one.unit or one.scale != 1:
+        return False
+    return text[one.end : one.end + 1] in {*LABELS} or bool(
+        not one.is_word and LABEL_BEFORE.search(text[max(0, one.start - NAME_CHARS) : one.start])
+    )
+
+
+def _amounts(text: str, figures: Figures) -> Iterable[Figure]:
+    for one in figures.quantities:
+        is_few = one.is_word and not one.unit and max(one.values) <= FEW
+        if not is_few and not is_label(one, text):
+            yield figure_of(one)
+
+
+def _nobodies(text: str) -> Iterable[Figure]:
+    """Yield words that say that there is none, as figures: of `nobody was killed`, nobody is the number."""
+    return (Figure(*found.span(), "", "0") for found in NOBODY.finditer(text))
+
+
+def _times(figures: Figures) -> Iterable[Figure]:
+    for dated in figures.dates:
+        yield Figure(dated.start, dated.end, "date", "-".join(map(str, dated.day)))
+    for named, clock in figures.times:
+        yield Figure(named.start, named.end, "clock", clock)
+
+
+_COMMONEST = {
+    "en": "the of and to is in that was with are have from by at for it on were has",
+    "de": "der die das und ist nicht mit von den dem ein eine im auf für sich sagte als",
+    "fr": "le la les des du et est dans une un en que qui sur par pour au a ont",
+    "es": "el los las y es en que una del por con para se su al fue",
+}
+LANGUAGE_WORDS: Mapping[str, frozenset[str]] = {name: frozenset(words.split()) for name, words in _COMMONEST.items()}
+LEAST_KANA = 2
+
+
+def language_of(text: str) -> str:
+    """Return the language of a text by its commonest words; empty when that is not plain."""
+    if len(re.findall("[\u3041-\u309f]", text[:2000])) >= LEAST_KANA:
+        return "ja"
+    if len(CJK_LETTER.findall(text[:2000])) * 3 > len(re.findall(r"[^\W\d_]", text[:2000])):
+        return "zh"
+    words = re.findall(r"[^\W\d_]+", text[:2000].lower())
+    counts = {name: sum(word in known for word in words) for name, known in LANGUAGE_WORDS.items()}
+    best = max(counts, key=lambda name: counts[name])
+    return best if counts[best] and sorted(counts.values())[-2] < counts[best] else ""

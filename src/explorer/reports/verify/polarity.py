@@ -1,0 +1,167 @@
+"""Words that turn a sentence round: negations, directions, superlatives, ordinals, in five languages.
+
+Tables, and one comparison of two stretches of text. Where both sides of a pair are in a stretch, it says nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+KEPT = 4_096
+"""Stretches of text that stay read: a passage is compared with several sentences."""
+
+
+def _words(words: str) -> str:
+    """Alternatives of a regular expression; `~` stands for any ending, `_` for a space."""
+    shown = sorted(words.split(), key=len, reverse=True)
+    return "|".join(re.escape(word).replace(r"\~", r"\w*").replace("~", r"\w*").replace("_", " ") for word in shown)
+
+
+_UP = (
+    "rose risen rise rises rising increas~ grew grow grows growing grown gain gained gains gaining climb~"
+    " jump~ surg~ soar~ up higher improv~ raise raises raised lengthen~ extend~ expand~ widen~"
+    " stieg stiegen steigt gestiegen steigert~ erhöht~ wuchs wuchsen gewachsen zunahm~ zugenommen höher"
+    " augment~ progress~ hausse croiss~ accru~ grimp~"
+)
+_DOWN = (
+    "fell fall falls falling fallen drop~ declin~ decreas~ shrank shrink~ shrunk lose loses lost lower lowered"
+    " lowers cut cuts down reduc~ slump~ plung~ sank sink~ slid slip~ eased shorten~ weaken~ narrow~ loss"
+    " sank sanken sinkt gesunken fiel fielen gefallen zurückging~ zurückgegangen schrumpf~ niedriger gesenkt"
+    " baiss~ recul~ diminu~ chut~ perdu"
+)
+AXES: dict[str, tuple[str, str]] = {
+    "change": (_UP, _DOWN),
+    "more": ("more mehr plus", "fewer less weniger moins"),
+    "approval": (
+        "approv~ accept~ adopted backed endors~ genehmigt~ angenommen adopté~ approuvé~",
+        "reject~ refus~ turned_down vetoed abgelehnt~ rejeté~",
+    ),
+    "speed": ("faster quicker fastest quickest schneller", "slower slowest langsamer langsamste~"),
+    "strength": ("stronger strongest stärker~", "weaker weakest schwächer~"),
+    "size": (
+        "larger largest bigger biggest größer~ größte~",
+        "smaller smallest kleiner kleinere kleinste~",
+    ),
+    "height": ("highest tallest höchste~", "lowest niedrigste~ tiefste~"),
+    "length": ("longer longest länger~ längste~", "shorter shortest kürzer~ kürzeste~"),
+    "age": ("older oldest älter~ älteste~", "newer newest younger youngest jünger~ jüngste~"),
+    "count": ("most meisten", "fewest least wenigsten"),
+    "time": ("earlier earliest before früher vor", "later latest after später nach"),
+    "quality": ("better best besser beste", "worse worst schlechter schlechteste"),
+    "heat": ("warmer hotter warmest hottest wärmer", "colder cooler coldest coolest kälter"),
+    "light": ("brighter brightest heller", "dimmer darker fainter dunkler"),
+    "mass": ("heavier heaviest schwerer", "lighter lightest leichter"),
+    "price": ("dearer pricier teurer", "cheaper cheapest billiger"),
+    "bustle": ("busier busiest", "quieter quietest"),
+    "win": ("won wins winning gewann", "lost loses losing verlor"),
+    "open": ("open opened opens opening", "close closed closes closing shut"),
+}
+"""Pairs of words of which a text means either one or the other. Some words are on two axes: `lost`."""
+CJK_AXES: dict[str, tuple[str, str]] = {
+    "change": (
+        "增长|增長|增加|上升|上涨|上漲|提高|攀升|增至|升至|涨至|高于|增え|増え|増加|上昇|伸び",
+        "下降|下跌|减少|減少|降低|下滑|缩减|降至|跌至|减至|低于|減っ|減り|下がっ|縮小",
+    ),
+    "height": ("最高|最多|最大", "最低|最少|最小"),
+    "order": ("第一|首次|最早|最初", "最后|最後|末次|最晚|最新"),
+    "approval": ("批准|通过|接受|承認|可決", "否决|拒绝|驳回|否決|却下"),
+}
+BOUND = re.compile(
+    r"\b(?:(?:more|less|fewer|higher|lower|better|mehr|weniger|plus|moins|later|earlier) (?:than|als|d[e']) ?(?:an? )?"
+    r"(?:[$€£¥\d]|(?:half|an?|one|two|three|four|five|six|seven|eight|nine|ten)\b)"
+    r"|at (?:most|least)|most of|up to|(?:no|any) longer|later this|(?:best|most) known|once more)",
+    re.IGNORECASE,
+)
+"""Rounding and set phrases, in which the words of the tables say something else."""
+NO_NEGATION = re.compile(
+    r"\b(?:not (?:only|least|just)|no (?:fewer|less|more|later|earlier) than|nicht nur|non seulement|no doubt|no\.)",
+    re.IGNORECASE,
+)
+_AXES = "|".join(
+    f"(?P<{name}_{side}>{_words(words)})"
+    for name, pair in AXES.items()
+    for side, words in zip(("up", "down"), pair, strict=True)
+)
+AXIS = re.compile(rf"\b(?:{_AXES})\b", re.IGNORECASE)
+LOST = re.compile(r"\b(?:lost|loses)\b", re.IGNORECASE)
+CJK_AXIS = re.compile(
+    "|".join(
+        f"(?P<{name}_{side}>{words})"
+        for name, pair in CJK_AXES.items()
+        for side, words in zip(("up", "down"), pair, strict=True)
+    )
+)
+NEGATION = re.compile(
+    r"\b(?:not|never|no|nobody|none|neither|nor|nothing|nowhere|cannot|no longer|no one"
+    r"|fail(?:s|ed|ing)? to|unable to|nicht|kein\w*|nie|niemals|niemand|weder|ne|jamais|aucune?|ni)\b"
+    r"|n't\b|\bn'(?=[aeiouéèêhy])"
+    r"|不(?![同仅但断少过足久错妨如论管得]|到(?=\d))|没有|没能|未(?![来知必])|从未|并非|无法|ない|なかっ|ません|せず",
+    re.IGNORECASE,
+)
+IMPLICIT = re.compile(
+    r"\b(?:reject|refus|den(?:y|ie)|dropp|drops|discontinu|abolish|ban(?:s|n)|prohibit|forbid|lack|absent|absence"
+    r"|missing|unsupported|unchanged|unlikely|impossible|oppos|against|disagree|disput|rul(?:e|ed|es|ing) out|withdr"
+    r"|cancel|halt|stop|end(?:s|ed)\b|quit|only|few\b|little\b|hardly|barely|rarely|seldom|free of|exempt|remov|away"
+    r"|without|ohne|sans|kaum|ablehn|abgelehnt|verbot|rejet|interdi)\w*|un[a-z]{4,}ed\b|拒绝|反对|禁止|取消|停止|否认",
+    re.IGNORECASE,
+)
+"""Words that negate without a negation; a claim that uses another of them than its source is not compared."""
+ORDINAL = re.compile(
+    r"\b(first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|1st|2nd|3rd|[4-9]th|10th)[ -](\w{4,6})",
+    re.IGNORECASE,
+)
+SAME_ORDINAL = {"1st": "first", "2nd": "second", "3rd": "third", "4th": "fourth", "5th": "fifth", "6th": "sixth"}
+
+
+@dataclass(frozen=True)
+class Polarity:
+    """What turns a stretch of text round."""
+
+    sides: frozenset[tuple[str, str]]
+    """Pairs of an axis and `up` or `down`."""
+    is_negated: bool
+    implicit: frozenset[str]
+    ordinals: frozenset[tuple[str, str]]
+    """Pairs of what is counted and the ordinal before it."""
+
+    def contradicts(self, other: "Polarity") -> str:
+        """Return what one text says and the other one turns round; empty when they agree or it is not plain."""
+        if self.is_negated != other.is_negated:
+            return "negation" if self.implicit == other.implicit else ""
+        mine, its = dict(self.ordinals), dict(other.ordinals)
+        if any(its.get(noun, order) != order for noun, order in mine.items()):
+            return "order"
+        return "" if self.is_negated else self._opposite(other)
+
+    def _opposite(self, other: "Polarity") -> str:
+        for axis, side in self.sides:
+            opposite = (axis, "down" if side == "up" else "up")
+            is_plain = opposite not in self.sides and (axis, side) not in other.sides
+            if is_plain and opposite in other.sides:
+                return "direction"
+        return ""
+
+
+@lru_cache(maxsize=KEPT)
+def polarity(text: str) -> Polarity:
+    """Return the words of a stretch of text that turn it round."""
+    clear = NO_NEGATION.sub(" ", text)
+    return Polarity(
+        sides=frozenset(_sides(BOUND.sub(" ", clear))),
+        is_negated=NEGATION.search(clear) is not None,
+        implicit=frozenset(found[0].lower()[:5] for found in IMPLICIT.finditer(clear)),
+        ordinals=frozenset(
+            (found[2].lower(), SAME_ORDINAL.get(found[1].lower(), found[1].lower()))
+            for found in ORDINAL.finditer(clear)
+        ),
+    )
+
+
+def _sides(text: str) -> Iterator[tuple[str, str]]:
+    found = [*AXIS.finditer(text), *(() if text.isascii() else CJK_AXIS.finditer(text))]
+    for one in found:
+        axis, _, side = (one.lastgroup or "").rpartition("_")
+        yield axis, side
+    if LOST.search(text):
+        yield "win", "down"
