@@ -129,6 +129,10 @@ MAPPED = (
     "import mmap, os, time; f = open('scratch/x', 'w+b'); os.unlink('scratch/x'); f.truncate(64 << 20); "
     "m = mmap.mmap(f.fileno(), 64 << 20); f.close(); m.write(b'x' * (64 << 20)); time.sleep(3)"
 )
+DEEP = (
+    "import os, time; os.chdir('scratch')\nfor _ in range(40): os.mkdir('d' * 200); os.chdir('d' * 200)\n"
+    "open('big', 'wb').write(bytes(64 << 20)); time.sleep(2)"
+)
 SLEEPERS = (
     "import os, time; n = 0\ntry:\n for _ in range(300): n += bool(os.fork() or time.sleep(3))\nfinally: print(n)"
 )
@@ -143,6 +147,8 @@ class Flood:
     seconds: float = 20
     is_done: Callable[[Path, str], bool] = field(default=lambda _folder, said: SURVIVED in said)
     """Whether it got what it wanted, by the run's folder and its output."""
+    has_limit: bool = True
+    """Whether a limit can be set so high that nothing stops it; otherwise the control is bare bash."""
 
 
 FLOODS = {
@@ -166,6 +172,15 @@ FLOODS = {
     ),
     "many-files": Flood(
         f"cd scratch; for i in $(seq 2000); do : > f$i; done; sleep 2; echo {SURVIVED}", {"written_files": 300}
+    ),
+    "many-folders": Flood(
+        f"cd scratch; for i in $(seq 20); do mkdir -p $i/$(seq -s / 50); done; sleep 2; echo {SURVIVED}",
+        {"written_files": 300},
+    ),
+    "deep-folders": Flood(
+        f'python3 -c "{DEEP}"; echo {SURVIVED}',
+        {"written_bytes": 8 * MIB},
+        has_limit=False,
     ),
     "one-file": Flood(
         "head -c 30000000 /dev/zero > scratch/big",
@@ -209,7 +224,12 @@ def _flood(name: str, flood: Flood, limits: ShellLimits, seconds: float) -> bool
         (folder / ".explorer").mkdir()
         (folder / "scratch").mkdir()
         output = folder / ".explorer" / "output"
-        asyncio.run(run(sandbox(name), SandboxSpec(folder, limits, python_folders()), flood.command, output, seconds))
+        if name == "none" and not flood.has_limit:
+            with output.open("wb") as file:
+                subprocess.run(["/bin/bash", "-c", flood.command], stdout=file, cwd=folder, check=False, timeout=60)
+        else:
+            place = SandboxSpec(folder, limits, python_folders())
+            asyncio.run(run(sandbox(name), place, flood.command, output, seconds))
         said = output.read_text(encoding="utf-8", errors="replace")
         return flood.is_done(folder, said) or (folder / "scratch" / "late").exists()
 

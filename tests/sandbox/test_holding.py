@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -342,6 +343,36 @@ async def test_calls_that_lead_deeper_into_the_kernel_are_refused(tier: str, tmp
     assert "git version" in works
     assert "3,2,1" in works
     assert "42" in works
+
+
+async def test_landlock_is_a_second_wall_inside_bubblewrap(tmp_path: Path) -> None:
+    """What the mounts would allow, such as a new name for the own process, Landlock refuses; without it, it is done."""
+    async with room("bubblewrap", tmp_path) as cell:
+        _, held = await cell.run("echo other > /proc/self/comm && echo done")
+        cell.shell.place = replace(cell.shell.place, readable=())
+        _, without = await cell.run("echo other > /proc/self/comm && echo done")
+    if not Path(sys.base_prefix).is_relative_to("/usr"):  # there, the wall does not need a folder of its own
+        assert "done" in without
+    assert "done" not in held
+
+
+USUAL = """
+cd scratch; set -e
+printf 'echo hi' > a.sh; chmod +x a.sh; ./a.sh; touch -d 2020-01-01 a.sh; mkdir d e; cp -p a.sh d/
+tar cf x.tar d; tar xf x.tar --no-same-owner -C e; [ -x e/d/a.sh ] && [ e/d/a.sh -ot x.tar ]
+git init -q g; cd g; echo x > f; git add f; git -c user.name=a -c user.email=a@b commit -qm logged; git log --format=%s
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", TIERS)
+async def test_usual_programs_work(tier: str, tmp_path: Path) -> None:
+    """Modes and times of own files are changed: a script runs, an archive is unpacked, a commit is made."""
+    async with room(tier, tmp_path) as cell:
+        ended, stated = await cell.run(USUAL)
+    assert ended.exit_code == 0, stated
+    assert "hi" in stated
+    assert "logged" in stated
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from explorer.sandbox import landlock_launcher
 from explorer.sandbox.attestation_cache import remembered
 from explorer.sandbox.bubblewrap import Bubblewrap
 from explorer.sandbox.confinement import Launch, SandboxSpec, SandboxTier, Unconfined
-from explorer.sandbox.selection import candidates, choose_sandbox, python_folders
+from explorer.sandbox.landlock import is_offered
+from explorer.sandbox.selection import candidates, choose_sandbox, missing, python_folders
 from explorer.sandbox.self_test import NAMES, Attestation, attest
 from sandbox.cages import cage
 
@@ -122,6 +124,22 @@ def test_with_neither_there_is_no_shell() -> None:
     assert tier is None
     assert "apt install bubblewrap" in why or "allow bubblewrap" in why
     assert "\n" not in why
+
+
+async def test_a_kernel_whose_landlock_promises_too_little_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Landlock's version 2 does not guard truncation: alone it is no sandbox, and the reason says what is needed."""
+    monkeypatch.setattr(landlock_launcher, "landlock_version", lambda: 2)
+    assert not is_offered()
+    assert all(confinement.tier is not SandboxTier.LANDLOCK for confinement, _ in candidates())
+    assert missing() == ["landlock: version 2 of this kernel is too old; 3 is needed (Linux 6.2)"]
+
+
+async def test_another_system_is_shown_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no sandbox is known, such as on macOS, there is no shell, and the fix is a container."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    chosen = await choose_sandbox(None)
+    assert chosen.confinement is None
+    assert "container" in chosen.fix
 
 
 async def test_doing_without_has_to_be_said() -> None:

@@ -1,9 +1,10 @@
 """What a running command uses, looked at from outside: processes, memory, files."""
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from errno import ENAMETOOLONG
 from pathlib import Path
 
 from explorer.workspace.access import ENGINE_FOLDER
@@ -62,19 +63,32 @@ def use_of(top: int) -> Use:
     return Use(len(found), sum(one.pages for one in found) * PAGE_BYTES)
 
 
-def files_of(folder: Path, limit: int) -> dict[str, Stamp]:
+@dataclass
+class OtherEntries:
+    """Entries of a folder that are no plain files."""
+
+    count: int = 0
+    """Number of folders, links, pipes and the like."""
+    too_deep: str = ""
+    """A folder in which some are nested deeper than a path can name; empty: none is."""
+
+
+def files_of(folder: Path, limit: int, others: OtherEntries | None = None) -> dict[str, Stamp]:
     """Return all plain files below a folder by relative path, the engine's own left out; at most `limit`.
 
-    It is called before and after each command, so it asks the kernel for as little as it can.
+    It is called before and after each command, so it asks the kernel for as little as it can. What else there is, is
+    counted in `others`.
     """
+    others = others or OtherEntries()
     found: dict[str, Stamp] = {}
     waiting = [""]
-    while waiting and len(found) < limit:
+    while waiting and len(found) + others.count < limit:
         place = waiting.pop()
-        with suppress(OSError), os.scandir(f"{folder}/{place}") as entries:  # it may go away while we look
+        with _entries(folder, place, others) as entries:
             for entry in entries:
                 path = place + entry.name
                 if entry.is_dir(follow_symlinks=False):
+                    others.count += 1
                     waiting += [f"{path}/"] if path != ENGINE_FOLDER else []
                 elif entry.is_file(follow_symlinks=False):
                     try:
@@ -82,7 +96,23 @@ def files_of(folder: Path, limit: int) -> dict[str, Stamp]:
                     except OSError:
                         continue
                     found[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
+                else:
+                    others.count += 1
     return found if len(found) <= limit else dict(list(found.items())[:limit])
+
+
+@contextmanager
+def _entries(folder: Path, place: str, others: OtherEntries) -> Generator[Iterable["os.DirEntry[str]"]]:
+    """Open a folder's entries; none where it went away meanwhile."""
+    try:
+        entries = os.scandir(f"{folder}/{place}")
+    except OSError as error:
+        if error.errno == ENAMETOOLONG:
+            others.too_deep = place.partition("/")[0]
+        yield ()
+        return
+    with entries, suppress(OSError):
+        yield entries
 
 
 def unlinked_bytes(top: int, device: int) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from explorer.sandbox.confinement import Confinement, Launch, SandboxSpec
 from explorer.sandbox.control_group import ControlGroup, sweep
 from explorer.sandbox.resource_monitor import (
+    OtherEntries,
     Stamp,
     bytes_of,
     changed,
@@ -68,6 +69,8 @@ class Command:
     group: ControlGroup | None
     before: dict[str, Stamp]
     began: float
+    others: OtherEntries
+    """What was in the folder besides files when it began."""
     ended: Ended | None = None
     reason: str = ""
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -131,7 +134,8 @@ class Shell:
 
     async def _begin(self, launch: Launch, output: Path, group: ControlGroup | None) -> Command:
         """Start a command; where its sandbox holds it back, its folder is looked at while the sandbox is made."""
-        before = {} if launch.gate else await self._files()
+        others = OtherEntries()
+        before = {} if launch.gate else await self._files(others)
         began = self._clock()
         with output.open("wb") as emptied:
             emptied.flush()
@@ -149,19 +153,19 @@ class Shell:
                 pass_fds=launch.descriptors,
                 start_new_session=True,
             )
-        started = Command(process, launch, output, group, before, began)
+        started = Command(process, launch, output, group, before, began, others)
         self._commands.add(started)
         if launch.gate:
             async with asyncio.TaskGroup() as meanwhile:
-                looking = meanwhile.create_task(self._files())
+                looking = meanwhile.create_task(self._files(others))
                 if group:
                     meanwhile.create_task(asyncio.to_thread(group.take, process.pid))
             started.before = looking.result()
             launch.gate.open()
         return started
 
-    async def _files(self) -> dict[str, Stamp]:
-        return await asyncio.to_thread(files_of, self.place.folder, MAX_FILES)
+    async def _files(self, others: OtherEntries | None = None) -> dict[str, Stamp]:
+        return await asyncio.to_thread(files_of, self.place.folder, MAX_FILES, others)
 
     async def follow(self, command: Command, timeout_s: float | None) -> Ended:
         """Watch a command to its end, and end it when its time is over or it takes too much."""
@@ -208,8 +212,12 @@ class Shell:
 
     def _excess_of_files(self, command: Command) -> str:
         limits = self.place.limits
-        files = files_of(self.place.folder, len(command.before) + limits.written_files + 1)
-        if len(files) > len(command.before) + limits.written_files:
+        others = OtherEntries()
+        known = len(command.before) + command.others.count
+        files = files_of(self.place.folder, known + limits.written_files + 1, others)
+        if others.too_deep:
+            return f"folders in {others.too_deep} are nested deeper than a path can name; remove it"
+        if len(files) + others.count > known + limits.written_files:
             return f"it wrote more than {limits.written_files} files"
         hidden = unlinked_bytes(command.process.pid, self.place.folder.stat().st_dev)
         if bytes_of(files) + hidden > bytes_of(command.before) + limits.written_bytes:
