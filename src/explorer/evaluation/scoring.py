@@ -132,7 +132,7 @@ def _of_report(question: EvalQuestion, run_state: RunState, workspace: Workspace
         "supporting": _supporting_cited(question, urls) if question.supporting else None,
         "supporting_of": len(question.supporting),
         "supported": counts[Verdict.SUPPORTED],
-        "checked": counts[Verdict.SUPPORTED] + counts[Verdict.NOT_FOUND] + counts[Verdict.SOURCE_MISSING],
+        "checked": sum(number for verdict, number in counts.items() if verdict != Verdict.UNCHECKED),
         "citations": len(verification.claims),
         "uncited": len(verification.uncited),
     }
