@@ -22,6 +22,7 @@ from explorer.documents.parsing.unpack_worker import (
 from explorer.documents.parsing.worker_process import ParserLimits, worker_command, worker_environment
 
 LIMITS = ParserLimits(cpu_s=300)
+HEADERS = TypeAdapter(ArchiveHeader)
 NOT_ENDED = "it took too much memory or time to unpack, or the process that unpacks did not start"
 
 
@@ -97,7 +98,7 @@ def _header(frames: IO[bytes]) -> ArchiveHeader:
         (size,) = HEADER.unpack(frames.read(HEADER.size))
         if size > MAX_HEADER_BYTES:
             raise ArchiveError(DAMAGED)
-        header = TypeAdapter(ArchiveHeader).validate_json(frames.read(size))
+        header = HEADERS.validate_json(frames.read(size))
     except (struct.error, ValueError) as error:
         raise ArchiveError(NOT_ENDED) from error
     if header.size < 0:
