@@ -239,9 +239,9 @@ def part_of(asked: Asked) -> str:
 
 def _search(asked: Asked, _parts: int) -> Reply:
     results = [result for _, _, result in pairs(asked)]
-    if not any(result.startswith("inputs/notes.md, lines") for result in results):
+    if not any(result.startswith("<<inputs/notes.md>>, lines") for result in results):
         return Reply(calls=[("read_file", {"filepath": "inputs/notes.md"})])
-    if not any(result.startswith("Wrote parts/") for result in results):
+    if not any(result.startswith("Wrote <<parts/") for result in results):
         part = part_of(asked)
         content = f"# Part {part}\n\nSolar output rose by 12 % in May [S1].\n"
         return Reply(calls=[_written(f"parts/{part}.md", content)])
@@ -249,7 +249,7 @@ def _search(asked: Asked, _parts: int) -> Reply:
 
 
 def _write(asked: Asked, _parts: int) -> Reply:
-    if not any(result.startswith("Wrote report.md") for _, _, result in pairs(asked)):
+    if not any(result.startswith("Wrote <<report.md>>") for _, _, result in pairs(asked)):
         return Reply(calls=[_written("report.md", REPORT)])
     return Reply(text="The report says that May was good [S1].")
 

@@ -10,6 +10,7 @@ import pytest
 
 from explorer.run.run import start
 from explorer.schema.events import AgentContinued, AgentFinished, AgentStarted, Status, ToolFinished
+from explorer.text.rendering import fenced_lines
 from faults.outage_table import SleepingTime
 from faults.stage import QUESTION, Raw, WatchfulOpenAI, check_left_behind, events_of, hooks, pairs, part_of, steady
 from faults.stage import settings as settings_for
@@ -43,7 +44,11 @@ class OneModelFails:
         return steady(asked) if role != "orchestrator" else self._lead(asked)
 
     def _lead(self, asked: Asked) -> Reply:
-        failed = [json.loads(result) for _, _, result in pairs(asked) if '"status": "failed"' in result]
+        failed = [
+            json.loads("\n".join(fenced_lines(result)))
+            for _, _, result in pairs(asked)
+            if '"status": "failed"' in result
+        ]
         if len(asked.results) == 2 and len(failed) == 2:
             self.is_back = True
             return Reply(calls=[_again(one["agent_id"]) for one in failed])
@@ -74,10 +79,11 @@ async def test_a_failed_model_of_one_role_is_its_helpers_result(name: str, tmp_p
     failed = [event for event in ended if event.status is Status.FAILED]
     assert sorted((event.agent, event.fault) for event in failed) == [("searcher-1", fault), ("searcher-2", fault)]
     results = [event for event in events_of(result.folder, ToolFinished) if isinstance(event, ToolFinished)]
-    output = json.loads(next(event.content for event in results if '"status": "failed"' in event.content))
+    told = next(event.content for event in results if '"status": "failed"' in event.content)
+    output = json.loads("\n".join(fenced_lines(told)))
     assert output["summary"].startswith("Ended early: ")
-    assert 'call_agent with agent_id "searcher-' in output["retry"]
-    assert "writer (openai:model-a)" in output["retry"]
+    assert 'call_agent with agent_id "searcher-' in told
+    assert "writer (openai:model-a)" in told
     assert len(events_of(result.folder, AgentStarted)) == 4
     assert len(events_of(result.folder, AgentContinued)) == 2
 

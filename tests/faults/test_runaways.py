@@ -130,7 +130,7 @@ async def test_a_helper_cannot_call_helpers(tmp_path: Path) -> None:
 
     result = await _run(circle, tmp_path)
     end, _, _ = _circler(result)
-    assert "there is no tool called 'call_agent'" in end.summary
+    assert "there is no tool called <<'call_agent'>>" in end.summary
     assert result.agents == 4
 
 
