@@ -118,8 +118,18 @@ def _turned(claimed: str, region: str, said: Said, known: Said) -> str:
 
 
 def _negates(text: str, words: frozenset[str]) -> bool:
-    """Return whether a negation is in a clause that shares a word: not in `..., which nobody reads`."""
-    return any(NEGATION.search(clause) and terms_of(clause).words & words for clause in CLAUSE.split(text))
+    """Return whether what a text negates is what the other one says.
+
+    Not in `..., which nobody reads`, nor in `Bed 1 is not there yet, for its beans are in flower`: the words after the
+    negation, or those of its clause where it ends it, have to be shared; a figure there is the one that is compared.
+    """
+    clauses = ((clause, NEGATION.search(clause)) for clause in CLAUSE.split(text))
+    return any(found and _is_shared(clause, found.end(), words) for clause, found in clauses)
+
+
+def _is_shared(clause: str, place: int, words: frozenset[str]) -> bool:
+    negated = terms_of(clause[place:]).words or terms_of(clause).words
+    return bool(negated & words) or any(character.isdigit() for character in clause[place:])
 
 
 def _at(place: int, passages: Passages) -> str:
@@ -287,15 +297,19 @@ def _opposite(text: str, terms: TermSet, there: Passages) -> Conflict | None:
     best, numbers = _ranked(terms.words, there)
     if best < max(MIN_TERMS, LEAST_ALIKE * len(terms.words)):
         return None
-    mine = polarity(text)
-    reasons = [
-        mine.contradicts(polarity(there.sentence(number)))
-        and mine.contradicts(polarity(_region(terms.words, number, there)))
-        for number in numbers
-    ]
+    reasons = [_contradiction(text, terms.words, number, there) for number in numbers]
     if all(reasons) and not _is_converse(text, there.sentence(numbers[0])):
         return Conflict(f"says the opposite ({reasons[0]})", (there.sentence(numbers[0]),))
     return None
+
+
+def _contradiction(text: str, words: frozenset[str], number: int, there: Passages) -> str:
+    """Return how a statement contradicts a sentence of the source; empty when it does not."""
+    mine, sentence = polarity(text), there.sentence(number)
+    why = mine.contradicts(polarity(sentence)) and mine.contradicts(polarity(_region(words, number, there)))
+    if why == "negation" and not (_negates(text, there.terms[number].words) or _negates(sentence, words)):
+        return ""
+    return why
 
 
 def _region(words: frozenset[str], number: int, there: Passages) -> str:
