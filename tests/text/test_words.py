@@ -77,7 +77,7 @@ def test_stop_words_are_known_in_any_case() -> None:
 def test_there_is_one_list_of_stop_words() -> None:
     """Three lists made one question three.
 
-    `differences` lists the beginnings of sentences, which have a capital and name nothing, `indexed_source` the words
+    `differences` lists the beginnings of sentences, which have a capital and name nothing, `amounts` the words
     before a number that are no name.
     """
     own = {
@@ -85,4 +85,4 @@ def test_there_is_one_list_of_stop_words() -> None:
         for path in SOURCES.rglob("*.py")
         if OWN_STOP_WORDS.search(path.read_text())
     }
-    assert own == {"text/differences.py", "text/words.py", "reports/verify/indexed_source.py"}
+    assert own == {"text/differences.py", "text/words.py", "reports/verify/amounts.py"}

@@ -9,7 +9,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-KANA = "\u3040-\u30ff"
+HIRAGANA = "\u3040-\u309f"
+KATAKANA = "\u30a0-\u30ff"
+KANA = HIRAGANA + KATAKANA
 HANGUL = "\uac00-\ud7af"
 THAI = "\u0e00-\u0e7f"
 CJK = KANA + HAN + HANGUL

@@ -9,22 +9,21 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from explorer.reports.verify.figures import Figures, Quantity
-from explorer.text.words import CJK_LETTER, HAN, STOP_WORDS
+from explorer.text.words import CJK_LETTER, HAN, HIRAGANA, KATAKANA, STOP_WORDS, sentence_ends
 
-SENTENCE_END = re.compile(
-    r"(?<=[.!?])(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bvs\.)(?<!\bca\.)(?<!\b[A-Z]\.)[\"')\]]*\s+"
-    r"|(?<=[。！？])[\"」』”)]*|\n+"
-)
+LINE_END = re.compile(r"\n")
+SPACE = re.compile(r"\s*")
 CLAUSE_END = re.compile(
     r"[;；|]|\b(?:but|while|whereas|although|though|aber|während|mais|tandis que|alors que)\b"
     r"|(?P<weak>,(?! (?:up|down) )(?=\D)|: | - |[()]|，|、"
     r"|\b(?:and|than|against|compared with|which|when|und|et|contre)\b)"
 )
 TERM = re.compile(
-    rf"(?P<cjk>[{HAN}\u30a0-\u30ff]+)|(?P<number>\d+[号期版代季届號]线?|\d[\d.,]*)|(?P<word>[^\W\d_\u3041-\u309f]+(?:['-][^\W\d_]+)*)"
+    rf"(?P<cjk>[{HAN}{KATAKANA}]+)|(?P<number>\d+[号期版代季届號]线?|\d[\d.,]*)|(?P<word>[^\W\d_{HIRAGANA}]+(?:['-][^\W\d_]+)*)"
 )
 _MORE_STOPS = (
     "der die das den dem des ein eine einen einem einer eines und oder aber in im am an auf aus bei mit nach von vom zu"
@@ -52,6 +51,13 @@ def key(word: str) -> str:
 INNER_NAME = re.compile(
     r"(?<=[a-z0-9,;:'\")&] )[A-Z][^\W_]*(?:['-][^\W\d_]+)*|(?<=[(\"'])[A-Z][\w'-]*|(?<![\w.])[A-Z][\w'-]*(?= [A-Z])"
 )
+
+
+def _sentence_starts(text: str) -> list[int]:
+    """Return where sentences and lines begin."""
+    ends = chain((found.end for found in sentence_ends(text)), (found.end() for found in LINE_END.finditer(text)))
+    starts = {found.end() for end in ends if (found := SPACE.match(text, end))}
+    return sorted({0, *starts})
 
 
 class TermSet(NamedTuple):
@@ -133,7 +139,7 @@ class Passages:
         """
         self.text = text
         self._has_names = has_names
-        self._starts = [0, *(found.end() for found in SENTENCE_END.finditer(text))]
+        self._starts = _sentence_starts(text)
         self.figures = sorted([*_amounts(text, figures), *_times(figures), *_nobodies(text)])
         self._figure_starts = [one.start for one in self.figures]
         self._said: dict[tuple[int, int], Said] = {}
@@ -295,7 +301,7 @@ LEAST_KANA = 2
 
 def language_of(text: str) -> str:
     """Return the language of a text by its commonest words; empty when that is not plain."""
-    if len(re.findall("[\u3041-\u309f]", text[:2000])) >= LEAST_KANA:
+    if len(re.findall(f"[{HIRAGANA}]", text[:2000])) >= LEAST_KANA:
         return "ja"
     if len(CJK_LETTER.findall(text[:2000])) * 3 > len(re.findall(r"[^\W\d_]", text[:2000])):
         return "zh"
