@@ -32,6 +32,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """Make no tests of what is slow where slow tests are left out: a third of the tests, in each process.
+
+    A test that is asked for by its name is made, so that it is deselected and not unknown.
+    """
+    config = collector.config
+    is_left_out = config.option.markexpr == "not slow" and not any("::" in word for word in config.args)
+    is_slow = is_left_out and any(mark.name == "slow" for mark in getattr(obj, "pytestmark", ()))
+    return [] if is_slow else None
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Start one process more than there are processors: a quarter of the tests' time is waiting for a clock.

@@ -498,6 +498,7 @@ async def filmed(tmp_path: Path) -> tuple[Recorder, AgentFinished, list[Moment],
     return recorder, ended, moments, world, client.requests
 
 
+@pytest.mark.slow
 async def test_a_run_cut_off_anywhere_ends_the_same(tmp_path: Path) -> None:
     """From every prefix of its events, with the folder as it was just before or after, an agent ends as if uncut.
 

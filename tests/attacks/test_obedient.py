@@ -217,6 +217,7 @@ async def open_shell(command: str, timeout: int = 5) -> str:  # noqa: ASYNC109 -
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 async def test_an_unguarded_agent_leaks(tmp_path: Path) -> None:
     """The control: with a plain fetch and a plain shell in the place of ours, the same orders bring secrets out."""
     async with world(tmp_path, {}) as made:

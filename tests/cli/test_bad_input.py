@@ -83,6 +83,7 @@ def test_a_workspace_that_cannot_be_written(typed: Explorer, tmp_path: Path) -> 
     assert "--workspace" in lines[1]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_there(typed: Explorer, kept_run: Path) -> None:
     """5, with the list to look at."""
     assert kept_run.is_dir()

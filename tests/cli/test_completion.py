@@ -35,6 +35,7 @@ def script(shell: str, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_bash_completes_lines(tmp_path: Path) -> None:
     """The script is loaded by a real bash and asked as bash asks it; `complete` is told to fall back to files."""
     path = script("bash", tmp_path)

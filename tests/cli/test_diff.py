@@ -73,6 +73,7 @@ def test_a_run_without_a_report_is_told(here: Explorer, workspace: Path) -> None
     assert here("diff", A, B, "--quiet").stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("workspace")
 @pytest.mark.parametrize(
     ("words", "code"), [((A, A), 2), ((A, "latest", "more"), 2), ((A,), 2), ((A, "2099"), 5), (("2026", B), 2)]

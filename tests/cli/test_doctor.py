@@ -29,6 +29,7 @@ def test_doctor_ends_soon_and_finds_nothing_that_fails_on_a_plain_machine(here: 
     assert all(finding["fix"] for finding in findings if finding["level"] != "ok")
 
 
+@pytest.mark.slow
 def test_an_address_the_user_chose_must_answer(here: Explorer) -> None:
     """A service that is down fails the check; the line names the variable."""
     done = here("doctor", EXPLORER_HN_API_URL="http://127.0.0.1:9/v0", ANTHROPIC_API_KEY="sk-secret-1")
@@ -38,11 +39,13 @@ def test_an_address_the_user_chose_must_answer(here: Explorer) -> None:
     assert "sk-secret-1" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_mistyped_variable_is_warned_of(here: Explorer) -> None:
     """With what was probably meant."""
     assert "did you mean EXPLORER_MODEL?" in here("doctor", EXPLORER_MODLE="x").stdout
 
 
+@pytest.mark.slow
 def test_a_model_without_its_key_fails(here: Explorer) -> None:
     """The fix is the variable."""
     done = here("doctor", EXPLORER_MODEL="anthropic:claude-opus-5-5")

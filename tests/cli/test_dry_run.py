@@ -147,6 +147,7 @@ def test_a_model_with_a_price_beside_one_without_has_both_limits(here: Explorer)
     assert "$5.00 (default), 1,000 tokens, " in limited
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "code", "words"),
     [("anthropic:claude-opus-5-5", 4, "ANTHROPIC_API_KEY"), ("offline", 2, "a judge is a language model")],

@@ -23,6 +23,7 @@ from explorer.schema.limits import Limits
 from explorer.schema.settings import Settings
 from explorer.workspace.user_key import UserKey
 from model_servers import OpenAIServer, Reply
+from thoroughness import each_slow_but
 
 CANARY = "sk-canary-5f3a9d"
 RUN = "20260810-120000-x-1234"
@@ -131,7 +132,7 @@ def test_no_key_is_in_an_exported_run(here: Explorer, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("entries", "words"),
-    [
+    each_slow_but(3, [
         ([plain_file("/etc/passwd")], "not a path inside a run"),
         ([plain_file(f"{RUN}/../../evil")], "not a path inside a run"),
         ([plain_file(f"{RUN}/a\\b")], "not a path inside a run"),
@@ -147,7 +148,7 @@ def test_no_key_is_in_an_exported_run(here: Explorer, tmp_path: Path) -> None:
         ([plain_file(f"{RUN}/a")], "no journal"),
         ([plain_file(f"{RUN}/.explorer/journal.jsonl", b"")], "is not that of run"),
         ([], "contains 0 folders"),
-    ],
+    ]),
 )  # fmt: skip
 def test_what_no_run_holds_is_refused(
     here: Explorer, tmp_path: Path, entries: list[tuple[tarfile.TarInfo, bytes]], words: str
@@ -185,6 +186,7 @@ def test_a_bomb_is_refused_before_it_goes_off(here: Explorer, tmp_path: Path) ->
     assert "more than a run may have" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "entries",
     [
@@ -212,6 +214,7 @@ def test_a_name_that_comes_twice_is_refused(tmp_path: Path) -> None:
         pytest.fail("it was taken")
 
 
+@pytest.mark.slow
 def test_a_damaged_journal_is_refused_and_a_torn_one_is_taken(kept_run: Path, tmp_path: Path) -> None:
     """A run that was killed has a torn tail, which the next life mends; damage is not carried on."""
     journal = kept_run / ".explorer" / "journal.jsonl"
@@ -292,6 +295,7 @@ def test_what_opens_an_address_stays_at_home(
     assert "files-example" in new_run_id(f"https://{login}@files.example/a", NOON)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"limits": {"max_steps": "many"}}, {"unheard_of": 1}])
 def test_settings_that_are_not_understood_are_refused(
     numbered: Callable[[Sequence[RunStarted]], list[JournalRecord]], tmp_path: Path, settings: dict[str, object]

@@ -55,6 +55,7 @@ def test_a_fork_that_is_not_gone_on_with_says_how(kept_run: Path, here: Explorer
     assert here("doctor", new.name).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_fork_takes_a_message(kept_run: Path, here: Explorer) -> None:
     """A follow-up, in the new run only."""
     done = here("fork", "latest", "What about prices?", "--output-format", "json", "-q")

@@ -77,6 +77,7 @@ def test_each_operation_is_logged_once(log: Log) -> None:
     assert (flag == "-vv") == any(line.startswith("DEBUG") for line in lines)
 
 
+@pytest.mark.slow
 def test_details_are_for_engineers(log: Log) -> None:
     """`-vv` adds requests, starts and stored sources, once each; `-v` has none of them."""
     flag, _, lines = log

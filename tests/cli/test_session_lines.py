@@ -130,6 +130,7 @@ def test_records_for_programs_begin_with_them(here: Explorer) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_run_that_began_offline_goes_on_with_a_model(here: Explorer, tmp_path: Path) -> None:
     """Once one is configured, said in the first lines and on record; the report names both."""
     here("--max-steps", "2", TODAY, **NO_SOURCES)

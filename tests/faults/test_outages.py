@@ -31,6 +31,7 @@ async def test_an_outage_in_the_middle_of_a_fan_out(wire: str, way: str, seconds
     assert outcome.waited_s >= seconds
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_a_run_that_is_resumed_in_the_outage_waits_it_out(tmp_path: Path) -> None:
     """The journal says that the model answered before, so nothing listening at first contact is no wrong address."""

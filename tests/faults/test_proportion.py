@@ -81,6 +81,7 @@ async def test_a_factual_question_starts_no_fan_out(tmp_path: Path) -> None:
     assert helpers.total() <= 2
 
 
+@pytest.mark.slow
 async def test_a_fact_of_the_sample_day_is_no_overview(tmp_path: Path) -> None:
     """A question that wants one thing is looked up as one thing, without a word like `about` to say so."""
     result = await _ask("Why is the maintainer of Tern TLS stepping down?", tmp_path)

@@ -231,6 +231,7 @@ def test_questions_do_not_depend_on_words(question: str, tmp_path: Path) -> None
     assert body_of(first) == body_of(second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["files", "corpus"])
 def test_a_question_about_own_files_does_not_depend_on_words(where: str, tmp_path: Path) -> None:
     """Files that come with the question, and a folder that is searched."""

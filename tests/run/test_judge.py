@@ -63,6 +63,7 @@ async def _judged_demo(
         return result.folder, len(server.requests)
 
 
+@pytest.mark.slow
 async def test_each_cited_sentence_is_judged(tmp_path: Path) -> None:
     """The counts stand in the frontmatter apart from the verdicts, the cost in the run's, the answer at each claim."""
     run, asked = await _judged_demo(tmp_path, question="What do people say about Tern TLS?")

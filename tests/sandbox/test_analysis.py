@@ -323,6 +323,7 @@ class Cell:
         return result.content, {file.path: file for file in result.metadata["files"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 async def test_python_is_the_engines_own(tier: str, tmp_path: Path) -> None:
     """`python` and `python3` are there with the engine's libraries, which cannot be changed."""

@@ -163,6 +163,7 @@ async def _gone(mark: str, seconds: float) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.slow
 async def test_without_a_sandbox_something_is_left_behind(mark: str, tmp_path: Path) -> None:
     """The control: a process in a session of its own outlives the call."""
     async with room("unconfined", tmp_path) as cell:

@@ -90,6 +90,7 @@ def test_a_python_named_by_a_path_that_goes_up_keeps_the_first_tier(tmp_path: Pa
     assert on_a_host("", python, tmp_path) == on_a_host("")
 
 
+@pytest.mark.slow
 async def test_the_attacks_have_teeth() -> None:
     """Without a sandbox every one of them succeeds, so their failing elsewhere means something."""
     attestation = await attest(Unconfined(), python_folders(), settle_s=0.1)

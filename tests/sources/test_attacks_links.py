@@ -76,6 +76,7 @@ async def test_a_composed_address(*, is_guarded: bool) -> None:
             assert leaked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_guarded", [True, False])
 @pytest.mark.parametrize("link", ["http://evil.example/{}", "http://{}.evil.example/"])
 async def test_one_link_for_each_letter(link: str, *, is_guarded: bool) -> None:

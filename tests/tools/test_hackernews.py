@@ -380,6 +380,7 @@ async def test_comments_that_are_not_recorded(recorded: str) -> None:
     assert re.search(r": 0 of \d+ shown \(their text is not available\)\.$", content)
 
 
+@pytest.mark.slow
 async def test_pages_of_a_large_thread(recorded: str) -> None:
     """Page by page a thread of 485 comments shows each of its 61 top-level comments once, and leads further down."""
     offset, seen, below = "0", list[str](), None
@@ -420,6 +421,7 @@ async def test_a_poll_and_a_text(recorded: str) -> None:
     assert "\nText of the story: " in await replay(recorded, HnCommentsTool, story_id=40846428, limit=20)
 
 
+@pytest.mark.slow
 async def test_searching(recorded: str) -> None:
     """Stories, comments and newest-first are found; a sentence is relaxed to what is found."""
     assert "1. [S1] " in await replay(recorded, HnSearchTool, query="rust")

@@ -140,6 +140,7 @@ def test_naive_links_are_followed(folder: Path) -> None:
     assert (folder / paths["process"]).read_bytes() != b""
 
 
+@pytest.mark.slow
 def test_folders_exchanged_for_links_meanwhile(workspace: Workspace, folder: Path) -> None:
     """No read or write gets out while someone swaps a folder and a link; a check before opening would not do."""
     (folder / "link").symlink_to(folder.parent / "outside")
@@ -215,6 +216,7 @@ def test_huge_and_binary_files_are_refused_with_their_size(workspace: Workspace,
     assert (listed["huge.md"], listed["image.png"]) == ((0, 1 << 40), (0, 16))
 
 
+@pytest.mark.slow
 def test_a_reader_sees_the_old_or_the_new_file(workspace: Workspace, folder: Path) -> None:
     """During 30 replacements each read brings one whole text; no temporary file is left."""
     texts = ["A" * 300_000, "B" * 300_000]

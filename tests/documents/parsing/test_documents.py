@@ -198,6 +198,7 @@ def test_main_content_where_trafilatura_finds_little() -> None:
     assert "(https://harbour.example/p/39)" in found.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1_500, 30_000])
 def test_deep_nesting(depth: int) -> None:
     """A page nested beyond reason is read as its words, at once."""

@@ -108,6 +108,7 @@ def test_agreement_counts_what_both_decide() -> None:
     assert Judgements(model="m", answers=answers).agreement(claims) == {"compared": 3, "agreed": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "least_found", "most_alarms"), [("dev", 0.9, 0.05), ("heldout", 0.8, 0.12)])
 def test_the_shares_of_both_sets(name: str, least_found: float, most_alarms: float) -> None:
     """The check does not fall behind the shares that docs/citation_check.md gives."""
