@@ -1,4 +1,5 @@
 import asyncio
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -45,6 +46,15 @@ def test_a_run_is_found_by_id_prefix_or_as_the_latest(workspace: Path) -> None:
     assert find_run(workspace, "latest") == workspace / IDS[2]
     run_at(workspace, IDS[0] + "-more")
     assert find_run(workspace, IDS[0]) == workspace / IDS[0]
+
+
+def test_of_runs_of_one_second_the_latest_began_last(tmp_path: Path) -> None:
+    """A fork is made in the second of its run, and its id may sort before: `latest` is still the fork."""
+    for suffix in ("0002", "0003", "0001"):
+        run_at(tmp_path, f"20260810-120000-may-{suffix}")
+        (tmp_path / f"20260810-120000-may-{suffix}" / "question.txt").write_text("How was May?")
+        time.sleep(0.02)  # longer than the tick of the clock that stamps files
+    assert find_run(tmp_path, "latest").name == "20260810-120000-may-0001"
 
 
 def test_a_run_is_found_by_any_path_to_it_or_into_it(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

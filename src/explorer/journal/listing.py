@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from explorer.journal.run_state import RunState
 from explorer.schema.errors import ConfigError, JournalDamagedError, NotFoundError, StorageError
 from explorer.schema.events import JournalRecord
 from explorer.schema.messages import Frozen
-from explorer.workspace.access import journal_path, reaches
+from explorer.workspace.access import QUESTION, journal_path, reaches
 from explorer.workspace.private import FILE_MODE
 
 LATEST = "latest"
@@ -24,6 +25,8 @@ DAMAGED = "damaged"
 OPEN_FILES = Path("/proc/self/fd")
 """The folder in which the system lists the open files of a process."""
 SLUG_CHARS = 32
+SECOND_CHARS = len("20261122-101500")
+"""The time at the beginning of an id."""
 SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 """The characters that make a name a path."""
 
@@ -201,7 +204,7 @@ def find_run(workspace: Path, name: str) -> Path:
     if not names:
         raise NotFoundError(f"there are no runs in {workspace}", hint='start one: explorer "your question"')
     if name == LATEST:
-        return workspace / names[-1]
+        return _latest(workspace, names)
     if name in names:
         return workspace / name
     fitting = [known for known in names if known.startswith(name)]
@@ -210,6 +213,19 @@ def find_run(workspace: Path, name: str) -> Path:
     if len(fitting) > 1:
         raise ConfigError(f"{name!r} fits {len(fitting)} runs: {', '.join(fitting[:4])}", hint="give more of the id")
     return workspace / fitting[0]
+
+
+def _latest(workspace: Path, names: Sequence[str]) -> Path:
+    """Return the run that began last; of those that began in the same second, such as a fork, the newer folder."""
+    second = names[-1][:SECOND_CHARS]
+    return max((workspace / name for name in names if name[:SECOND_CHARS] == second), key=_began)
+
+
+def _began(folder: Path) -> tuple[int, str]:
+    try:
+        return (folder / QUESTION).lstat().st_ctime_ns, folder.name
+    except OSError:
+        return 0, folder.name
 
 
 def _at_path(workspace: Path, name: str) -> Path:
