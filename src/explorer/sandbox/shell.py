@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +40,8 @@ READ_AND_WRITE = 0o666
 OUR_OWN = 5
 """Processes of the sandbox itself, at most."""
 TIMED_OUT = "timeout"
+TOO_MANY_FILES = "it wrote more than {} files"
+TOO_MANY_BYTES = "it wrote more than {} bytes"
 TOO_MUCH_MEMORY = "it took more than {} bytes of memory"
 STOPPED = "stopped"
 
@@ -218,10 +220,19 @@ class Shell:
         if others.too_deep:
             return f"folders in {others.too_deep} are nested deeper than a path can name; remove it"
         if len(files) + others.count > known + limits.written_files:
-            return f"it wrote more than {limits.written_files} files"
+            return TOO_MANY_FILES.format(limits.written_files)
         hidden = unlinked_bytes(command.process.pid, self.place.folder.stat().st_dev)
         if bytes_of(files) + hidden > bytes_of(command.before) + limits.written_bytes:
-            return f"it wrote more than {limits.written_bytes} bytes"
+            return TOO_MANY_BYTES.format(limits.written_bytes)
+        return ""
+
+    def _excess_at_end(self, command: Command, after: Mapping[str, Stamp]) -> str:
+        """Return what a command wrote too much of before anybody looked; empty for nothing."""
+        limits = self.place.limits
+        if len(after) > len(command.before) + limits.written_files:
+            return TOO_MANY_FILES.format(limits.written_files)
+        if bytes_of(after) > bytes_of(command.before) + limits.written_bytes:
+            return TOO_MANY_BYTES.format(limits.written_bytes)
         return ""
 
     async def _finish(self, command: Command) -> None:
@@ -232,6 +243,7 @@ class Shell:
         after = await self._files()
         if command.group and command.group.killed_for_memory():
             command.reason = command.reason or TOO_MUCH_MEMORY.format(self.place.limits.memory_bytes)
+        command.reason = command.reason or self._excess_at_end(command, after)
         files = tuple(changed(command.before, after))
         removed = removed_between(command.before, after) if len(after) < MAX_FILES else ()
         command.ended = Ended(code, round(self._clock() - command.began, 3), command.reason, files, removed)
