@@ -126,8 +126,8 @@ async def test_a_run_since_another_knows_that_one_and_tells_the_changes(kept_run
     assert isinstance(started, RunStarted)
     assert started.settings["since_run"] == kept_run.name
     task = next(record.event.task for record in records if isinstance(record.event, AgentStarted))
-    assert f"\nEarlier run: {kept_run.name}, started 20" in task
-    assert "Its report: inputs/since-report.md [S1] (" in task
+    assert f"\nEarlier run: <<{kept_run.name}>>, started 20" in task
+    assert "Its report: <<inputs/since-report.md>> [S1] (" in task
     assert "Files from the user" not in task
     stored = (done.folder / ".explorer" / "sources" / "S1.md").read_text()
     assert yaml.safe_load(stored.split("---\n")[1])["via"] == "run"
