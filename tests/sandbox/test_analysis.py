@@ -30,6 +30,7 @@ from explorer.sandbox.selection import candidates, python_folders
 from explorer.sandbox.shell import Shell
 from explorer.schema.events import NoteAdded, Status, ToolFinished, WrittenFile
 from explorer.schema.reasons import NoteReason
+from explorer.text.rendering import fenced_lines, without_marks
 from explorer.tools.shell import is_finding, shell_tools
 from explorer.workspace.workspace import Workspace
 from model_servers import Asked, OpenAIServer, Reply
@@ -166,8 +167,8 @@ class Analysts:
                 calls=[("read_file", {"filepath": name}) for name in ("analysis/analysis.md", "data/stories.csv")]
             )
         if len(asked.results) == 2:
-            shown = re.sub(r"^\s*\d+\t", "", asked.results[1], flags=re.MULTILINE)
-            rows = list(csv.DictReader(io.StringIO(shown.partition("\n")[2])))[:3]
+            shown = [re.sub(r"^\s*\d+\t", "", line) for line in fenced_lines(asked.results[1])]
+            rows = list(csv.DictReader(shown))[:3]
             facts = "\n".join(f"- {row['title']}: {row['points']} points [{row['source']}]" for row in rows)
             content = (
                 "# How points lay over the day\n\nThe first of the list were these, and the chart shows all of it.\n\n"
@@ -251,7 +252,7 @@ def _check_journal(run: Path, place: str) -> None:
     assert files[f"{place}/points.png"].title == "a PNG image of 640 x 400 pixels"
     assert files[f"{place}/points.svg"].title.startswith("an SVG image")
     answers = [one.content for one in record if isinstance(one, ToolFinished) and one.name == "call_agent"]
-    index = {entry["path"]: entry for entry in json.loads(answers[1])["files"]}
+    index = {entry["path"]: entry for entry in json.loads(without_marks(answers[1]))["files"]}
     size = (run / place / "points.png").stat().st_size
     assert index[f"{place}/points.png"] == {
         "path": f"{place}/points.png", "title": "a PNG image of 640 x 400 pixels", "lines": 0, "bytes": size
