@@ -67,7 +67,9 @@ def _settings(url: str, folder: Path, helpers: int) -> Settings:
     folder.mkdir(parents=True, exist_ok=True)
     limits = {"max_agents": helpers + 10, "max_parallel_agents": 64, "max_steps": 20 * helpers + 100, "max_time_s": 900}
     # Its clock runs fast, and a third of the replies fail: that no pause comes of it is not what is shown here.
-    return settings_at(url, folder, is_anthropic=True, **limits, max_outage_s=1e9)
+    settings = settings_at(url, folder, is_anthropic=True, **limits, max_outage_s=1e9)
+    # With a key of the user's own, as from the command line: a run without is not resumed as one's own.
+    return settings.model_copy(update={"state_dir": folder / "state"})
 
 
 def main(url: str, folder: Path, helpers: int, cancels: int) -> None:
