@@ -102,19 +102,20 @@ def conflict_at(claim: ClaimText, span: tuple[int, int], place: Figure, indexed:
     swapped = _swapped(mine, said, known, region, there)
     if swapped is not None:
         return Conflict(OTHER, (shown, there.sentence(swapped)))
-    why = _turned(mine, region, said, known)
+    why = _turned(claim.passages, said, there, known)
     is_so = why and not _is_converse(claim.text, shown)
     return Conflict(f"says the opposite ({why})", (shown,)) if is_so else None
 
 
-def _turned(claimed: str, region: str, said: Said, known: Said) -> str:
+def _turned(claimed: Passages, said: Said, there: Passages, known: Said) -> str:
     """Return how two stretches of text with the same figure contradict each other; empty when they do not."""
-    why = polarity(claimed).contradicts(polarity(region))
+    mine, region = claimed.text[said.start : said.end], there.text[known.start : known.end]
+    why = claimed.polarity(said.start, said.end).contradicts(there.polarity(known.start, known.end))
     if why != "negation":
         return why if said.words & known.words else ""
     own = said.own - said.names
     is_same = len(own & known.own) >= max(1, LEAST_SHARED * len(own))
-    return why if is_same and (_negates(claimed, known.words) or _negates(region, said.words)) else ""
+    return why if is_same and (_negates(mine, known.words) or _negates(region, said.words)) else ""
 
 
 def _negates(text: str, words: frozenset[str]) -> bool:
@@ -305,17 +306,19 @@ def _opposite(text: str, terms: TermSet, there: Passages) -> Conflict | None:
 
 def _contradiction(text: str, words: frozenset[str], number: int, there: Passages) -> str:
     """Return how a statement contradicts a sentence of the source; empty when it does not."""
-    mine, sentence = polarity(text), there.sentence(number)
-    why = mine.contradicts(polarity(sentence)) and mine.contradicts(polarity(_region(words, number, there)))
+    mine = polarity(text)
+    why = mine.contradicts(there.polarity(*there.span(number)))
+    why = why and mine.contradicts(there.polarity(*_region(words, number, there)))
+    sentence = there.sentence(number)
     if why == "negation" and not (_negates(text, there.terms[number].words) or _negates(sentence, words)):
         return ""
     return why
 
 
-def _region(words: frozenset[str], number: int, there: Passages) -> str:
-    """Return the clauses of a sentence from the first to the last that shares a word."""
+def _region(words: frozenset[str], number: int, there: Passages) -> tuple[int, int]:
+    """Return where the clauses of a sentence are, from the first to the last that shares a word."""
     shared = [one for one in there.clauses(number) if terms_of(there.text, one.start, one.end).words & words]
-    return there.text[shared[0].start : shared[-1].end] if shared else there.sentence(number)
+    return (shared[0].start, shared[-1].end) if shared else there.span(number)
 
 
 def _other_name(text: str, terms: TermSet, there: Passages) -> Conflict | None:

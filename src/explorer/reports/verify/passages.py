@@ -8,11 +8,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
 from explorer.reports.verify.figures import Figures, Quantity
+from explorer.reports.verify.polarity import Polarity, polarity
 from explorer.text.words import CJK_LETTER, HAN, HIRAGANA, KATAKANA, STOP_WORDS, sentence_ends
 
 LINE_END = re.compile(r"\n")
@@ -33,8 +34,6 @@ _MORE_STOPS = (
     " year years percent prozent million billion millionen thousand number total still also however"
 )
 STOPS = STOP_WORDS | frozenset(_MORE_STOPS.split())
-KEPT = 16_384
-"""Words whose keys stay known."""
 KEY_CHARS = 6
 ENDING = re.compile(r"(?:'s|s'|es|ed|s|d|e|'|n)$")
 TABLE_ROW = "|"
@@ -89,7 +88,6 @@ def terms_of(text: str, start: int = 0, end: int | None = None, *, without: tupl
     return TermSet(frozenset(all_words), frozenset(names))
 
 
-@lru_cache(maxsize=KEPT)
 def _term(word: str) -> str:
     """Return the key of a word; empty for one that says nothing."""
     return "" if word.lower() in STOPS or (len(word) == 1 and not word.isupper()) else key(word)
@@ -143,6 +141,7 @@ class Passages:
         self.figures = sorted([*_amounts(text, figures), *_times(figures), *_nobodies(text)])
         self._figure_starts = [one.start for one in self.figures]
         self._said: dict[tuple[int, int], Said] = {}
+        self._polarities: dict[tuple[int, int], Polarity] = {}
 
     def __len__(self) -> int:
         """Return the number of sentences."""
@@ -160,6 +159,12 @@ class Passages:
     def sentence(self, number: int) -> str:
         """Return a sentence, on one line."""
         return " ".join(self.text[slice(*self.span(number))].split())
+
+    def polarity(self, start: int, end: int) -> Polarity:
+        """Return what turns the text between two places round."""
+        if (start, end) not in self._polarities:
+            self._polarities[start, end] = polarity(" ".join(self.text[start:end].split()))
+        return self._polarities[start, end]
 
     def figures_in(self, start: int, end: int) -> Sequence[Figure]:
         """Return the figures between two places."""

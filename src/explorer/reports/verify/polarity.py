@@ -6,10 +6,6 @@ Tables, and one comparison of two stretches of text. Where both sides of a pair 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-
-KEPT = 4_096
-"""Stretches of text that stay read: a passage is compared with several sentences."""
 
 
 def _words(words: str) -> str:
@@ -143,7 +139,6 @@ class Polarity:
         return ""
 
 
-@lru_cache(maxsize=KEPT)
 def polarity(text: str) -> Polarity:
     """Return the words of a stretch of text that turn it round."""
     clear = NO_NEGATION.sub(" ", text)
