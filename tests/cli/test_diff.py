@@ -135,6 +135,8 @@ async def test_a_run_since_another_knows_that_one_and_tells_the_changes(kept_run
     addresses = (done.folder / "inputs" / "since-sources.md").read_text()
     assert "https://tern-tls.example/blog/stepping-down" in addresses
     assert done.changes == done.folder / "changes.md"
+    tail = (done.folder / "report.md").read_text().partition("### Since the run of ")[2]
+    assert "\n0 new, 0 gone, 0 moved, 0 with more comments, 30 the same: `changes.md`\n" in tail
     page = (done.folder / "changes.md").read_text()
     assert "## Claims: 0 new, 0 gone, 1 changed, " in page
     assert "differs: points 701 → 811" in page

@@ -131,6 +131,8 @@ class LookupRecord:
     outcome: Lookup
     answer: str
     """The first line of what the model read."""
+    stories: tuple[JsonObject, ...] = ()
+    """The facts of the stories that a list or a search of a site showed, in order."""
 
 
 @dataclass
@@ -284,7 +286,10 @@ class RunState:
         call = agent.call_at(event.call)
         if call is not None:
             first_line = without_marks(event.content.partition("\n")[0])
-            self.lookups[call_key(call)] = LookupRecord(call.name, call.arguments or {}, event.lookup, first_line)
+            stories = tuple(event.data.get("stories", ()))
+            self.lookups[call_key(call)] = LookupRecord(
+                call.name, call.arguments or {}, event.lookup, first_line, stories
+            )
 
     def _continue(self, event: AgentContinued) -> None:
         self._asked_by[event.parent_call] = event.agent

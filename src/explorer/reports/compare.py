@@ -1,13 +1,15 @@
-"""Compares two runs: which claims and sources are new, gone or changed.
+"""Compares two runs: which stories, claims and sources are new, gone or changed.
 
 Two sources are the same when their canonical addresses are equal. A claim is a sentence of the report with a citation.
 Two sentences are the same claim when they cite a common address and share most of their words, or when they share
-nearly all words. A claim is changed when its numbers, names, quotes or sources differ.
+nearly all words and no number or name differs. A claim is changed when its numbers, names, quotes or sources differ.
+How stories are compared is in `stories`.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +17,16 @@ from typing import TypeVar
 
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
+from explorer.reports.stories import (
+    ListedStory,
+    StoryChange,
+    StoryDifference,
+    compared_stories,
+    count_words,
+    listed_stories,
+    one_sided_addresses,
+    story_lines,
+)
 from explorer.reports.verify.sentences import sentences
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
@@ -123,10 +135,14 @@ class Comparison(Frozen):
     gone_sources: tuple[SourceDifference, ...]
     changed_sources: tuple[SourceDifference, ...]
     same_sources: int
+    stories: tuple[StoryDifference, ...] = ()
+    """Every story that a list or search of one of the runs had, with its difference."""
 
     @property
     def differs(self) -> bool:
-        """Whether any claim or source is new, gone or changed."""
+        """Whether any story, claim or source is new, gone or changed."""
+        if any(one.change is not StoryChange.SAME for one in self.stories):
+            return True
         claims = (self.new_claims, self.gone_claims, self.changed_claims)
         return any(claims) or any((self.new_sources, self.gone_sources, self.changed_sources))
 
@@ -141,6 +157,7 @@ class RunSnapshot:
     """The text of report.md; empty when there is none."""
     read: Callable[[Source], str]
     """Returns a source's stored text; empty when it is missing or not intact."""
+    stories: Sequence[ListedStory] = ()
 
 
 def snapshot_of(folder: Path, run_state: RunState, started: datetime | None, status: str) -> RunSnapshot:
@@ -157,7 +174,8 @@ def snapshot_of(folder: Path, run_state: RunState, started: datetime | None, sta
     question = run_state.started.question if run_state.started is not None else ""
     report = workspace.read_text(REPORT) if workspace.exists(REPORT) else ""
     head = RunSummary(run_id=folder.name, question=question, started=started, status=status)
-    return RunSnapshot(head, run_state.sources, report, read)
+    stories = listed_stories(run_state.lookups.values(), run_state.sources)
+    return RunSnapshot(head, run_state.sources, report, read, stories)
 
 
 def snapshot_on_disk(folder: Path, status: str = "") -> RunSnapshot:
@@ -196,7 +214,7 @@ def compared_claims(
     pairs = _paired(gone, new, lambda one, other: float(one.text == other.text and bool(one.shares(other))), 1.0)
     pairs += _paired(gone, new, lambda one, other: _alike(one, other) if one.shares(other) else 0.0, MIN_ALIKE)
     if max(len(gone), len(new)) <= MAX_ELSEWHERE:
-        pairs += _paired(gone, new, _alike, MIN_ALIKE_ELSEWHERE)
+        pairs += _paired(gone, new, _alike_without_changes, MIN_ALIKE_ELSEWHERE)
     compared = [ClaimDifference(before=one, after=other, changes=_changes(one, other)) for one, other in pairs]
     changed = sorted((found for found in compared if found.changes), key=_line)
     return new, gone, changed, len(compared) - len(changed)
@@ -232,6 +250,12 @@ def _alike(one: CitedSentence, other: CitedSentence) -> float:
     """Return the share of common words, from 0 to 1; all figures count as the same word, because figures change."""
     mine, theirs = _bag(one.text), _bag(other.text)
     return 2 * (mine & theirs).total() / max(1, mine.total() + theirs.total())
+
+
+def _alike_without_changes(one: CitedSentence, other: CitedSentence) -> float:
+    """Return how alike two sentences are; 0 if a number or a name differs, because they are about different things."""
+    likeness = _alike(one, other)
+    return likeness if likeness >= MIN_ALIKE_ELSEWHERE and not changes_between(one.text, other.text) else 0.0
 
 
 def _bag(text: str) -> "Counter[str]":
@@ -344,19 +368,31 @@ def compare_runs(first: RunSnapshot, second: RunSnapshot) -> Comparison:
     new, gone, changed, same = compared_claims(before, after)
     cited = [{name for claim in claims for name in claim.ids} for claims in (before, after)]
     sources = ComparedSources(first, second, cited[0], cited[1])
-    changed_sources = sources.changed()
+    stories = compared_stories(first.stories, second.stories)
+    listed = {url_key(one.url) for one in (*first.stories, *second.stories)}
+    only_listed = listed | one_sided_addresses(stories)
+    new_sources, gone_sources, changed_sources = (
+        tuple(one for one in found if url_key(one.url) not in only_listed)
+        for found in (sources.new(), sources.gone(), sources.changed())
+    )
     return Comparison(
         first=first.summary,
         second=second.summary,
-        new_claims=tuple(ClaimDifference(before=None, after=claim) for claim in new),
-        gone_claims=tuple(ClaimDifference(before=claim, after=None) for claim in gone),
+        new_claims=tuple(ClaimDifference(before=None, after=one) for one in new if not _is_about(one, only_listed)),
+        gone_claims=tuple(ClaimDifference(before=one, after=None) for one in gone if not _is_about(one, only_listed)),
         changed_claims=tuple(changed),
         same_claims=same,
-        new_sources=sources.new(),
-        gone_sources=sources.gone(),
+        new_sources=new_sources,
+        gone_sources=gone_sources,
         changed_sources=changed_sources,
-        same_sources=sources.same(changed_sources),
+        same_sources=sources.same(sources.changed()),
+        stories=stories,
     )
+
+
+def _is_about(claim: CitedSentence, addresses: AbstractSet[str]) -> bool:
+    """Return whether a claim cites nothing but these addresses: what is new about listed stories is said once."""
+    return bool(claim.addresses) and addresses >= {*claim.addresses}
 
 
 MAX_SHOWN = 40
@@ -368,13 +404,14 @@ Found = TypeVar("Found")
 
 
 def comparison_page(found: Comparison) -> str:
-    """Return the differences as markdown, claims before sources."""
+    """Return the differences as markdown: stories, then claims, then sources."""
     lines = [
         "# What changed",
         "",
         f"- A: {_run(found.first)}",
         f"- B: {_run(found.second)}",
         "",
+        *([f"## Stories: {count_words(found.stories)}", *story_lines(found.stories), ""] if found.stories else []),
         _title("Claims", (found.new_claims, found.gone_claims, found.changed_claims), found.same_claims),
         *_block("New in B", found.new_claims, lambda one: _claim("B", one.after)),
         *_block("Gone since A", found.gone_claims, lambda one: _claim("A", one.before)),

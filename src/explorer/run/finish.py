@@ -5,7 +5,7 @@ Whatever cuts a session off (an error, a signal, a cancellation), `ReportGuard` 
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -95,6 +95,8 @@ class ReportOptions:
     """Language of the fixed words; empty: the question's."""
     judged: Judgements | None = None
     """What a model said of its citations."""
+    since: str = ""
+    """A section on what changed since an earlier run, which goes below the references."""
 
 
 def finish_run(
@@ -182,6 +184,7 @@ def _written(
     words = report_options.language or phrase_language(question)
     links = [link.source for link in further_links(run_state)]
     rendered = render(text, run_state.sources, words, workspace.exists, links)
+    rendered = replace(rendered, text=rendered.text + report_options.since)
     fields = _fields(run_state, outcome, report_options.language or phrase_language(text))
     report, verification = _verified(
         fields, _notice(run_state, workspace, outcome, words), rendered, run_state, workspace

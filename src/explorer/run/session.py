@@ -34,7 +34,7 @@ from explorer.run.judge import JudgeAccount, ask_judge
 from explorer.run.resources import RunResources
 from explorer.run.session_context import SessionContext
 from explorer.run.shell_session import ShellSession, open_shell
-from explorer.run.since import SINCE_FILES, words_on_earlier, write_changes
+from explorer.run.since import SINCE_FILES, story_section, words_on_earlier, write_changes
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.events import (
     ORCHESTRATOR,
@@ -117,7 +117,8 @@ class RunSession(SessionContext):
             cut: Why it was cut off; false otherwise.
         """
         judged = await self._judge(resources, budget)
-        report_options = ReportOptions(self.settings.language, judged)
+        since = story_section(self.folder, self.settings.since_run, self.run_state)
+        report_options = ReportOptions(self.settings.language, judged, since)
         conclusion = finish_run(self.run_state, self.workspace, ended, cut, report_options)
         await record_moved(self.run_state, self.workspace, self.record)
         self._account_for(conclusion)

@@ -16,6 +16,8 @@ from explorer.reports.compare import (
     snapshot_of,
     snapshot_on_disk,
 )
+from explorer.reports.render import without_network
+from explorer.reports.stories import compared_stories, count_words, listed_stories, story_lines
 from explorer.schema.errors import NotFoundError, StorageError, ToolError
 from explorer.schema.events import Source
 from explorer.schema.tool import SourceDraft, Store
@@ -119,6 +121,25 @@ def write_changes(folder: Path, since: str, run_state: RunState, started: dateti
     path = _changes_at(run_state)
     Workspace(folder).write_own(path, page)
     return path
+
+
+MAX_STORIES = 10
+"""The number of stories of each kind that the report names; `changes.md` has more."""
+
+
+def story_section(folder: Path, since: str, run_state: RunState) -> str:
+    """Return the section of the report on what changed in the listed stories; empty when none were listed."""
+    try:
+        earlier = snapshot_on_disk(earlier_folder(folder, since)) if since else None
+    except (NotFoundError, StorageError, ToolError):
+        return ""
+    stories = listed_stories(run_state.lookups.values(), run_state.sources)
+    if earlier is None or not stories or not earlier.stories:
+        return ""
+    found = compared_stories(earlier.stories, stories)
+    at = f"{earlier.summary.started:%Y-%m-%d %H:%M} UTC" if earlier.summary.started is not None else since
+    heading = ["", f"### Since the run of {at}", "", f"{count_words(found).capitalize()}: `{_changes_at(run_state)}`"]
+    return without_network("\n".join([*heading, *story_lines(found, MAX_STORIES), ""]))
 
 
 def changes_path(folder: Path, run_state: RunState) -> Path | None:

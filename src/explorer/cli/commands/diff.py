@@ -23,7 +23,7 @@ def diff(
     *,
     options: CommonOptions = COMMON,
 ) -> int:
-    """Compare two runs: what is new, gone and changed, by claim and source.
+    """Compare two runs: what is new, gone and changed, by story, claim and source.
 
     Exit code 0: nothing differs; 1: something does.
 

@@ -1,6 +1,7 @@
 """Stories and threads of Hacker News as text for a model, and as the sources they are stored as."""
 
 from datetime import datetime
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from explorer.schema.messages import JsonObject
@@ -39,7 +40,46 @@ def hn_entry(place: int, source_id: str, hit: SearchHit, now: datetime) -> str:
     return "\n".join(lines)
 
 
-def hn_facts(source_id: str, story: Story, now: datetime) -> JsonObject:
+class Submission(Protocol):
+    """A story or a post, of whatever site."""
+
+    @property
+    def id(self) -> int | str:
+        """Its number or name on its site."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Its title."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """The address that it links to."""
+        ...
+
+    @property
+    def author(self) -> str:
+        """Who submitted it."""
+        ...
+
+    @property
+    def points(self) -> int | None:
+        """Its points."""
+        ...
+
+    @property
+    def comments(self) -> int | None:
+        """The number of its comments."""
+        ...
+
+    @property
+    def time(self) -> int | None:
+        """When it was submitted, in Unix seconds."""
+        ...
+
+
+def story_facts(source_id: str, story: Submission, now: datetime) -> JsonObject:
     """Return the facts of an entry for programs; null where one is not known."""
     age_h = _age_h(story, now)
     speed = None if story.points is None or age_h is None else story.points / max(age_h, 1.0)
@@ -57,7 +97,7 @@ def hn_facts(source_id: str, story: Story, now: datetime) -> JsonObject:
     }
 
 
-def _age_h(story: Story, now: datetime) -> float | None:
+def _age_h(story: Submission, now: datetime) -> float | None:
     return None if story.time is None else max(now.timestamp() - story.time, 0.0) / 3600
 
 
