@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from explorer.journal.run_state import LookupRecord, RunState
 from explorer.reports.compare import RunSnapshot, RunSummary, compare_runs, comparison_page
-from explorer.reports.stories import ListedStory, StoryChange, compared_stories, listed_stories, story_lines
+from explorer.reports.stories import RankedStory, StoryChange, compared_stories, listed_stories, story_lines
 from explorer.schema.events import Lookup, Source
 from explorer.schema.messages import JsonObject
 
@@ -20,7 +20,7 @@ def source(name: str, url: str) -> Source:
 
 def run(
     *stories: tuple[int, str, int, int], asked: JsonObject | None = None
-) -> tuple[list[ListedStory], dict[str, Source]]:
+) -> tuple[list[RankedStory], dict[str, Source]]:
     """The stories of a list, given by id, title, points and comments, and their sources."""
     sources = {f"S{place}": source(f"S{place}", HN.format(one[0])) for place, one in enumerate(stories, 1)}
     facts = tuple(
@@ -32,7 +32,7 @@ def run(
     return listed_stories([record], sources), sources
 
 
-def changes(before: Sequence[ListedStory], after: Sequence[ListedStory]) -> dict[str, str]:
+def changes(before: Sequence[RankedStory], after: Sequence[RankedStory]) -> dict[str, str]:
     """The difference of each story by its title."""
     found = compared_stories(before, after)
     return {story.title: str(one.change) for one in found if (story := one.after or one.before)}
@@ -79,7 +79,7 @@ def test_what_is_not_a_story_is_passed_over() -> None:
     assert listed_stories(RunState().lookups.values(), {}) == []
 
 
-def snapshot(name: str, stories: Sequence[ListedStory], sources: dict[str, Source], report: str) -> RunSnapshot:
+def snapshot(name: str, stories: Sequence[RankedStory], sources: dict[str, Source], report: str) -> RunSnapshot:
     """A run with a report."""
     return RunSnapshot(RunSummary(run_id=name, question="?", started=None, status=""), sources, report, str, stories)
 

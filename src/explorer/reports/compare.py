@@ -18,7 +18,7 @@ from typing import TypeVar
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.reports.stories import (
-    ListedStory,
+    RankedStory,
     StoryChange,
     StoryDifference,
     compared_stories,
@@ -157,7 +157,7 @@ class RunSnapshot:
     """The text of report.md; empty when there is none."""
     read: Callable[[Source], str]
     """Returns a source's stored text; empty when it is missing or not intact."""
-    stories: Sequence[ListedStory] = ()
+    stories: Sequence[RankedStory] = ()
 
 
 def snapshot_of(folder: Path, run_state: RunState, started: datetime | None, status: str) -> RunSnapshot:

@@ -33,7 +33,7 @@ class StoryChange(StrEnum):
     SAME = "same"
 
 
-class ListedStory(Frozen):
+class RankedStory(Frozen):
     """A story as a list of a run had it."""
 
     source: str
@@ -55,8 +55,8 @@ class StoryDifference(Frozen):
     """A story of one run or of both."""
 
     change: StoryChange
-    before: ListedStory | None
-    after: ListedStory | None
+    before: RankedStory | None
+    after: RankedStory | None
 
 
 class _Listed(Frozen):
@@ -69,16 +69,16 @@ class _Listed(Frozen):
     comments: int | None = None
 
 
-def listed_stories(lookups: Iterable[LookupRecord], sources: Mapping[str, Source]) -> list[ListedStory]:
+def listed_stories(lookups: Iterable[LookupRecord], sources: Mapping[str, Source]) -> list[RankedStory]:
     """Return the stories of a run's lists, then those of its searches, each once."""
     records = sorted(lookups, key=lambda record: _is_search(record.asked))
-    found: dict[str, ListedStory] = {}
+    found: dict[str, RankedStory] = {}
     for record in records:
         shown = {name: value for name, value in record.asked.items() if name not in NOT_THE_LIST}
         listing = f"{record.tool} {shown}"
         for place, one in enumerate(_stories(record.stories), 1):
             if one.source in sources:
-                story = ListedStory(
+                story = RankedStory(
                     source=one.source,
                     title=single_line(one.title, MAX_TITLE_CHARS),
                     url=sources[one.source].url,
@@ -104,7 +104,7 @@ def _stories(facts: Sequence[JsonObject]) -> Iterator[_Listed]:
             continue
 
 
-def compared_stories(before: Sequence[ListedStory], after: Sequence[ListedStory]) -> tuple[StoryDifference, ...]:
+def compared_stories(before: Sequence[RankedStory], after: Sequence[RankedStory]) -> tuple[StoryDifference, ...]:
     """Return every story of two runs with its difference: those of the second run in its order, then those gone."""
     by_page = {url_key(one.url): one for one in before}
     pairs = {one.url: by_page.pop(url_key(one.url), None) for one in after}
@@ -118,7 +118,7 @@ def compared_stories(before: Sequence[ListedStory], after: Sequence[ListedStory]
     return (*kept, *(StoryDifference(change=StoryChange.GONE, before=one, after=None) for one in gone))
 
 
-def _change(before: ListedStory | None, after: ListedStory) -> StoryChange:
+def _change(before: RankedStory | None, after: RankedStory) -> StoryChange:
     if before is None:
         return StoryChange.NEW
     is_same_list = before.listing == after.listing and before.place is not None
