@@ -18,7 +18,7 @@ MIN_CACHE_SHARE = 0.8
 """Of a long run's input that Anthropic's cache would serve."""
 MAX_SENT = 0.7
 """Bytes of a long run, beside a loop that sends everything again."""
-MAX_HEAD_BYTES = 7_000
+MAX_HEAD_BYTES = 16_000
 MAX_HELP = 25.0
 """CPU of `--help`, beside a Python that does nothing."""
 

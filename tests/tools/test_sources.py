@@ -225,9 +225,3 @@ async def test_every_tool_that_brings_a_copy_says_so() -> None:
     assert (await told(changed)).content.startswith(
         "brought\nS3 is an altered copy of S1: cite S1.\nThey differ in:\n<<untrusted "
     )
-
-
-@pytest.mark.parametrize("kind", [ListSourcesTool, ReadSourceTool])
-def test_schemas_are_small(kind: type[ListSourcesTool] | type[ReadSourceTool], tmp_path: Path) -> None:
-    """They are sent with every request."""
-    assert len(kind(Workspace(tmp_path), dict).schema().model_dump_json()) < 320

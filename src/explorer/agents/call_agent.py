@@ -117,13 +117,15 @@ def _index(files: list[WrittenFile]) -> list[dict[str, str | int]]:
 class CallAgentArguments(Arguments):
     """Arguments of `call_agent`."""
 
-    agent_type: str
-    task_description: str = Field(min_length=1, description="All it needs to know")
-    context_files: list[str] = Field(default=[], description="Files for it to read")
-    output_dir: str = Field(default="", description="Folder for its files")
-    max_steps: int | None = Field(default=None, ge=1, description="Fewer turns, for a small task")
-    return_full_output: bool = Field(default=False, description="Its whole final message")
-    agent_id: str = Field(default="", description="An earlier helper's, to continue it")
+    agent_type: str = Field(description="A helper of the list above")
+    task_description: str = Field(
+        min_length=1, description="Goal and purpose, what is known, where to look, bounds, result, effort, doubt"
+    )
+    context_files: list[str] = Field(default=[], description="Paths of files of this run for it to read")
+    output_dir: str = Field(default="", description="Folder for its files, its own, e.g. upgrade")
+    max_steps: int | None = Field(default=None, ge=1, description="Fewer turns than usual, for a small task")
+    return_full_output: bool = Field(default=False, description="Its whole final message, where 2,600 bytes are few")
+    agent_id: str = Field(default="", description="Id of an earlier helper, to continue it with its memory")
 
 
 class CallAgentTool(Tool[CallAgentArguments]):
@@ -139,8 +141,9 @@ class CallAgentTool(Tool[CallAgentArguments]):
     def __init__(self, help_with: Callable[[CallAgentArguments, str], Awaitable[ToolResult]], helpers: str) -> None:
         self._help_with = help_with
         self.description = (
-            "Give a task to a helper, which returns a short summary and an index of its files. Several work at "
-            f"once.\nHelpers:\n{helpers}"
+            "Give a task to a helper. It works alone, writes files, and returns its agent_id, status, a short summary, "
+            "an index of its files and what stayed open. Calls of one turn run at the same time.\n"
+            f"Helpers:\n{helpers}"
         )
 
     async def execute(self, arguments: CallAgentArguments, context: ToolContext) -> ToolResult:

@@ -27,7 +27,9 @@ HN_ID = re.compile(r"[1-9]\d{0,11}")
 class GetCommentsArguments(Arguments):
     """Arguments of `get_comments`."""
 
-    post_id: str = Field(max_length=500, description="Id or address; post/comment for one comment")
+    post_id: str = Field(
+        max_length=500, description="Id or address of the post; post/comment for one comment and its replies"
+    )
     platform: Literal["hackernews", "reddit"]
     limit: int = Field(default=50, ge=1, le=MAX_COMMENTS)
     depth: int = Field(default=6, ge=1, le=30)

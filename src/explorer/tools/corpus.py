@@ -33,16 +33,18 @@ NO_FOLDER = "give a folder: --corpus DIR"
 class SearchCorpusArguments(Arguments):
     """Arguments of `search_corpus`."""
 
-    query: str = Field(min_length=1, max_length=500, description='"quoted words" match as a phrase')
+    query: str = Field(min_length=1, max_length=500, description='Few specific words; "quoted" for a phrase')
     max_results: int = Field(default=8, ge=1, le=30)
-    glob: str = Field(default="", description="e.g. reports/*.pdf")
+    glob: str = Field(default="", description="Only these files, e.g. reports/*.pdf")
 
 
 class SearchCorpusTool(Tool[SearchCorpusArguments]):
     """`search_corpus`: searches the user's folder."""
 
     name = "search_corpus"
-    description = "Search the user's own folder, before anything else."
+    description = (
+        "Search the documents of the user's own folder, before anything else; read the passage before you cite it."
+    )
     arguments = SearchCorpusArguments
     activity = 'searching your folder for "{query}"'
     is_search = True
@@ -98,7 +100,7 @@ class SearchCorpusTool(Tool[SearchCorpusArguments]):
 class ReadDocumentArguments(Arguments):
     """Arguments of `read_document`."""
 
-    path: str = Field(min_length=1, max_length=4_000)
+    path: str = Field(min_length=1, max_length=4_000, description="As in the results of search_corpus")
     offset: int = Field(default=0, ge=0)
 
 
@@ -106,7 +108,7 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
     """`read_document`: reads a file of the user's folder."""
 
     name = "read_document"
-    description = f"Read a document of that folder, {PAGE_CHARS} characters at a time."
+    description = f"Read a document of the user's folder, {PAGE_CHARS} characters at a time."
     arguments = ReadDocumentArguments
     activity = "reading {path}"
     is_lookup = True

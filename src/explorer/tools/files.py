@@ -58,7 +58,7 @@ class ReadTool(Tool[ReadFileArguments]):
     """`read_file`: reads a text file, with line numbers."""
 
     name = "read_file"
-    description = f"Read a text file of this run, {MAX_LINES} lines at a time, with line numbers."
+    description = f"Read a text file of this run, {MAX_LINES} lines at a time, each after its number and a tab."
     arguments = ReadFileArguments
     activity = "reading {filepath}"
     is_for_report = True
@@ -164,14 +164,16 @@ class WriteFileArguments(FileArguments):
     """Arguments of `write_file`."""
 
     content: str
-    mode: Literal["create", "overwrite", "append"] = Field(default="create", description="create: a new file only")
+    mode: Literal["create", "overwrite", "append"] = Field(
+        default="create", description="create refuses a file that is there already"
+    )
 
 
 class WriteTool(ChangingTool[WriteFileArguments]):
     """`write_file`: writes a text file."""
 
     name = "write_file"
-    description = "Write a text file of this run."
+    description = "Write a text file of this run; folders are made."
     arguments = WriteFileArguments
     activity = "writing {filepath}"
     verb = "Wrote"
@@ -195,7 +197,7 @@ class WriteTool(ChangingTool[WriteFileArguments]):
 class EditFileArguments(FileArguments):
     """Arguments of `edit_file`."""
 
-    old_string: str = Field(min_length=1, description="Must occur exactly once")
+    old_string: str = Field(min_length=1, description="As in the file, without line numbers; must occur exactly once")
     new_string: str
 
 
@@ -249,7 +251,7 @@ class ListTool(Tool[ListFilesArguments]):
     """`list_files`: lists files."""
 
     name = "list_files"
-    description = "List the files of this run."
+    description = "List the files of this run, with lines and bytes."
     arguments = ListFilesArguments
     activity = "listing files"
     is_for_report = True
@@ -278,7 +280,7 @@ class SearchTool(Tool[SearchFilesArguments]):
     """`search_files`: finds lines in the run's files."""
 
     name = "search_files"
-    description = "Find lines in the files of this run."
+    description = "Find lines in the files of this run, in any case of letters."
     arguments = SearchFilesArguments
     activity = 'searching the files for "{pattern}"'
     is_for_report = True

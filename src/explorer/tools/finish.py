@@ -15,17 +15,19 @@ from explorer.text.rendering import own
 class FinishArguments(Arguments):
     """Arguments of `finish_exploration`."""
 
-    summary: str = Field(min_length=1, description="What was found, what is not known")
-    nothing_found: bool = False
-    """Whether the services answered and had nothing relevant."""
-    interesting_links: list[str] = Field(default=[], description="URLs, best first")
+    summary: str = Field(min_length=1, description="The answer in a few sentences, and what is not known")
+    nothing_found: bool = Field(default=False, description="The sources answered and had nothing relevant")
+    interesting_links: list[str] = Field(default=[], description="Addresses worth reading further, best first")
 
 
 class FinishTool(Tool[FinishArguments]):
     """`finish_exploration`: ends the run when the report is ready."""
 
     name = "finish_exploration"
-    description = "End the exploration, in a turn of its own. Refused while report.md is missing or faulty."
+    description = (
+        "End the exploration, in a turn of its own. Refused while report.md is missing or cites unknown sources; "
+        "returned once with the sentences whose quotes or figures are not in their sources."
+    )
     arguments = FinishArguments
     activity = "finishing"
     is_for_report = True

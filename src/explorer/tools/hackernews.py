@@ -38,7 +38,7 @@ class GetHnStoriesArguments(Arguments):
     limit: int = Field(default=30, ge=1, le=MAX_STORIES)
     date: str = Field(
         default="",
-        description="Submitted on: today, yesterday, 2026-08-10, 2026-08-10..2026-08-12",
+        description="Only those submitted on: today, yesterday, 2026-08-10, 2026-08-10..2026-08-12",
     )
 
 
@@ -60,7 +60,7 @@ class SearchHnArguments(Arguments):
     sort: Literal["relevance", "date"] = "relevance"
     tags: str = Field(
         default="story",
-        description="comment, ask_hn, show_hn, author_<name>, story_<id>; a,b = both, (a,b) = either",
+        description="story, comment, ask_hn, show_hn, author_<name>, story_<id>; a,b = both, (a,b) = either",
     )
 
 
@@ -113,7 +113,7 @@ class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
     """`get_hn_stories`: lists stories."""
 
     name = "get_hn_stories"
-    description = "List Hacker News stories."
+    description = "List Hacker News stories with points and comments: a ranked list of now, or those of a day."
     arguments = GetHnStoriesArguments
     activity = "looking at Hacker News {story_type} stories"
 
@@ -151,7 +151,7 @@ class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
     """`search_hn`: searches stories and comments."""
 
     name = "search_hn"
-    description = "Search all of Hacker News."
+    description = "Search all stories or comments of Hacker News."
     arguments = SearchHnArguments
     activity = 'searching Hacker News for "{query}"'
     is_search = True
@@ -198,7 +198,7 @@ class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
     """`get_hn_user`: reads a profile."""
 
     name = "get_hn_user"
-    description = "Look up a Hacker News user."
+    description = "Look up a Hacker News user: karma, since when, about."
     arguments = GetHnUserArguments
     activity = "looking up the Hacker News user {name}"
 

@@ -33,7 +33,7 @@ LINE_CHARS = 200
 EARLIER_REPORT = "earlier_report"
 """The flag of a source that is an earlier report: its references have the evidence."""
 
-ReportName = Annotated[str, Field(description="Its name")]
+ReportName = Annotated[str, Field(description="Its name, as list_reports shows it")]
 
 
 Args = TypeVar("Args", bound=Arguments)
@@ -59,11 +59,11 @@ class CreateReportArguments(Arguments):
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
-    title: str
-    content: str
-    story_id: str = ""
-    url: str = ""
-    verdict: str = ""
+    title: str = Field(description="Name of the story or topic, as it will be looked for")
+    content: str = Field(description="Markdown with [S12] citations")
+    story_id: str = Field(default="", description="Id of a Hacker News story")
+    url: str = Field(default="", description="What it is about")
+    verdict: str = Field(default="", description="One line: what it comes to")
 
 
 class _WritingTool(Tool[Args]):
@@ -80,7 +80,7 @@ class CreateReportTool(_WritingTool[CreateReportArguments]):
     """`create_report`: begins a report."""
 
     name = "create_report"
-    description = "Begin a library report on one story or topic."
+    description = "Begin a report in the library, which later runs read, on one story or topic."
     arguments = CreateReportArguments
     activity = "adding to the library: {title}"
 
@@ -96,15 +96,15 @@ class AppendReportArguments(Arguments):
     """Arguments of `append_report`."""
 
     report: ReportName
-    content: str
-    verdict: str = ""
+    content: str = Field(description="Only what is new, in markdown with [S12] citations")
+    verdict: str = Field(default="", description="One line, where it has changed")
 
 
 class AppendReportTool(_WritingTool[AppendReportArguments]):
     """`append_report`: adds a section to a report."""
 
     name = "append_report"
-    description = "Add what is new to a library report."
+    description = "Add a dated section with what is new to a report of the library."
     arguments = AppendReportArguments
     activity = "adding to the library's {report}"
 
@@ -126,7 +126,9 @@ class ReadReportTool(Tool[ReadReportArguments]):
     """`read_report`: reads a report."""
 
     name = "read_report"
-    description = "Read a library report. Its [1] are its own: to cite one, read that page again."
+    description = (
+        "Read a report of an earlier run. Its [1] are its own references: to cite one, have that page read again."
+    )
     arguments = ReadReportArguments
     activity = "reading the report {report}"
 
@@ -185,7 +187,7 @@ class ListReportsArguments(Arguments):
     """Arguments of `list_reports`."""
 
     date: str = Field(default="", description="2026-08-10, 2026-08, today, yesterday")
-    query: str = ""
+    query: str = Field(default="", description="Words that all occur in it")
 
 
 class ListReportsTool(Tool[ListReportsArguments]):
@@ -294,7 +296,7 @@ class Past:
 class SearchRunsArguments(Arguments):
     """Arguments of `search_runs`."""
 
-    query: str
+    query: str = Field(description="Few specific words")
     limit: int = Field(default=8, ge=1, le=20)
 
 
@@ -302,7 +304,10 @@ class SearchRunsTool(Tool[SearchRunsArguments]):
     """`search_runs`: searches earlier findings."""
 
     name = "search_runs"
-    description = "Search what earlier runs found, and the library. Hits are sources, as earlier findings."
+    description = (
+        "Search the files and reports of earlier runs. A hit is an earlier finding, a lead: its own sources are the "
+        "evidence."
+    )
     arguments = SearchRunsArguments
     activity = 'searching earlier runs for "{query}"'
     is_search = True

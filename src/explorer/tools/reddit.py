@@ -18,11 +18,13 @@ NOT_IN_SAMPLE = "the sample day has no Reddit"
 class RedditPostsArguments(Arguments):
     """Arguments of `get_reddit_posts`."""
 
-    subreddit: str = Field(description="all: Reddit as a whole")
+    subreddit: str = Field(description="Its name; all: Reddit as a whole")
     sort: Literal["hot", "new", "top", "rising", "controversial"] = "hot"
     limit: int = Field(default=25, ge=1, le=MAX_POSTS)
-    query: str = Field(default="", max_length=300)
-    time: Literal["", "hour", "day", "week", "month", "year", "all"] = ""
+    query: str = Field(default="", max_length=300, description="Keywords; empty: list the posts")
+    time: Literal["", "hour", "day", "week", "month", "year", "all"] = Field(
+        default="", description="hour, day, week, month, year or all, for sort=top and for a query"
+    )
 
 
 class RedditPostsTool(Tool[RedditPostsArguments]):

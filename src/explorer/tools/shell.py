@@ -47,7 +47,7 @@ class ExecuteShellArguments(Arguments):
 
     command: str = Field(min_length=1, max_length=20_000)
     timeout: int = Field(default=120, ge=1, le=MAX_TIMEOUT_S, description="Seconds")
-    run_in_background: bool = False
+    run_in_background: bool = Field(default=False, description="For what takes over a minute; you get a bash_id")
 
 
 class ExecuteShellTool(Tool[ExecuteShellArguments]):
@@ -108,7 +108,7 @@ class GetShellOutputTool(Tool[GetShellOutputArguments]):
     """`get_shell_output`: reads the output of a background job."""
 
     name = "get_shell_output"
-    description = "What a background job printed so far."
+    description = "Read what a background job printed so far, and whether it has ended."
     arguments = GetShellOutputArguments
     activity = "looking at the job {bash_id}"
     timeout_s = BLOCK_S + 30

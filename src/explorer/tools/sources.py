@@ -50,14 +50,14 @@ class ListSourcesArguments(Arguments):
     """Arguments of `list_sources`."""
 
     query: str = Field(default="", max_length=200, description="In title or address")
-    kind: str = Field(default="", max_length=40)
+    kind: str = Field(default="", max_length=40, description="page, file, story, comments, search_hit")
 
 
 class ListSourcesTool(Tool[ListSourcesArguments]):
     """`list_sources`: lists the run's sources."""
 
     name = "list_sources"
-    description = "List all sources, with their flags, copies, and the files that cite them."
+    description = "List the sources of this run by id, with flags, copies, and the files that cite them."
     arguments = ListSourcesArguments
     activity = "listing the sources"
 
@@ -93,14 +93,18 @@ class ReadSourceArguments(Arguments):
 
     source_id: str = Field(min_length=1, max_length=20)
     offset: int = Field(default=0, ge=0)
-    find: str = Field(default="", max_length=500, description="A quote or number to look up")
+    find: str = Field(
+        default="", max_length=500, description="A quote or number: shows its place, or the sentence most like it"
+    )
 
 
 class ReadSourceTool(Tool[ReadSourceArguments]):
     """`read_source`: reads a source's stored text."""
 
     name = "read_source"
-    description = f"Read a stored source, {TEXT_CHARS} characters at a time."
+    description = (
+        f"Read the stored text of a source by its id, {TEXT_CHARS} characters at a time, or look up a passage in it."
+    )
     arguments = ReadSourceArguments
     activity = "reading the source {source_id}"
 
@@ -211,7 +215,10 @@ def _place(text: str, wanted: str, offset: int) -> list[ModelText]:
     from_here = own(" from character {offset} on", offset=offset) if offset else own("")
     nearest = _nearest(text[offset:], wanted)
     lines = [own("It is not there word for word{from_here}.", from_here=from_here)]
-    return [*lines, own("The sentence most like it:"), block(nearest)] if nearest else lines
+    if not nearest:
+        words = "No sentence is like it. Without find, you get the text from its start ({count} characters)."
+        return [*lines, own(words, count=len(text))]
+    return [*lines, own("The sentence most like it:"), block(nearest)]
 
 
 def _pattern(wanted: str) -> "re.Pattern[str]":

@@ -37,8 +37,9 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
 
     name = "read_webpage"
     description = (
-        f"Read a page, PDF, feed or JSON as markdown, {PAGE_CHARS} characters at a time. Do not rely on a flagged one "
-        "alone."
+        f"Read a page, PDF, feed or JSON as markdown, {PAGE_CHARS} characters at a time: an address from the user, a "
+        "search or a page. Its first lines give source id, author, date, length and flags; do not rely on a "
+        "flagged one alone."
     )
     arguments = ReadWebpageArguments
     is_lookup = True
@@ -141,19 +142,21 @@ ENTRY_LINES = 3
 class WebSearchArguments(Arguments):
     """Arguments of `web_search`."""
 
-    query: str = Field(min_length=1, max_length=400)
+    query: str = Field(min_length=1, max_length=400, description='Few specific words; "quoted" for a phrase')
     max_results: int = Field(default=8, ge=1, le=20)
-    search_depth: Literal["basic", "advanced"] = "basic"
-    include_domains: list[str] = Field(default=[])
+    search_depth: Literal["basic", "advanced"] = Field(
+        default="basic", description="advanced: slower, for what basic does not find"
+    )
+    include_domains: list[str] = Field(default=[], description="Only these sites, e.g. europa.eu")
     exclude_domains: list[str] = Field(default=[])
-    since: str = Field(default="", description="2026-08-01, 24h, last week")
+    since: str = Field(default="", description="Published since: 2026-08-01, 24h, last week")
 
 
 class TavilySearchTool(Tool[WebSearchArguments]):
     """`web_search`: searches with the configured engine."""
 
     name = "web_search"
-    description = "Search the web for pages to read."
+    description = "Search the web for pages to read. A hit is a lead: open the page before you cite it."
     arguments = WebSearchArguments
     activity = 'searching the web for "{query}"'
     is_search = True
