@@ -1,13 +1,19 @@
 """How many false claims the citation check finds, and how many true ones it takes for false, by kind of claim.
 
     uv run python bench/citations.py [--set dev|heldout] [--totals] [--failures] [--json]
+    uv run python bench/citations.py --attribution FILE.jsonl [--failures] [--json]
 
 Each case is a sentence, the sources that it cites, and whether they say so. The development set is for working on the
 check; of the held-out set, nothing but the totals is to be looked at while it is changed. Intervals are Wilson's, 95 %.
+
+`--attribution` reads a file of AttributionBench (github.com/OSU-NLP-Group/AttributionBench), sentences of real systems
+that people found attributable to their references, or not. Most of those that are not have no wrong figure or name:
+they say more than the reference does, which no rule here looks for.
 """
 
 import argparse
 import hashlib
+import itertools
 import json
 import math
 import sys
@@ -22,6 +28,7 @@ from pydantic import BaseModel
 from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Claim
 from explorer.schema.events import Source
+from explorer.text.words import sentence_ends
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "reports" / "verify" / "context"
 SETS = ("dev", "heldout")
@@ -86,6 +93,42 @@ def answers(name: str) -> list[Answer]:
     found: list[Answer] = []
     for case in (Case.model_validate_json(line) for line in lines(f"{name}_cases.jsonl")):
         verification = check(case.text, sources, text_of)
+        found.append(Answer(case, verification.claims, bool(verification.faults)))
+    return found
+
+
+class Attribution(BaseModel):
+    """A line of AttributionBench."""
+
+    claim: str
+    references: list[str]
+    webpage_references: list[str] = []
+    attribution_label: str
+    src_dataset: str
+
+
+def attributions(path: Path) -> list[Answer]:
+    """Check every claim of a file of AttributionBench, each of its sentences with all of its references."""
+    found: list[Answer] = []
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        if not line.strip():
+            continue
+        one = Attribution.model_validate_json(line)
+        texts = {
+            f"S{number}": text
+            for number, text in enumerate(filter(str.strip, [*one.references, *one.webpage_references]), start=1)
+        }
+        sources = {
+            name: _source(Text(id=name, language="en", title="", published="", text=text))
+            for name, text in texts.items()
+        }
+        marks = "".join(f"[{name}]" for name in texts)
+        ends = [*(end.end for end in sentence_ends(one.claim)), len(one.claim)]
+        pieces = [one.claim[start:end].strip() for start, end in itertools.pairwise([0, *sorted(set(ends))])]
+        draft = " ".join(f"{piece} {marks}" for piece in pieces if piece)
+        verification = check(draft, sources, texts.get)
+        is_true = one.attribution_label == "attributable"
+        case = Case(source="", kind=one.src_dataset, is_true=is_true, text=one.claim)
         found.append(Answer(case, verification.claims, bool(verification.faults)))
     return found
 
@@ -161,15 +204,20 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--totals", action="store_true", help="the totals alone")
     parser.add_argument("--failures", action="store_true", help="also each case of the development set that fails")
     parser.add_argument("--json", action="store_true", help="rows as JSON")
+    parser.add_argument("--attribution", type=Path, metavar="FILE", help="a file of AttributionBench instead")
     given = parser.parse_args(words)
-    results = {name: answers(name) for name in given.set or SETS}
+    if given.attribution:
+        results = {given.attribution.stem[:20]: attributions(given.attribution)}
+    else:
+        results = {name: answers(name) for name in given.set or SETS}
     tables = {name: rows(found)[-2 if given.totals else 0 :] for name, found in results.items()}
     if given.json:
         print(json.dumps({name: [asdict(row) for row in table] for name, table in tables.items()}, indent=2))
         return 0
     print("\n\n".join(page(name, table) for name, table in tables.items()))
-    if given.failures and "dev" in results:
-        print(f"\n{failures(results['dev'])}")
+    shown = results.get("dev", ()) if given.attribution is None else next(iter(results.values()))
+    if given.failures:
+        print(f"\n{failures(shown)}")
     return 0
 
 

@@ -6,10 +6,11 @@ resumed. Figures are computed from the runs, so a change of the scoring needs no
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from explorer.evaluation.grading import Grade, GradingPlan, ask_grader, grade_in, grading_folder
 from explorer.evaluation.questions import EvalQuestion, write_documents
 from explorer.evaluation.scoring import Score, score_run
 from explorer.journal.listing import is_run, read_records
@@ -19,7 +20,10 @@ from explorer.run.resources import choose_models, in_force, load_roles
 from explorer.run.run import RunHooks, resume, start
 from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError
 from explorer.schema.settings import Settings
+from explorer.text.frontmatter import without_frontmatter
 from explorer.text.sanitize import single_line
+from explorer.workspace.access import REPORT
+from explorer.workspace.workspace import Workspace
 
 DEFAULT_TOTAL_USD = 20.0
 """The limit of a whole set where none is given, in US dollars."""
@@ -45,6 +49,10 @@ class EvalPlan:
     """US dollars for all questions together; None: 20 where prices are known. Infinite: only each question's limit."""
     hooks: Callable[[], RunHooks] = RunHooks
     """Makes the hooks of each run."""
+    grading: GradingPlan | None = None
+    """How reports on questions with criteria are graded; None: they are not."""
+    others: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Reports of another system by question; they are graded, too."""
 
 
 class _Purse:
@@ -82,6 +90,8 @@ class _Work:
     plan: EvalPlan
     most_usd: float | None
     """What one question may cost; None where prices are not known or nothing costs anything."""
+    most_grading_usd: float | None
+    """What one grading may cost, likewise."""
     purse: _Purse
     on_score: Callable[[Score], None]
     scores: dict[str, Score] = field(default_factory=dict[str, Score])
@@ -98,17 +108,24 @@ class _Work:
             score = score_run(question, folder) if is_run(folder) else Score(id=question.id, status="")
         except ExplorerError as damaged:
             error, score = single_line(damaged.message, MAX_ERROR_CHARS), Score(id=question.id, status="")
-        self.scores[question.id] = score.model_copy(update={"error": error})
+        score = score.model_copy(update={"error": error})
+        self.scores[question.id] = await self._graded(question, score) if score.status else score
         self.on_score(self.scores[question.id])
 
     async def _run(self, question: EvalQuestion, folder: Path) -> str:
         """Return why the run did not end; empty when it did."""
+        return await self._paid(folder, self.most_usd, lambda most: self._explore(question, folder, most))
+
+    async def _paid(
+        self, folder: Path, most_usd: float | None, explore: Callable[[float | None], Awaitable[None]]
+    ) -> str:
+        """Do a run within what is left of the money; return why it did not end, empty when it did."""
         before = _cost_of(folder)
-        most = None if self.most_usd is None else await self.purse.reserve(self.most_usd)
-        if self.most_usd is not None and most is None:
+        most = None if most_usd is None else await self.purse.reserve(most_usd)
+        if most_usd is not None and most is None:
             return NO_MONEY
         try:
-            await self._explore(question, folder, None if most is None else most + before)
+            await explore(None if most is None else most + before)
         except ExplorerError as error:
             if error.exit_code in FOR_ALL:
                 self.fatal = error
@@ -117,6 +134,35 @@ class _Work:
             if most is not None:
                 await self.purse.give_back(most - (_cost_of(folder) - before))
         return ""
+
+    async def _graded(self, question: EvalQuestion, score: Score) -> Score:
+        """Have the reports on a question graded; those that are graded already stay as they are."""
+        if self.plan.grading is None or question.rubric is None:
+            return score
+        mine = _report_of(self.plan.folder / "runs" / question.id) if score.has_report else ""
+        grades: list[Grade | None] = []
+        for name, report in ((question.id, mine), (f"{question.id}-theirs", self.plan.others.get(question.id, ""))):
+            grade, error = await self._grade(question, name, report) if report.strip() else (None, "")
+            score = score.model_copy(update={"error": score.error or error})
+            grades.append(grade)
+        return score.model_copy(update={"grade": grades[0], "their_grade": grades[1]})
+
+    async def _grade(self, question: EvalQuestion, name: str, report: str) -> tuple[Grade | None, str]:
+        plan, rubric = self.plan.grading, question.rubric
+        assert plan is not None
+        assert rubric is not None
+        folder = grading_folder(plan, name, report)
+        error = ""
+        if not _has_ended(folder):
+
+            async def ask(most_usd: float | None) -> None:
+                within = replace(plan, settings=_with_limit(plan.settings, most_usd))
+                await ask_grader(within, question.question, rubric, report, folder)
+
+            error = await self._paid(folder, self.most_grading_usd, ask)
+        grade = grade_in(folder, rubric, report)
+        missing = f"the grader gave no grades; to ask again, delete {folder}"
+        return grade, error or ("" if grade else missing)
 
     async def _explore(self, question: EvalQuestion, folder: Path, max_cost_usd: float | None) -> None:
         settings = _settings_of(question, self.plan, max_cost_usd)
@@ -143,15 +189,14 @@ async def evaluate(
         ConfigError: The folder belongs to another set, or a setting cannot be used.
         CredentialsError: A key is missing or refused.
     """
-    roles = load_roles(plan.settings)
-    settings, _ = in_force(plan.settings, await choose_models(plan.settings, roles))
-    most_usd = settings.limits.max_cost_usd
-    if most_usd is None and plan.max_total_usd is not None:
+    most_usd = await _most_usd(plan.settings)
+    most_grading_usd = None if plan.grading is None else await _most_usd(plan.grading.settings)
+    if most_usd is None and most_grading_usd is None and plan.max_total_usd is not None:
         hint = "set EXPLORER_PRICE if the price is not known, and a limit for each question with --max-cost"
         raise ConfigError("a limit of money for all questions needs one for each question", hint=hint)
     _check_folder(questions, plan)
     purse = _Purse(DEFAULT_TOTAL_USD if plan.max_total_usd is None else plan.max_total_usd)
-    work = _Work(plan, most_usd, purse, on_score)
+    work = _Work(plan, most_usd, most_grading_usd, purse, on_score)
     places = asyncio.Semaphore(plan.parallel)
 
     async def one(question: EvalQuestion) -> None:
@@ -164,6 +209,12 @@ async def evaluate(
     if work.fatal is not None:
         raise work.fatal
     return tuple(work.scores[question.id] for question in questions)
+
+
+async def _most_usd(settings: Settings) -> float | None:
+    """Return what one run may cost in US dollars; None where prices are not known, or nothing costs anything."""
+    limited, _ = in_force(settings, await choose_models(settings, load_roles(settings)))
+    return limited.limits.max_cost_usd
 
 
 def _settings_of(question: EvalQuestion, plan: EvalPlan, max_cost_usd: float | None) -> Settings:
@@ -179,9 +230,19 @@ def _settings_of(question: EvalQuestion, plan: EvalPlan, max_cost_usd: float | N
         documents = plan.folder / "documents" / question.id
         write_documents(question, documents)
         update["corpus"] = documents.absolute()
-    if max_cost_usd is not None:
-        update["limits"] = plan.settings.limits.model_copy(update={"max_cost_usd": max_cost_usd})
-    return plan.settings.model_copy(update=update)
+    return _with_limit(plan.settings.model_copy(update=update), max_cost_usd)
+
+
+def _with_limit(settings: Settings, max_cost_usd: float | None) -> Settings:
+    if max_cost_usd is None:
+        return settings
+    limits = settings.limits.model_copy(update={"max_cost_usd": max_cost_usd})
+    return settings.model_copy(update={"limits": limits})
+
+
+def _report_of(folder: Path) -> str:
+    """Return a run's report as its reader has it."""
+    return without_frontmatter(Workspace(folder).read_text(REPORT))
 
 
 def _check_folder(questions: Sequence[EvalQuestion], plan: EvalPlan) -> None:

@@ -3,14 +3,15 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from explorer.schema.errors import ConfigError, NotFoundError
 from explorer.schema.messages import Frozen
 from explorer.text.sanitize import single_line, visible
 
+T = TypeVar("T")
 SAMPLE = "sample"
 """The name of the set that comes with explorer."""
 MAX_SET_BYTES = 200_000_000
@@ -28,6 +29,26 @@ class EvalDocument(Frozen):
     text: str
 
 
+class Criterion(Frozen):
+    """What a report should do."""
+
+    part: str
+    """The quality that it belongs to, such as `insight`."""
+    text: str
+    weight: float = 1.0
+    """Its share of the whole grade, in any unit."""
+
+
+class Rubric(Frozen):
+    """How a grader judges reports on a question."""
+
+    criteria: tuple[Criterion, ...]
+    reference: str = ""
+    """A report to compare with, criterion by criterion; empty: a criterion is met or not."""
+    blocked: str = ""
+    """The publication that the criteria come from, which a report must not rest on."""
+
+
 class EvalQuestion(Frozen):
     """A question, its accepted answers, and the documents in which they are."""
 
@@ -40,6 +61,8 @@ class EvalQuestion(Frozen):
     """Its own folder of documents; empty: the run uses the network."""
     supporting: tuple[str, ...] = ()
     """Titles of the documents that the answer follows from; empty where that is not known."""
+    rubric: Rubric | None = None
+    """Criteria for a grader; None where there are none."""
 
 
 def read_set(name: str, limit: int = 0) -> tuple[EvalQuestion, ...]:
@@ -63,26 +86,45 @@ def read_set(name: str, limit: int = 0) -> tuple[EvalQuestion, ...]:
         raise NotFoundError(f"there is no set of questions {name!r}", hint=f"give a file, or `{SAMPLE}`")
     if path.stat().st_size > MAX_SET_BYTES:
         raise ConfigError(f"{path} is larger than {MAX_SET_BYTES // 1_000_000} MB", hint="divide the set")
+    return checked_set(path, read_lines(path, _question), limit)
+
+
+def checked_set(path: Path, questions: Iterable[EvalQuestion], limit: int) -> tuple[EvalQuestion, ...]:
+    """Return the first questions of a set.
+
+    Raises:
+        ConfigError: There is none, or two have the same id.
+    """
+    found = tuple(questions)
+    _check_ids(path, found)
+    if not found:
+        raise ConfigError(f"{path} has no questions", hint=FORM)
+    return found[:limit] if limit else found
+
+
+def read_lines(path: Path, read: Callable[[Mapping[str, Any], int], T], kind: str = "a question") -> Iterator[T]:
+    """Yield what each line of a file is.
+
+    Args:
+        path: The file.
+        read: Makes a value of a line's JSON object and its number.
+        kind: What a line is, for messages.
+
+    Raises:
+        ConfigError: The file is no text, or a line is not what it should be.
+    """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not text in UTF-8", hint=FORM) from error
-    questions = tuple(_questions(path, lines))
-    _check_ids(path, questions)
-    if not questions:
-        raise ConfigError(f"{path} has no questions", hint=FORM)
-    return questions[:limit] if limit else questions
-
-
-def _questions(path: Path, lines: Sequence[str]) -> Iterator[EvalQuestion]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            yield _question(json.loads(line), number)
+            yield read(json.loads(line), number)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             why = single_line(str(error), 160)
-            raise ConfigError(f"{path}, line {number} is not a question: {why}", hint=FORM) from error
+            raise ConfigError(f"{path}, line {number} is not {kind}: {why}", hint=FORM) from error
 
 
 def _question(line: Mapping[str, Any], number: int) -> EvalQuestion:

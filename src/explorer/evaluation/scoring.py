@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from explorer.evaluation.grading import Grade
 from explorer.evaluation.questions import EvalQuestion, file_names
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
@@ -67,6 +68,10 @@ class Score(Frozen):
     cost_usd: float | None = None
     """US dollars; None when a price is not known."""
     seconds: float = 0.0
+    grade: Grade | None = None
+    """A grader's; None where none was asked."""
+    their_grade: Grade | None = None
+    """The same grader's grade of the other system's report."""
 
 
 def score_run(question: EvalQuestion, folder: Path) -> Score:

@@ -2,8 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +15,15 @@ from explorer.cli.screens.formatting import counted, duration, money, one_line, 
 from explorer.cli.screens.output import aligned, emit_json, emit_page, say
 from explorer.cli.settings.options import RunOptions
 from explorer.cli.telemetry import show_logs
+from explorer.evaluation.benchmarks import published, read_questions, read_reports, write_reports
 from explorer.evaluation.evaluate import DEFAULT_PARALLEL, EvalPlan, evaluate, is_evaluation, scores_in
-from explorer.evaluation.questions import EvalQuestion, read_set
+from explorer.evaluation.grading import GradingPlan, mean_grades
+from explorer.evaluation.questions import EvalQuestion
 from explorer.evaluation.scoring import Score, Share, medians, pairs, score_text, shares
 from explorer.run.run import RunHooks
-from explorer.schema.errors import ConfigError, NotFoundError
+from explorer.schema.errors import ConfigError
 from explorer.schema.messages import JsonObject
+from explorer.schema.settings import Settings
 
 NOT_ALL = 3
 MAX_PARALLEL = 32
@@ -37,6 +40,8 @@ class _Comparison:
     scores: tuple[Score, ...]
     measures: Sequence[str]
     """The measures that can be compared."""
+    reports: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The reports by question, where they are those of another system."""
 
 
 @Parameter(name="*")
@@ -67,7 +72,16 @@ class EvalOptions(RunOptions):
         Parameter(
             name="--against",
             metavar="DIR",
-            help="Compare with another evaluation's folder, or with another system's reports: one ID.md a question.",
+            help="Compare with another evaluation's folder, or with another system's reports: a folder with one "
+            "ID.md a question, or a file of lines with id and article.",
+        ),
+    ] = None
+    grader: Annotated[
+        str | None,
+        Parameter(
+            name="--grader",
+            metavar="MODEL",
+            help="Model that grades the reports by the criteria of a benchmark; it should not be one that wrote them.",
         ),
     ] = None
 
@@ -76,7 +90,9 @@ EVAL = EvalOptions()
 
 
 def evaluation(
-    name: Annotated[str, Parameter(name="SET", help="A file with one question a line, or `sample`.")],
+    name: Annotated[
+        str, Parameter(name="SET", help="A file with one question a line, the folder of a benchmark, or `sample`.")
+    ],
     /,
     *,
     options: EvalOptions = EVAL,
@@ -98,11 +114,17 @@ def evaluation(
     tools = named_tools(options, settings)
     check_team(settings, tools)
     show_logs(options.verbose)
-    questions = read_set(name, options.limit)
+    questions = read_questions(name, options.limit)
     compared = _compared(options.against, questions)
     folder = Path(options.out).expanduser() if options.out is not None else Path("eval") / Path(name).stem
     plan = EvalPlan(
-        settings, folder.absolute(), options.parallel, _total(options.max_total_cost), lambda: RunHooks(tools=tools)
+        settings,
+        folder.absolute(),
+        options.parallel,
+        _total(options.max_total_cost),
+        lambda: RunHooks(tools=tools),
+        _grading(options.grader, settings, folder.absolute(), questions),
+        compared.reports if compared else {},
     )
     progress = _Progress(len(questions), is_quiet=options.quiet)
     try:
@@ -110,14 +132,62 @@ def evaluation(
     except KeyboardInterrupt:
         say(f"stopped after {progress.count} of {counted(len(questions), 'question')}; the same command continues")
         raise
-    if options.output_format == "text":
-        emit_page(_page(name, folder, scores, compared))
-    else:
-        emit_json(_facts(name, folder, scores, compared))
+    _show(_Outcome(name, folder, scores, compared), questions, options)
     unended = [score for score in scores if not score.status]
     if unended and not options.quiet:
         say(f"  → {counted(len(unended), 'question')} not ended; the same command continues")
     return NOT_ALL if unended else 0
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a set came to."""
+
+    name: str
+    folder: Path
+    scores: tuple[Score, ...]
+    compared: _Comparison | None
+
+
+def _show(outcome: _Outcome, questions: Sequence[EvalQuestion], options: EvalOptions) -> None:
+    """Print the tables, or all of it as JSON; the reports go into one file."""
+    name, folder, scores, compared = outcome.name, outcome.folder, outcome.scores, outcome.compared
+    reports = write_reports(folder, questions)
+    if compared and compared.reports:
+        theirs = zip(compared.scores, scores, strict=True)
+        graded = tuple(one.model_copy(update={"grade": ours.their_grade}) for one, ours in theirs)
+        compared = replace(compared, scores=graded)
+    if options.output_format != "text":
+        emit_json({**_facts(name, folder, scores, compared), "reports": None if reports is None else str(reports)})
+        return
+    blocks = [_page(name, folder, scores, compared), _grades_table(options.grader or "", scores, compared)]
+    words = published(Path(name).expanduser(), compared.name) if compared else ""
+    blocks += [f"Published of {compared.name}: {words}"] if compared and words else []
+    emit_page("\n\n".join(filter(None, blocks)))
+
+
+def _grading(
+    model: str | None, settings: Settings, folder: Path, questions: Sequence[EvalQuestion]
+) -> GradingPlan | None:
+    """Return how reports are graded: by one model for all, without sources, shell and library.
+
+    Raises:
+        ConfigError: The set has no criteria.
+    """
+    if model is None:
+        return None
+    if not any(question.rubric for question in questions):
+        hint = "give the folder of DeepResearch Bench or of DeepResearch Bench II"
+        raise ConfigError("--grader has nothing to grade by: the questions have no criteria", hint=hint)
+    update: dict[str, object] = {
+        "model": model,
+        "role_models": {},
+        "shell": "off",
+        "corpus": None,
+        "files": (),
+        "judge": "",
+    }
+    return GradingPlan(settings.model_copy(update=update), folder / "grades")
 
 
 def _total(text: str | None) -> float | None:
@@ -145,15 +215,9 @@ def _compared(folder: str | None, questions: Sequence[EvalQuestion]) -> _Compari
     if is_evaluation(Path(folder).expanduser()):
         earlier = scores_in(Path(folder).expanduser(), questions)
         return _Comparison(Path(folder).name, earlier, tuple(shares(earlier)))
-    paths = {question.id: Path(folder).expanduser() / f"{question.id}.md" for question in questions}
-    if not any(path.is_file() for path in paths.values()):
-        raise NotFoundError(f"{folder} has no report", hint=f"name each by its question: {questions[0].id}.md")
-    texts = {
-        name: path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-        for name, path in paths.items()
-    }
+    texts = read_reports(Path(folder).expanduser(), questions)
     scores = tuple(score_text(question, texts[question.id]) for question in questions)
-    return _Comparison(Path(folder).name, scores, OF_TEXTS)
+    return _Comparison(Path(folder).stem, scores, OF_TEXTS, texts)
 
 
 class _Progress:
@@ -209,6 +273,33 @@ def _page(name: str, folder: Path, scores: Sequence[Score], compared: _Compariso
     return "\n\n".join(blocks)
 
 
+def _grades_table(grader: str, scores: Sequence[Score], compared: _Comparison | None) -> str:
+    """Return the means of the grades; empty without any."""
+    graded = [score.grade for score in scores if score.grade]
+    measured = mean_grades(graded)
+    if not measured:
+        return ""
+    others = mean_grades([score.grade for score in compared.scores if score.grade]) if compared else {}
+    header = ("GRADE", "N", "MEAN", "95 %", *((compared.name.upper(),) if compared else ()))
+    rows = [
+        (
+            name,
+            str(mean.n),
+            f"{100 * mean.mean:.1f}",
+            f"{100 * mean.low:.1f}-{100 * mean.high:.1f}" if mean.n > 1 else "-",
+            *((f"{100 * others[name].mean:.1f}" if name in others else "-",) if compared else ()),
+        )
+        for name, mean in measured.items()
+    ]
+    asked, given = sum(grade.criteria for grade in graded), sum(grade.graded for grade in graded)
+    cut = sum(grade.is_cut for grade in graded)
+    words = [
+        f"Graded by {grader}: {given} of {asked} criteria",
+        *([f"{counted(cut, 'report')} too long to be graded whole"] if cut else []),
+    ]
+    return f"{aligned(header, rows)}\n\n{'; '.join(words)}"
+
+
 def _pairs_line(scores: Sequence[Score], compared: _Comparison) -> str:
     """Return in how many questions each side alone is right, which says more than the two shares do."""
     found = pairs(scores, compared.scores)
@@ -244,6 +335,7 @@ def _facts(name: str, folder: Path, scores: Sequence[Score], compared: _Comparis
         "folder": str(folder),
         "measures": {measure: share.model_dump() for measure, share in shares(scores).items()},
         "medians": medians(scores),
+        "grades": _grade_facts(scores),
         "questions": [score.model_dump() for score in scores],
         "against": None
         if compared is None
@@ -253,6 +345,11 @@ def _facts(name: str, folder: Path, scores: Sequence[Score], compared: _Comparis
                 key: value.model_dump() for key, value in shares(compared.scores).items() if key in compared.measures
             },
             "pairs": pairs(scores, compared.scores).model_dump(),
+            "grades": _grade_facts(compared.scores),
             "questions": [score.model_dump() for score in compared.scores],
         },
     }
+
+
+def _grade_facts(scores: Sequence[Score]) -> JsonObject:
+    return {name: mean.model_dump() for name, mean in mean_grades([one.grade for one in scores if one.grade]).items()}
