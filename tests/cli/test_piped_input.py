@@ -62,7 +62,7 @@ def test_a_page_that_is_piped_in_is_read_as_one(here: Explorer, tmp_path: Path) 
     assert "stdin.html (" in here("--dry-run", QUESTION, stdin=page, EXPLORER_MODEL="offline").stdout
     done = here(QUESTION, stdin="\0\0\1\2", EXPLORER_MODEL="offline")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "stdin.txt is neither text nor HTML nor PDF" in done.stderr
+    assert "stdin.txt is none of text, HTML, PDF" in done.stderr
     assert not (tmp_path / "workspace").exists()
 
 

@@ -45,9 +45,9 @@ Input and output:
   -q, --quiet              Print only errors to stderr
   --lang LANGUAGE          Language of the report. Otherwise the question's
   -o, --output FILE        Also write the report to FILE: .md, .markdown, .txt
-  --file PATH              A file the question is about: text, HTML, PDF;
-                           repeatable
+  --file PATH              A file the question is about: text, HTML, PDF,
+                           Office, EPUB; repeatable
   --corpus DIR             Folder of your own to search: text, markdown, HTML,
-                           PDF
+                           PDF, Office, EPUB
   --since-run RUN          Report what is new since an earlier run
   -c, --continue           Continue the latest run with a follow-up question"""

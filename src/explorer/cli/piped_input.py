@@ -8,13 +8,12 @@ import sys
 from collections.abc import Callable
 
 from explorer.documents.corpus.folder import MAX_FILE_BYTES
-from explorer.documents.corpus.reading import readable_kind
-from explorer.documents.parsing.kinds import HTML, PDF
+from explorer.documents.corpus.reading import PARSED, readable_kind
 from explorer.schema.errors import ConfigError
 
 WAIT_S = 2.0
 """A pipe that holds nothing for so long, and is not closed, is a script's own and nobody's input."""
-SUFFIXES = {HTML: ".html", PDF: ".pdf"}
+SUFFIXES = {kind: f".{kind}" for kind in PARSED}
 """Suffix of a kind that is not plain text."""
 NOTHING = "nothing came from standard input, though it is open; the question is asked without it"
 

@@ -352,7 +352,7 @@ def checked_question(question: str) -> str:
 
 
 def _keep_inputs(folder: Path, inputs: Iterable[InputFile], texts: Mapping[str, str]) -> None:
-    """The user's files into `inputs/`: texts, and beside the text of HTML and PDF the file as it was given."""
+    """The user's files into `inputs/`: texts, and next to the text of other kinds the file as it was given."""
     for name, text in texts.items():
         Workspace(folder).write_own(f"{INPUTS}/{name}", text)
     for one in inputs:

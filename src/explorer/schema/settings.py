@@ -210,7 +210,7 @@ class Settings(BaseModel):
         Setting(
             "EXPLORER_CORPUS",
             ABSOLUTE_PATH,
-            "Folder of your own to search: text, markdown, HTML, PDF",
+            "Folder of your own to search: text, markdown, HTML, PDF, Office, EPUB",
             Group.FILES,
             flags=(Flag("--corpus", "DIR"),),
         ),

@@ -91,7 +91,7 @@ class SiteAccess:
     now: Callable[[], datetime]
     """The run's clock."""
     parser: "DocumentParser"
-    """Parses HTML, PDF and feeds that strangers wrote, in confined processes."""
+    """Parses HTML, PDF, office files and feeds that strangers wrote, in confined processes."""
 
 
 class SiteProbe(NamedTuple):

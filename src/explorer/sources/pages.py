@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from explorer.documents.parsing.document import CHALLENGE, NO_TEXT_LAYER, TRUNCATED, Document
 from explorer.documents.parsing.judgement import FEW_WORDS, language_of, text_flags, words
-from explorer.documents.parsing.kinds import KINDS, PDF, kind_of, text_of
+from explorer.documents.parsing.kinds import KINDS, PACKED, PDF, kind_of, text_of
 from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import NoSuchThingError, ToolError
 from explorer.sources.http.cache import ResponseCache
@@ -24,7 +24,7 @@ from explorer.sources.http.fetch import Web
 from explorer.sources.http.fetched import Fetched, FetchLimits
 from explorer.sources.http.wire import WireModel
 from explorer.sources.page import ThreadReader, WebPage
-from explorer.text.rendering import ModelText, codes, own
+from explorer.text.rendering import ModelText, code, codes, own
 from explorer.text.sanitize import single_line
 
 READER_LIMITS = FetchLimits(seconds=45.0, in_flight=4, is_service=True)
@@ -140,8 +140,8 @@ def _page(url: str, facts: dict[str, str], text: str, fetched: Fetched) -> WebPa
     )
 
 
-PDF_LIMITS = FetchLimits(seconds=60.0, body_bytes=32_000_000)
-"""Limits for a PDF. Half a PDF cannot be read, because its table of contents is at the end."""
+WHOLE_FILE = FetchLimits(seconds=60.0, body_bytes=32_000_000)
+"""Limits for a PDF and for packed files. Half of one cannot be read, because its table of contents is at the end."""
 PAGE_TYPES = "text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.9,application/json;q=0.8,*/*;q=0.5"
 ERROR_HEAD = 4_000
 GONE = frozenset({404, 410})
@@ -222,9 +222,9 @@ class PageReader:
             raise ToolError(
                 own("{url} is {kind}, not text. Look for a page about it instead.", url=url, kind=kind[:80])
             )
-        if kind == PDF and fetched.is_truncated:
-            fetched = await self._web.get(url, accept=PAGE_TYPES, limits=PDF_LIMITS)
-            _refuse_half(url, fetched)
+        if kind in {PDF, *PACKED} and fetched.is_truncated:
+            fetched = await self._web.get(url, accept=PAGE_TYPES, limits=WHOLE_FILE)
+            _refuse_half(url, kind, fetched)
         document = await self._parser.parse(kind, fetched.body, url=fetched.url, content_type=fetched.content_type)
         if not document.text:
             raise ToolError(_empty_words(url, document))
@@ -243,13 +243,14 @@ class PageReader:
         )
 
 
-def _refuse_half(url: str, fetched: Fetched) -> None:
+def _refuse_half(url: str, kind: str, fetched: Fetched) -> None:
     if fetched.is_truncated:
-        size = PDF_LIMITS.body_bytes // 1_000_000
+        size = WHOLE_FILE.body_bytes // 1_000_000
         raise ToolError(
             own(
-                "{url} is a PDF of more than {size} MB, which is not read. Look for a page about it instead.",
+                "{url} is a file ({kind}) of more than {size} MB, which is not read. Look for a page about it instead.",
                 url=url,
+                kind=code(kind),
                 size=size,
             )
         )

@@ -120,7 +120,10 @@ async def test_html_and_other_encodings(tmp_path: Path) -> None:
         assert await paths(corpus, "lantern") == ["wide.txt"]
         assert await paths(corpus, "灯塔") == ["gb.txt"]
         assert await paths(corpus, "cote eclaire") == ["west.txt"]
-        assert "1 not text, HTML or PDF (image.bin)" in (await corpus.overview()).skipped.described
+        assert (
+            "1 not text, HTML, PDF, Word, PowerPoint, Excel or EPUB (image.bin)"
+            in (await corpus.overview()).skipped.described
+        )
 
 
 async def test_what_cannot_be_parsed_is_told_and_tried_again_a_few_times(notes: Path) -> None:

@@ -52,7 +52,7 @@ async def test_names_never_meet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("image.png", b"\x89PNG\r\n\0\0\0", "neither text nor HTML nor PDF"),
+        ("image.png", b"\x89PNG\r\n\0\0\0", "none of text, HTML, PDF"),
         ("broken.pdf", b"%PDF-1.4 nothing", "broken.pdf cannot be used: the PDF is damaged"),
     ],
 )

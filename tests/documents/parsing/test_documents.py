@@ -117,8 +117,8 @@ def test_a_very_long_text() -> None:
 
 def test_a_kind_nobody_reads() -> None:
     """An unknown kind is an error with words."""
-    with pytest.raises(ToolError, match="'docx' is not read"):
-        read("docx", "x")
+    with pytest.raises(ToolError, match="'rtf' is not read"):
+        read("rtf", "x")
 
 
 def test_pdf() -> None:

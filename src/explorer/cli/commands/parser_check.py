@@ -13,7 +13,7 @@ GET_LINUX = "on this system, read pages and PDF of strangers in the container im
 
 
 def check_parser() -> CheckResult:
-    """Check what confines the processes that parse HTML, PDF, feeds and archives."""
+    """Check what confines the processes that parse HTML, PDF, office files, feeds and archives."""
     try:
         return parser_result(asyncio.run(_confinement()))
     except ToolError as error:

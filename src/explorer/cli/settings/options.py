@@ -155,7 +155,7 @@ class AskOptions(RunOptions):
             negative="",
             show_default=False,
             group=INPUT_OUTPUT,
-            help="A file the question is about: text, HTML, PDF; repeatable.",
+            help="A file the question is about: text, HTML, PDF, Office, EPUB; repeatable.",
         ),
     ] = ()
     corpus: Annotated[str | None, _flag("--corpus")] = None

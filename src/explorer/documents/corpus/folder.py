@@ -27,7 +27,9 @@ SPECIAL = "neither files nor folders"
 EMPTY = "empty"
 TOO_BIG = "too big"
 RUNS = "explorer's own runs and reports"
-NO_TEXT = own("not text, HTML or PDF")
+READ_FILES = "text, HTML, PDF, Word, PowerPoint, Excel or EPUB"
+"""What a file may be."""
+NO_TEXT = own("not text, HTML, PDF, Word, PowerPoint, Excel or EPUB")
 UNREADABLE = "not readable"
 BAD_NAME = "names that are not UTF-8"
 TOO_DEEP = "folders in folders too deep"

@@ -1,6 +1,6 @@
 """Reading of files: documents for the index, and input files that the user gives with a question.
 
-A parser reads HTML and PDF files, and texts are only decoded. An HTML or PDF input is stored next to its text.
+A parser reads HTML, PDF, office files and books, and texts are only decoded. A parsed input is stored next to its text.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from explorer.documents.corpus.database import StoredDocument
-from explorer.documents.corpus.folder import MAX_FILE_BYTES, NO_TEXT, FoundFile, readable
+from explorer.documents.corpus.folder import MAX_FILE_BYTES, NO_TEXT, READ_FILES, FoundFile, readable
 from explorer.documents.parsing.document import TRUNCATED, Document
-from explorer.documents.parsing.kinds import FEED, HTML, JSON, PDF, TEXT, kind_of
+from explorer.documents.parsing.kinds import FEED, HTML, JSON, PACKED, PDF, TEXT, kind_of
 from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.tool import SourceDraft
@@ -35,8 +35,10 @@ TYPES = {
 }
 """The content type for each ending of a name, for files whose first bytes do not show their type."""
 BOMS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-PAGE_MARK = re.compile(r"^\[page (\d+)\]$", re.MULTILINE)
-"""Matches the line before each page in the text of a parsed PDF."""
+PARSED = frozenset({HTML, PDF, *PACKED})
+"""Kinds whose text is stored next to the file."""
+PAGE_MARK = re.compile(r"^\[(?:page|slide|sheet|chapter) (\d+)\]$", re.MULTILINE)
+"""Matches the line before each page, slide, sheet or chapter in the text of a parsed file."""
 PAIR = re.compile(rb"[\x81-\xfe][\x40-\xfe]")
 FIRST_COMMON = 0xA1
 """The smallest second byte of the common characters in GB 18030."""
@@ -46,7 +48,7 @@ CHINESE_SHARE = 0.6
 def readable_kind(body: bytes, name: str) -> str:
     """Return the kind of a file by its first bytes and its name; empty when the kind cannot be read."""
     kind = kind_of(body, TYPES.get(PurePosixPath(name).suffix.lower(), ""))
-    if kind in {HTML, PDF}:
+    if kind in PARSED:
         return kind
     if kind in {TEXT, JSON, FEED}:
         return TEXT
@@ -138,7 +140,7 @@ def _line(text: str) -> str:
 
 
 PARSED_SUFFIX = ".md"
-"""The ending that is added to the name of an HTML or PDF file to name its text."""
+"""The ending that is added to the name of a parsed file to name its text."""
 ORIGINAL = "original"
 """The frontmatter field of a parsed text that names its original file."""
 MAX_STEM_BYTES = MAX_NAME_BYTES - 16
@@ -158,14 +160,14 @@ class InputFile:
     @property
     def is_parsed(self) -> bool:
         """Whether a parser makes the text of the file."""
-        return self.kind in {HTML, PDF}
+        return self.kind in PARSED
 
 
 def read_inputs(paths: Iterable[Path], given: Mapping[str, bytes] | None = None) -> list[InputFile]:
     """Return the user's files under distinct names; `given` has the bytes of files that are not on disk, by name.
 
     Raises:
-        ConfigError: A file cannot be read, is too big, or is not text, HTML or PDF.
+        ConfigError: A file cannot be read, is too big, or is of no kind that is read.
     """
     inputs: list[InputFile] = []
     taken: set[str] = set()
@@ -173,7 +175,7 @@ def read_inputs(paths: Iterable[Path], given: Mapping[str, bytes] | None = None)
     for path, body in bodies:
         kind = readable_kind(body, path.name)
         if not kind:
-            raise ConfigError(f"{path} is neither text nor HTML nor PDF", hint="convert it to one of these first")
+            raise ConfigError(f"{path} is none of {READ_FILES}", hint="convert it to one of these first")
         one = InputFile(_free_name(usable_name(path.name), taken), body, kind)
         taken |= {one.name, f"{one.name}{PARSED_SUFFIX}"} if one.is_parsed else {one.name}
         inputs.append(one)
@@ -191,7 +193,7 @@ def _body(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ConfigError(
-            f"{path} cannot be read: {error.strerror}", hint="give a text, HTML or PDF file: --file PATH"
+            f"{path} cannot be read: {error.strerror}", hint="give one of {READ_FILES}: --file PATH"
         ) from error
 
 
@@ -221,7 +223,7 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 async def parsed_texts(inputs: Iterable[InputFile], parser: DocumentParser) -> dict[str, str]:
-    """Return the text of each file by name; the text of an HTML or PDF file has the file's name with `PARSED_SUFFIX`.
+    """Return the text of each file by name; the text of a parsed file has the file's name with `PARSED_SUFFIX`.
 
     Raises:
         ConfigError: A file has no text that can be read.

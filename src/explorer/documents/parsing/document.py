@@ -22,7 +22,10 @@ FLAGS = frozenset({TRUNCATED, PAYWALL, CHALLENGE, SCRIPT_SHELL, NO_TEXT_LAYER})
 LOCKED = "the PDF is locked by a password"
 DAMAGED = "the PDF is damaged, or none at all"
 ENTITIES = "the feed declares entities of its own, as bombs do, and is not read"
-PROBLEMS = frozenset({LOCKED, DAMAGED, ENTITIES})
+NOT_READ = "the file is damaged, or not what its ending says"
+UNPACKS_TO_TOO_MUCH = "it unpacks to more than is read, as bombs do"
+OWN_ENTITIES = "its XML declares entities of its own, as bombs do, and is not read"
+PROBLEMS = frozenset({LOCKED, DAMAGED, ENTITIES, NOT_READ, UNPACKS_TO_TOO_MUCH, OWN_ENTITIES})
 """Everything that is wrong with a document in the words of a parser: what else a process says of it is not believed."""
 
 
@@ -41,7 +44,7 @@ class Document:
     """A code such as `en` or `zh`; empty when the language is not known."""
     flags: tuple[str, ...] = ()
     pages: int = 0
-    """The number of all pages of a PDF, including those that were not read; 0 for other documents."""
+    """The number of all pages of a PDF, slides, sheets or chapters, with those that were not read; 0: it has none."""
     site: str = ""
     """The name of the site; empty when the document has none."""
 

@@ -74,7 +74,13 @@ PDF = "pdf"
 TEXT = "text"
 JSON = "json"
 FEED = "feed"
-KINDS = frozenset({HTML, PDF, TEXT, JSON, FEED})
+DOCX = "docx"
+PPTX = "pptx"
+XLSX = "xlsx"
+EPUB = "epub"
+PACKED = frozenset({DOCX, PPTX, XLSX, EPUB})
+"""Kinds that are ZIP archives: half a one cannot be read, because its table of contents is at the end."""
+KINDS = frozenset({HTML, PDF, TEXT, JSON, FEED, *PACKED})
 """The kinds of documents that a body can be found to be."""
 ENTRIES = "entries"
 """A feed whose entries are wanted as values, in JSON."""
@@ -113,11 +119,27 @@ def kind_of(body: bytes, content_type: str = "") -> str:
     if head.startswith(b"%PDF-") or label == "application/pdf":
         return PDF
     is_wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or "utf-16" in content_type.lower()
+    if head.startswith(ZIP):
+        return _kind_of_zip(body) or label or "binary"
     if b"\x00" in head and not is_wide:
         return label or "binary"
     if label in HTML_TYPES or LOOKS_LIKE_HTML.match(head):
         return HTML
     return _kind_of_text(label, head)
+
+
+ZIP = b"PK\x03\x04"
+CONTENT_TYPES = b"[Content_Types].xml"
+"""The name of a file in each Word, PowerPoint and Excel file."""
+MAIN_PARTS = ((b"word/document.xml", DOCX), (b"ppt/presentation.xml", PPTX), (b"xl/workbook.", XLSX))
+EPUB_HEAD = b"mimetypeapplication/epub+zip"
+
+
+def _kind_of_zip(body: bytes) -> str:
+    """Return the kind by the names in the archive, which nobody unpacks here; empty for any other archive."""
+    if EPUB_HEAD in body[:HEAD_BYTES]:
+        return EPUB
+    return next((kind for name, kind in MAIN_PARTS if name in body), "") if CONTENT_TYPES in body else ""
 
 
 def _kind_of_text(label: str, head: bytes) -> str:

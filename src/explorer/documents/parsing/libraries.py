@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from explorer.documents.parsing.kinds import ENTRIES, FEED, HTML, JSON, PDF, PDF_AGAIN
+from explorer.documents.parsing.kinds import DOCX, ENTRIES, EPUB, FEED, HTML, JSON, PDF, PDF_AGAIN, PPTX, XLSX
 
 CODECS = frozenset(
     """
@@ -27,6 +27,7 @@ CODECS = frozenset(
 PARSING = "explorer.documents.parsing"
 PDFS = f"{PARSING}.pdf_files"
 FEEDS = (f"{PARSING}.feeds", "feedparser", "xml.sax.expatreader", "_strptime")
+OFFICE = (f"{PARSING}.office_files", "xml.etree.ElementTree", "pyexpat", "zlib")
 RESILIPARSE = ("resiliparse.extract.html2text", "resiliparse.parse.html")
 MODULES: Mapping[str, Sequence[str]] = {
     HTML: (f"{PARSING}.html_pages", "trafilatura", *RESILIPARSE, "_strptime"),
@@ -35,6 +36,10 @@ MODULES: Mapping[str, Sequence[str]] = {
     FEED: FEEDS,
     ENTRIES: FEEDS,
     JSON: (),
+    DOCX: (*OFFICE, "mammoth", "xml.dom.minidom", "xml.dom.expatbuilder"),
+    PPTX: OFFICE,
+    XLSX: (*OFFICE, "python_calamine"),
+    EPUB: OFFICE,
 }
 """The modules that reading a kind takes; others are imported by these."""
 

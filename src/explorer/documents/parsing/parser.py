@@ -94,7 +94,7 @@ class Parser:
         return found
 
     async def parse(self, kind: str, body: bytes, *, url: str = "", content_type: str = "") -> Document:
-        """Return a document of one of the kinds `html`, `pdf`, `text`, `json`, `feed`, `entries`, with its text.
+        """Return a document of one of `KINDS`, or `entries`, with its text.
 
         `url` makes links absolute and is named in errors; `content_type` is the value of the server's header.
 

@@ -109,6 +109,10 @@ def _read(kind: str, body: bytes, url: str, content_type: str) -> Document:
             from explorer.documents.parsing.feeds import read_entries, read_feed  # noqa: PLC0415 - the same
 
             return (read_feed if kind == FEED else read_entries)(body, content_type=content_type)
+        case "docx" | "pptx" | "xlsx" | "epub":
+            from explorer.documents.parsing.office_files import read_office  # noqa: PLC0415 - the same
+
+            return read_office(kind, body)
         case "json":
             return read_json(body, url=url, content_type=content_type)
         case "text":
