@@ -118,8 +118,9 @@ async def test_what_names_nothing(platform: str, post_id: str, words: str) -> No
 async def test_services_down() -> None:
     """Each service that does not answer is named, with its reasons, and something else to do."""
     async with open_tool(is_up=False) as tool:
-        with pytest.raises(ToolError, match=r"Hacker News.* is not available: .*502.*web_search"):
+        with pytest.raises(ToolError, match=r"Hacker News.* is not available: .*502.*web_search") as caught:
             await call_tool(tool, Ledger().context, platform="hackernews", post_id="10")
+        assert caught.value.words.endswith(" Try this later, or look for the discussion with web_search.")
         with pytest.raises(ToolError, match=r"Reddit is not available for post p1\. the API: .*web_search"):
             await call_tool(tool, Ledger().context, platform="reddit", post_id="p1")
 

@@ -121,6 +121,33 @@ def test_editing_one_passage(workspace: Workspace, tmp_path: Path) -> None:
     assert (tmp_path / "a.md").read_text() == "1 two two\n"
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        (
+            EditTool,
+            {"filepath": "a.md", "old_string": "six", "new_string": "6"},
+            "old_string does not occur in <<a.md>>; ",
+        ),
+        (
+            EditTool,
+            {"filepath": "a.md", "old_string": "o", "new_string": "0"},
+            "old_string occurs 2 times in <<a.md>>; ",
+        ),
+        (WriteTool, {"filepath": ".explorer/x", "content": ""}, "<<.explorer/x>>: the folder .explorer/ is the engine"),
+        (WriteTool, {"filepath": "report.md/x", "content": ""}, "<<report.md/x>>: report.md is a file, "),
+    ],
+)
+def test_only_what_an_agent_wrote_is_fenced_in_a_refusal(
+    workspace: Workspace, tool: type[EditTool | WriteTool], arguments: dict[str, str], words: str
+) -> None:
+    """The engine's own words are advice, and no text from outside."""
+    workspace.write_text("a.md", "one two\n")
+    with pytest.raises(ToolError) as caught:
+        use(tool(workspace), **arguments)
+    assert caught.value.words.startswith(words)
+
+
 async def test_edits_at_once_lose_nothing(workspace: Workspace, tmp_path: Path) -> None:
     """Thirty edits of one file by parallel agents are all in it, whichever came first."""
     workspace.write_text("a.md", "".join(f"<{number}>\n" for number in range(30)))

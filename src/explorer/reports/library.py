@@ -166,7 +166,7 @@ class Library:
                 )
             )
         close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
-        guess = f"; close: {', '.join(close)}" if close else ""
+        guess = own("; close: {names}", names=", ".join(close)) if close else own("")
         raise ToolError(own("there is no report {name} in the library{guess}", name=repr(name[:200]), guess=guess))
 
     def stored_reports(self, date: str = "", query: str = "") -> list[StoredReport]:

@@ -15,7 +15,7 @@ from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, HEADING_REFERENCES, cited_ids
 from explorer.text.frontmatter import fields_in, split_frontmatter, with_frontmatter, without_frontmatter
-from explorer.text.rendering import own
+from explorer.text.rendering import codes, own
 from explorer.text.sanitize import single_line, visible
 from explorer.text.urls import page_key
 from explorer.text.words import CJK, phrase_language
@@ -247,7 +247,7 @@ def numbered(content: Contribution, known: Mapping[int, str]) -> tuple[str, dict
             own(
                 "nothing was written: the text cites {dangling}, which no stored source of this run has; "
                 "correct or remove these citations (only ids that a tool showed exist)",
-                dangling=", ".join(dangling),
+                dangling=codes(dangling),
             )
         )
     references = dict(known)

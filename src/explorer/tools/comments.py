@@ -6,11 +6,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field
 
-from explorer.schema.errors import RefusedCallError, ToolError
+from explorer.schema.errors import RefusedCallError
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.sources.connections import SourceConnections
 from explorer.sources.hackernews.hackernews import HackerNews
-from explorer.sources.hackernews.services import ServiceDownError
+from explorer.sources.hackernews.services import or_advise
 from explorer.sources.hackernews.text import hn_thread_text
 from explorer.sources.reddit.reddit import Reddit, reddit_thread_text
 from explorer.sources.reddit.routes import post_named
@@ -66,11 +66,8 @@ class GetCommentsTool(Tool[GetCommentsArguments]):
         return reddit_thread_text(thread, routed, ARGUMENT)
 
     async def _of_hackernews(self, post_id: str, part: CommentRange) -> ThreadText:
-        try:
-            thread = await self._hackernews.thread(_hn_item(post_id), part)
-        except ServiceDownError as error:
-            advice = "Try this later, or look for the discussion with web_search."
-            raise ToolError(own("{why} {advice}", why=error.words, advice=advice), hint=error.hint) from error
+        advice = "Try this later, or look for the discussion with web_search."
+        thread = await or_advise(self._hackernews.thread(_hn_item(post_id), part), advice)
         return hn_thread_text(thread, ARGUMENT)
 
 

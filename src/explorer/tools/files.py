@@ -215,7 +215,7 @@ class EditTool(ChangingTool[EditFileArguments]):
         text = self._workspace.read_text(path)
         count = text.count(old)
         if count != 1:
-            found = "does not occur" if count == 0 else f"occurs {count} times"
+            found = own("occurs {count} times", count=count) if count else own("does not occur")
             raise ToolError(
                 own(
                     "old_string {found} in {path}; read the file and give a passage that occurs exactly once",

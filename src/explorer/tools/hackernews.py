@@ -1,20 +1,20 @@
 """The tools that read Hacker News: ranked lists, stories by day, comment threads, search, users."""
 
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
-from typing import Literal, LiteralString, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from pydantic import Field
 
-from explorer.schema.errors import RefusedCallError, ToolError
+from explorer.schema.errors import RefusedCallError
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import SourceConnections
 from explorer.sources.date_ranges import Window, days_in, window
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.items import HnUser, SearchHit
-from explorer.sources.hackernews.services import HnFound, HnQuery, ServiceDownError
+from explorer.sources.hackernews.services import HnFound, HnQuery, or_advise
 from explorer.sources.hackernews.text import VIA, hn_draft, hn_entry, hn_thread_text, story_facts
 from explorer.sources.http.wire import moment
 from explorer.sources.threads import CommentRange, stored
@@ -27,7 +27,6 @@ MAX_DAYS = 14
 TAGS = re.compile(r"[\w(),-]+")
 USER_NAME = re.compile(r"[A-Za-z0-9_-]{2,32}")
 
-T = TypeVar("T")
 Args = TypeVar("Args", bound=Arguments)
 
 
@@ -121,7 +120,7 @@ class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
         """Return the stories."""
         if arguments.date.strip():
             return await self._of_days(arguments, context)
-        found = await _or_advise(
+        found = await or_advise(
             self._client.stories(arguments.story_type, arguments.limit), "Try search_hn or web_search, or this later."
         )
         head = _stories_head(arguments.story_type, len(found.stories), found.total)
@@ -130,7 +129,7 @@ class HnStoriesTool(_HackerNewsTool[GetHnStoriesArguments]):
     async def _of_days(self, arguments: GetHnStoriesArguments, context: ToolContext) -> ToolResult:
         days = days_in(arguments.date, context.now(), self._zone, MAX_DAYS)
         limit = min(arguments.limit, MAX_STORIES // len(days))
-        found = await _or_advise(
+        found = await or_advise(
             self._client.stories_of_days(arguments.story_type, days, self._zone, limit),
             "Without date, the present lists may still answer.",
         )
@@ -170,7 +169,7 @@ class HnSearchTool(_HackerNewsTool[SearchHnArguments]):
         query = HnQuery(
             arguments.query, _second(span.start), _second(span.end), is_by_date=arguments.sort == "date", tags=tags
         )
-        found = await _or_advise(
+        found = await or_advise(
             self._client.search(query), "Try get_hn_stories for current stories, or web_search with site names."
         )
         return await self._listed(_search_head(arguments.query, found, span, self._zone), [_Group(found.hits)], context)
@@ -186,7 +185,7 @@ class HnCommentsTool(_HackerNewsTool[GetHnCommentsArguments]):
 
     async def execute(self, arguments: GetHnCommentsArguments, context: ToolContext) -> ToolResult:
         """Return the thread."""
-        thread = await _or_advise(
+        thread = await or_advise(
             self._client.thread(arguments.story_id, CommentRange(arguments.limit, arguments.depth, arguments.offset)),
             "Try this later, or look for the discussion with web_search.",
         )
@@ -212,7 +211,7 @@ class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
                     name=single_line(name)[:40],
                 )
             )
-        user = await _or_advise(self._client.user(name), "Try search_hn with tags=author_<name>.")
+        user = await or_advise(self._client.user(name), "Try search_hn with tags=author_<name>.")
         facts = _user_facts(user)
         text = f"{user.name}: {without_marks(facts)}\n\n{user.about}".strip()
         draft = SourceDraft(url=user.url, title=f"{user.name} on Hacker News", kind="profile", via=VIA, text=text)
@@ -226,14 +225,6 @@ class HnUserTool(_HackerNewsTool[GetHnUserArguments]):
             block(user.about),
         )
         return ToolResult(success=True, content=content)
-
-
-async def _or_advise(answer: Awaitable[T], advice: LiteralString) -> T:
-    """Return the answer; when the service is down, add advice to the error."""
-    try:
-        return await answer
-    except ServiceDownError as error:
-        raise ToolError(own("{why} {advice}", why=error.words, advice=own(advice)), hint=error.hint) from error
 
 
 def _stories_head(kind: str, shown: int, total: int) -> ModelText:

@@ -65,7 +65,7 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
         if arguments.offset and arguments.offset >= len(text):
             raise RefusedCallError(
                 own(
-                    "offset={offset} is past the end:{url} has {count} characters.",
+                    "offset={offset} is past the end: {url} has {count} characters.",
                     offset=arguments.offset,
                     url=page.url,
                     count=len(text),

@@ -86,11 +86,7 @@ def refuse_report_folder(path: str) -> None:
     first, *rest = parts_of(path)
     if rest and first.casefold() == REPORT:
         raise ToolError(
-            own(
-                "{path}: {report} is a file, the run's report; write to another folder, such as notes/",
-                path=path,
-                report=REPORT,
-            )
+            own("{path}: report.md is a file, the run's report; write to another folder, such as notes/", path=path)
         )
 
 
@@ -122,13 +118,7 @@ def refuse_engine_folder(path: str) -> None:
     """
     name = unicodedata.normalize("NFKD", parts_of(path)[0]).casefold()
     if "".join(character for character in name if character.isascii()).rstrip(". ") == ENGINE_FOLDER:
-        raise ToolError(
-            own(
-                "{path}: the folder {engine_folder}/ is the engine's own; write somewhere else",
-                path=path,
-                engine_folder=ENGINE_FOLDER,
-            )
-        )
+        raise ToolError(own("{path}: the folder .explorer/ is the engine's own; write somewhere else", path=path))
 
 
 OWNER = stat.S_IRWXU

@@ -237,13 +237,7 @@ class Workspace:
     def _admit(self, path: str, size: int) -> None:
         """Refuse a path that is in the engine's folder under another name, and a write above the quota."""
         if self._tree.is_engines(path):
-            raise ToolError(
-                own(
-                    "{path} is in the engine's own folder {engine_folder}/; write somewhere else",
-                    path=path,
-                    engine_folder=ENGINE_FOLDER,
-                )
-            )
+            raise ToolError(own("{path} is in the engine's own folder .explorer/; write somewhere else", path=path))
         if clean(path) != REPORT:
             old = self._tree.status(path)
             self._quota_left.take(path, 0 if old else 1, size - (_quota_of(old) if old else 0))

@@ -59,8 +59,9 @@ async def test_a_worker_reads_and_is_kept() -> None:
         assert (await parser.parse("pdf", pdf_of(["One", "Two"]))).pages == 2
         assert (await parser.parse("json", b'{"a": "\xc3\xa4 \xed\xa0\x80"}')).text.startswith('{\n "a": "\u00c3')
         assert (await parser.parse("text", b"as it is", content_type="text/plain")).text == "as it is"
-        with pytest.raises(ToolError, match=r"^The document could not be read: the feed declares entities"):
+        with pytest.raises(ToolError) as caught:
             await parser.parse("feed", laughs())
+        assert caught.value.words.startswith("The document could not be read: <<the feed declares entities")
         with pytest.raises(ToolError, match="x is image/png, which is not read"):
             await parser.parse("image/png", b"", url="https://a.example/x")
         assert worker in children() - before

@@ -102,7 +102,7 @@ class Parser:
             ToolError: The document has no text, is damaged, or needs too much time or memory; the engine is unharmed.
         """
         if kind not in KINDS | {ENTRIES}:
-            raise ToolError(own("{url} is {kind}, which is not read.", url=url or "The document", kind=kind[:80]))
+            raise ToolError(own("{name} is {kind}, which is not read.", name=_name(url), kind=kind[:80]))
         if kind == TEXT:  # nothing is parsed there
             return read_document(kind, body, url=url, content_type=content_type)
         question = ParseRequest(kind, url, content_type)
@@ -112,13 +112,7 @@ class Parser:
                 second = await self._in_worker(ParseRequest(again, url, content_type), body)
                 reply = reply if second.document is None and reply.document else second
         if reply.document is None:
-            raise ToolError(
-                own(
-                    "{url} could not be read: {problem}. Use another source.",
-                    url=url or "The document",
-                    problem=reply.problem,
-                )
-            )
+            raise _unreadable(url, reply.problem)
         return reply.document
 
     async def _in_worker(self, question: ParseRequest, body: bytes) -> ParseReply:
@@ -131,10 +125,7 @@ class Parser:
             answer = await worker.ask(question, body)
             is_whole = not worker.is_worn
         except WorkerDiedError as error:
-            name = question.url or "The document"
-            raise ToolError(
-                own("{name} could not be read: {error}. Use another source.", name=name, error=error)
-            ) from error
+            raise _unreadable(question.url, error) from error
         finally:  # also when the caller is cancelled: nobody waits for the answer any more
             if worker and is_whole:
                 pool.idle.put_nowait(worker)
@@ -170,3 +161,11 @@ class Parser:
         worker.kill()
         pool.living.discard(worker)
         self._ended.append(worker)
+
+
+def _unreadable(url: str, why: str | WorkerDiedError) -> ToolError:
+    return ToolError(own("{name} could not be read: {why}. Use another source.", name=_name(url), why=why))
+
+
+def _name(url: str) -> str:
+    return url or own("The document")

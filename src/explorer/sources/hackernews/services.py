@@ -3,11 +3,11 @@
 import asyncio
 import heapq
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, tzinfo
 from itertools import count
-from typing import TypeVar
+from typing import LiteralString, TypeVar
 from urllib.parse import urlencode
 
 from pydantic import TypeAdapter
@@ -30,6 +30,14 @@ T = TypeVar("T")
 
 class ServiceDownError(ToolError):
     """Hacker News does not answer any request."""
+
+
+async def or_advise(answer: Awaitable[T], advice: LiteralString) -> T:
+    """Return the answer; when the service is down, add advice to the error."""
+    try:
+        return await answer
+    except ServiceDownError as error:
+        raise ToolError(own("{why} {advice}", why=error.words, advice=own(advice)), hint=error.hint) from error
 
 
 class HnServices:
