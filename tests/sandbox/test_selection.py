@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHIM = """
 import asyncio, ctypes, errno, json, struct, sys
 from pathlib import Path
+from explorer.kernel import bpf
 from explorer.sandbox import seccomp
 from explorer.sandbox.selection import choose_sandbox
 
@@ -34,9 +35,9 @@ def install(program):
     assert libc.prctl(22, 2, head, 0, 0) == 0
 
 def only(number, error):
-    verdict = [seccomp._line(seccomp.RETURN, seccomp.REFUSE | error)]
-    lines = [seccomp._line(seccomp.LOAD, 0), *seccomp._if_call(number, verdict)]
-    return b"".join([*lines, seccomp._line(seccomp.RETURN, seccomp.ALLOW)])
+    verdict = [bpf.line(bpf.RETURN, bpf.REFUSE | error)]
+    lines = [bpf.line(bpf.LOAD, 0), *bpf.if_call(number, verdict)]
+    return b"".join([*lines, bpf.line(bpf.RETURN, bpf.ALLOW)])
 
 if "no namespaces" in sys.argv[1]:
     install(seccomp.program())

@@ -107,12 +107,12 @@ WITHOUT_OPENAT2 = """
 import ctypes, struct, sys
 from pathlib import Path
 from explorer.workspace.safe_open import OPENAT2, best_opening
-from explorer.sandbox import seccomp
+from explorer.kernel import bpf
 from explorer.workspace.workspace import Workspace
 
-lines = [seccomp._line(seccomp.LOAD, 0)]
-lines += seccomp._if_call(OPENAT2, [seccomp._line(seccomp.RETURN, seccomp.REFUSE | int(sys.argv[2]))])
-program = b"".join([*lines, seccomp._line(seccomp.RETURN, seccomp.ALLOW)])
+lines = [bpf.line(bpf.LOAD, 0)]
+lines += bpf.if_call(OPENAT2, [bpf.line(bpf.RETURN, bpf.REFUSE | int(sys.argv[2]))])
+program = b"".join([*lines, bpf.line(bpf.RETURN, bpf.ALLOW)])
 kept = ctypes.create_string_buffer(program, len(program))
 libc = ctypes.CDLL(None, use_errno=True)
 libc.prctl(38, 1, 0, 0, 0)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from explorer.kernel import bpf
 from explorer.sandbox.confinement import Confinement
 from explorer.sandbox.self_test import Attestation, python_program
 from explorer.workspace.private import make_private_folder, write_private
@@ -37,7 +38,7 @@ def fingerprint(confinement: Confinement, program: str, beside: Path | None) -> 
 
 
 def _own_code() -> list[Path]:
-    return sorted(Path(__file__).parent.glob("*.py"))
+    return sorted((*Path(__file__).parent.glob("*.py"), Path(bpf.__file__)))
 
 
 def _content(path: Path) -> bytes:

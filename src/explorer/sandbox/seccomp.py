@@ -1,29 +1,29 @@
 """System calls a confined command may not make, as the filter program the kernel runs.
 
-The filter is classic BPF over `struct seccomp_data` (number, architecture, instruction pointer, six arguments), as
-`seccomp(2)` describes it. What is refused answers EPERM; what C libraries try first and can do without, ENOSYS.
+What is refused answers EPERM; what C libraries try first and can do without, ENOSYS.
 """
 
 import platform
-import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from errno import EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM
 
+from explorer.kernel.bpf import (
+    ALLOW,
+    AND,
+    ASK,
+    JUMP_ANY_BIT,
+    JUMP_AT_LEAST,
+    JUMP_EQUAL,
+    REFUSE,
+    RETURN,
+    argument,
+    beginning,
+    if_call,
+    line,
+)
 from explorer.sandbox.system_calls import MACHINES
 
-LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
-JUMP_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
-JUMP_AT_LEAST = 0x35  # BPF_JMP | BPF_JGE | BPF_K
-JUMP_ANY_BIT = 0x45  # BPF_JMP | BPF_JSET | BPF_K
-AND = 0x54  # BPF_ALU | BPF_AND | BPF_K
-RETURN = 0x06  # BPF_RET | BPF_K
-ALLOW = 0x7FFF0000
-KILL = 0x80000000
-REFUSE = 0x00050000
-ASK = 0x7FC00000
-"""SECCOMP_RET_USER_NOTIF: a supervisor outside the filter answers; without one, the call is not there."""
-NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16
 X32_BIT = 0x40000000
 NEW_NAMESPACES = 0x7E020080  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET} and CLONE_NEWTIME
 TERMINAL_INPUT = (0x5412, 0x541C)
@@ -110,37 +110,35 @@ def program(strictness: Strictness = Strictness(), machine: str = "") -> bytes:
     Raises:
         KeyError: The machine's numbers are not known; ask `supported` first.
     """
-    architecture, numbers = MACHINES[machine or platform.machine()]
+    machine = machine or platform.machine()
+    numbers = MACHINES[machine]
     refused = set(numbers) - CONDITIONAL - set(SIGNALS) - set(WITHOUT_NAMESPACES)
     refused |= set(SIGNALS) if strictness.signals else set()
     refused |= set(WITHOUT_NAMESPACES) & set(numbers) if strictness.outside else set()
     lines = [
-        _line(LOAD, ARCHITECTURE),
-        _line(JUMP_EQUAL, architecture, 1, 0),
-        _line(RETURN, KILL),
-        _line(LOAD, NUMBER),
+        *beginning(machine),
         # The x32 calls of an x86_64 kernel have numbers of their own, and would slip past.
-        _line(JUMP_AT_LEAST, X32_BIT, 0, 1),
-        _line(RETURN, REFUSE | EPERM),
+        line(JUMP_AT_LEAST, X32_BIT, 0, 1),
+        line(RETURN, REFUSE | EPERM),
     ]
     for name in sorted(refused):
-        lines += _if_call(numbers[name], [_line(RETURN, _verdict(name))])
+        lines += if_call(numbers[name], [line(RETURN, _verdict(name))])
     # Their arguments are in memory, where a filter cannot look: programs take the older calls instead.
     for name in ("clone3", "openat2"):
-        lines += _if_call(numbers[name], [_line(RETURN, REFUSE | ENOSYS)])
-    lines += _if_call(numbers["clone"], _when_any_bit(0, NEW_NAMESPACES))
+        lines += if_call(numbers[name], [line(RETURN, REFUSE | ENOSYS)])
+    lines += if_call(numbers["clone"], _when_any_bit(0, NEW_NAMESPACES))
     for name in sorted(numbers.keys() & (MODE_ARGUMENTS.keys() - refused)):
-        lines += _if_call(numbers[name], _when_any_bit(MODE_ARGUMENTS[name], PRIVILEGED_MODES))
+        lines += if_call(numbers[name], _when_any_bit(MODE_ARGUMENTS[name], PRIVILEGED_MODES))
     for name in sorted(numbers.keys() & OPEN_ARGUMENTS.keys()):
         flags, mode = OPEN_ARGUMENTS[name]
-        check = [_argument(flags), _line(JUMP_ANY_BIT, CREATING, 1, 0), _line(RETURN, ALLOW)]
-        lines += _if_call(numbers[name], [*check, *_when_any_bit(mode, PRIVILEGED_MODES)])
+        check = [argument(flags), line(JUMP_ANY_BIT, CREATING, 1, 0), line(RETURN, ALLOW)]
+        lines += if_call(numbers[name], [*check, *_when_any_bit(mode, PRIVILEGED_MODES)])
     orders = (*TERMINAL_INPUT, *ORDERS_TO_OTHERS) if strictness.outside else TERMINAL_INPUT
-    lines += _if_call(numbers["ioctl"], _when_one_of(1, orders))
+    lines += if_call(numbers["ioctl"], _when_one_of(1, orders))
     lines += (
-        _without_namespaces(numbers) if strictness.outside else _if_call(numbers["socket"], _unless_one_of(0, FAMILIES))
+        _without_namespaces(numbers) if strictness.outside else if_call(numbers["socket"], _unless_one_of(0, FAMILIES))
     )
-    return b"".join([*lines, _line(RETURN, ALLOW)])
+    return b"".join([*lines, line(RETURN, ALLOW)])
 
 
 def _verdict(name: str) -> int:
@@ -151,42 +149,28 @@ def _verdict(name: str) -> int:
 
 def _without_namespaces(numbers: Mapping[str, int]) -> list[bytes]:
     """Refuse what a namespace would keep inside, by the arguments of the calls."""
-    lines = _if_call(numbers["socket"], [_line(RETURN, REFUSE | EPERM)])
+    lines = if_call(numbers["socket"], [line(RETURN, REFUSE | EPERM)])
     pairs = _unless_one_of(1, CONNECTED_PAIRS, EPERM)
-    lines += _if_call(numbers["socketpair"], [pairs[0], _line(AND, SOCKET_TYPE_MASK), *pairs[1:]])
-    lines += _if_call(numbers["prlimit64"], _unless_one_of(0, (0,), EPERM))
-    lines += _if_call(numbers["fcntl"], _when_one_of(1, SIGNALS_BY_FILE))
+    lines += if_call(numbers["socketpair"], [pairs[0], line(AND, SOCKET_TYPE_MASK), *pairs[1:]])
+    lines += if_call(numbers["prlimit64"], _unless_one_of(0, (0,), EPERM))
+    lines += if_call(numbers["fcntl"], _when_one_of(1, SIGNALS_BY_FILE))
     return lines
 
 
-def _line(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    return struct.pack("HBBI", code, if_true, if_false, value)
-
-
-def _if_call(number: int, then: list[bytes]) -> list[bytes]:
-    """Run some lines for one call only. They leave another value loaded, so they have to end with a verdict."""
-    return [_line(JUMP_EQUAL, number, 0, len(then)), *then]
-
-
-def _argument(index: int) -> bytes:
-    """Load the lower half of an argument: flags, families, commands and process ids are 32 bits wide."""
-    return _line(LOAD, ARGUMENTS + 8 * index)
-
-
 def _when_any_bit(index: int, bits: int) -> list[bytes]:
-    verdicts = [_line(RETURN, REFUSE | EPERM), _line(RETURN, ALLOW)]
-    return [_argument(index), _line(JUMP_ANY_BIT, bits, 0, 1), *verdicts]
+    verdicts = [line(RETURN, REFUSE | EPERM), line(RETURN, ALLOW)]
+    return [argument(index), line(JUMP_ANY_BIT, bits, 0, 1), *verdicts]
 
 
 def _when_one_of(index: int, values: Iterable[int]) -> list[bytes]:
-    lines = [_argument(index)]
+    lines = [argument(index)]
     for value in values:
-        lines += [_line(JUMP_EQUAL, value, 0, 1), _line(RETURN, REFUSE | EPERM)]
-    return [*lines, _line(RETURN, ALLOW)]
+        lines += [line(JUMP_EQUAL, value, 0, 1), line(RETURN, REFUSE | EPERM)]
+    return [*lines, line(RETURN, ALLOW)]
 
 
 def _unless_one_of(index: int, values: Iterable[int], error: int = EAFNOSUPPORT) -> list[bytes]:
-    lines = [_argument(index)]
+    lines = [argument(index)]
     for value in values:
-        lines += [_line(JUMP_EQUAL, value, 0, 1), _line(RETURN, ALLOW)]
-    return [*lines, _line(RETURN, REFUSE | error)]
+        lines += [line(JUMP_EQUAL, value, 0, 1), line(RETURN, ALLOW)]
+    return [*lines, line(RETURN, REFUSE | error)]

@@ -224,8 +224,5 @@ AARCH64 = {
     "userfaultfd": 282,
     "kexec_file_load": 294,
 }
-MACHINES: Mapping[str, tuple[int, Mapping[str, int]]] = {
-    "x86_64": (0xC000003E, X86_64 | SHARED),
-    "aarch64": (0xC00000B7, AARCH64 | SHARED),
-}
-"""AUDIT_ARCH and the numbers of the calls, by machine."""
+MACHINES: Mapping[str, Mapping[str, int]] = {"x86_64": X86_64 | SHARED, "aarch64": AARCH64 | SHARED}
+"""The numbers of the calls, by machine."""

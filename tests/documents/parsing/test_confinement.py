@@ -16,6 +16,7 @@ from explorer.documents.parsing.document import ConfinementReport
 from explorer.documents.parsing.parser import Parser
 from explorer.documents.parsing.reading import read_document
 from explorer.documents.parsing.system_calls import CONDITIONAL, MACHINES, program
+from explorer.kernel.bpf import ARCHITECTURES
 from explorer.schema.errors import ToolError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -64,12 +65,12 @@ OF_OTHERS = {
 HOST = """
 import ctypes, errno, json, os, struct, sys
 from dataclasses import asdict
-from explorer.documents.parsing import confine, system_calls as calls
+from explorer.documents.parsing import confine
+from explorer.kernel import bpf
 
 def refuse(number):
-    line = struct.Struct("HBBI").pack
-    code = line(calls.LOAD, 0, 0, 0) + line(calls.JUMP_EQUAL, 0, 1, number)
-    code += line(calls.RETURN, 0, 0, 0x50000 | errno.ENOSYS) + line(calls.RETURN, 0, 0, calls.ALLOW)
+    refused = bpf.if_call(number, [bpf.line(bpf.RETURN, bpf.REFUSE | errno.ENOSYS)])
+    code = b"".join([bpf.line(bpf.LOAD, bpf.NUMBER), *refused, bpf.line(bpf.RETURN, bpf.ALLOW)])
     lines = ctypes.create_string_buffer(code, len(code))
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.prctl(38, 1, 0, 0, 0) == 0
@@ -122,7 +123,7 @@ def verdict(code: bytes, architecture: int, number: int, arguments: Sequence[int
 @pytest.mark.parametrize("machine", sorted(MACHINES))
 def test_the_filter_allows_what_parsing_takes_and_nothing_else(machine: str) -> None:
     """On each machine the calls of the list are allowed, and of all other numbers none."""
-    architecture, numbers = MACHINES[machine]
+    architecture, numbers = ARCHITECTURES[machine], MACHINES[machine]
     code = program(machine, PROCESS)
     always = {numbers[name] for name in set(numbers) - CONDITIONAL}
     allowed = {number for number in range(600) if verdict(code, architecture, number) == ALLOW}
@@ -137,7 +138,7 @@ def test_the_filter_allows_what_parsing_takes_and_nothing_else(machine: str) -> 
 @pytest.mark.parametrize("machine", sorted(MACHINES))
 def test_the_filter_looks_at_arguments(machine: str) -> None:
     """No memory is made executable, no limit but that of CPU time is set, no other process is touched."""
-    architecture, numbers = MACHINES[machine]
+    architecture, numbers = ARCHITECTURES[machine], MACHINES[machine]
     code = program(machine, PROCESS)
 
     def answer(name: str, *arguments: int) -> int:
