@@ -13,7 +13,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 from pydantic import BaseModel
 
 from explorer.cli.settings.configuration import settings_of_process
-from explorer.cli.settings.state_folder import with_state_folder
+from explorer.cli.settings.user_folders import with_state_folder
 from explorer.journal.listing import find_run, free_run_id, read_records
 from explorer.journal.run_state import RunState
 from explorer.run.finish import report_text

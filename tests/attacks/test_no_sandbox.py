@@ -11,7 +11,7 @@ from attacks.obedient import Call, ObedientClient
 from attacks.test_obedient import Interrupted
 from attacks.world import NO_SHELL, World, call, denied, events, helping, html_page, leading, world
 from command import environment
-from explorer.cli.settings.state_folder import state_folder
+from explorer.cli.settings.user_folders import state_folder
 from explorer.run.run import RunHooks, resume
 from explorer.schema.errors import ModelError
 from explorer.schema.events import SandboxChosen, Status

@@ -14,8 +14,9 @@ from pydantic import BaseModel
 from explorer.cli.settings.configuration import flags_of, read_configuration
 from explorer.cli.settings.layers import NO_FLAGS, Flags, user_file
 from explorer.cli.settings.options import AskOptions, RunOptions
+from explorer.cli.settings.trust import TrustedFolders
 from explorer.cli.settings.values import CORE, all_settings
-from explorer.schema.errors import ConfigError
+from explorer.schema.errors import ConfigError, StorageError
 from explorer.schema.settings import Settings
 
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
@@ -125,6 +126,17 @@ def test_the_nearest_origin_wins(tmp_path: Path) -> None:
         assert (configuration.settings.language, configuration.origin("language")) == (value, origin)
     flagged = read_configuration(Flags({"language": "flag"}, {}), environment, tmp_path)
     assert (flagged.settings.language, flagged.origin("language")) == ("flag", "flag --lang")
+
+
+def test_a_user_without_a_home_folder_has_settings(tmp_path: Path) -> None:
+    """In a container, a user may have a number and nothing else: there is no own file, and no folder is trusted."""
+    nobody = {"HOME": "~nobody-of-this-name"}
+    (tmp_path / "explorer.toml").write_text('lang = "toml"')
+    configuration = read_configuration(NO_FLAGS, nobody, tmp_path)
+    assert (configuration.settings.language, configuration.settings.state_dir) == ("toml", None)
+    assert TrustedFolders(nobody).all() == []
+    with pytest.raises(StorageError, match="cannot remember the folder"):
+        TrustedFolders(nobody).add(configuration.folder)
 
 
 def test_models_by_role_are_overlaid_role_by_role(tmp_path: Path) -> None:

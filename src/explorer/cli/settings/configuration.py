@@ -24,9 +24,9 @@ from explorer.cli.settings.layers import (
 )
 from explorer.cli.settings.options import CommonOptions, RunOptions
 from explorer.cli.settings.resolve import settings_of
-from explorer.cli.settings.state_folder import cache_folder, state_folder
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
 from explorer.cli.settings.untrusted import OUTSIDE, OVERRIDING, Withheld, without_trust
+from explorer.cli.settings.user_folders import cache_folder, state_folder
 from explorer.cli.settings.values import (
     CORE,
     DEFAULT,

@@ -13,6 +13,7 @@ from typing import Any, cast
 from dotenv import dotenv_values
 
 from explorer.cli.settings.machine_zone import machine_zone
+from explorer.cli.settings.user_folders import config_folder
 from explorer.cli.settings.values import MODEL_VARIABLE, MODELS_KEY, Origin, Raw, all_settings
 from explorer.cli.typo import closest
 from explorer.schema.errors import ConfigError
@@ -46,12 +47,8 @@ NO_FLAGS = Flags({}, {})
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
-    """Return the user's own configuration file, after the XDG rules."""
-    home = Path(environment.get("HOME") or "~").expanduser()
-    base = environment.get("XDG_CONFIG_HOME", "")
-    # The XDG rules have relative paths ignored.
-    root = Path(base) if base and Path(base).is_absolute() else home / ".config"
-    return root / "explorer" / "config.toml"
+    """Return the user's own configuration file."""
+    return config_folder(environment) / "config.toml"
 
 
 def overlay(layers: Iterable[Mapping[str, Raw]]) -> dict[str, Raw]:

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from explorer.cli.settings.layers import Layer, overlay, toml_layer, unreadable, user_file, variable_layer, variables_in
+from explorer.cli.settings.layers import Layer, overlay, toml_layer, unreadable, variable_layer, variables_in
 from explorer.cli.settings.resolve import parsed
+from explorer.cli.settings.user_folders import config_folder
 from explorer.cli.settings.values import Origin, Raw, setting_named
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.workspace.private import make_private_folder, write_private
@@ -109,7 +110,7 @@ class SettingsFolder:
         return Layer({name: self._path_from_here(name, raw) for name, raw in layer.values.items()}, layer.models)
 
     def _path_from_here(self, name: str, raw: Raw) -> Raw:
-        value = parsed(setting_named(name), Raw(raw.text, raw.origin, raw.level))
+        value = parsed(setting_named(name), raw)
         is_relative = isinstance(value, Path) and not Path(raw.text).expanduser().is_absolute()
         return Raw(str(self.path / raw.text), raw.origin, raw.level) if is_relative and raw.text else raw
 
@@ -177,7 +178,7 @@ class TrustedFolders:
     """The user's record of trusted folders: a file for each, which nobody else may write."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._place = user_file(environment).parent / "trusted"
+        self._place = config_folder(environment) / "trusted"
 
     def trusts(self, folder: SettingsFolder) -> bool:
         """Return whether a folder is trusted as its files are now."""

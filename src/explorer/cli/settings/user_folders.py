@@ -1,10 +1,18 @@
-"""The folder of the user's own for what explorer remembers about them, after the XDG rules."""
+"""The user's own folders, after the XDG rules: what they configure, what explorer remembers, what can be made again."""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from explorer.schema.settings import Settings
+
+NO_FOLDER = Path(os.devnull)
+"""In the place of a folder that there is none of: nothing is in it, and nothing can be written there."""
+
+
+def config_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of the user's configuration; `NO_FOLDER` when the user has no home folder."""
+    return _folder(environment, "XDG_CONFIG_HOME", ".config") or NO_FOLDER
 
 
 def state_folder(environment: Mapping[str, str]) -> Path | None:
