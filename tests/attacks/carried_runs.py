@@ -25,7 +25,8 @@ from explorer.journal.run_state import RunState
 from explorer.llm.scripted import says
 from explorer.run.archive import move_in, pack, unpacked
 from explorer.run.fork import fork
-from explorer.run.run import RunHooks, as_started, resume
+from explorer.run.resumed_settings import as_started
+from explorer.run.run import RunHooks, resume
 from explorer.schema.errors import ExplorerError
 from explorer.schema.events import (
     AgentStarted,

@@ -8,7 +8,7 @@ import pytest
 from cli.stage import Explorer
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.run.run import as_started
+from explorer.run.resumed_settings import as_started
 from explorer.schema.events import RunStarted
 from explorer.schema.network import secrets_in, without_secrets
 from explorer.schema.settings import Services, Settings

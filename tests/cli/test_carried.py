@@ -1,12 +1,15 @@
 """A run that somebody else made is resumed with the settings of the command, and one is told so."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from cli.stage import Explorer
+from explorer.journal.codec import encode_all
 from explorer.journal.listing import read_records
-from explorer.schema.events import RunStarted, SessionConfigured
+from explorer.schema.events import JournalRecord, RunStarted, SessionConfigured
+from explorer.schema.settings import Settings
 from team_script import only_run
 
 
@@ -40,3 +43,22 @@ def test_one_is_told_what_a_carried_run_does_not_get(here: Explorer, tmp_path: P
     ]
     (started,) = (one.event for one in read_records(run) if isinstance(one.event, RunStarted))
     assert "state_dir" not in started.settings, "where the key is, is nobody's business"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("toml", ["", "[limits]\nmax_steps = 5\n"], ids=["alone", "in a folder that is not trusted"])
+def test_settings_that_nobody_understands_are_an_error_with_a_name(here: Explorer, tmp_path: Path, toml: str) -> None:
+    """Whether the folder has settings of its own or not: one line, and no traceback."""
+    settings = Settings().public() | {"timezone": ["not", "a", "name"]}
+    began = datetime(2026, 8, 10, 12, tzinfo=UTC)
+    started = RunStarted(run_id="20260810-120000-kites-0000", question="Why?", settings=settings, engine="0.2")
+    folder = tmp_path / "workspace" / started.run_id
+    (folder / ".explorer").mkdir(parents=True)
+    (folder / "question.txt").write_text("Why?")
+    (folder / ".explorer" / "journal.jsonl").write_bytes(
+        encode_all([JournalRecord(v=1, seq=1, at=began, event=started)])
+    )
+    (tmp_path / "explorer.toml").write_text(toml)
+    done = here("resume", "latest", "And?")
+    assert done.returncode == 2
+    assert "explorer: the run's settings are not understood here: `timezone`" in done.stderr

@@ -16,7 +16,7 @@ from explorer.journal.listing import new_run_id, read_records
 from explorer.journal.marks import encode_marked
 from explorer.journal.run_state import RunState
 from explorer.run.archive import ArchiveLimits, pack, unpacked
-from explorer.run.run import as_started
+from explorer.run.resumed_settings import as_started
 from explorer.schema.errors import ConfigError, JournalDamagedError, StorageError
 from explorer.schema.events import AnyEvent, JournalRecord, NoteAdded, RunStarted, Steered
 from explorer.schema.limits import Limits

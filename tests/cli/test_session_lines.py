@@ -18,7 +18,7 @@ from explorer.cli.screens.session_lines import models_words, session_lines, sess
 from explorer.journal.codec import encode_all
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
-from explorer.run.run import as_started
+from explorer.run.resumed_settings import as_started
 from explorer.schema.events import JournalRecord, LimitInUse, ModelInUse, RunStarted, SessionConfigured
 from explorer.schema.settings import Limits, Settings
 from model_servers import AnthropicServer, Asked, OpenAIServer, Reply

@@ -98,7 +98,7 @@ def continue_run(folder: Path, message: str, configuration: Configuration, optio
 def _within_recorded(settings: Settings, of_folder: Collection[str], folder: Path) -> Settings:
     """Return the settings without limits of a folder that is not trusted which are above those of the run."""
     started = next((record.event for record in read_records(folder) if isinstance(record.event, RunStarted)), None)
-    return within(settings, of_folder, Settings.model_validate(started.settings)) if started else settings
+    return within(settings, of_folder, Settings.recorded(started.settings)) if started else settings
 
 
 def _refuse_second(folder: Path) -> None:

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from pydantic import ValidationError
-
 from explorer.documents.parsing.archives import ArchiveEntry, ArchiveError, opened_archive
 from explorer.documents.parsing.unpack_worker import TOO_MUCH
 from explorer.journal.codec import scan
@@ -270,10 +268,4 @@ def _check_journal(folder: Path) -> None:
     run_state = RunState.of(record.event for record in found.records)
     if not isinstance(started, RunStarted) or run_state.started is None or run_state.started.run_id != folder.name:
         raise ConfigError(f"the file's journal is not that of run {folder.name}", hint=HOW_TO_PACK)
-    try:
-        Settings.model_validate(started.settings)
-    except ValidationError as error:
-        place = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise ConfigError(
-            f"the run's settings are not understood here: `{place}`", hint="update explorer: pip install -U explorer"
-        ) from error
+    Settings.recorded(started.settings)

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from explorer.agents.budget import Budget
 from explorer.documents.corpus.reading import InputFile, parsed_texts, read_inputs
@@ -21,15 +20,14 @@ from explorer.journal.journal import Journal, Observe, Protection
 from explorer.journal.listing import free_run_id, is_run
 from explorer.journal.run_state import RunState
 from explorer.llm.clients import RetrySettings
-from explorer.llm.models import AUTO, OFFLINE
-from explorer.llm.vendors import with_prefix
 from explorer.observe.run_log import RunLog, log_closed, log_written
-from explorer.run.carried import harmless, not_taken
+from explorer.run.carried import not_taken
 from explorer.run.collector import rare_collections
 from explorer.run.extensions import installed_extensions
 from explorer.run.finish import Conclusion, ReportGuard, report_path
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
-from explorer.run.resources import RunResources, load_roles, open_resources, reserve_for_report
+from explorer.run.resources import RunResources, open_resources, reserve_for_report
+from explorer.run.resumed_settings import as_started, check_vendors
 from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.session import INPUTS, RunSession
 from explorer.run.session_context import SessionReasons, session_configured
@@ -38,9 +36,7 @@ from explorer.run.single_agent import AgentSession
 from explorer.schema.errors import ConfigError, NotFoundError
 from explorer.schema.events import CarriedRun, JournalRecord, RunStarted, SessionConfigured, SingleAgent, Status
 from explorer.schema.messages import Estimate, Frozen, JsonObject, LLMClient, Usage, repair_text
-from explorer.schema.network import LEFT_OUT, secrets_in
 from explorer.schema.reasons import EndCause
-from explorer.schema.services import Services
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
 from explorer.schema.version import __version__
@@ -223,7 +219,7 @@ async def resume(folder: Path, settings: Settings, message: str = "", hooks: Run
     with rare_collections(), _opened(folder, settings, hooks) as journal:
         resumed = _settings_to_resume(folder, settings, message, journal)
         if hooks.client is None:
-            _check_vendors(resumed, journal.run_state)
+            check_vendors(resumed, journal.run_state)
         if journal.records.carried:
             # Whoever packed the folder may have left orders in it, too.
             Inbox(folder / ".explorer").drop_all()
@@ -257,86 +253,6 @@ def _settings_to_resume(folder: Path, settings: Settings, message: str, journal:
             f"run {folder.name} is complete", hint=f'ask it something further: explorer resume {folder.name} "..."'
         )
     return as_started(settings, run_state, is_own=not journal.records.carried)
-
-
-def as_started(now: Settings, run_state: RunState, *, is_own: bool) -> Settings:
-    """Return the settings of a resumed run, as recorded at its start, but for what is set explicitly now.
-
-    Models stay the ones each role had in the session before, efforts the ones it was loaded with, unless others are
-    asked for. The stand-in for a model stays only where it was asked for: a run that had none goes on with the first
-    model there is.
-    """
-    recorded = _recorded(run_state, now, is_own=is_own)
-    explicit = _explicit(now)
-    limits = recorded.limits.model_copy(update=_explicit(now.limits))
-    # Of an address with a secret in it, such as a collector's, the journal has only a part that leads nowhere.
-    addresses = _explicit(recorded.services).items()
-    whole = {name: value for name, value in addresses if LEFT_OUT not in secrets_in(str(value))}
-    services = Services(**(whole | _explicit(now.services)))
-    loaded = {} if explicit.get("model", "auto") != "auto" else _pinned(recorded, run_state)
-    efforts = {role: head.effort for role, head in run_state.prefixes.items() if head.effort}
-    if not is_own:
-        known = load_roles(now)
-        loaded, efforts = ({role: one for role, one in each.items() if role in known} for each in (loaded, efforts))
-    role_models = {**recorded.role_models, **loaded, **now.role_models}
-    kept = {
-        "limits": limits,
-        "services": services,
-        "role_models": role_models,
-        "secrets": now.secrets,
-        "network": now.network,
-        "cache_dir": now.cache_dir,
-        "state_dir": now.state_dir,
-    }
-    if "effort" not in explicit:
-        kept["effort"] = {**recorded.effort, **efforts}
-    return recorded.model_copy(update={**explicit, **kept})
-
-
-def _recorded(run_state: RunState, now: Settings, *, is_own: bool) -> Settings:
-    """Return the settings that the run's first record has; of a carried run only those that grant nothing.
-
-    Raises:
-        ConfigError: They are not understood.
-    """
-    assert run_state.started is not None
-    recorded = run_state.started.settings
-    try:
-        return Settings.model_validate(recorded if is_own else harmless(recorded, now))
-    except ValidationError as error:
-        place = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise ConfigError(
-            f"the run's settings are not understood here: `{place}`", hint="update explorer: pip install -U explorer"
-        ) from error
-
-
-def _check_vendors(settings: Settings, run_state: RunState) -> None:
-    """See that the vendors of the models that the run keeps are installed.
-
-    Raises:
-        ConfigError: One is not, so its models' prefix would be taken for a part of their names.
-    """
-    session = run_state.session.models.values() if run_state.session else ()
-    recorded = {*(run_state.model_of(role) for role in run_state.prefixes), *(one.model for one in session)}
-    vendors = installed_extensions().vendors.values()
-    for model in sorted(recorded & {settings.model, settings.judge, *settings.role_models.values()}):
-        prefix, colon, _ = model.partition(":")
-        if colon and with_prefix(vendors, prefix) is None:
-            message = f"the run asks {model}, and no vendor of models called {prefix!r} is installed"
-            hint = f"install the package that adds {prefix!r} (explorer doctor lists packages), or use --model NAME"
-            raise ConfigError(message, hint=hint)
-
-
-def _pinned(recorded: Settings, run_state: RunState) -> dict[str, str]:
-    """Return the models that roles keep."""
-    models = {role: run_state.model_of(role) for role in run_state.prefixes}
-    if recorded.model not in {"", AUTO}:
-        return models
-    return {role: model for role, model in models.items() if model != OFFLINE}
-
-
-def _explicit(settings: BaseModel) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in settings.model_fields_set}
 
 
 def checked_question(question: str) -> str:

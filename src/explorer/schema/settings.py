@@ -4,8 +4,9 @@ Flags, help pages, docs/configuration.md, `.env.example` and `config show` are m
 from flags, environment and files is the command line's part.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
@@ -316,6 +317,20 @@ class Settings(BaseModel):
         services = shown["services"]
         services |= {name: without_secrets(value) for name, value in services.items() if isinstance(value, str)}
         return shown
+
+    @classmethod
+    def recorded(cls, settings: Mapping[str, object]) -> Self:
+        """Return the settings that a journal has, as `public` gave them.
+
+        Raises:
+            ConfigError: They are not understood.
+        """
+        try:
+            return cls.model_validate(settings)
+        except ValidationError as error:
+            place = ".".join(str(part) for part in error.errors()[0]["loc"])
+            message = f"the run's settings are not understood here: `{place}`"
+            raise ConfigError(message, hint="update explorer: pip install -U explorer") from error
 
     def secret_texts(self) -> list[str]:
         """Return every key and password that is set."""
