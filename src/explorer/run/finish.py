@@ -29,7 +29,7 @@ from explorer.reports.verify.claims import (
     Judgements,
     Verification,
     notice_of,
-    with_marks,
+    with_unsupported_marks,
     without_uncited,
     words_for_writer,
 )
@@ -208,7 +208,7 @@ def _verified(
     verification = check(draft, run_state.sources, text_reader(workspace))
     if not written_report(run_state, workspace):
         verification = without_uncited(verification)
-    return with_marks(text(verification), verification), verification
+    return with_unsupported_marks(text(verification), verification), verification
 
 
 def _opinions(run_state: RunState) -> dict[str, object]:

@@ -168,12 +168,9 @@ def fenced_lines(text: str) -> list[str]:
 
     Only the mark that began a fence ends it, so text behind a false mark is still inside.
     """
-    lines = text.split("\n")
-    for start, line in enumerate(lines):
-        if match := FENCE_START.fullmatch(line):
-            end_mark = f"<<end {match[1]}>>"
-            end = next((index for index in range(len(lines) - 1, start, -1) if lines[index] == end_mark), len(lines))
-            return lines[start + 1 : end]
+    for part in parts_of(text):
+        if FENCE_START.match(part.opening):
+            return text[part.start : part.end].split("\n")
     return []
 
 

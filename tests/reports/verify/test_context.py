@@ -13,8 +13,8 @@ from explorer.reports.verify.claims import (
     Judgements,
     Opinion,
     Verdict,
-    with_marks,
-    without_marks,
+    with_unsupported_marks,
+    without_unsupported_marks,
     words_for_writer,
 )
 from reports.verify.shelf import source
@@ -91,13 +91,13 @@ def test_unsupported_sentences_carry_a_mark() -> None:
     draft = f"{wrong}\n\nThe crossing takes 90 minutes [S1]."
     shelf = {"S1": source("S1", TEXT)}
     found = check(draft, shelf, {"S1": TEXT}.get)
-    marked = with_marks(draft, found)
+    marked = with_unsupported_marks(draft, found)
     assert marked.split("\n")[0].endswith("[S1]. ⚠")
     assert marked.split("\n")[2].endswith("[S1] ⚠ |")
     assert marked.count("⚠") == 2
     assert check(marked, shelf, {"S1": TEXT}.get) == found
-    assert with_marks(marked, found) == marked
-    assert without_marks(marked) == draft
+    assert with_unsupported_marks(marked, found) == marked
+    assert without_unsupported_marks(marked) == draft
 
 
 def test_agreement_counts_what_both_decide() -> None:

@@ -153,7 +153,7 @@ UNSUPPORTED_MARK = "⚠"
 MARKED = re.compile(rf" {UNSUPPORTED_MARK}(?=\s*\|?[ \t]*$)", re.MULTILINE)
 
 
-def with_marks(text: str, verification: Verification) -> str:
+def with_unsupported_marks(text: str, verification: Verification) -> str:
     """Return a report with a visible sign on each line where an unsupported sentence begins; lines keep their numbers.
 
     Args:
@@ -172,7 +172,7 @@ def with_marks(text: str, verification: Verification) -> str:
     return "\n".join(lines)
 
 
-def without_marks(text: str) -> str:
+def without_unsupported_marks(text: str) -> str:
     """Return a report without these signs."""
     return MARKED.sub("", text)
 

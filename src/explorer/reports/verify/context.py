@@ -33,7 +33,7 @@ YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)\d\d(?![\d%]|[.,]\d)")
 COMPARED = re.compile(r"\b(?:since|than|compared|from|seit|depuis|als|gegenüber)\b|[比较較]", re.IGNORECASE)
 """Words before a year with which another one is compared."""
 CLAUSE = re.compile(r"[,;:()，；]|\b(?:that|who|which|but|and|dass|und|aber|qui|que|mais|et)\b")
-SAYS = re.compile(r"(?:'s)?,? (?:said|says|told|wrote|writes|called|argue[sd]|warned|added|explained|added)\b")
+SAYS = re.compile(r"(?:'s)?,? (?:said|says|told|wrote|writes|called|argue[sd]|warned|added|explained)\b")
 OF_FIGURES = frozenset(map(key, (*MONTHS, *MEASURES, *CURRENCY_WORDS, *WEEKDAYS)))
 """Words with a capital letter that are parts of figures: June, MB."""
 LABEL = re.compile(r"^\s*\w{1,20}: ")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from explorer.reports.verify.claims import without_marks, without_notice
+from explorer.reports.verify.claims import without_notice, without_unsupported_marks
 from explorer.reports.verify.plain import plain, words
 from explorer.text.citations import CITATION
 from explorer.text.frontmatter import without_frontmatter
@@ -169,7 +169,7 @@ def _bare(line: str, kind: str) -> str:
 
 def _lines(draft: str) -> list[str]:
     """Return the draft's lines, empty where nothing is claimed: frontmatter, code, headings, references."""
-    clean = without_marks(re.sub("[\ue000\ue001]", "", draft)).replace("\r\n", "\n").replace("\r", "\n")
+    clean = without_unsupported_marks(re.sub("[\ue000\ue001]", "", draft)).replace("\r\n", "\n").replace("\r", "\n")
     body = without_frontmatter(clean)
     head = clean[: len(clean) - len(body)] if clean.endswith(body) else ""
     # Only a report that the engine wrote has a frontmatter; a notice is its own, and claims nothing.

@@ -15,7 +15,7 @@ from explorer.reports.verify.sentences import COMMENT, HEADING, QUOTED, REFERENC
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, MISSING_ID, cited_ids
 from explorer.text.frontmatter import without_frontmatter
-from explorer.text.rendering import ModelText, codes, own
+from explorer.text.rendering import ModelText, own
 from explorer.text.urls import SCHEME_AND_WWW, page_key
 
 MAX_NAMED = 3
@@ -56,7 +56,7 @@ class Flaw:
     clause: str
     """What is wrong, for readers, with `{it}` for what the text is."""
     advice: ModelText
-    """What to do, for the model that wrote the text."""
+    """What to do, for the model that wrote the text; empty where it is said before, or sentence by sentence."""
 
     def reason(self, subject: str = "the report") -> str:
         """Return the flaws in words for readers."""
@@ -96,11 +96,7 @@ def _dangling(body: str, sources: Mapping[str, Source]) -> Flaw | None:
     return Flaw(
         FlawKind.DANGLING,
         f"{{it}} cites sources that do not exist{named}",
-        own(
-            "report.md cites {ids}, which no stored source has; correct or remove these citations (only ids that a "
-            "tool showed exist)",
-            ids=codes(ids),
-        ),
+        own(""),
     )
 
 
