@@ -87,6 +87,11 @@ class Asked:
     calls: tuple[tuple[str, JsonObject], ...]
     """All calls the model has made."""
 
+    @property
+    def task(self) -> str:
+        """The first words, without what the engine states with them."""
+        return self.said[0].partition("\n\nContext, stated by the engine:")[0]
+
 
 Script = Sequence[Reply] | Callable[[Asked], Reply]
 

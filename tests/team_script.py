@@ -64,7 +64,7 @@ def _lead(asked: Asked) -> Reply:
 
 
 def _search(asked: Asked) -> Reply:
-    part = next(name for name in ("alpha", "beta", "gamma") if name in asked.said[0])
+    part = next(name for name in ("alpha", "beta", "gamma") if name in asked.task)
     if not asked.results:
         return Reply(calls=[("read_file", {"filepath": "inputs/notes.md"})])
     if len(asked.results) == 1:

@@ -11,6 +11,7 @@ import pytest
 from engine_stage import Doing, Recorder, contents, external, noon
 from explorer.agents.budget import Budget
 from explorer.agents.call_agent import subagent_result
+from explorer.agents.context_block import RunFacts
 from explorer.agents.roles import Role
 from explorer.agents.run_rules import Model, TeamContext
 from explorer.agents.subagents import Team
@@ -106,6 +107,7 @@ class Stage:
     roles: Mapping[str, Role] = field(default_factory=lambda: ROLES)
     tools: Sequence[Tool] = ()
     client: LLMClient | None = None
+    facts: RunFacts | None = None
     now: float = 0.0
     run_state: RunState = field(default_factory=RunState)
     budget: Budget = field(init=False)
@@ -144,6 +146,7 @@ class Stage:
             max_output_tokens=4_096,
             store=self._store(record),
             now=noon,
+            facts=self.facts,
         )
         return Team(parts)
 
@@ -219,9 +222,11 @@ async def test_a_helper_hands_back_what_the_journal_knows(tmp_path: Path) -> Non
 
 
 async def test_what_each_agent_is_told(tmp_path: Path) -> None:
-    """The task, where to write, and an index of the files to read; its role's prompt and tools, and nothing more."""
+    """The task, where to write, small files whole, a line for a long or binary one, and which are not there."""
     Workspace(tmp_path).write_text("notes/a.md", "\n# Notes on May\n\nlong text\n")
-    call = help_from("searcher", " Look at May. ", output_dir="may/", context_files=["notes/a.md"])
+    Workspace(tmp_path).write_text("notes/long.md", "# All of May\n" + "x" * 7_000)
+    files = ["notes/a.md", "notes/long.md", "notes/none.md", "../out.md"]
+    call = help_from("searcher", " Look at May. ", output_dir="may/", context_files=files)
     stage = Stage(tmp_path, {"orchestrator": [says("", call), says("Done.")], "searcher": [says("Seen.")]})
     await stage.lead("Question: how was May?")
     assert stage.asked_of("orchestrator")[0].history == (UserText(text="Question: how was May?"),)
@@ -230,9 +235,12 @@ async def test_what_each_agent_is_told(tmp_path: Path) -> None:
     assert isinstance(task, UserText)
     assert without_marks(task.text) == (
         "Look at May.\n\nWrite your files under `may/`.\n\n"
-        "Files for you (read them with read_file):\n- notes/a.md (4 lines, 27 bytes): # Notes on May"
+        "Files for you, whole:\n\nnotes/a.md:\n# Notes on May\n\nlong text\n\n"
+        "Files for you (read them with read_file):\n- notes/long.md (2 lines, 7013 bytes): # All of May\n\n"
+        "Files that you cannot be given:\n- notes/none.md: there is no file notes/none.md; list_files shows all files\n"
+        "- ../out.md: '../out.md' leaves this run's folder; use a relative path without .."
     )
-    assert task.task == TaskData(words="Look at May.", files=(("notes/a.md", ""),), folder="may")
+    assert task.task == TaskData(words="Look at May.", files=tuple((path, "") for path in files), folder="may")
     assert (request.system, request.role) == ("You are the searcher.", "searcher")
     assert [tool.name for tool in request.tools] == ["search", "write_file", "read_file"]
     described = next(tool for tool in stage.asked_of("orchestrator")[0].tools if tool.name == "call_agent").description
@@ -341,7 +349,7 @@ async def test_a_helper_asked_again_remembers(tmp_path: Path) -> None:
 
 
 async def test_calls_for_help_that_cannot_be_met_are_told(tmp_path: Path) -> None:
-    """Unknown helpers, unknown or busy ids, itself, files that are not there, folders that are not its own."""
+    """Unknown helpers, unknown or busy ids, itself, folders that are not its own."""
     bad: list[tuple[tuple[str, JsonObject], str]] = [
         (help_from("reader", "x"), "there is no helper called 'reader'; your helpers: searcher, writer"),
         (help_from("orchestrator", "x"), "there is no helper called 'orchestrator'; your helpers: searcher, writer"),
@@ -350,8 +358,6 @@ async def test_calls_for_help_that_cannot_be_met_are_told(tmp_path: Path) -> Non
             "there is no helper 'searcher-9' in this run; there are: none yet",
         ),
         (help_from("searcher", "x", agent_id="orchestrator"), "there is no helper 'orchestrator' in this run"),
-        (help_from("searcher", "x", context_files=["no.md"]), "there is no file no.md"),
-        (help_from("searcher", "x", context_files=["../secret"]), "'../secret' leaves this run's folder"),
         (help_from("searcher", "x", output_dir=".explorer/sources"), "the folder .explorer/ is the engine's own"),
         (help_from("searcher", "x", output_dir="../up"), "'../up' leaves this run's folder"),
         (help_from("searcher", ""), "`task_description`: String should have at least 1 character"),

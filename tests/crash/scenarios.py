@@ -6,7 +6,7 @@ from pathlib import Path
 
 from explorer.llm.scripted import Script, says
 from explorer.schema.errors import ModelError, ModelFault
-from explorer.schema.messages import JsonObject, Request, Results, Turn
+from explorer.schema.messages import JsonObject, Request, Results, Turn, UserText
 
 QUESTION = "How was May for the plant?"
 FOLLOW_UP = "And what about June?"
@@ -127,7 +127,9 @@ def helpers() -> Scenario:
 
 
 def _search(request: Request) -> Turn:
-    part = next(name for name in ("alpha", "beta", "gamma") if name in str(request.history[0]))
+    first = request.history[0]
+    assert isinstance(first, UserText)
+    part = next(name for name in ("alpha", "beta", "gamma") if name in first.said)
     replies = [
         says("", _read("inputs/may.md")),
         says("", _write(f"parts/{part}.md", f"# Part {part}\n\nSolar output rose by 12 % in May [S1].\n")),

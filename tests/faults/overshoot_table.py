@@ -114,7 +114,7 @@ def _endless(asked: Asked, parts: int) -> Reply:
         rounds = f"round {len(asked.calls)}"
         tasks = [f"Look again, {rounds}, part {number}." for number in range(parts)]
         return Reply(calls=[("call_agent", {"agent_type": "searcher", "task_description": task}) for task in tasks])
-    place = f"parts/{abs(hash(asked.said[0]))}-{len(asked.calls)}.md"
+    place = f"parts/{abs(hash(asked.task))}-{len(asked.calls)}.md"
     return Reply(text=WORDS, calls=[("write_file", {"filepath": place, "content": WORDS})])
 
 

@@ -97,7 +97,7 @@ def test_the_main_job_by_base_url_alone(wire: str, whole: Callable[[str, Command
 
 def _stall_gamma(asked: Asked) -> Reply:
     """Like the team, but the third searcher's second reply never comes."""
-    if role_of(asked) == "searcher" and "gamma" in asked.said[0] and asked.results:
+    if role_of(asked) == "searcher" and "gamma" in asked.task and asked.results:
         return Reply(text="I", stalls="silent")
     return reasoning(asked)
 

@@ -21,7 +21,8 @@ import yaml
 from attacks.test_killed_job import none_is_left
 from attacks.world import events
 from command import begin, explorer
-from explorer.agents.call_agent import index_line
+from explorer.agents.call_agent import CallAgentArguments
+from explorer.agents.task_text import task_text
 from explorer.journal.run_state import RunState
 from explorer.sandbox.confinement import SandboxSpec, SandboxTier
 from explorer.sandbox.jobs import GONE, Jobs
@@ -354,8 +355,9 @@ async def test_the_index_has_findings_and_no_junk(tier: str, tmp_path: Path) -> 
     assert output.splitlines()[1].endswith(
         "scratch/t.csv (4 bytes) and 1 that cannot be listed (too big, or gone again)"
     )
-    assert index_line(cell.workspace, "scratch/c.png") == (
-        "- scratch/c.png (0 lines, 24 bytes): a PNG image of 640 x 400 pixels"
+    asked = CallAgentArguments(agent_type="writer", task_description="Write.", context_files=["scratch/c.png"])
+    assert "- scratch/c.png (0 lines, 24 bytes): a PNG image of 640 x 400 pixels" in task_text(
+        asked, cell.workspace, {}
     )
 
 

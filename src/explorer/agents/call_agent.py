@@ -13,8 +13,6 @@ from explorer.journal.agent_state import AgentState
 from explorer.schema.events import AgentFinished, Status, WrittenFile
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
 from explorer.text.rendering import ModelText, WrittenBy, block, first_chars, own, render
-from explorer.workspace.tree import HEAD_BYTES, kind_of
-from explorer.workspace.workspace import Workspace
 
 MAX_SUMMARY_BYTES = 2_600
 MAX_REASON_BYTES = 300
@@ -22,22 +20,10 @@ MAX_QUESTIONS_BYTES = 500
 MAX_RETRY_CHARS = 500
 MAX_INDEX_BYTES = 2_400
 """Limit of the index of files, so that a helper's result is under 6 kB however much was found, in any script."""
-FIRST_LINE_CHARS = 160
 OPEN_QUESTIONS = re.compile(
     r"^[^\w\n]*(?:not known|open questions|unknown|未知|未解决的问题)\W*[:：]\s*(.+)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
-
-
-def index_line(workspace: Workspace, path: str) -> str:
-    """Return a file's line in an index: path, length and first line."""
-    content = workspace.read_bytes(path)
-    kind = kind_of(content[:HEAD_BYTES])
-    if kind:
-        return f"- {path} (0 lines, {len(content)} bytes): {kind}"
-    text = content.decode("utf-8", "replace")
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return f"- {path} ({len(text.splitlines())} lines, {len(text.encode())} bytes): {first[:FIRST_LINE_CHARS]}"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from explorer.agents.budget import (
     WorstCost,
 )
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
+from explorer.agents.context_block import RunFacts
 from explorer.agents.decisions import Decision
 from explorer.agents.policies import budget_note, early_ending, refuse_repetition, short_reply_note, write_now_note
 from explorer.agents.roles import CALL_AGENT, Role, leading_role, report_writers
@@ -73,6 +74,8 @@ class TeamContext:
     """Put the evidence of a tool into the run's store of sources."""
     now: Callable[[], datetime]
     """The clock of the tools."""
+    facts: RunFacts | None = None
+    """What the engine states to each agent with its task; None: nothing."""
     progress: Callable[[str], None] = lambda _words: None
     """Show the user a line on how far a call is."""
     jobs: Callable[[str], Sequence[ModelText]] = lambda _agent: ()

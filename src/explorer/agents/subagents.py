@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Mapping
 
-from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry, index_line, subagent_result
+from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry, subagent_result
 from explorer.agents.compaction import compaction_note, last_words
+from explorer.agents.context_block import ContextWriter
 from explorer.agents.decisions import WORDS
 from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
 from explorer.agents.policies import concerns_run, cut_short, failed_end, other_helpers, ways_to_retry
 from explorer.agents.roles import CALL_AGENT, Role, check_roles, helper_lines, helpers_in, leading_role, report_writers
 from explorer.agents.run_rules import RunRules, TeamContext
+from explorer.agents.task_text import task_text
 from explorer.agents.tool_calls import CallServices, Toolbox
 from explorer.agents.user_stop import StoppableClient, StoppedError
 from explorer.journal.agent_state import AgentState
@@ -17,8 +19,7 @@ from explorer.schema.errors import ConfigError, ModelError, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentContinued, AgentFinished, AgentStarted, RoleLoaded
 from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import Tool, ToolResult
-from explorer.text.rendering import WrittenBy, block, code, codes, own, render
-from explorer.workspace.access import refuse_engine_folder, refuse_report_folder
+from explorer.text.rendering import code, codes, own, render
 
 
 class Team:
@@ -31,6 +32,7 @@ class Team:
         self._busy: set[str] = set()
         self._numbers: dict[str, int] = {}
         """Each role's latest number, so that hundreds of helpers are not each counted from one."""
+        self.writer = ContextWriter(context.facts, context.run_state, context.budget)
         self._lead = leading_role(context.roles)
         self._writers = report_writers(context.roles)
         self._loading = asyncio.Lock()
@@ -44,8 +46,17 @@ class Team:
         if ORCHESTRATOR not in run_state.agents:
             lead, steps = self._lead.name, self._lead.limits.max_steps
             await self._load(lead)
-            begun = AgentStarted(agent=ORCHESTRATOR, role=lead, task=task, max_steps=steps, inputs=inputs or {})
-            await self._context.record(begun)
+            inputs = inputs or {}
+            await self._context.record(
+                AgentStarted(
+                    agent=ORCHESTRATOR,
+                    role=lead,
+                    task=task,
+                    context=self.writer.of_run(steps, [*inputs.items()]),
+                    max_steps=steps,
+                    inputs=inputs,
+                )
+            )
         return await self._run(run_state.agents[ORCHESTRATOR])
 
     async def run_again(self, said: NoteReason) -> AgentFinished:
@@ -61,10 +72,16 @@ class Team:
         """
         reason, words = (said, WORDS[said]) if isinstance(said, NoteReason) else ("", said)
         steps = self._lead.limits.max_steps
-        continued = AgentContinued(
-            agent=ORCHESTRATOR, task=words, max_steps=steps, renews_limits=not reason, reason=reason
+        await self._context.record(
+            AgentContinued(
+                agent=ORCHESTRATOR,
+                task=words,
+                context=self.writer.of_further_task(steps),
+                max_steps=steps,
+                renews_limits=not reason,
+                reason=reason,
+            )
         )
-        await self._context.record(continued)
 
     async def run_subagent(self, asked: CallAgentArguments, call: str) -> ToolResult:
         """Run a helper for a `call_agent` call: a new one, an earlier one again, or the one the call had begun."""
@@ -106,8 +123,10 @@ class Team:
             state = self._earlier(asked)
             limit = parts.roles[state.role].limits.max_steps
             self._busy.add(state.agent)
+            steps = _steps(asked, limit)
+            context = self.writer.of_further_task(steps, call)
             await parts.record(
-                AgentContinued(agent=state.agent, parent_call=call, task=task, max_steps=_steps(asked, limit))
+                AgentContinued(agent=state.agent, parent_call=call, task=task, context=context, max_steps=steps)
             )
             return state
         role = self._role(asked.agent_type)
@@ -115,6 +134,7 @@ class Team:
         # Claimed before the first await: helpers that are started together count each other.
         self._busy.add(agent)
         await self._load(role.name)
+        steps = _steps(asked, role.limits.max_steps)
         await parts.record(
             AgentStarted(
                 agent=agent,
@@ -122,7 +142,8 @@ class Team:
                 parent=ORCHESTRATOR,
                 parent_call=call,
                 task=task,
-                max_steps=_steps(asked, role.limits.max_steps),
+                context=self.writer.of_helper(steps, call),
+                max_steps=steps,
             )
         )
         return parts.run_state.agents[agent]
@@ -188,16 +209,9 @@ class Team:
         return agent
 
     def _task(self, asked: CallAgentArguments) -> str:
-        """Return a helper's task: what the orchestrator wrote is an order, what it names may be outsiders' words."""
-        parts: list[str] = [asked.task_description.strip()]
-        if asked.output_dir:
-            refuse_engine_folder(asked.output_dir)
-            refuse_report_folder(f"{asked.output_dir}/x")
-            parts.append(f"Write your files under `{asked.output_dir.strip('/')}/`.")
-        if asked.context_files:
-            lines = "\n".join(index_line(self._context.workspace, path) for path in asked.context_files)
-            parts.append(render(own("Files for you (read them with read_file):"), block(lines, WrittenBy.MODEL)))
-        return "\n\n".join(parts)
+        """Return a helper's task."""
+        lead = self._context.run_state.agents.get(ORCHESTRATOR)
+        return task_text(asked, self._context.workspace, lead.input_ids if lead is not None else {})
 
     @property
     def tools(self) -> Mapping[str, Tool]:

@@ -51,6 +51,8 @@ class AgentState:
     agent: str
     role: str = ""
     task: str = ""
+    latest_task: str = ""
+    """The latest task that is not the engine's own."""
     parent: str = ""
     parent_call: str = ""
     """The call that waits for this agent: the one that started it, or continued it last."""
@@ -140,7 +142,8 @@ class AgentState:
         self.step_limit, self.found_at = self.steps + event.max_steps, self.steps
         self._read.clear()
         reason = event.reason if isinstance(event, AgentContinued) else ""
-        self._add_words(UserText(text=event.task, reason=reason, task=task))
+        self.latest_task = self.latest_task if reason else event.task
+        self._add_words(_stated(event.task, event.context, reason, task))
 
     def _add_user_text(self, event: NoteAdded | Steered) -> None:
         if isinstance(event, NoteAdded):
@@ -152,7 +155,10 @@ class AgentState:
         else:
             self.is_steered = True
             self.asked.add(event.text)
-        self._add_words(UserText(text=event.text, reason=event.reason if isinstance(event, NoteAdded) else ""))
+        if isinstance(event, Steered):
+            self._add_words(_stated(event.text, event.context))
+        else:
+            self._add_words(UserText(text=event.text, reason=event.reason))
 
     def _add_words(self, words: UserText) -> None:
         # No message is allowed between a turn and its results: what comes then is added after the results.
@@ -252,7 +258,7 @@ class AgentState:
             asked_at = self.summing_at - event.before
             # Messages that came while the model wrote the summary are kept.
             new = new[:asked_at] + [one for one in new[asked_at + 1 :] if isinstance(one, UserText)]
-        words = [one for one in old[1:] if isinstance(one, UserText) and one.text in self.asked]
+        words = [one for one in old[1:] if isinstance(one, UserText) and (one.said or one.text) in self.asked]
         if self.began_at >= event.before:
             self.began_at += len(words) + 2 - event.before
         elif self.began_at:
@@ -285,6 +291,12 @@ class AgentState:
         return last if isinstance(last, Turn) else None
 
     @property
+    def input_ids(self) -> dict[str, str]:
+        """The source ids of the files of its first task, by path."""
+        first = self.messages[0] if self.messages else None
+        return dict(first.task.files) if isinstance(first, UserText) and first.task is not None else {}
+
+    @property
     def steps_left(self) -> int:
         """The number of turns it may still take."""
         return max(0, self.step_limit - self.steps)
@@ -301,6 +313,12 @@ def _result(call: OpenCall) -> CallResult:
         data=done.data,
         sources=done.sources,
     )
+
+
+def _stated(words: str, context: str, reason: str = "", task: TaskData | None = None) -> UserText:
+    """Return a task or a message of the user, with what the engine states with it."""
+    text = f"{words}\n\n{context}" if context else words
+    return UserText(text=text, said=words if context else "", reason=reason, task=task)
 
 
 def without_bond(turn: Turn) -> Turn:

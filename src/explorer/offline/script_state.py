@@ -94,7 +94,7 @@ class ScriptState:
         elif words.reason in HURRIES:
             self.is_hurried = True
         elif not words.reason:
-            self.messages.append(words.text)
+            self.messages.append(words.said or words.text)
 
     def take_messages(self) -> str:
         """Return the user's words not yet taken up, as one text."""
@@ -145,8 +145,8 @@ def split_history(history: Sequence[Message]) -> tuple[TaskData, list[str], list
             case _:
                 pass
     if task is None:
-        return TaskData(words="\n\n".join(words.text for words in before)), [], exchanges
-    return task, [words.text for words in before if words.task is None and not words.reason], exchanges
+        return TaskData(words="\n\n".join(words.said or words.text for words in before)), [], exchanges
+    return task, [words.said or words.text for words in before if words.task is None and not words.reason], exchanges
 
 
 def is_replayed(turn: Turn) -> bool:

@@ -221,6 +221,12 @@ def words_sought(query: str) -> list[str]:
     return list(dict.fromkeys(words_of(query) or map(stem, terms_of(query))))[:MAX_WORDS]
 
 
+def words_matched(words: Iterable[str], text: str) -> int:
+    """Return how many of the words a text contains."""
+    folded = text.casefold()
+    return sum(_pattern(word).search(folded) is not None for word in words)
+
+
 def search(query: str, texts: Iterable[PastText], limit: int, limits: SearchLimits | None = None) -> SearchResult:
     """Return the passages that match a query best: rare words weigh more, and words in one passage add up.
 

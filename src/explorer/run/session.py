@@ -1,12 +1,13 @@
 """One session of a run: the team is made, the orchestrator continued from where it was, and the end recorded."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import LiteralString
+from datetime import datetime
 
 from explorer.agents.budget import Amount, Budget
+from explorer.agents.context_block import RunFacts
 from explorer.agents.decisions import Decision
 from explorer.agents.policies import reviewed
 from explorer.agents.roles import Role, leading_role, report_writers, with_tools
@@ -32,6 +33,7 @@ from explorer.run.finish import (
 )
 from explorer.run.judge import JudgeAccount, ask_judge
 from explorer.run.resources import RunResources
+from explorer.run.run_facts import QUICK, run_facts
 from explorer.run.session_context import SessionContext
 from explorer.run.shell_session import ShellSession, open_shell
 from explorer.run.since import SINCE_FILES, story_section, words_on_earlier, write_changes
@@ -45,23 +47,11 @@ from explorer.schema.events import (
 )
 from explorer.schema.reasons import EndCause, EndReason, NoteReason, limit_reached
 from explorer.schema.tool import Tool
-from explorer.text.rendering import ModelText, by_user, code, own, render
+from explorer.text.rendering import ModelText, by_user, own, render
 from explorer.tools.finish import AnswerTool, FinishTool
 from explorer.workspace.source_store import SourceStore
 
-SAMPLE_LINE: LiteralString = "This run reads bundled, invented sample data."
 INPUTS = "inputs"
-
-
-@dataclass(frozen=True)
-class InputSource:
-    """A file of the user's that was stored as a source."""
-
-    path: str
-    """Path in the run's folder."""
-    source: str
-    """Id of the source."""
-    lines: int
 
 
 Review = Callable[[AgentState, Decision | None], Decision | None]
@@ -91,10 +81,10 @@ class RunSession(SessionContext):
                 _hurried(limit, budget),
                 open_shell(resources, workspace, self.run_state, self.record, budget.stopping) as shell,
             ):
-                team = self._team(resources, budget, source_store, shell)
+                team = self._team(resources, budget, source_store, shell, await self._facts(resources))
                 await self._refuse_pending(team)
                 with repeating(team.rules.check_for_stop):
-                    ended = await self._orchestrate(team, resources, source_store, message)
+                    ended = await self._orchestrate(team, source_store, message)
                     while await team.rules.has_unanswered_message():
                         ended = await team.run_again(NoteReason.LATE_WORDS)
         except TimeoutError:
@@ -172,6 +162,7 @@ class RunSession(SessionContext):
         budget: Budget,
         source_store: SourceStore,
         shell: ShellSession,
+        facts: RunFacts,
     ) -> Team:
         for_report = {leading_role(resources.roles).name, *report_writers(resources.roles)}
         resources.clients.expect(self.run_state.answered_by)
@@ -193,11 +184,27 @@ class RunSession(SessionContext):
                 clock=self.clock,
                 max_output_tokens=self.settings.max_output_tokens,
                 store=self.store_for_tools(source_store),
-                now=resources.connectors.now if self.settings.is_sample else self.now,
+                now=self.tool_clock(resources),
+                facts=facts,
                 progress=self.progress,
                 review=self.review(budget),
             )
         )
+
+    async def _facts(self, resources: RunResources) -> RunFacts:
+        """Return what is stated to all agents."""
+        return await run_facts(
+            resources, self.run_state.session, self.tool_clock(resources), self.past(QUICK), self.question
+        )
+
+    def tool_clock(self, resources: RunResources) -> Callable[[], datetime]:
+        """Return the clock of the tools, which stands still on the sample day."""
+        return resources.connectors.now if self.settings.is_sample else self.now
+
+    @property
+    def question(self) -> str:
+        """The user's question; empty before the run's first record."""
+        return self.run_state.started.question if self.run_state.started is not None else ""
 
     def roles(self, resources: RunResources) -> Mapping[str, Role]:
         """Return what the agents may be."""
@@ -229,21 +236,18 @@ class RunSession(SessionContext):
             return None
         return ToolError(own("the user's program waits for the answer: call {name}, then finish", name=AnswerTool.name))
 
-    async def _orchestrate(
-        self, team: Team, resources: RunResources, source_store: SourceStore, message: str
-    ) -> AgentFinished:
+    async def _orchestrate(self, team: Team, source_store: SourceStore, message: str) -> AgentFinished:
         state = self.run_state.agents.get(ORCHESTRATOR)
         if state is not None and state.finished is not None and (message or self._ended_early(state)):
             await team.record_follow_up(message or self._why_continued())
         elif state is not None and message:
-            await self.record(Steered(agent=ORCHESTRATOR, text=message))
+            await self.record(Steered(agent=ORCHESTRATOR, text=message, context=team.writer.of_message()))
         # Only now: until the run is open again on disk, a finished one keeps its report.
         restore_draft(self.run_state, self.workspace)
         if state is not None:
             return await team.run_orchestrator(state.task)
         inputs = await self._inputs(source_store)
-        words = await self.first_words(resources, source_store, inputs)
-        return await team.run_orchestrator(words, {one.path: one.source for one in inputs})
+        return await team.run_orchestrator(await self.first_words(source_store), inputs)
 
     def _why_continued(self) -> NoteReason:
         over = self.run_state.finished
@@ -254,44 +258,27 @@ class RunSession(SessionContext):
         over = self.run_state.finished
         return over is not None and over.status is not Status.COMPLETE and state.finished is not None
 
-    async def first_words(
-        self, resources: RunResources, source_store: SourceStore, inputs: Sequence[InputSource]
-    ) -> ModelText:
-        """Return what the orchestrator is told at the start; programs read the run's state instead."""
+    async def first_words(self, source_store: SourceStore) -> ModelText:
+        """Return the task that the run begins with; programs read the run's state instead."""
         if self.run_state.started is None:
             raise ConfigError(f"{self.folder.name} was never started", hint='ask again: explorer "your question"')
         workspace = self.workspace
-        workspace.write_own("question.txt", self.run_state.started.question)
-        lines = [
-            own("Question: {question}\n", question=by_user(self.run_state.started.question)),
-            own(
-                "Run {id}, started {time:%Y-%m-%d %H:%M} UTC.",
-                id=code(self.run_state.started.run_id),
-                time=self.now(),
-            ),
-        ]
+        workspace.write_own("question.txt", self.question)
+        lines = [own("Question: {question}", question=by_user(self.question))]
         if self.settings.language:
             lines.append(own("Language of the report: {language}", language=by_user(self.settings.language)))
         since = self.settings.since_run
         earlier = await words_on_earlier(self.folder, since, workspace, source_store.store) if since else []
-        if inputs:
-            listed = ", ".join(f"{one.path} [{one.source}] ({one.lines} lines)" for one in inputs)
-            lines.append(own("Files from the user: {files}", files=listed))
-        if resources.connectors.corpus is not None:
-            lines.append(await resources.connectors.corpus.line())
-        lines += earlier
-        if self.settings.is_sample:
-            lines.append(own(SAMPLE_LINE))
-        return render(*lines)
+        return render(*lines, render(*earlier), between="\n\n")
 
-    async def _inputs(self, source_store: SourceStore) -> list[InputSource]:
-        """Store the user's files as sources; return those by path."""
+    async def _inputs(self, source_store: SourceStore) -> dict[str, str]:
+        """Store the user's files as sources; return their ids by path."""
         if not (self.folder / INPUTS).is_dir():
-            return []
+            return {}
         files = {info.path: info for info in self.workspace.files(INPUTS) if info.path not in SINCE_FILES}
         drafts = input_drafts(files, self.workspace.read_text)
         sources = await source_store.store([*drafts.values()])
-        return [InputSource(path, one.id, files[path].lines) for path, one in zip(drafts, sources, strict=True)]
+        return {path: one.id for path, one in zip(drafts, sources, strict=True)}
 
 
 def _words_of(error: ToolError | None) -> ModelText:

@@ -18,6 +18,7 @@ from explorer.journal.marks import is_own
 from explorer.journal.run_state import RunState
 from explorer.llm.models import Choice
 from explorer.llm.retry import FailedAttempt, WaitLimits
+from explorer.reports.earlier import SearchLimits
 from explorer.reports.library import Library
 from explorer.reports.render import SAMPLE_FLAG
 from explorer.run.extensions import installed_extensions
@@ -132,11 +133,14 @@ class SessionContext:
 
     def _earlier_work(self, sources: Callable[[], Mapping[str, Source]]) -> list[Tool]:
         """Return the tools over what is there before this run: the library of reports, and other runs."""
+        past = self.past()
+        return [*library_tools(LibraryAccess(past.library, past.run, sources)), SearchRunsTool(past)]
+
+    def past(self, limits: SearchLimits | None = None) -> Past:
+        """Return the library of reports and the other runs."""
         zone = zone_named(self.settings.timezone)
         library = Library(self.settings.reports_dir, lambda: self.now().astimezone(zone))
-        run = self.folder.name
-        search = SearchRunsTool(Past(self.folder.parent, run, library))
-        return [*library_tools(LibraryAccess(library, run, sources)), search]
+        return Past(self.folder.parent, self.folder.name, library, limits or SearchLimits())
 
     def wait_limits(self, budget: Budget, *, is_for_report: bool) -> WaitLimits:
         """Return how long a role's agents wait for their model: helpers no longer than there is time to explore."""

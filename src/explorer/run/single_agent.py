@@ -3,7 +3,7 @@
 It works with all that the agents of a run work with: a journal, limits, the run's files and a store of sources.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from explorer.agents.budget import Budget
@@ -12,7 +12,7 @@ from explorer.reports.verify.check import check, text_reader
 from explorer.run.finish import Conclusion
 from explorer.run.outcome import Outcome
 from explorer.run.resources import RunResources
-from explorer.run.session import InputSource, Review, RunSession
+from explorer.run.session import Review, RunSession
 from explorer.schema.events import AgentFinished, SingleAgent, Status
 from explorer.schema.reasons import EndReason
 from explorer.schema.tool import Tool
@@ -63,12 +63,9 @@ class AgentSession(RunSession):
         """Leave an end as it is: no report is missing."""
         return lambda _state, end: end
 
-    async def first_words(
-        self, resources: RunResources, source_store: SourceStore, inputs: Sequence[InputSource]
-    ) -> ModelText:
+    async def first_words(self, source_store: SourceStore) -> ModelText:
         """Return the task, as it was given."""
-        assert self.run_state.started is not None
-        return by_user(self.run_state.started.question)
+        return by_user(self.question)
 
     async def conclude(
         self,

@@ -215,7 +215,9 @@ class AgentStarted(Event):
     parent_call: str = ""
     """The engine's key of the `call_agent` call that started it; empty for the orchestrator."""
     task: str
-    """The complete first message of its history."""
+    """What it is asked, with the files for it; the first part of its history's first message."""
+    context: str = Field(default="", exclude_if=lambda context: not context)
+    """What the engine states with the task (`agents/context_block.py`); the rest of that message."""
     max_steps: int
     inputs: dict[str, str] = Field(default={}, exclude_if=lambda inputs: not inputs)
     """The user's files, for the orchestrator: paths in the run's folder, each with its source id."""
@@ -228,6 +230,8 @@ class AgentContinued(Event):
     parent_call: str = ""
     """The `call_agent` call that asked; empty when the user asked."""
     task: str
+    context: str = Field(default="", exclude_if=lambda context: not context)
+    """What the engine states with it, such as date and limits; the model reads it after the text."""
     max_steps: int
     """Further turns it may take."""
     renews_limits: bool = False
@@ -252,6 +256,8 @@ class Steered(Event):
 
     type: Literal["steered"] = "steered"
     text: str
+    context: str = Field(default="", exclude_if=lambda context: not context)
+    """What the engine states with it, such as date and limits; the model reads it after the text."""
     order: str = ""
     """Id of the order left by another process; applied once."""
 

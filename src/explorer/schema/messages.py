@@ -202,6 +202,9 @@ class UserText(Frozen):
     """A text for the model that is not a tool's result: a task, a note of the engine, a message of the user."""
 
     text: str
+    """All that the model reads."""
+    said: str = ""
+    """The text without what the engine stated with it, for programs; empty: all of it."""
     reason: str = ""
     """The `NoteReason` of a note of the engine; empty for a task and for a message of the user."""
     task: TaskData | None = None
