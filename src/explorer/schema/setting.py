@@ -156,6 +156,20 @@ def one_of(*words: str) -> ValueFormat:
     return ValueFormat(read, f"one of {', '.join(words)}")
 
 
+def one_or_some_of(alone: str, *words: str) -> ValueFormat:
+    """Return the format of a value that is `alone`, or some of a few words with commas between them."""
+
+    def read(raw: str) -> str:
+        named = [word.strip().lower() for word in raw.split(",")]
+        if named != [alone] and not {*words}.issuperset(named):
+            raise ValueError(raw)
+        return ",".join(dict.fromkeys(named))
+
+    return ValueFormat(
+        read, f"one of {', '.join((alone, *words))}, or several of these engines, like {','.join(words[:2])}"
+    )
+
+
 COUNT = "a whole number, 1 or more"
 DURATION = f"a time above 0, like 90, 90s, 10m or 2h, or `{NO_LIMIT}`"
 URL_FORM = "a URL that starts with http:// or https:// without user name, password or query"

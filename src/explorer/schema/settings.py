@@ -250,7 +250,7 @@ class Settings(BaseModel):
         Setting(
             "EXPLORER_SEARCH",
             TEXT,
-            "Web search engine: `auto` (what is configured)",
+            "Web search engine, or several at once (`brave,exa`): `auto` (what is configured)",
             Group.SOURCES,
             anchor="what-automatic-search-takes",
         ),

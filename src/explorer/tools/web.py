@@ -192,6 +192,7 @@ class TavilySearchTool(Tool[WebSearchArguments]):
         content = render(*_head(arguments.query, answer), body)
         metadata = {
             **shown(len(sources), "result", "results"),
+            **({"engines": dict(answer.counts)} if answer.counts else {}),
             "hits": _facts(sources, answer),
         }
         return ToolResult(success=True, content=content, metadata=metadata)
@@ -244,6 +245,7 @@ def _draft(hit: WebHit) -> SourceDraft:
 
 def _entry(number: int, source_id: str, hit: WebHit) -> str:
     date = f" ({single_line(hit.published, TITLE_CHARS)})" if hit.published else ""
+    engines = f", found by {' and '.join(hit.found_by)}" if hit.found_by else ""
     snippet = single_line(hit.snippet, SNIPPET_CHARS)
     title, url = single_line(hit.title, TITLE_CHARS), single_line(hit.url, URL_CHARS)
-    return f"{number}. [{source_id}] {title}{date}\n   {url}\n   {snippet}"
+    return f"{number}. [{source_id}] {title}{date}{engines}\n   {url}\n   {snippet}"

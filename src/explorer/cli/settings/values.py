@@ -10,7 +10,7 @@ from typing import cast
 from pydantic import SecretStr
 
 from explorer.schema.network import CA_DIR, CA_FILE, NO_PROXY, Network, without_secrets
-from explorer.schema.setting import Group, PerRole, Setting, declared_settings, one_of
+from explorer.schema.setting import Group, PerRole, Setting, declared_settings, one_or_some_of
 from explorer.schema.settings import Settings
 
 ROLE = re.compile(r"[a-z][a-z0-9_-]*")
@@ -42,7 +42,7 @@ def setting_named(name: str) -> Setting:
 def _of_engines(setting: Setting, engines: list[str]) -> Setting:
     """Return the choice of a search engine with the engines that there are."""
     listed = ", ".join(f"`{name}`" for name in engines)
-    return replace(setting, format=one_of("auto", *engines), help=f"{setting.help}, {listed}")
+    return replace(setting, format=one_or_some_of("auto", *engines), help=f"{setting.help}, {listed}")
 
 
 DEFAULT = "default"

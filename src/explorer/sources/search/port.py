@@ -60,6 +60,8 @@ class WebHit:
     """The page's whole text, where the engine delivers it; at most `PAGE_TEXT_CHARS`."""
     flags: tuple[str, ...] = ()
     """`truncated` when that text was cut."""
+    found_by: tuple[str, ...] = ()
+    """The engines that found it, where several were asked."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class WebAnswer:
     hits: tuple[WebHit, ...]
     notes: tuple[str, ...] = ()
     """Sentences about the answer: which engines failed before, and what was left out."""
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The number of results of each engine, where several were asked."""
 
 
 class WebSearch(ABC):
@@ -210,11 +214,12 @@ def merged(hits: Iterable[WebHit]) -> list[WebHit]:
     seen: dict[str, WebHit] = {}
     for hit in hits:
         if key := _key(hit.url):
-            seen[key] = _joined(seen[key], hit) if key in seen else hit
+            seen[key] = joined(seen[key], hit) if key in seen else hit
     return [replace(hit, rank=rank) for rank, hit in enumerate(seen.values(), start=1)]
 
 
-def _joined(first: WebHit, later: WebHit) -> WebHit:
+def joined(first: WebHit, later: WebHit) -> WebHit:
+    """Return a result with what it lacks from another one for the same page."""
     longer = later if len(later.text) > len(first.text) else first
     return replace(
         first,

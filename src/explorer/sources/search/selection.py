@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from explorer.schema.errors import ConfigError, CredentialsError, ToolError
 from explorer.schema.setting import ExtensionSettings, extension_place
 from explorer.sources.http.caller import Caller
+from explorer.sources.search.fusion import FusedSearch
 from explorer.sources.search.port import (
     OTHER_TOOLS,
     SearchAccess,
@@ -171,7 +172,7 @@ class SearchSetup:
     engines: Sequence[ConfiguredEngine] = field(default=(), repr=False)
     """In the order in which they are asked."""
     engine: str = AUTO
-    """`auto`, or the name of an engine."""
+    """`auto`, the name of an engine, or several with commas between them."""
     caller: Caller = field(default_factory=Caller)
     is_sample: bool = False
     """Whether the run reads the sample day, which has no web search."""
@@ -185,6 +186,8 @@ class SearchPlan:
     why: str
     more: str
     """Variables that would make other engines available, separated by commas, for people."""
+    is_fused: bool = False
+    """Whether all are asked at once, and their results joined."""
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -197,8 +200,8 @@ def plan_search(
 ) -> SearchPlan:
     """Plan the search without opening anything.
 
-    `auto` asks the configured engines one after another until one answers. An engine set by name is the only one that
-    is asked, because the user may not want the query to go elsewhere.
+    `auto` asks the configured engines one after another until one answers. Engines set by name are the only ones that
+    are asked, because the user may not want the query to go elsewhere; several are asked at once.
 
     Raises:
         ConfigError: The engine set by name cannot be used.
@@ -213,10 +216,13 @@ def plan_search(
         first = f"{ready[0].variable} is set" if ready else "nothing else is configured"
         others = f"; when it fails, {', then '.join(one.name for one in asked[1:])}" if asked[1:] else ""
         return SearchPlan(asked, f"{first}{others}", ", ".join(part for part in (missing, by_name) if part))
-    chosen = _named(setup)
-    _check(chosen, has_module)
+    chosen = tuple(_named(setup, name) for name in dict.fromkeys(setup.engine.split(",")))
+    for one in chosen:
+        _check(one, has_module)
     more = "EXPLORER_SEARCH=auto" + (f" and {missing}" if missing else "")
-    return SearchPlan((chosen,), f"search is set to {chosen.engine.name}", more)
+    together = " at once" if len(chosen) > 1 else ""
+    names = ", ".join(one.engine.name for one in chosen)
+    return SearchPlan(chosen, f"search is set to {names}{together}", more, is_fused=len(chosen) > 1)
 
 
 def choose_search(setup: SearchSetup, pause: Callable[[float], Awaitable[object]] = asyncio.sleep) -> SearchChain:
@@ -229,19 +235,20 @@ def choose_search(setup: SearchSetup, pause: Callable[[float], Awaitable[object]
     """
     plan = plan_search(setup)
     access = SearchAccess(setup.caller, pause)
-    return SearchChain([_opened(one, access) for one in plan.asked], plan.more)
+    engines = [_opened(one, access) for one in plan.asked]
+    return SearchChain([FusedSearch(engines)] if plan.is_fused else engines, plan.more)
 
 
 def _opened(one: ConfiguredEngine, access: SearchAccess) -> WebSearch:
     return one.engine.open(one.settings, access)
 
 
-def _named(setup: SearchSetup) -> ConfiguredEngine:
+def _named(setup: SearchSetup, name: str) -> ConfiguredEngine:
     engines: Mapping[str, ConfiguredEngine] = {one.engine.name: one for one in setup.engines}
-    if setup.engine not in engines:
+    if name not in engines:
         hint = f"one of {', '.join((AUTO, *engines))}"
-        raise ConfigError(f"there is no search engine {setup.engine!r}", hint=hint)
-    return engines[setup.engine]
+        raise ConfigError(f"there is no search engine {name!r}", hint=hint)
+    return engines[name]
 
 
 def _check(chosen: ConfiguredEngine, has_module: Callable[[str], bool]) -> None:
