@@ -6,11 +6,14 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Self
+from functools import cached_property
+from typing import Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from explorer.reports.render import SAMPLE_FLAG, reference, without_network
+from explorer.reports.verify.check import check
+from explorer.reports.verify.claims import TextOf, Verification, with_unsupported_marks
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.text.citations import CITATION, HEADING_REFERENCES, cited_ids
@@ -89,6 +92,10 @@ class ReportFields(BaseModel):
     updated: str = ""
     run: tuple[str, ...] = ()
     """The ids of the runs that wrote in the report, oldest first."""
+    citations: dict[str, int] = Field(default={}, exclude_if=lambda counts: not counts)
+    """Cited sentences by what a check found when they were written, as in a run's report; empty: none was checked."""
+    uncited: int = Field(default=0, exclude_if=lambda count: not count)
+    """Sentences with a quote or a figure and without a citation."""
 
     @field_validator("title", "story_id", "url", "verdict", "created", "updated", mode="before")
     @classmethod
@@ -96,6 +103,28 @@ class ReportFields(BaseModel):
         if isinstance(value, date | datetime):
             return value.isoformat()
         return "" if value is None else value
+
+    @field_validator("citations", mode="before")
+    @classmethod
+    def _counts(cls, value: object) -> object:
+        listed = cast("Mapping[object, object]", value if isinstance(value, Mapping) else {})
+        return {name: count for name, count in listed.items() if isinstance(name, str) and type(count) is int}
+
+    @field_validator("uncited", mode="before")
+    @classmethod
+    def _count(cls, value: object) -> object:
+        return value if type(value) is int else 0
+
+    def counting(self, checked: Verification) -> Self:
+        """Return the fields with what the check of a contribution found added."""
+        counts = {name: self.citations.get(name, 0) + found for name, found in checked.counts.items()}
+        has_claims = bool(checked.claims)
+        return self.model_copy(
+            update={
+                "citations": counts if has_claims else self.citations,
+                "uncited": self.uncited + len(checked.uncited),
+            }
+        )
 
     @field_validator("run", mode="before")
     @classmethod
@@ -115,6 +144,20 @@ class Contribution:
     verdict: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict[str, Source])
     """The run's sources, by id."""
+    text_of: TextOf | None = None
+    """Returns their stored texts, in which the contribution is looked up; None: it is not."""
+
+    @cached_property
+    def body(self) -> str:
+        """The content as it is written, before its citations are numbered."""
+        words = visible(without_frontmatter(self.content.replace("\r\n", "\n"))).strip()
+        # A report of the library has no other files with it, and nothing is loaded from elsewhere.
+        return without_network(words, lambda _path: False)
+
+    @cached_property
+    def checked(self) -> Verification:
+        """What the citation check finds."""
+        return check(self.body, self.sources, self.text_of) if self.text_of else Verification(claims=())
 
     @property
     def mark(self) -> str:
@@ -175,7 +218,7 @@ class ReportPage:
         runs = tuple(dict.fromkeys((*self.fields.run, addition.run)))
         changes = {"updated": moment.isoformat(timespec="seconds"), "run": runs}
         changes |= {"verdict": single_line(addition.verdict, MAX_LINE_CHARS)} if addition.verdict else {}
-        fields = self.fields.model_copy(update=changes)
+        fields = self.fields.model_copy(update=changes).counting(addition.checked)
         return replace(self, fields=fields, body=f"{self.body}\n\n{section}", references=references), title
 
 
@@ -187,7 +230,11 @@ def first_page(fields: ReportFields, content: Contribution) -> ReportPage:
     """
     text, references = numbered(content, {})
     heading = "" if text.startswith("# ") else f"# {fields.title}"
-    return ReportPage(fields, "\n\n".join(part for part in (heading, content.mark, text) if part), references)
+    return ReportPage(
+        fields.counting(content.checked),
+        "\n\n".join(part for part in (heading, content.mark, text) if part),
+        references,
+    )
 
 
 def fields_of(text: str) -> ReportFields:
@@ -235,9 +282,7 @@ def numbered(content: Contribution, known: Mapping[int, str]) -> tuple[str, dict
     Raises:
         ToolError: The contribution is empty, or cites an id that no source of the run has.
     """
-    words = visible(without_frontmatter(content.content.replace("\r\n", "\n"))).strip()
-    # A report of the library has no other files with it, and nothing is loaded from elsewhere.
-    body = without_network(words, lambda _path: False)
+    body = with_unsupported_marks(content.body, content.checked)
     if not body:
         raise ToolError(own("nothing was written: the content is empty"))
     cited = list(dict.fromkeys(cited_ids(body)))

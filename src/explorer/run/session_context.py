@@ -21,6 +21,7 @@ from explorer.llm.retry import FailedAttempt, WaitLimits
 from explorer.reports.earlier import SearchLimits
 from explorer.reports.library import Library
 from explorer.reports.render import SAMPLE_FLAG
+from explorer.reports.verify.check import text_reader
 from explorer.run.extensions import installed_extensions
 from explorer.run.resources import JUDGE, RunResources, effort_of, reserve_for_report
 from explorer.run.run_journal import SessionRecords
@@ -134,7 +135,8 @@ class SessionContext:
     def _earlier_work(self, sources: Callable[[], Mapping[str, Source]]) -> list[Tool]:
         """Return the tools over what is there before this run: the library of reports, and other runs."""
         past = self.past()
-        return [*library_tools(LibraryAccess(past.library, past.run, sources)), SearchRunsTool(past)]
+        access = LibraryAccess(past.library, past.run, sources, text_reader(self.workspace))
+        return [*library_tools(access), SearchRunsTool(past)]
 
     def past(self, limits: SearchLimits | None = None) -> Past:
         """Return the library of reports and the other runs."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, LiteralString, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -21,6 +21,7 @@ from explorer.reports.earlier import (
 from explorer.reports.library import Library, NewReport, StoredReport
 from explorer.reports.library_page import Contribution
 from explorer.reports.render import SAMPLE_FLAG
+from explorer.reports.verify.claims import FAULTS, TextOf, words_for_writer
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult
@@ -33,6 +34,9 @@ LINE_CHARS = 200
 EARLIER_REPORT = "earlier_report"
 """The flag of a source that is an earlier report: its references have the evidence."""
 
+CORRECT: LiteralString = (
+    "These sentences end with ⚠ in {name}. It is written: say what is right in a further section with append_report."
+)
 ReportName = Annotated[str, Field(description="Its name, as list_reports shows it")]
 
 
@@ -48,10 +52,12 @@ class LibraryAccess:
     """The id of the run."""
     sources: Callable[[], Mapping[str, Source]]
     """Returns the run's current sources by id."""
+    text_of: TextOf | None = None
+    """Returns their stored texts, in which what is written is looked up; None: it is not."""
 
     def contribution(self, content: str, verdict: str, call: str) -> Contribution:
         """Return the contribution that a call writes."""
-        return Contribution(content, self.run, call, verdict, self.sources())
+        return Contribution(content, self.run, call, verdict, self.sources(), self.text_of)
 
 
 class CreateReportArguments(Arguments):
@@ -89,7 +95,9 @@ class CreateReportTool(_WritingTool[CreateReportArguments]):
         new = NewReport(arguments.title, arguments.story_id, arguments.url)
         content = self._access.contribution(arguments.content, arguments.verdict, context.call)
         name = await asyncio.to_thread(self._access.library.create, new, content)
-        return ToolResult(success=True, content=own("Created {name} in the library.", name=name))
+        return ToolResult(
+            success=True, content=_with_faults(own("Created {name} in the library.", name=name), content, name)
+        )
 
 
 class AppendReportArguments(Arguments):
@@ -112,7 +120,14 @@ class AppendReportTool(_WritingTool[AppendReportArguments]):
         """Write the section."""
         addition = self._access.contribution(arguments.content, arguments.verdict, context.call)
         name, title = await asyncio.to_thread(self._access.library.append, arguments.report, addition)
-        return ToolResult(success=True, content=own('Appended to {name}: "{title}".', name=name, title=title))
+        done = own('Appended to {name}: "{title}".', name=name, title=title)
+        return ToolResult(success=True, content=_with_faults(done, addition, name))
+
+
+def _with_faults(done: ModelText, written: Contribution, name: str) -> ModelText:
+    """Return a result with what the check of the written text found, which the report marks."""
+    faults = words_for_writer(written.checked, name)
+    return render(done, faults, own(CORRECT, name=name)) if faults else done
 
 
 class ReadReportArguments(Arguments):
@@ -225,9 +240,16 @@ def _line(stored_report: StoredReport) -> str:
         fields.url,
         f"updated {fields.updated[:16].replace('T', ' ')}" if fields.updated else "",
         f"{len(fields.run)} runs" if len(fields.run) > 1 else "",
+        _checked(fields.citations),
     ]
     parts = [stored_report.name, fields.title, *(fact for fact in facts if fact)]
     return " | ".join(single_line(part)[:LINE_CHARS] for part in parts)
+
+
+def _checked(counts: Mapping[str, int]) -> str:
+    """Return how many of a report's cited sentences its sources do not support; empty for none."""
+    faults = sum(counts.get(verdict, 0) for verdict in FAULTS)
+    return f"{faults} of {counts.get('total', 0)} cited sentences unsupported" if faults else ""
 
 
 def library_tools(access: LibraryAccess) -> tuple[Tool, ...]:

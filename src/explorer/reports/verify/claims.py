@@ -15,6 +15,7 @@ from explorer.text.ranking import rank_by_query
 from explorer.text.rendering import ModelText, WrittenBy, block, code, own, render
 from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
+from explorer.workspace.access import REPORT
 
 Kind = Literal["quote", "number", "date", "money", "percentage", "version", "name", "statement"]
 
@@ -185,7 +186,7 @@ def without_notice(body: str) -> str:
 MAX_SHOWN = 20
 SENTENCE_CHARS = 240
 INTRODUCTION: LiteralString = (
-    "Each quote and figure of the cited sentences in report.md was looked up, without any model, in the stored text of "
+    "Each quote and figure of the cited sentences in {file} was looked up, without any model, in the stored text of "
     "the sources they cite. These were not found there, or the sources say them of something else:"
 )
 ADVICE: LiteralString = (
@@ -197,8 +198,8 @@ ADVICE: LiteralString = (
 )
 
 
-def words_for_writer(verification: Verification) -> ModelText:
-    """Return what to fix, sentence by sentence, for the model that wrote the report; empty when there is nothing."""
+def words_for_writer(verification: Verification, file: str = REPORT) -> ModelText:
+    """Return what to fix, sentence by sentence, for the model that wrote a file; empty when there is nothing."""
     faults = verification.faults
     if not faults:
         return own("")
@@ -208,7 +209,7 @@ def words_for_writer(verification: Verification) -> ModelText:
     # With passages of sources in it, the block is an outsider's.
     has_passages = any(one.passages for claim in faults[:MAX_SHOWN] for one in claim.findings)
     author = WrittenBy.OUTSIDER if has_passages else WrittenBy.MODEL
-    return render(own(INTRODUCTION), block("\n".join(lines), author), own(ADVICE))
+    return render(own(INTRODUCTION, file=file), block("\n".join(lines), author), own(ADVICE))
 
 
 def _fault(claim: Claim) -> str:
