@@ -15,7 +15,6 @@ import argparse
 import hashlib
 import itertools
 import json
-import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -25,6 +24,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from explorer.evaluation.scoring import share_of
 from explorer.reports.verify.check import check
 from explorer.reports.verify.claims import Claim
 from explorer.schema.events import Source
@@ -32,8 +32,6 @@ from explorer.text.words import sentence_ends
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "reports" / "verify" / "context"
 SETS = ("dev", "heldout")
-Z = 1.959964
-"""Quantile of the normal distribution for 95 %."""
 READ = datetime(2026, 4, 1, 8, tzinfo=UTC)
 
 
@@ -148,16 +146,6 @@ def _source(text: Text) -> Source:
     )
 
 
-def interval(hits: int, n: int) -> tuple[float, float]:
-    """Return Wilson's interval of a share, for 95 %."""
-    if not n:
-        return 0.0, 1.0
-    share, square = hits / n, Z * Z
-    middle = (share + square / (2 * n)) / (1 + square / n)
-    half = Z * math.sqrt(share * (1 - share) / n + square / (4 * n * n)) / (1 + square / n)
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def rows(found: Sequence[Answer]) -> list[Row]:
     """Return one row for each kind of claim, and the totals of false and of true ones as the last two."""
     by_kind: dict[tuple[bool, str], list[Answer]] = defaultdict(list)
@@ -170,7 +158,8 @@ def rows(found: Sequence[Answer]) -> list[Row]:
 
 def _row(kind: str, some: Sequence[Answer], *, is_true: bool) -> Row:
     alarms = sum(one.has_alarm for one in some)
-    return Row(kind, is_true, len(some), alarms, *interval(alarms, len(some)))
+    share = share_of(alarms, len(some))
+    return Row(kind, is_true, len(some), alarms, share.low, share.high)
 
 
 def page(name: str, shown: Iterable[Row]) -> str:

@@ -21,6 +21,7 @@ from attacks.attack import Attack
 from command import explorer_here
 from explorer.reports.render import render
 from explorer.schema.errors import ToolError
+from nesting import nest
 from reports.test_report_images import SOURCES, TRAP, at_once
 from sources.loopback import Handler, open_plain_web, serving
 
@@ -65,18 +66,6 @@ def shown(folder: Path, *words: str) -> str:
     """What a command prints."""
     done = explorer_here(*words, cwd=folder, settings=NOWHERE)
     return done.stdout + done.stderr
-
-
-def nest(folder: Path) -> None:
-    """Make folders in folders, so many that no path to the last one can be used."""
-    place = os.open(folder, os.O_RDONLY)
-    for _ in range(DEPTH):
-        os.mkdir("d", dir_fd=place)
-        below = os.open("d", os.O_RDONLY, dir_fd=place)
-        os.close(place)
-        place = below
-    os.close(os.open("x.md", os.O_CREAT | os.O_WRONLY, dir_fd=place))
-    os.close(place)
 
 
 def deepest(folder: Path) -> Path:
@@ -205,35 +194,35 @@ NAMES = [
 
 
 def _with_nest(folder: Path, words: tuple[str, ...]) -> bool:
-    nest(run_in(folder))
+    nest(run_in(folder), DEPTH, "d")
     return fails(folder, *words)
 
 
 def _nest_removed(folder: Path) -> bool:
     run = run_in(folder)
-    nest(run)
+    nest(run, DEPTH, "d")
     return fails(folder, "runs", "rm", "latest", "--yes") or run.exists()
 
 
 def _nest_in_notes(folder: Path) -> bool:
     _put_names(folder)
-    nest(folder / "notes")
+    nest(folder / "notes", DEPTH, "d")
     return fails(folder, *OFFLINE, "--corpus", "notes", QUESTION, shows="12 euros")
 
 
 def _nest_among_runs(folder: Path) -> bool:
     run_in(folder)
-    nest(folder / "workspace")
+    nest(folder / "workspace", DEPTH, "d")
     return any(fails(folder, *words) for words in LOOKS)
 
 
 def _opened_by_path(folder: Path) -> object:
-    nest(folder)
+    nest(folder, DEPTH, "d")
     return deepest(folder).read_text()
 
 
 def _packed_by_path(folder: Path) -> object:
-    nest(folder)
+    nest(folder, DEPTH, "d")
     with tarfile.open(folder.parent / f"{folder.name}.tar", "w") as archive:
         return archive.add(folder)
 
@@ -328,20 +317,10 @@ KINDS: dict[str, Make] = {
 AS_TEXT = raises(partial(_rewritten, make=_make_folder), IsADirectoryError)
 IN_PLACE = [
     *(
-        Attack(
-            f"report-is-{name}",
-            f"A command puts a {name} in the report's place, and a follow-up is asked.",
-            partial(_ends_without_report, make=make),
-            AS_TEXT,
-        )
-        for name, make in KINDS.items()
-    ),
-    *(
-        Attack(
-            f"report-is-{name}-shown",
-            "The same, and the report is printed.",
-            partial(_report_ends_badly, make=make),
-            AS_TEXT,
+        Attack(f"report-is-{name}{seen}", what.format(name), partial(do, make=make), AS_TEXT)
+        for seen, what, do in (
+            ("", "A command puts a {} in the report's place, and a follow-up is asked.", _ends_without_report),
+            ("-shown", "A command puts a {} in the report's place, and the report is printed.", _report_ends_badly),
         )
         for name, make in KINDS.items()
     ),

@@ -1,8 +1,6 @@
 """A run is killed in the middle of a background job and taken up again: nothing stays behind, and the agent is told."""
 
-import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from explorer.sandbox.selection import candidates
 from explorer.schema.events import NoteAdded, Status, ToolFinished, ToolStarted
 from explorer.schema.reasons import NoteReason
 from model_servers import Asked, OpenAIServer, Reply
-from sandbox.cages import living
+from sandbox.cages import kill_with_job
 from team_script import body_of, only_run, role_of
 
 MARK = "sleep 87654"
@@ -55,15 +53,6 @@ class Analyst:
         return Reply(calls=[steps[min(len(asked.results), 2)]])
 
 
-def none_is_left(mark: str, seconds: float = 5) -> bool:
-    """Whether all processes with a mark are gone within a time."""
-    until = time.monotonic() + seconds
-    while living(mark):
-        if time.monotonic() > until:
-            return False
-    return True
-
-
 @pytest.mark.slow
 def test_a_run_killed_in_the_middle_of_a_job(tmp_path: Path) -> None:
     """SIGKILL ends the job too; resumed, its agent is told that it is gone, nothing runs twice, and the run ends."""
@@ -76,10 +65,7 @@ def test_a_run_killed_in_the_middle_of_a_job(tmp_path: Path) -> None:
         settings = {**server, "EXPLORER_SHELL": "auto"}
         process = begin("--file", "notes.md", "How was May?", cwd=tmp_path, settings=settings)
         assert script.is_running.wait(200), process.communicate(timeout=1)
-        assert living(MARK)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert none_is_left(MARK)
+        kill_with_job(process, MARK)
         script.is_resumed = True
         done = explorer("resume", "latest", cwd=tmp_path, settings=settings)
     assert done.returncode == 0, done.stderr

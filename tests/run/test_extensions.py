@@ -5,8 +5,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -71,6 +72,18 @@ def install(place: Path, package: Path, entry_points: dict[str, dict[str, str]],
         for line in (f"[{group}]", *(f"{k} = {v}" for k, v in parts.items()))
     ]
     (facts / "entry_points.txt").write_text("\n".join(lines))
+
+
+def install_part(
+    site: Path, folder: Path, point: Point, code: str, files: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Install a package whose module has one part, called `PART`, and further files."""
+    package = folder / "made" / "broken_plugin"
+    package.mkdir(parents=True)
+    for name, text in {"__init__.py": code, **files}.items():
+        (package / name).write_text(text)
+    install(site, package, {point: {"part": "broken_plugin:PART"}}, "broken-plugin")
+    forget()
 
 
 @pytest.fixture
@@ -218,11 +231,7 @@ PART = Vendor(
 @pytest.mark.slow
 def test_a_vendor_of_a_package_can_be_chosen_as_built_in_ones_are(site: Path, tmp_path: Path) -> None:
     """By what it needs, by its further prefixes, and by names that it claims; `doctor` asks where its server is."""
-    package = tmp_path / "made" / "broken_plugin"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(AT_HAND)
-    install(site, package, {Point.MODELS: {"part": "broken_plugin:PART"}}, "broken-plugin")
-    forget()
+    install_part(site, tmp_path, Point.MODELS, AT_HAND)
 
     def chosen(*words: str, **settings: str) -> JsonObject:
         set_here = {"PART_REGION": "north", **settings}
@@ -253,11 +262,7 @@ def test_a_part_of_a_package_that_cannot_be_opened_is_named(
     site: Path, tmp_path: Path, point: Point, code: str, what: str
 ) -> None:
     """One line says which part and why, and no folder of a run is left behind."""
-    package = tmp_path / "made" / "broken_plugin"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(code)
-    install(site, package, {point: {"part": "broken_plugin:PART"}}, "broken-plugin")
-    forget()
+    install_part(site, tmp_path, point, code)
     chosen = {"PART_REGION": "north", "EXPLORER_SEARCH": "part" if point is Point.SEARCH else "auto"}
     model = "part:party-1" if point is Point.MODELS else "offline"
     done = explorer_here("How many?", "--model", model, cwd=tmp_path, settings=chosen)
@@ -311,11 +316,7 @@ def test_a_package_that_fails_is_named_in_one_line_and_left_out(
     site: Path, tmp_path: Path, group: Point, code: str, why: str
 ) -> None:
     """Nothing of it is used, and every command works."""
-    package = tmp_path / "made" / "broken_plugin"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(code)
-    install(site, package, {group: {"part": "broken_plugin:PART"}}, "broken-plugin")
-    forget()
+    install_part(site, tmp_path, group, code)
     done = explorer_here("agents", cwd=tmp_path)
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
@@ -336,12 +337,8 @@ def test_a_package_with_a_role_that_cannot_work_is_left_out(
     site: Path, tmp_path: Path, role: str, tools: str, why: str
 ) -> None:
     """A question is not refused for the role of a package, and no package changes what built-in roles do."""
-    package = tmp_path / "made" / "broken_plugin"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("def folder(): return __path__[0]")
-    (package / "role.md").write_text(f"---\nname: {role}\ndescription: R.\ntools: [{tools}]\n---\nWork.\n")
-    install(site, package, {Point.ROLES: {"part": "broken_plugin:folder"}}, "broken-plugin")
-    forget()
+    words = f"---\nname: {role}\ndescription: R.\ntools: [{tools}]\n---\nWork.\n"
+    install_part(site, tmp_path, Point.ROLES, "def PART(): return __path__[0]", {"role.md": words})
     assert [failure.why for failure in installed_extensions().failures] == [why]
     assert installed_extensions().outside == ()
 
@@ -389,11 +386,7 @@ PART = (Fetches, Fails)
 
 async def test_a_tool_of_a_package_gets_the_connections_of_the_run(site: Path, tmp_path: Path) -> None:
     """Such as the guarded fetcher; one that cannot be made is left out, and the run has all others."""
-    package = tmp_path / "made" / "broken_plugin"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(CONNECTED)
-    install(site, package, {Point.TOOLS: {"part": "broken_plugin:PART"}}, "broken-plugin")
-    forget()
+    install_part(site, tmp_path, Point.TOOLS, CONNECTED)
     async with Connectors.open(Settings(is_sample=True, workspace=tmp_path / "runs")) as connectors:
         (tool,) = connectors.installed_tools()
         assert (tool.name, vars(tool)["web"]) == ("fetches", connectors.web)
@@ -416,11 +409,7 @@ PART = Site("part", ("a.example",), settings=NoSettings, connect=_connect)
 
 async def test_a_site_of_a_package_that_cannot_be_opened_is_left_out(site: Path, tmp_path: Path) -> None:
     """The run has all other sites and tools, and reads the pages of that site like any others."""
-    package = tmp_path / "made" / "broken_plugin"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(SITE_THAT_FAILS)
-    install(site, package, {Point.SOURCES: {"part": "broken_plugin:PART"}}, "broken-plugin")
-    forget()
+    install_part(site, tmp_path, Point.SOURCES, SITE_THAT_FAILS)
     assert "part" in [one.name for one in installed_extensions().sites]
     async with Connectors.open(Settings(is_sample=True, workspace=tmp_path / "runs")) as connectors:
         assert len(connectors.sites) == 3
@@ -468,11 +457,7 @@ PART = Vendor("part", NoSettings, _open)
 
 def test_a_tool_of_a_named_file_is_called(site: Path, tmp_path: Path) -> None:
     """A role that names it gets its answers, and the recorded settings do not name the file."""
-    package = tmp_path / "made" / "broken_plugin"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(COUNTING)
-    install(site, package, {Point.MODELS: {"part": "broken_plugin:PART"}}, "broken-plugin")
-    forget()
+    install_part(site, tmp_path, Point.MODELS, COUNTING)
     (tmp_path / "mine.py").write_text(TOOL_FILE)
     roles = tmp_path / "roles"
     roles.mkdir()

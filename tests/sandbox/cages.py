@@ -1,6 +1,8 @@
 """What the tests of the sandbox stand on: every way to hold a command, and a run's folder to hold it in."""
 
 import shutil
+import subprocess
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -74,3 +76,20 @@ def living(mark: str) -> list[int]:
         if mark.encode() in words and state != "Z":
             found.append(int(entry.name))
     return found
+
+
+def none_is_left(mark: str, seconds: float = 5) -> bool:
+    """Whether all processes with a mark are gone within a time."""
+    until = time.monotonic() + seconds
+    while living(mark):
+        if time.monotonic() > until:
+            return False
+    return True
+
+
+def kill_with_job(process: "subprocess.Popen[str]", mark: str) -> None:
+    """End a run at once in the middle of a job with a mark: SIGKILL ends the job, too."""
+    assert living(mark)
+    process.kill()
+    process.communicate()
+    assert none_is_left(mark)

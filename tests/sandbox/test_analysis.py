@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import signal
 import statistics
 import sys
 import threading
@@ -18,7 +17,6 @@ import pydantic
 import pytest
 import yaml
 
-from attacks.test_killed_job import none_is_left
 from attacks.world import events
 from command import begin, explorer
 from explorer.agents.call_agent import CallAgentArguments
@@ -35,7 +33,7 @@ from explorer.text.rendering import fenced_lines, without_marks
 from explorer.tools.shell import is_finding, shell_tools
 from explorer.workspace.workspace import Workspace
 from model_servers import Asked, OpenAIServer, Reply
-from sandbox.cages import cage, living
+from sandbox.cages import cage, kill_with_job, none_is_left
 from sources.loopback import replaying
 from team_script import body_of, only_run, role_of
 from tool_call import NO_RUN, call_tool
@@ -223,10 +221,7 @@ def test_a_chart_of_the_real_day_gets_into_the_report(
         settings = {**services, **server, "EXPLORER_SHELL": "auto"}
         process = begin("How did points lie over the day?", cwd=tmp_path, settings=settings)
         assert script.is_drawing.wait(200), process.communicate(timeout=1)
-        assert living(MARK)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert none_is_left(MARK)
+        kill_with_job(process, MARK)
         script.is_resumed = True
         done = explorer("resume", "latest", cwd=tmp_path, settings=settings)
     assert done.returncode == 0, done.stderr

@@ -1,26 +1,13 @@
-import os
 from pathlib import Path
 
 import pytest
 
 from explorer.run.archive import Packed, files_of, pack, remove
 from explorer.workspace.safe_open import remove_tree, walk
+from nesting import nest
 
 LEVELS = 1_100
 """More than Python calls itself, than a path can say, and than a process may open."""
-
-
-def deepen(folder: Path, levels: int = LEVELS, *, mode: int = 0o755) -> None:
-    """Nest folders in a folder, with a file in the innermost."""
-    current = os.open(folder, os.O_RDONLY)
-    for _ in range(levels):
-        os.mkdir("deeper", dir_fd=current)
-        inner = os.open("deeper", os.O_RDONLY, dir_fd=current)
-        os.close(current)
-        current = inner
-    os.close(os.open("file.txt", os.O_CREAT | os.O_WRONLY, dir_fd=current))
-    os.fchmod(current, mode)
-    os.close(current)
 
 
 @pytest.mark.slow
@@ -30,7 +17,7 @@ def test_a_run_with_deep_folders_is_measured_and_removed(tmp_path: Path) -> None
     for folder in (run, other):
         folder.mkdir()
         (folder / "report.md").write_text("x")
-    deepen(run, mode=0o000)
+    nest(run, LEVELS, "deeper", mode=0o000)
     (run / "1").mkdir()
     (run / "link").symlink_to(other)
     assert [path.name for path in files_of(run)] == ["report.md"]
@@ -43,7 +30,7 @@ def test_what_cannot_be_taken_in_is_not_packed(tmp_path: Path) -> None:
     """A file that a run is packed into can be unpacked: what its rules refuse is left out, and counted."""
     run = tmp_path / "20261122-101500-deep-0000"
     run.mkdir()
-    deepen(run, 100)
+    nest(run, 100, "deeper")
     for name in ("report.md", "back\\slash.md", "new\nline.md"):
         (run / name).write_text("x")
     assert pack(run, tmp_path / "run.tar.gz") == Packed(files=1, left_out=3)
