@@ -9,8 +9,9 @@ from typing import Self
 from pydantic import Field
 
 from explorer.documents.corpus.database import StoredDocument
-from explorer.documents.corpus.index import Corpus, CorpusHit, modified_date
+from explorer.documents.corpus.index import Corpus
 from explorer.documents.corpus.passages import page_at
+from explorer.documents.corpus.search import CorpusHit, modified_date
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
