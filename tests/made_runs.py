@@ -7,7 +7,7 @@ from pathlib import Path
 from explorer.journal.journal import Journal
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import says
-from explorer.run.finish import ReportOptions, finish_run
+from explorer.run.finish import ReportContext, ReportOptions, finish_run
 from explorer.schema.events import (
     AgentFinished,
     AgentStarted,
@@ -72,7 +72,7 @@ async def make_run(
     )
     ended = AgentFinished(agent=lead, status=Status.COMPLETE, reason="answered", summary="Done.")
     await record(ended)
-    finish_run(run_state, room, ended, EndReason(), ReportOptions("en"))
+    finish_run(ReportContext(run_state, room), ended, EndReason(), ReportOptions("en"))
     await record(RunFinished(status=ended.status, reason=""))
     journal.close()
     return folder

@@ -21,7 +21,7 @@ from explorer.journal.control import ControlKind, Inbox
 from explorer.journal.journal import Journal
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import Script, ScriptedClient, says
-from explorer.run.finish import draft_problem
+from explorer.run.finish import ReportContext, draft_problem
 from explorer.schema.errors import ConfigError, ModelError, ModelFault
 from explorer.schema.events import (
     AgentContinued,
@@ -128,7 +128,7 @@ class Stage:
             *file_tools(self.workspace),
             search,
             found,
-            FinishTool(lambda _is_empty: draft_problem(self.run_state, self.workspace)),
+            FinishTool(lambda _is_empty: draft_problem(ReportContext(self.run_state, self.workspace))),
         ]
         model = Model("scripted:m", "m", self.client or self.scripted, lambda _input, _output: 0.0)
         parts = TeamContext(

@@ -14,6 +14,7 @@ from explorer.llm.scripted import says
 from explorer.run.finish import (
     NOT_YET,
     Conclusion,
+    ReportContext,
     ReportOptions,
     created_at,
     draft_problem,
@@ -105,9 +106,14 @@ class Ending:
         """The run so far."""
         return RunState.of(self.events)
 
+    @property
+    def context(self) -> ReportContext:
+        """The run, for its report."""
+        return ReportContext(self.run_state, self.workspace)
+
     def end(self, ended: AgentFinished | None = DONE, cut: str = "", language: str = "") -> Conclusion:
         """Conclude, and see that what was said is what is on disk."""
-        conclusion = finish_run(self.run_state, self.workspace, ended, EndReason(cut), ReportOptions(language))
+        conclusion = finish_run(self.context, ended, EndReason(cut), ReportOptions(language))
         assert (self.folder / "report.md").read_text() == conclusion.report
         assert report_path(self.folder) == self.folder / "report.md"
         return conclusion
@@ -195,7 +201,7 @@ def test_words_are_no_report(tmp_path: Path) -> None:
 def test_a_short_true_answer_is_a_report(tmp_path: Path) -> None:
     """One sentence with its source is all that some questions need."""
     run = Ending(tmp_path).found("S1").wrote("report.md", "Output rose by twelve percent in May. [S1]\n")
-    assert draft_problem(run.run_state, run.workspace) is None
+    assert draft_problem(run.context) is None
     assert run.end().status is Status.COMPLETE
 
 
@@ -269,7 +275,7 @@ def test_a_report_the_engine_made_is_taken_away_for_a_follow_up(tmp_path: Path) 
 
 def words_of(run: Ending) -> str:
     """Why the report of a run cannot be handed over."""
-    problem = draft_problem(run.run_state, run.workspace)
+    problem = draft_problem(run.context)
     return "" if problem is None else problem.message
 
 
@@ -281,21 +287,21 @@ def test_what_keeps_a_draft_from_being_handed_over(tmp_path: Path) -> None:
     assert words_of(run).startswith("report.md is empty or a placeholder")
     run.wrote("report.md", DRAFT)
     assert words_of(run).startswith("report.md cites S2, which no stored source has")
-    unknown = draft_problem(run.run_state, run.workspace)
+    unknown = draft_problem(run.context)
     assert unknown is not None
     assert unknown.data == {"code": ErrorCode.UNKNOWN_SOURCES, "sources": ["S2"]}
     run.found("S2")
-    assert draft_problem(run.run_state, run.workspace) is None
+    assert draft_problem(run.context) is None
 
 
 def test_what_sources_do_not_carry_is_told_once(tmp_path: Path) -> None:
     """A figure that no source has goes back to the writer; a second time it is handed over, and counted."""
     run = Ending(tmp_path).found("S1", "S2").wrote("report.md", DRAFT.replace("twelve", "twenty"))
-    problem = draft_problem(run.run_state, run.workspace)
+    problem = draft_problem(run.context)
     assert problem is not None
     assert problem.message.startswith(NOT_YET)
     assert "twenty percent" in problem.message
-    assert draft_problem(run.run_state, run.workspace, has_time=False) is None
+    assert draft_problem(run.context, has_time=False) is None
     finish: tuple[str, dict[str, Any]] = ("finish_exploration", {"summary": "s"})
     run.events += [
         TurnTaken(agent="orchestrator", turn=says("", finish), seconds=1.0),
@@ -308,7 +314,7 @@ def test_what_sources_do_not_carry_is_told_once(tmp_path: Path) -> None:
             data=dict(problem.data),
         ),
     ]
-    assert draft_problem(run.run_state, run.workspace) is None
+    assert draft_problem(run.context) is None
     fields = fields_of(run.end())
     assert (fields["citations"]["not_found"], fields["status"]) == (1, "partial")
     assert (

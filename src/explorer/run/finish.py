@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import LiteralString, Self
@@ -24,7 +25,7 @@ from explorer.reports.render import (
     render,
     without_network,
 )
-from explorer.reports.verify.check import check, draft_of, text_reader, write_results
+from explorer.reports.verify.check import CitationCheck, draft_of, text_reader, write_results
 from explorer.reports.verify.claims import (
     Judgements,
     Verification,
@@ -99,9 +100,21 @@ class ReportOptions:
     """A section on what changed since an earlier run, which goes below the references."""
 
 
+@dataclass(frozen=True)
+class ReportContext:
+    """The run whose report is written."""
+
+    run_state: RunState
+    workspace: Workspace
+
+    @cached_property
+    def citations(self) -> CitationCheck:
+        """The check of its drafts."""
+        return CitationCheck(self.run_state.sources, text_reader(self.workspace))
+
+
 def finish_run(
-    run_state: RunState,
-    workspace: Workspace,
+    context: ReportContext,
     ended: AgentFinished | None,
     cut: EndReason,
     report_options: ReportOptions = ReportOptions(),
@@ -109,22 +122,22 @@ def finish_run(
     """Write the final report.md of a run.
 
     Args:
-        run_state: The run.
-        workspace: Its folder.
+        context: The run.
         ended: The orchestrator's end; None when it was cut off.
         cut: Why it was cut off, or is known to be incomplete; false otherwise.
         report_options: What else is to be in it.
     """
+    run_state, workspace = context.run_state, context.workspace
     workspace.clear_report_path()
     draft = written_report(run_state, workspace)
     if draft and is_answer(run_state, ended, cut):
-        return _answered(run_state, workspace, ended, draft, report_options)
-    found = _flaws(run_state, workspace, draft) if draft else None
+        return _answered(context, ended, draft, report_options)
+    found = _flaws(context, draft) if draft else None
     outcome = outcome_of(run_state, ended, cut, found)
     text = draft or unfinished_report(run_state, workspace, ended, outcome)
     if draft:
         text = "\n".join([text.rstrip("\n"), *what_was_tried(run_state, outcome.status), ""])
-    report, verification = _written(run_state, workspace, outcome, text, report_options)
+    report, verification = _written(context, outcome, text, report_options)
     words = "" if draft or ended is None else ended.summary.strip()
     return Conclusion(outcome.status, outcome.reason, report, verification, words=words, cause=outcome.cause)
 
@@ -142,25 +155,26 @@ def is_answer(run_state: RunState, ended: AgentFinished | None, cut: EndReason) 
 
 
 def _answered(
-    run_state: RunState, workspace: Workspace, ended: AgentFinished | None, draft: str, report_options: ReportOptions
+    context: ReportContext, ended: AgentFinished | None, draft: str, report_options: ReportOptions
 ) -> Conclusion:
     """Finish a follow-up that was answered in words; the report stays as it is."""
     assert ended is not None
+    run_state, workspace = context.run_state, context.workspace
     before = run_state.report_end or RunFinished(status=Status.COMPLETE, reason="")
-    report, _ = _written(run_state, workspace, Outcome(before.status, before.reason), draft, report_options)
+    report, _ = _written(context, Outcome(before.status, before.reason), draft, report_options)
     words = ended.summary.strip()[:MAX_ANSWER_CHARS]
-    found = _flaws(run_state, workspace, words)
+    found = _flaws(context, words)
     outcome = outcome_of(run_state, ended, EndReason(), found, "the answer")
     language = report_options.language or phrase_language(words)
     rendered = render(words, run_state.sources, language, workspace.exists)
     answer = _notice(run_state, workspace, outcome, language) + rendered.text
-    verification = check(with_source_ids(rendered.text), run_state.sources, text_reader(workspace))
+    verification = context.citations.check(with_source_ids(rendered.text))
     return Conclusion(outcome.status, outcome.reason, report, verification, answer=answer, cause=outcome.cause)
 
 
-def _flaws(run_state: RunState, workspace: Workspace, draft: str) -> tuple[Flaw, ...]:
-    text_of = text_reader(workspace)
-    return flaws(draft, run_state.sources, text_of, check(draft, run_state.sources, text_of), run_state.asked)
+def _flaws(context: ReportContext, draft: str) -> tuple[Flaw, ...]:
+    run_state, citations = context.run_state, context.citations
+    return flaws(draft, run_state.sources, citations.text_of, citations.check(draft), run_state.asked)
 
 
 def _notice(run_state: RunState, workspace: Workspace, outcome: Outcome, language: str) -> str:
@@ -177,36 +191,36 @@ def _moved(run_state: RunState, workspace: Workspace) -> str:
 
 
 def _written(
-    run_state: RunState, workspace: Workspace, outcome: Outcome, text: str, report_options: ReportOptions
+    context: ReportContext, outcome: Outcome, text: str, report_options: ReportOptions
 ) -> tuple[str, Verification]:
     """Write report.md and what a check of it found."""
+    run_state, workspace = context.run_state, context.workspace
     question = run_state.started.question if run_state.started is not None else ""
     words = report_options.language or phrase_language(question)
     links = [link.source for link in further_links(run_state)]
     rendered = render(text, run_state.sources, words, workspace.exists, links)
     rendered = replace(rendered, text=rendered.text + report_options.since)
     fields = _fields(run_state, outcome, report_options.language or phrase_language(text))
-    report, verification = _verified(
-        fields, _notice(run_state, workspace, outcome, words), rendered, run_state, workspace
-    )
+    report, verification = _verified(context, fields, _notice(run_state, workspace, outcome, words), rendered)
     workspace.write_own(REPORT, report)
     write_results(workspace, draft_of(workspace), run_state.sources, verification, report_options.judged)
     return report, verification
 
 
 def _verified(
-    fields: dict[str, object], notice: str, rendered: Rendered, run_state: RunState, workspace: Workspace
+    context: ReportContext, fields: dict[str, object], notice: str, rendered: Rendered
 ) -> tuple[str, Verification]:
     """Return the whole text of report.md, with what a check of its citations counted in the frontmatter."""
 
     def text(verification: Verification) -> str:
-        counted = {"citations": verification.counts | _opinions(run_state), "uncited": len(verification.uncited)}
+        citations = verification.counts | _opinions(context.run_state)
+        counted = {"citations": citations, "uncited": len(verification.uncited)}
         return with_frontmatter(fields | {"sources_cited": len(rendered.cited)} | counted, notice + rendered.text)
 
     # Checked as its reader has it, so that the lines are right: the counts of nothing take up as many.
     draft = with_source_ids(text(Verification(claims=())))
-    verification = check(draft, run_state.sources, text_reader(workspace))
-    if not written_report(run_state, workspace):
+    verification = context.citations.check(draft)
+    if not written_report(context.run_state, context.workspace):
         verification = without_uncited(verification)
     return with_unsupported_marks(text(verification), verification), verification
 
@@ -220,10 +234,9 @@ def _opinions(run_state: RunState) -> dict[str, object]:
     return {"judged": {"model": latest.model, **opinions}}
 
 
-def checked_draft(run_state: RunState, workspace: Workspace) -> Verification:
-    """Return what can be looked up of the draft as it stands; nothing where there is none."""
-    draft = _draft(run_state, workspace)
-    return check(draft, run_state.sources, text_reader(workspace))
+def checked_draft(context: ReportContext) -> Verification:
+    """Return what can be looked up of the draft as it is now; nothing where there is none."""
+    return context.citations.check(_draft(context.run_state, context.workspace))
 
 
 def restore_draft(run_state: RunState, workspace: Workspace) -> None:
@@ -319,20 +332,18 @@ def missing_report(workspace: Workspace) -> rendering.ModelText:
         return own("report.md cannot be read ({why})", why=error.words)
 
 
-def draft_problem(
-    run_state: RunState, workspace: Workspace, *, has_time: bool = True, is_empty: bool = False
-) -> ToolError | None:
+def draft_problem(context: ReportContext, *, has_time: bool = True, is_empty: bool = False) -> ToolError | None:
     """Return why report.md cannot be handed over just now; None when it can.
 
     What keeps it from being complete is told once: a writer gets one round to correct it, and the report says what
     is left.
 
     Args:
-        run_state: The run.
-        workspace: Its folder.
+        context: The run.
         has_time: Whether there is time for that round.
         is_empty: Whether the orchestrator says that nothing relevant was found.
     """
+    run_state, workspace = context.run_state, context.workspace
     if not workspace.exists(REPORT):
         return ToolError(
             own("there is no report.md yet: have it written (a writer does it well), read it, then finish")
@@ -345,9 +356,9 @@ def draft_problem(
         return ToolError(problem, data={"code": ErrorCode.UNKNOWN_SOURCES, "sources": unknown} if unknown else NO_DATA)
     if not has_time or _was_shown(run_state):
         return None
-    text_of = text_reader(workspace)
-    verification = check(draft, run_state.sources, text_of)
-    found = flaws(draft, run_state.sources, text_of, verification, run_state.asked)
+    citations = context.citations
+    verification = citations.check(draft)
+    found = flaws(draft, run_state.sources, citations.text_of, verification, run_state.asked)
     advice = [flaw.advice for flaw in found if flaw.advice and not (is_empty and flaw.kind is FlawKind.UNCITED)]
     words = rendering.render(*advice, words_for_writer(verification), between="\n\n")
     if not words:
@@ -410,7 +421,7 @@ def leave_report(run_state: RunState, workspace: Workspace, reason: str, languag
         return
     is_written = False
     try:
-        finish_run(run_state, workspace, None, EndReason(reason), ReportOptions(language))
+        finish_run(ReportContext(run_state, workspace), None, EndReason(reason), ReportOptions(language))
         is_written = True
     except (ExplorerError, OSError) as error:
         logger.warning("the whole report could not be written: {}", error)

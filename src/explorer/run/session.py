@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from explorer.agents.budget import Amount, Budget
 from explorer.agents.context_block import RunFacts
@@ -18,11 +19,11 @@ from explorer.documents.corpus.reading import input_drafts
 from explorer.journal.agent_state import AgentState
 from explorer.journal.control import Inbox
 from explorer.observe.provenance import write_files_index
-from explorer.reports.verify.check import text_reader
 from explorer.reports.verify.claims import Judgements
 from explorer.run.carried import pending_effects
 from explorer.run.finish import (
     Conclusion,
+    ReportContext,
     ReportOptions,
     checked_draft,
     draft_problem,
@@ -61,6 +62,11 @@ Review = Callable[[AgentState, Decision | None], Decision | None]
 @dataclass(frozen=True)
 class RunSession(SessionContext):
     """Takes a run to its end: from its start, or from where an earlier session left it."""
+
+    @cached_property
+    def report_context(self) -> ReportContext:
+        """The run, for what writes and checks its report: sources stay ready from one check to the next."""
+        return ReportContext(self.run_state, self.workspace)
 
     async def work(self, resources: RunResources, budget: Budget, message: str) -> Conclusion:
         """Take the run to an end.
@@ -109,7 +115,7 @@ class RunSession(SessionContext):
         judged = await self._judge(resources, budget)
         since = story_section(self.folder, self.settings.since_run, self.run_state)
         report_options = ReportOptions(self.settings.language, judged, since)
-        conclusion = finish_run(self.run_state, self.workspace, ended, cut, report_options)
+        conclusion = finish_run(self.report_context, ended, cut, report_options)
         await record_moved(self.run_state, self.workspace, self.record)
         self._account_for(conclusion)
         return conclusion
@@ -119,7 +125,7 @@ class RunSession(SessionContext):
         was_asked = isinstance(self.records.latest, CitationsJudged)
         if not self.settings.judge or budget.winding_down or was_asked:
             return None
-        verification, text_of = checked_draft(self.run_state, self.workspace), text_reader(self.workspace)
+        verification, text_of = checked_draft(self.report_context), self.report_context.citations.text_of
         if not verification.claims:
             return None
         judge_account = JudgeAccount(budget.root, self.record, self.record_failed_attempt)
@@ -227,7 +233,7 @@ class RunSession(SessionContext):
     def _problem(self, budget: Budget, *, is_empty: bool = False) -> ToolError | None:
         """Return why the run cannot end yet."""
         has_time = not budget.winding_down
-        found = draft_problem(self.run_state, self.workspace, has_time=has_time, is_empty=is_empty)
+        found = draft_problem(self.report_context, has_time=has_time, is_empty=is_empty)
         return found or (self._missing_answer() if has_time else None)
 
     def _missing_answer(self) -> ToolError | None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from explorer.agents.budget import Budget
 from explorer.agents.roles import Role, RoleLimits, leading_role
-from explorer.reports.verify.check import check, text_reader
 from explorer.run.finish import Conclusion
 from explorer.run.outcome import Outcome
 from explorer.run.resources import RunResources
@@ -77,7 +76,7 @@ class AgentSession(RunSession):
         """Take the agent's last words as the answer; citations in them are checked."""
         words = "" if ended is None else ended.summary.strip()
         outcome = self._outcome(ended, cut)
-        verification = check(words, self.run_state.sources, text_reader(self.workspace))
+        verification = self.report_context.citations.check(words)
         return Conclusion(outcome.status, outcome.reason, "", verification, words=words, cause=outcome.cause)
 
     def _outcome(self, ended: AgentFinished | None, cut: EndReason) -> Outcome:

@@ -1,10 +1,12 @@
 """The rules of the check, one by one."""
 
+import gc
+
 import pytest
 
-from explorer.reports.verify.check import check
+from explorer.reports.verify.check import CitationCheck, check
 from explorer.reports.verify.claims import Claim, Verdict, Verification, words_for_writer
-from explorer.reports.verify.indexed_source import index_source
+from explorer.reports.verify.indexed_source import IndexedSource
 from reports.verify.shelf import source
 
 TEXT = "The mill ground 4,200 tons in 2024.\n\n“Flour is patience,” says Ida Brand, who runs it with 12 people."
@@ -19,12 +21,22 @@ def _one(draft: str, text: str = TEXT, **facts: str) -> Claim:
     return claim
 
 
-def test_a_source_is_prepared_once_for_all_checks_of_a_draft() -> None:
-    """The same source with the same text is the same one; another text, or other facts, is looked into anew."""
-    ready = index_source(source("S1", TEXT), TEXT)
-    assert index_source(source("S1", TEXT), str(TEXT.encode(), "utf-8")) is ready
-    assert index_source(source("S1", "It cost $5."), "It cost $5.").text == "It cost $5."
-    assert index_source(source("S1", TEXT, title="Mills of 1999"), TEXT).plain.startswith("Mills of 1999")
+def _prepared() -> set[int]:
+    gc.collect()
+    return {id(one) for one in gc.get_objects() if type(one) is IndexedSource}
+
+
+def test_a_source_is_prepared_once_for_all_checks_of_a_run() -> None:
+    """A draft is checked several times; with the run, what was prepared is gone from the process."""
+    before = _prepared()
+    run = CitationCheck({"S1": source("S1", TEXT)}, lambda _id: str(TEXT.encode(), "utf-8"))
+    run.check("It has 12 people [S1].")
+    first = _prepared() - before
+    assert len(first) == 1
+    run.check("It ground 4,200 tons [S1].")
+    assert _prepared() - before == first
+    del run
+    assert _prepared() - before == set()
 
 
 def test_only_the_cited_sentence_is_a_claim() -> None:

@@ -4,12 +4,13 @@ It leaves `claims.jsonl` and `sources.jsonl` in a run's folder, one JSON object 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from explorer.reports.verify.claims import FAULTS, Claim, Judgements, TextOf, Verdict, Verification
-from explorer.reports.verify.indexed_source import IndexedSource, index_source
+from explorer.reports.verify.indexed_source import IndexedSource
 from explorer.reports.verify.lookups import Cited, LookupOutcome, is_checkable, look_up
 from explorer.reports.verify.sentences import Sentence, sentences
 from explorer.schema.errors import NotFoundError, ToolError
@@ -44,27 +45,46 @@ def draft_of(workspace: Workspace) -> Draft:
     raise NotFoundError(f"run {name} has no report to check", hint=f"finish it: explorer resume {name}")
 
 
+KEPT = 64
+"""Sources that stay ready after a check; a handful is cited by most reports."""
 NO_FIGURES = "no quote or number that could be looked up"
 NO_CITATION = "a quote or a number without any citation"
 
 
 def check(draft: str, sources: Mapping[str, Source], text_of: TextOf) -> Verification:
-    """Look up what can be looked up of each sentence that cites.
+    """Look up what can be looked up of each sentence that cites; see `CitationCheck`."""
+    return CitationCheck(sources, text_of).check(draft)
+
+
+class CitationCheck:
+    """The check of a run's drafts. Its sources stay ready for look-ups, since a draft is checked several times.
 
     Args:
-        draft: Markdown with `[S12]` citations.
-        sources: All of the run's, by id.
+        sources: All of the run's, by id; they may become more.
         text_of: Their stored texts; one that is not as the ledger has it is taken for none.
     """
-    index = _SourceIndex(sources, text_of)
-    claims: list[Claim] = []
-    uncited: list[Claim] = []
-    for sentence in sentences(draft):
-        if sentence.ids:
-            claims.append(_claim(sentence, index))
-        elif is_checkable(sentence):
-            uncited.append(_as_claim(sentence, Verdict.UNCHECKED, NO_CITATION))
-    return Verification(claims=tuple(claims), uncited=tuple(uncited))
+
+    def __init__(self, sources: Mapping[str, Source], text_of: TextOf) -> None:
+        self._sources = sources
+        self.text_of = text_of
+        self._ready = lru_cache(maxsize=KEPT)(_itself)
+
+    def check(self, draft: str) -> Verification:
+        """Look up what can be looked up of each sentence of a draft that cites (markdown with `[S12]`)."""
+        index = _SourceIndex(self._sources, self.text_of, self._ready)
+        claims: list[Claim] = []
+        uncited: list[Claim] = []
+        for sentence in sentences(draft):
+            if sentence.ids:
+                claims.append(_claim(sentence, index))
+            elif is_checkable(sentence):
+                uncited.append(_as_claim(sentence, Verdict.UNCHECKED, NO_CITATION))
+        return Verification(claims=tuple(claims), uncited=tuple(uncited))
+
+
+def _itself(indexed: IndexedSource) -> IndexedSource:
+    """Return a source; remembered, it is the one that was asked for first."""
+    return indexed
 
 
 @dataclass(frozen=True)
@@ -76,11 +96,14 @@ class _Missing:
 
 
 class _SourceIndex:
-    """The sources of a run, each read and prepared once, when it is first asked for."""
+    """The sources of a run for one check, each read once, when it is first asked for."""
 
-    def __init__(self, sources: Mapping[str, Source], text_of: TextOf) -> None:
+    def __init__(
+        self, sources: Mapping[str, Source], text_of: TextOf, ready: Callable[[IndexedSource], IndexedSource]
+    ) -> None:
         self._sources = sources
         self._text_of = text_of
+        self._ready = ready
         self._read: dict[str, IndexedSource | _Missing] = {}
         self._by_address: dict[str, list[str]] = {}
         for source in sources.values():
@@ -103,7 +126,7 @@ class _SourceIndex:
             return _Missing(identifier, f"the stored text of {identifier} is missing or cannot be read")
         if not is_intact(source, text):
             return _Missing(identifier, f"the stored text of {identifier} is not as it was stored (sha256)")
-        return index_source(source, text)
+        return self._ready(IndexedSource(source, text))
 
     def same_url_sources(self, found: Sequence[IndexedSource]) -> tuple[IndexedSource, ...]:
         """Other sources of the same addresses."""

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from explorer.reports.verify.calendar_dates import MONTHS, Dated, Day, dates_of, near, utc_minutes
 from explorer.reports.verify.figures import Figures, Named, Quantity, figures, release
@@ -23,8 +23,6 @@ SPACED_GROUPS = re.compile(r"\d{1,3}(?: \d{3})+")
 """38 400, or two numbers side by side: both are taken for possible."""
 BROKEN_WORD = re.compile(r"(?<=[a-zA-Z])-\n[ \t]*(?=[a-z])")
 ZONE_CHARS = 12
-KEPT = 64
-"""Sources that stay ready after a check; a handful is cited by most reports."""
 
 
 @dataclass(frozen=True)
@@ -167,16 +165,6 @@ class IndexedSource:
     def is_chinese(self) -> bool:
         """Whether it has Chinese, Japanese or Korean text to speak of."""
         return is_mostly_cjk(self.spaced)
-
-
-def index_source(source: Source, text: str) -> IndexedSource:
-    """Return a source ready for look-ups; the same one for the same text, since a draft is checked several times."""
-    return _first_of_its_kind(IndexedSource(source, text))
-
-
-@lru_cache(maxsize=KEPT)
-def _first_of_its_kind(indexed: IndexedSource) -> IndexedSource:
-    return indexed
 
 
 def plain_address(addresses: str) -> str:
