@@ -88,6 +88,20 @@ def test_a_role_is_read_as_it_stands(tmp_path: Path) -> None:
     assert role.digest != load_role(tmp_path / "reader.md").digest
 
 
+@pytest.mark.parametrize(
+    ("model", "prompt"),
+    [
+        ("openai:some-qwen3-30b", "You read.\n\nOne language."),
+        ("openai:QWEN-GPT-2", "You read.\n\nOne language.\n\nAct."),
+        ("anthropic:claude-x", "You read."),
+    ],
+)
+def test_guidance_is_for_the_models_that_it_names(tmp_path: Path, model: str, prompt: str) -> None:
+    """Each pattern that a model's name matches adds its text, in the order of the file; other models get the prompt."""
+    guidance = 'guidance: {"*qwen*, *llama*": " One language.\\n", "*gpt-*": Act.}\ntools:'
+    assert load_role(write(tmp_path, "reader.md", GOOD.replace("tools:", guidance))).prompt_for(model) == prompt
+
+
 def test_files_written_on_other_systems_are_read(tmp_path: Path) -> None:
     """A byte order mark and Windows line ends make no difference."""
     plain = load_role(write(tmp_path, "reader.md", GOOD))

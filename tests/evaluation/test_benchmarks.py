@@ -134,7 +134,7 @@ def test_a_report_is_compared_with_the_reference_and_with_another_system(tmp_pat
     assert again == facts
     assert facts["grades"]["overall"]["mean"] == pytest.approx(0.5)
     assert facts["grades"]["insight"]["n"] == 1
-    assert facts["against"]["grades"]["overall"]["mean"] == pytest.approx(0.2)
+    assert facts["compared"][0]["grades"]["overall"]["mean"] == pytest.approx(0.2)
     row = json.loads((tmp_path / facts["reports"]).read_text())
     assert (row["id"], row["prompt"]) == (7, QUESTION)
     assert "412 euros" in row["article"]

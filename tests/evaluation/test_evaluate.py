@@ -132,14 +132,15 @@ def test_reports_of_another_system_are_measured_by_the_same_rules(tmp_path: Path
     done = explorer("eval", name, *OFFLINE, "--against", "theirs", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "[1/1] q: complete, " in done.stderr
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("found")]
+    line, pair = [line for line in done.stdout.splitlines() if line.startswith("found")]
     assert line.split()[-2:] == ["0", "%"]
-    assert "THEIRS" in done.stdout
+    assert pair.split() == ["found", "1", "0", "1"]
+    assert "BETTER IN THEIRS" in done.stdout
     again = explorer("eval", name, *OFFLINE, "--out", "second", "--against", "eval/set", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
-    assert "Right here and not in set: 0; the other way round: 0" in again.stdout
-    (line,) = [line for line in again.stdout.splitlines() if line.startswith("citations supported")]
+    line, pair = [line for line in again.stdout.splitlines() if line.startswith("citations supported")]
     assert line.split()[-2:] == ["100", "%"]
+    assert pair.split() == ["citations", "supported", "0", "0", "1"]
     other = a_set(tmp_path, {"id": "q", "question": "How old is the bridge?", "answer": "9"})
     refused = explorer("eval", other, *OFFLINE, cwd=tmp_path)
     assert (refused.returncode, "another question with the id 'q'" in refused.stderr) == (2, True), refused.stderr

@@ -141,7 +141,8 @@ def seen_by(role: Role, requests: Sequence[Request]) -> str:
         "## Conversation",
         *(text for message in last.history for text in shown_message(message)),
     ]
-    return re.sub(r"\b[0-9a-f]{16}\b", "#", "\n\n".join(parts)) + "\n"
+    page = re.sub(r"\b[0-9a-f]{16}\b", "#", "\n\n".join(parts)) + "\n"
+    return re.sub(r"(Left for all agents of the run:) \d+ turns, \d+ minutes", r"\1 # turns, # minutes", page)
 
 
 async def test_what_each_role_sees_is_known(request: pytest.FixtureRequest, tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ async def test_the_limit_of_the_readme_pays_for_a_report(tmp_path: Path, server_
 @pytest.mark.slow
 async def test_a_writer_is_told_how_short_its_replies_are(tmp_path: Path) -> None:
     """With half of that its replies are shortened instead of refused, and it is told the length before it writes."""
-    biller, records, report = await _run(tmp_path, ThinkingServer, 0.22)
+    biller, records, report = await _run(tmp_path, ThinkingServer, 0.25)
     sent = [record.event for record in records if isinstance(record.event, RequestSent)]
     lengths = [one.output_tokens for one in sent if one.agent == "writer-1"]
     notes = [record.event for record in records if isinstance(record.event, NoteAdded)]

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
@@ -43,8 +44,20 @@ class Role(BaseModel):
     """Whether it is the role of the orchestrator, the one agent that answers the question and calls the others."""
     writes_report: bool = False
     """Whether its agents write the report: what is held back of the limits is for them."""
+    guidance: dict[str, str] = {}
+    """Text added to the prompt for some models, by patterns of their names, such as `*qwen*, *llama*`."""
     prompt: str
     path: Path
+
+    def prompt_for(self, model: str) -> str:
+        """Return the prompt for a model such as `openai:gpt-5.5`, with the guidance of each pattern that it matches."""
+        name = model.lower()
+        added = [
+            text.strip()
+            for patterns, text in self.guidance.items()
+            if any(fnmatchcase(name, pattern.strip().lower()) for pattern in patterns.split(","))
+        ]
+        return "\n\n".join([self.prompt, *added])
 
     @property
     def digest(self) -> str:

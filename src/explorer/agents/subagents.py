@@ -233,7 +233,7 @@ class Team:
             RoleLoaded(
                 role=role,
                 model=model.label,
-                system=known.prompt,
+                system=known.prompt_for(model.label),
                 tools=schemas,
                 max_steps=known.limits.max_steps,
                 effort=model.effort,

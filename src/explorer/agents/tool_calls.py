@@ -28,6 +28,7 @@ from explorer.journal.agent_state import AgentState, OpenCall
 from explorer.schema.errors import ExplorerError, ModelError, StorageError, ToolError, first_of
 from explorer.schema.events import AnyEvent, FileChange, Source, ToolFinished, ToolStarted
 from explorer.schema.messages import JsonObject, ToolCall
+from explorer.schema.reasons import ErrorCode
 from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult, lookup_of, no_store
 from explorer.text.rendering import ModelText, code, codes, first_chars, own, render
 from explorer.text.sanitize import single_line
@@ -38,6 +39,7 @@ MAX_ACTIVITY_CHARS = 80
 """Limit of the text for people on what a call does."""
 MAX_PROGRESS_CHARS = 120
 """Limit of a tool's text on how far a call is."""
+INVALID = {"code": ErrorCode.INVALID_CALL}
 CUT_OFF: LiteralString = "{name} was cut off before it had a result"
 CHANGED_MEANWHILE: LiteralString = (
     "This call was interrupted, and {path} has changed since: read it before you write again."
@@ -76,7 +78,8 @@ class Toolbox:
                 name=repr(name),
                 guess=guess,
                 tools=codes(self._tools),
-            )
+            ),
+            data=INVALID,
         )
 
     def prepare(self, call: ToolCall) -> tuple[Tool, Arguments]:
@@ -92,13 +95,14 @@ class Toolbox:
                     "{name} was not run: {problem}",
                     name=code(tool.name),
                     problem=call.problem or own("its arguments are not a JSON object"),
-                )
+                ),
+                data=INVALID,
             )
         try:
             return tool, tool.arguments.model_validate(call.arguments)
         except ValidationError as error:
             raise ToolError(
-                own("{name} was not run: {why}", name=code(tool.name), why=_explain(error, tool))
+                own("{name} was not run: {why}", name=code(tool.name), why=_explain(error, tool)), data=INVALID
             ) from error
 
 

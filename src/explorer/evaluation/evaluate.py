@@ -53,6 +53,8 @@ class EvalPlan:
     """How reports on questions with criteria are graded; None: they are not."""
     others: Mapping[str, str] = field(default_factory=dict[str, str])
     """Reports of another system by question; they are graded, too."""
+    parts: int = 1
+    """How many evaluations share the money, each an equal part."""
 
 
 class _Purse:
@@ -195,7 +197,7 @@ async def evaluate(
         hint = "set EXPLORER_PRICE if the price is not known, and a limit for each question with --max-cost"
         raise ConfigError("a limit of money for all questions needs one for each question", hint=hint)
     _check_folder(questions, plan)
-    purse = _Purse(DEFAULT_TOTAL_USD if plan.max_total_usd is None else plan.max_total_usd)
+    purse = _Purse((DEFAULT_TOTAL_USD if plan.max_total_usd is None else plan.max_total_usd) / plan.parts)
     work = _Work(plan, most_usd, most_grading_usd, purse, on_score)
     places = asyncio.Semaphore(plan.parallel)
 

@@ -4,7 +4,7 @@ import math
 import re
 import statistics
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from explorer.evaluation.grading import Grade
@@ -16,9 +16,9 @@ from explorer.reports.verify.check import Draft, check, draft_of, text_reader
 from explorer.reports.verify.claims import Claim, TextOf, Verdict
 from explorer.run.finish import written_report
 from explorer.schema.errors import NotFoundError
-from explorer.schema.events import ORCHESTRATOR, Status, ToolFinished
+from explorer.schema.events import ORCHESTRATOR, JournalRecord, NoteAdded, Status, ToolFinished, TurnTaken
 from explorer.schema.messages import Frozen
-from explorer.schema.reasons import EndCause, ErrorCode
+from explorer.schema.reasons import EndCause, ErrorCode, NoteReason
 from explorer.text.frontmatter import without_frontmatter
 from explorer.workspace.workspace import Workspace
 
@@ -26,6 +26,8 @@ ANSWER_CHARS = 600
 """An answer has to be in the first paragraphs of a report, or in its summary; elsewhere it only counts as found."""
 ARTICLES = frozenset({"a", "an", "the"})
 BY_ITSELF = frozenset({EndCause.OTHER, EndCause.ANSWERED, EndCause.FINISHED, EndCause.FOUND_NOTHING})
+LOOPS = frozenset({NoteReason.REPEATING, NoteReason.NOTHING_NEW})
+"""Notes that an agent gets when its calls bring the same again, or nothing."""
 Z95 = 1.959964
 """Standard deviations on either side of the mean that hold 95 % of a normal distribution."""
 
@@ -60,9 +62,22 @@ class Score(Frozen):
     """Cited sentences."""
     uncited: int = 0
     """Sentences with a quote or a figure and no citation."""
-    failed_calls: int = 0
+    judged: int = 0
+    """Cited sentences that the model of `--judge` was asked about."""
+    judged_supported: int = 0
+    """Those that it says their sources support."""
     calls: int = 0
+    failed_calls: int = 0
+    malformed_calls: int = 0
+    """Calls whose arguments are not JSON."""
+    invalid_calls: int = 0
+    """Other calls that name no tool, or whose arguments do not fit it."""
+    repaired_calls: int = 0
+    """Calls that the model wrote as text and the engine found there."""
     repeated_calls: int = 0
+    """Calls that were refused because they had brought the same too often."""
+    has_looped: bool = False
+    """Whether a call was refused as repeated, or an agent was warned that nothing new came of its turns."""
     steps: int = 0
     tokens: int = 0
     cost_usd: float | None = None
@@ -87,7 +102,6 @@ def score_run(question: EvalQuestion, folder: Path) -> Score:
     records = read_records(folder)
     run_state = RunState.of(record.event for record in records)
     spending = spending_of(records)
-    results = [record.event for record in records if isinstance(record.event, ToolFinished)]
     ended = run_state.finished
     workspace = Workspace(folder)
     score = Score(
@@ -96,17 +110,32 @@ def score_run(question: EvalQuestion, folder: Path) -> Score:
         reason=ended.reason if ended else "",
         has_report=bool(written_report(run_state, workspace)),
         ended_by_itself=ended is not None and ended.cause in BY_ITSELF and ended.status is not Status.FAILED,
-        calls=len(results),
-        failed_calls=sum(not result.success for result in results),
-        repeated_calls=sum(result.data.get("code") == ErrorCode.REPEATED for result in results),
         steps=spending.total.turns,
         tokens=run_state.usage.total_tokens,
         cost_usd=spending.total.cost_usd,
         seconds=spending.seconds,
     )
-    if not score.has_report:
-        return score.model_copy(update=_without_report(question))
-    return score.model_copy(update=_of_report(question, run_state, workspace))
+    of_report = _of_report(question, run_state, workspace) if score.has_report else _without_report(question)
+    return score.model_copy(update=_of_calls(records) | of_report)
+
+
+def _of_calls(records: Sequence[JournalRecord]) -> dict[str, object]:
+    """Return what became of the calls: how many were valid, repaired, repeated."""
+    events = [record.event for record in records]
+    results = [event for event in events if isinstance(event, ToolFinished)]
+    turns = [event.turn for event in events if isinstance(event, TurnTaken)]
+    codes = [result.data.get("code") for result in results]
+    malformed = sum(bool(call.problem) for turn in turns for call in turn.calls)
+    repeated = codes.count(ErrorCode.REPEATED)
+    return {
+        "calls": len(results),
+        "failed_calls": sum(not result.success for result in results),
+        "malformed_calls": malformed,
+        "invalid_calls": max(0, codes.count(ErrorCode.INVALID_CALL) - malformed),
+        "repaired_calls": sum(len(turn.calls) for turn in turns if turn.has_written_calls),
+        "repeated_calls": repeated,
+        "has_looped": repeated > 0 or any(isinstance(one, NoteAdded) and one.reason in LOOPS for one in events),
+    }
 
 
 def _without_report(question: EvalQuestion) -> dict[str, object]:
@@ -132,6 +161,7 @@ def _of_report(question: EvalQuestion, run_state: RunState, workspace: Workspace
     cited_ids = {identifier for claim in verification.claims for identifier in claim.ids}
     urls = [run_state.sources[one].url for one in cited_ids if one in run_state.sources]
     counts = verification.verdicts
+    latest = run_state.judged[-1] if run_state.judged else None
     return {
         **_of_answer(question, draft, summary, verification.claims, text_of),
         "supporting": _supporting_cited(question, urls) if question.supporting else None,
@@ -140,6 +170,7 @@ def _of_report(question: EvalQuestion, run_state: RunState, workspace: Workspace
         "checked": sum(number for verdict, number in counts.items() if verdict != Verdict.UNCHECKED),
         "citations": len(verification.claims),
         "uncited": len(verification.uncited),
+        **({"judged": latest.asked, "judged_supported": latest.carried} if latest is not None else {}),
     }
 
 
@@ -235,6 +266,7 @@ def shares(scores: Sequence[Score]) -> dict[str, Share]:
     return {
         "report present": share_of(sum(one.has_report for one in scores), len(scores)),
         "ended by itself": share_of(sum(one.ended_by_itself for one in scores), len(scores)),
+        "without a loop": share_of(sum(bool(one.status) and not one.has_looped for one in scores), len(scores)),
         "right": share_of(sum(bool(one.right) for one in answers), len(answers)),
         "found": share_of(sum(bool(one.found) for one in answers), len(answers)),
         "cited": share_of(sum(bool(one.cited) for one in cited), len(cited)),
@@ -245,14 +277,27 @@ def shares(scores: Sequence[Score]) -> dict[str, Share]:
         "facts cited": share_of(
             sum(one.citations for one in scores), sum(one.citations + one.uncited for one in scores)
         ),
+        **_judged_shares(scores),
+        "calls valid": share_of(
+            sum(one.calls - one.malformed_calls - one.invalid_calls for one in scores), sum(one.calls for one in scores)
+        ),
         "calls that worked": share_of(
             sum(one.calls - one.failed_calls for one in scores), sum(one.calls for one in scores)
         ),
     }
 
 
+def _judged_shares(scores: Sequence[Score]) -> dict[str, Share]:
+    """Return the judge's precision and recall of citations; empty without a judge."""
+    judged = [one for one in scores if one.judged]
+    supported = sum(one.judged_supported for one in judged)
+    precision = share_of(supported, sum(one.judged for one in judged))
+    recall = share_of(supported, sum(one.judged + one.uncited for one in judged))
+    return {"citations supported, by the judge": precision, "facts supported, by the judge": recall} if judged else {}
+
+
 class Pairs(Frozen):
-    """Two answers to the same questions: in how many only one of them is right."""
+    """Two answers to the same questions: in how many one of them is better."""
 
     better: int
     worse: int
@@ -260,19 +305,37 @@ class Pairs(Frozen):
     """The probability of a difference so large between two systems that are equally good (sign test)."""
 
 
-def pairs(scores: Sequence[Score], others: Sequence[Score]) -> Pairs:
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+PAIRED: Mapping[str, Callable[[Score], float | None]] = {
+    "right": lambda one: one.right,
+    "found": lambda one: one.found,
+    "cited": lambda one: one.cited,
+    "citations supported": lambda one: _ratio(one.supported, one.checked),
+    "facts cited": lambda one: _ratio(one.citations, one.citations + one.uncited),
+    "fewer tokens": lambda one: -one.tokens if one.status else None,
+}
+"""What is compared question by question, each with its value; None: it does not apply."""
+
+
+def pairs(scores: Sequence[Score], others: Sequence[Score], measure: str = "right") -> Pairs:
     """Compare two evaluations of a set, question by question.
 
     Args:
         scores: One of them.
-        others: The other one; questions that are not in both, or have no known answer, do not count.
+        others: The other one; questions that are not in both, or to which the measure does not apply, do not count.
+        measure: A key of `PAIRED`.
 
     Returns:
-        The number of questions that only one side has right, and how far that may be chance.
+        The number of questions in which only one side is better, and how far that may be chance.
     """
-    theirs = {one.id: one.right for one in others if one.right is not None}
-    both = [(one.right, theirs[one.id]) for one in scores if one.right is not None and one.id in theirs]
-    better, worse = sum(a and not b for a, b in both), sum(b and not a for a, b in both)
+    value = PAIRED[measure]
+    theirs = {one.id: value(one) for one in others}
+    both = [(value(one), theirs.get(one.id)) for one in scores]
+    known = [(ours, other) for ours, other in both if ours is not None and other is not None]
+    better, worse = sum(ours > other for ours, other in known), sum(other > ours for ours, other in known)
     differing = better + worse
     tail = sum(math.comb(differing, k) for k in range(min(better, worse) + 1)) / 2**differing
     return Pairs(better=better, worse=worse, chance=min(1.0, 2 * tail))

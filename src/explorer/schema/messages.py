@@ -137,6 +137,8 @@ class Turn(Frozen):
     """USD; None when no price is known for the model."""
     is_estimated: bool = Field(default=False, exclude_if=lambda is_estimated: not is_estimated)
     """Whether `usage` and `cost_usd` are our upper bounds: the provider reported no usage, or an impossible one."""
+    has_written_calls: bool = Field(default=False, exclude_if=lambda is_so: not is_so)
+    """Whether the model wrote its calls as text, where the adapter found them."""
     cut_from_tokens: int = Field(default=0, exclude_if=lambda tokens: not tokens)
     """The estimated tokens sent, if the server read only part of them and did not say so; else 0."""
     bound_to: str = Field(default="", exclude_if=lambda digest: not digest)

@@ -91,6 +91,8 @@ def limit_reached(cause: EndCause) -> EndReason:
 class ErrorCode(StrEnum):
     """Why a call failed, where a program depends on it: `code` in the data of its `tool_finished`."""
 
+    INVALID_CALL = "invalid_call"
+    """No tool has the name, or the arguments do not fit."""
     REPEATED = "repeated"
     """The same call brought the same result too often."""
     CORRECT_REPORT = "correct_report"

@@ -95,13 +95,11 @@ def tools(*, options: CommonOptions = COMMON) -> int:
 def agents(*, options: CommonOptions = COMMON) -> int:
     """List the roles: what each is for, its model, tools and limits, and the file it comes from."""
     configuration = configured(options, passed_over)
-    origins = {role: _origin(role, configuration) for role in load_roles(configuration.settings).values()}
+    origins = [(role, _origin(role, configuration)) for role in load_roles(configuration.settings).values()]
     if options.output_format == "text":
-        emit_page("\n\n".join(_role_page(role, origin) for role, origin in origins.items()))
+        emit_page("\n\n".join(_role_page(role, origin) for role, origin in origins))
     else:
-        emit_json(
-            [{**role.model_dump(mode="json", exclude={"prompt"}), "origin": origin} for role, origin in origins.items()]
-        )
+        emit_json([{**role.model_dump(mode="json", exclude={"prompt"}), "origin": origin} for role, origin in origins])
     return 0
 
 
@@ -159,6 +157,10 @@ def _role_page(role: Role, origin: str) -> str:
         *([("part", " and ".join(parts))] if parts else []),
         ("model", role.model),
         *([("effort", role.effort)] if role.effort else []),
+        *(
+            ("adds", f"{counted(len(text), 'character')} for models like {one_line(models)}")
+            for models, text in role.guidance.items()
+        ),
         ("limit", counted(role.limits.max_steps, "step")),
         ("tools", ", ".join(role.tools)),
         ("file", str(role.path)),

@@ -2,8 +2,9 @@
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,37 +12,24 @@ from cyclopts import Parameter
 
 from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.trust import settings_to_run
-from explorer.cli.screens.formatting import counted, duration, money, one_line, tokens
-from explorer.cli.screens.output import aligned, emit_json, emit_page, say
+from explorer.cli.screens.evaluation import OF_TEXTS, Comparison, Evaluated, evaluation_facts, evaluation_page
+from explorer.cli.screens.formatting import counted, duration, money, one_line
+from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.options import RunOptions
 from explorer.cli.telemetry import show_logs
-from explorer.evaluation.benchmarks import published, read_questions, read_reports, write_reports
+from explorer.evaluation.benchmarks import read_questions, read_reports, write_reports
 from explorer.evaluation.evaluate import DEFAULT_PARALLEL, EvalPlan, evaluate, is_evaluation, scores_in
-from explorer.evaluation.grading import GradingPlan, mean_grades
+from explorer.evaluation.grading import GradingPlan
 from explorer.evaluation.questions import EvalQuestion
-from explorer.evaluation.scoring import Score, Share, medians, pairs, score_text, shares
+from explorer.evaluation.scoring import Score, score_text, shares
 from explorer.run.run import RunHooks
 from explorer.schema.errors import ConfigError
-from explorer.schema.messages import JsonObject
 from explorer.schema.settings import Settings
 
 NOT_ALL = 3
+BUILT_IN = "built-in"
+"""The name of explorer's own roles among those of `--roles`."""
 MAX_PARALLEL = 32
-MAX_NAMED = 12
-OF_TEXTS = ("report present", "right", "found")
-"""What can be measured of reports of another system, of which only the text is there."""
-
-
-@dataclass(frozen=True)
-class _Comparison:
-    """What the set is compared with: reports of another system, or the runs of another evaluation."""
-
-    name: str
-    scores: tuple[Score, ...]
-    measures: Sequence[str]
-    """The measures that can be compared."""
-    reports: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The reports by question, where they are those of another system."""
 
 
 @Parameter(name="*")
@@ -99,6 +87,8 @@ def evaluation(
 ) -> int:
     """Ask a set of questions with known answers, and measure the reports: right, cited, supported, and their cost.
 
+    Several sets of roles, `--roles built-in --roles my-roles`, answer the same questions and are compared one by one.
+
     Each question is a run of its own. Stopped at any moment, the same command continues; what has ended is only
     measured again. Limits such as `--max-cost` are those of each question.
 
@@ -110,60 +100,86 @@ def evaluation(
         raise ConfigError(f"--parallel {options.parallel} is not allowed", hint=f"allowed is 1 to {MAX_PARALLEL}")
     if options.output is not None:
         raise ConfigError("a set of questions has no single report to write to a file", hint="leave out --output")
-    settings = settings_to_run(options).settings
-    tools = named_tools(options, settings)
-    check_team(settings, tools)
+    plans = _plans(name, options)
     show_logs(options.verbose)
     questions = read_questions(name, options.limit)
-    compared = _compared(options.against, questions)
-    folder = Path(options.out).expanduser() if options.out is not None else Path("eval") / Path(name).stem
-    plan = EvalPlan(
-        settings,
-        folder.absolute(),
-        options.parallel,
-        _total(options.max_total_cost),
-        lambda: RunHooks(tools=tools),
-        _grading(options.grader, settings, folder.absolute(), questions),
-        compared.reports if compared else {},
-    )
-    progress = _Progress(len(questions), is_quiet=options.quiet)
-    try:
-        scores = asyncio.run(evaluate(questions, plan, progress.ended))
-    except KeyboardInterrupt:
-        say(f"stopped after {progress.count} of {counted(len(questions), 'question')}; the same command continues")
-        raise
-    _show(_Outcome(name, folder, scores, compared), questions, options)
-    unended = [score for score in scores if not score.status]
+    against = _compared(options.against, questions)
+    found: list[Evaluated] = []
+    for label, plan in plans.items():
+        if label and not options.quiet:
+            say(f"roles {label}")
+        graded = replace(
+            plan,
+            grading=_grading(options.grader, plan.settings, plan.folder, questions),
+            others=against.reports if against is not None and not found else {},
+        )
+        scores = _asked(questions, graded, is_quiet=options.quiet)
+        found.append(Evaluated(label, plan.folder, scores, write_reports(plan.folder, questions)))
+    _show(name, found, against, options)
+    unended = sum(not score.status for one in found for score in one.scores)
     if unended and not options.quiet:
-        say(f"  → {counted(len(unended), 'question')} not ended; the same command continues")
+        say(f"  → {counted(unended, 'question')} not ended; the same command continues")
     return NOT_ALL if unended else 0
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """What a set came to."""
+def _plans(name: str, options: EvalOptions) -> dict[str, EvalPlan]:
+    """Return what is run: one plan for each set of roles, by its label, which is empty where there is only one.
 
-    name: str
-    folder: Path
-    scores: tuple[Score, ...]
-    compared: _Comparison | None
+    Raises:
+        ConfigError: A setting or a role cannot be used, or a set of roles is given twice.
+    """
+    folder = Path(options.out).expanduser() if options.out is not None else Path("eval") / Path(name).stem
+    several = len(options.roles) > 1
+    plans: dict[str, EvalPlan] = {}
+    for number, roles in enumerate(options.roles or ("",)):
+        asked = replace(
+            options, roles=(roles,) if roles not in {"", BUILT_IN} else (), quiet=options.quiet or number > 0
+        )
+        settings = settings_to_run(asked).settings
+        tools = named_tools(asked, settings)
+        check_team(settings, tools)
+        label = _label(roles) if several else ""
+        if label in plans:
+            hint = "each has the name of its folder; copy one to another name"
+            raise ConfigError(f"two sets of roles are called {label}", hint=hint)
+        place = (folder / label if several else folder).absolute()
+        plans[label] = EvalPlan(
+            settings,
+            place,
+            options.parallel,
+            _total(options.max_total_cost),
+            partial(RunHooks, tools=tools),
+            parts=max(1, len(options.roles)),
+        )
+    return plans
 
 
-def _show(outcome: _Outcome, questions: Sequence[EvalQuestion], options: EvalOptions) -> None:
-    """Print the tables, or all of it as JSON; the reports go into one file."""
-    name, folder, scores, compared = outcome.name, outcome.folder, outcome.scores, outcome.compared
-    reports = write_reports(folder, questions)
-    if compared and compared.reports:
-        theirs = zip(compared.scores, scores, strict=True)
+def _label(roles: str) -> str:
+    return Path(roles).expanduser().absolute().name if roles not in {"", BUILT_IN} else BUILT_IN
+
+
+def _asked(questions: Sequence[EvalQuestion], plan: EvalPlan, *, is_quiet: bool) -> tuple[Score, ...]:
+    """Ask all questions, with a line for each that ends."""
+    progress = _Progress(len(questions), is_quiet=is_quiet)
+    try:
+        return asyncio.run(evaluate(questions, plan, progress.ended))
+    except KeyboardInterrupt:
+        say(f"stopped after {progress.count} of {counted(len(questions), 'question')}; the same command continues")
+        raise
+
+
+def _show(name: str, found: Sequence[Evaluated], against: Comparison | None, options: EvalOptions) -> None:
+    """Print the tables, or all of it as JSON."""
+    first, *others = found
+    compared = [Comparison(one.label, one.scores, tuple(shares(one.scores))) for one in others]
+    if against is not None:
+        theirs = zip(against.scores, first.scores, strict=True)
         graded = tuple(one.model_copy(update={"grade": ours.their_grade}) for one, ours in theirs)
-        compared = replace(compared, scores=graded)
-    if options.output_format != "text":
-        emit_json({**_facts(name, folder, scores, compared), "reports": None if reports is None else str(reports)})
-        return
-    blocks = [_page(name, folder, scores, compared), _grades_table(options.grader or "", scores, compared)]
-    words = published(Path(name).expanduser(), compared.name) if compared else ""
-    blocks += [f"Published of {compared.name}: {words}"] if compared and words else []
-    emit_page("\n\n".join(filter(None, blocks)))
+        compared.append(replace(against, scores=graded) if against.reports else against)
+    if options.output_format == "text":
+        emit_page(evaluation_page(name, first, compared, options.grader or ""))
+    else:
+        emit_json(evaluation_facts(name, first, compared))
 
 
 def _grading(
@@ -204,7 +220,7 @@ def _total(text: str | None) -> float | None:
     return value
 
 
-def _compared(folder: str | None, questions: Sequence[EvalQuestion]) -> _Comparison | None:
+def _compared(folder: str | None, questions: Sequence[EvalQuestion]) -> Comparison | None:
     """Measure what the set is compared with.
 
     Raises:
@@ -214,10 +230,10 @@ def _compared(folder: str | None, questions: Sequence[EvalQuestion]) -> _Compari
         return None
     if is_evaluation(Path(folder).expanduser()):
         earlier = scores_in(Path(folder).expanduser(), questions)
-        return _Comparison(Path(folder).name, earlier, tuple(shares(earlier)))
+        return Comparison(Path(folder).name, earlier, tuple(shares(earlier)))
     texts = read_reports(Path(folder).expanduser(), questions)
     scores = tuple(score_text(question, texts[question.id]) for question in questions)
-    return _Comparison(Path(folder).stem, scores, OF_TEXTS, texts)
+    return Comparison(Path(folder).stem, scores, OF_TEXTS, texts)
 
 
 class _Progress:
@@ -241,115 +257,3 @@ class _Progress:
             *([one_line(score.error, 120)] if score.error else []),
         ]
         say(f"[{self.count}/{self._total}] {score.id}: {', '.join(words)}")
-
-
-def _page(name: str, folder: Path, scores: Sequence[Score], compared: _Comparison | None) -> str:
-    measured = shares(scores)
-    others = shares(compared.scores) if compared else {}
-    header = ("MEASURE", "OF", "SHARE", "95 %", *((compared.name.upper(),) if compared else ()))
-    rows = [
-        (
-            measure,
-            f"{share.count} of {share.n}",
-            _percent(share),
-            _interval(share),
-            *((_percent(others[measure]) if measure in compared.measures else "-",) if compared else ()),
-        )
-        for measure, share in measured.items()
-    ]
-    blocks = [
-        f"{name}: {counted(len(scores), 'question')}, runs in {folder / 'runs'}",
-        aligned(header, rows),
-        _cost_line(scores),
-        *([_pairs_line(scores, compared)] if compared else []),
-    ]
-    wrong = [score.id for score in scores if score.status and score.right is False]
-    if wrong:
-        more = f" and {len(wrong) - MAX_NAMED} more" if len(wrong) > MAX_NAMED else ""
-        blocks.append(f"Not right: {', '.join(wrong[:MAX_NAMED])}{more}")
-    failures = [f"  {score.id}: {one_line(score.error, 200)}" for score in scores if score.error]
-    if failures:
-        blocks.append("\n".join(["Not ended:", *failures]))
-    return "\n\n".join(blocks)
-
-
-def _grades_table(grader: str, scores: Sequence[Score], compared: _Comparison | None) -> str:
-    """Return the means of the grades; empty without any."""
-    graded = [score.grade for score in scores if score.grade]
-    measured = mean_grades(graded)
-    if not measured:
-        return ""
-    others = mean_grades([score.grade for score in compared.scores if score.grade]) if compared else {}
-    header = ("GRADE", "N", "MEAN", "95 %", *((compared.name.upper(),) if compared else ()))
-    rows = [
-        (
-            name,
-            str(mean.n),
-            f"{100 * mean.mean:.1f}",
-            f"{100 * mean.low:.1f}-{100 * mean.high:.1f}" if mean.n > 1 else "-",
-            *((f"{100 * others[name].mean:.1f}" if name in others else "-",) if compared else ()),
-        )
-        for name, mean in measured.items()
-    ]
-    asked, given = sum(grade.criteria for grade in graded), sum(grade.graded for grade in graded)
-    cut = sum(grade.is_cut for grade in graded)
-    words = [
-        f"Graded by {grader}: {given} of {asked} criteria",
-        *([f"{counted(cut, 'report')} too long to be graded whole"] if cut else []),
-    ]
-    return f"{aligned(header, rows)}\n\n{'; '.join(words)}"
-
-
-def _pairs_line(scores: Sequence[Score], compared: _Comparison) -> str:
-    """Return in how many questions each side alone is right, which says more than the two shares do."""
-    found = pairs(scores, compared.scores)
-    chance = f"by chance alone with a probability of {found.chance:.2g}"
-    return f"Right here and not in {compared.name}: {found.better}; the other way round: {found.worse} ({chance})"
-
-
-def _percent(share: Share) -> str:
-    return f"{100 * share.share:.0f} %" if share.n else "-"
-
-
-def _interval(share: Share) -> str:
-    return f"{100 * share.low:.0f}-{100 * share.high:.0f} %" if share.n else "-"
-
-
-def _cost_line(scores: Sequence[Score]) -> str:
-    middle = medians(scores)
-    costs = [score.cost_usd for score in scores]
-    total = (
-        None
-        if any(cost is None for cost, score in zip(costs, scores, strict=True) if score.status)
-        else sum(cost or 0.0 for cost in costs)
-    )
-    if middle["seconds"] is None:
-        return "No question has ended."
-    each = f"{duration(middle['seconds'])}, {tokens(int(middle['tokens'] or 0))} tokens, {middle['steps']:.0f} steps"
-    return f"Median of a question: {each}, {money(middle['cost_usd'])}; all together: {money(total)}"
-
-
-def _facts(name: str, folder: Path, scores: Sequence[Score], compared: _Comparison | None) -> JsonObject:
-    return {
-        "set": name,
-        "folder": str(folder),
-        "measures": {measure: share.model_dump() for measure, share in shares(scores).items()},
-        "medians": medians(scores),
-        "grades": _grade_facts(scores),
-        "questions": [score.model_dump() for score in scores],
-        "against": None
-        if compared is None
-        else {
-            "name": compared.name,
-            "measures": {
-                key: value.model_dump() for key, value in shares(compared.scores).items() if key in compared.measures
-            },
-            "pairs": pairs(scores, compared.scores).model_dump(),
-            "grades": _grade_facts(compared.scores),
-            "questions": [score.model_dump() for score in compared.scores],
-        },
-    }
-
-
-def _grade_facts(scores: Sequence[Score]) -> JsonObject:
-    return {name: mean.model_dump() for name, mean in mean_grades([one.grade for one in scores if one.grade]).items()}

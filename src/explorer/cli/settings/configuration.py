@@ -309,11 +309,21 @@ def flags_of(options: CommonOptions) -> Flags:
                 given |= {setting.name: flag.value} if value else {}
             elif isinstance(value, str):
                 given[setting.name] = value
-            elif value and setting.name == "effort":
-                given[setting.name] = ",".join(value)
+            elif value and setting.name in JOINED:
+                given[setting.name] = JOINED[setting.name](value)
             else:
                 _take_models(value or (), given, models)
     return Flags(given, models, trusts_folder=options.trust_folder or None)
+
+
+def _only_roles(values: Sequence[str]) -> str:
+    if len(values) > 1:
+        raise ConfigError("--roles is given twice", hint="several sets of roles are for `explorer eval` only")
+    return values[0]
+
+
+JOINED: Mapping[str, Callable[[Sequence[str]], str]] = {"effort": ",".join, "roles_dir": _only_roles}
+"""Settings whose flag can be repeated, each with how its values become one."""
 
 
 def _take_models(values: tuple[str, ...], given: dict[str, str], models: dict[str, str]) -> None:

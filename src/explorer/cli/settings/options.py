@@ -41,7 +41,7 @@ class CommonOptions:
     """Flags of every command."""
 
     workspace: Annotated[str | None, _flag("--workspace")] = None
-    roles: Annotated[str | None, _flag("--roles")] = None
+    roles: Annotated[tuple[str, ...], _flag("--roles")] = ()
     tools: Annotated[
         tuple[str, ...],
         Parameter(

@@ -213,6 +213,7 @@ class OpenAIReply:
             calls=calls,
             stop=StopKind.REFUSAL if refusal else settled_stop(stop, has_calls=bool(calls)),
             stop_detail=": ".join(word for word in words if word),
+            has_written_calls=is_written,
             usage=to_usage(self._usage),
         )
 
