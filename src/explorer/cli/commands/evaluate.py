@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.trust import settings_to_run
-from explorer.cli.screens.evaluation import OF_TEXTS, Comparison, Evaluated, evaluation_facts, evaluation_page
+from explorer.cli.screens.evaluation import OF_TEXTS, EvalComparison, Evaluated, evaluation_facts, evaluation_page
 from explorer.cli.screens.formatting import counted, duration, money, one_line
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.options import RunOptions
@@ -168,10 +168,10 @@ def _asked(questions: Sequence[EvalQuestion], plan: EvalPlan, *, is_quiet: bool)
         raise
 
 
-def _show(name: str, found: Sequence[Evaluated], against: Comparison | None, options: EvalOptions) -> None:
+def _show(name: str, found: Sequence[Evaluated], against: EvalComparison | None, options: EvalOptions) -> None:
     """Print the tables, or all of it as JSON."""
     first, *others = found
-    compared = [Comparison(one.label, one.scores, tuple(shares(one.scores))) for one in others]
+    compared = [EvalComparison(one.label, one.scores, tuple(shares(one.scores))) for one in others]
     if against is not None:
         theirs = zip(against.scores, first.scores, strict=True)
         graded = tuple(one.model_copy(update={"grade": ours.their_grade}) for one, ours in theirs)
@@ -220,7 +220,7 @@ def _total(text: str | None) -> float | None:
     return value
 
 
-def _compared(folder: str | None, questions: Sequence[EvalQuestion]) -> Comparison | None:
+def _compared(folder: str | None, questions: Sequence[EvalQuestion]) -> EvalComparison | None:
     """Measure what the set is compared with.
 
     Raises:
@@ -230,10 +230,10 @@ def _compared(folder: str | None, questions: Sequence[EvalQuestion]) -> Comparis
         return None
     if is_evaluation(Path(folder).expanduser()):
         earlier = scores_in(Path(folder).expanduser(), questions)
-        return Comparison(Path(folder).name, earlier, tuple(shares(earlier)))
+        return EvalComparison(Path(folder).name, earlier, tuple(shares(earlier)))
     texts = read_reports(Path(folder).expanduser(), questions)
     scores = tuple(score_text(question, texts[question.id]) for question in questions)
-    return Comparison(Path(folder).stem, scores, OF_TEXTS, texts)
+    return EvalComparison(Path(folder).stem, scores, OF_TEXTS, texts)
 
 
 class _Progress:

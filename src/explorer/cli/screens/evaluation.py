@@ -17,7 +17,7 @@ OF_TEXTS = ("report present", "right", "found")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class EvalComparison:
     """What a set is compared with: other roles, reports of another system, or the runs of another evaluation."""
 
     name: str
@@ -40,7 +40,7 @@ class Evaluated:
     """The file with all reports, where the questions are those of a benchmark."""
 
 
-def evaluation_page(name: str, found: Evaluated, compared: Sequence[Comparison], grader: str) -> str:
+def evaluation_page(name: str, found: Evaluated, compared: Sequence[EvalComparison], grader: str) -> str:
     """Return the page with all tables.
 
     Args:
@@ -69,7 +69,7 @@ def evaluation_page(name: str, found: Evaluated, compared: Sequence[Comparison],
     return "\n\n".join(filter(None, blocks))
 
 
-def _table(found: Evaluated, compared: Sequence[Comparison]) -> str:
+def _table(found: Evaluated, compared: Sequence[EvalComparison]) -> str:
     others = [(one, shares(one.scores)) for one in compared]
     header = ("MEASURE", "OF", found.label.upper() or "SHARE", "95 %", *(one.name.upper() for one in compared))
     rows = [
@@ -96,7 +96,7 @@ def _calls_line(scores: Sequence[Score]) -> str:
     return f"{total}: {', '.join(f'{count} {words}' for words, count in counts.items())}"
 
 
-def _costed(found: Evaluated, compared: Sequence[Comparison]) -> list[tuple[str, Sequence[Score]]]:
+def _costed(found: Evaluated, compared: Sequence[EvalComparison]) -> list[tuple[str, Sequence[Score]]]:
     """Return the scores that have a cost, each with the beginning of its line."""
     if not found.label:
         return [("", found.scores)]
@@ -104,7 +104,7 @@ def _costed(found: Evaluated, compared: Sequence[Comparison]) -> list[tuple[str,
     return [(f"{found.label}: ", found.scores), *others]
 
 
-def _paired(label: str, scores: Sequence[Score], compared: Comparison) -> str:
+def _paired(label: str, scores: Sequence[Score], compared: EvalComparison) -> str:
     """Return in how many questions one side is better, which says more than the two shares do."""
     rows = [
         (measure, str(pair.better), str(pair.worse), f"{pair.chance:.2g}")
@@ -114,17 +114,17 @@ def _paired(label: str, scores: Sequence[Score], compared: Comparison) -> str:
     return aligned(header, rows)
 
 
-def _all_pairs(scores: Sequence[Score], compared: Comparison) -> dict[str, Pairs]:
+def _all_pairs(scores: Sequence[Score], compared: EvalComparison) -> dict[str, Pairs]:
     measures = [one for one in PAIRED if compared.measures is not OF_TEXTS or one in OF_TEXTS]
     return {measure: pairs(scores, compared.scores, measure) for measure in measures}
 
 
-def _published(name: str, compared: Comparison) -> str:
+def _published(name: str, compared: EvalComparison) -> str:
     words = published(Path(name).expanduser(), compared.name)
     return f"Published of {compared.name}: {words}" if words else ""
 
 
-def _grades_table(grader: str, scores: Sequence[Score], compared: Sequence[Comparison]) -> str:
+def _grades_table(grader: str, scores: Sequence[Score], compared: Sequence[EvalComparison]) -> str:
     """Return the means of the grades; empty without any."""
     graded = [score.grade for score in scores if score.grade]
     measured = mean_grades(graded)
@@ -173,7 +173,7 @@ def _cost_line(scores: Sequence[Score]) -> str:
     return f"Median of a question: {each}, {money(middle['cost_usd'])}; all together: {money(total)}"
 
 
-def evaluation_facts(name: str, found: Evaluated, compared: Sequence[Comparison]) -> JsonObject:
+def evaluation_facts(name: str, found: Evaluated, compared: Sequence[EvalComparison]) -> JsonObject:
     """Return the same as JSON, with the score of each question."""
     return {
         "set": name,
@@ -188,7 +188,7 @@ def evaluation_facts(name: str, found: Evaluated, compared: Sequence[Comparison]
     }
 
 
-def _compared_facts(scores: Sequence[Score], compared: Comparison) -> JsonObject:
+def _compared_facts(scores: Sequence[Score], compared: EvalComparison) -> JsonObject:
     known = {key: value.model_dump() for key, value in shares(compared.scores).items() if key in compared.measures}
     return {
         "name": compared.name,
