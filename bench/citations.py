@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -32,6 +33,8 @@ from explorer.text.words import sentence_ends
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "reports" / "verify" / "context"
 SETS = ("dev", "heldout")
+OWN_MARKS = re.compile(r"\s?\[\d+(?:,\s*\d+)*\]")
+"""The citations that the systems of AttributionBench wrote themselves."""
 READ = datetime(2026, 4, 1, 8, tzinfo=UTC)
 
 
@@ -121,8 +124,9 @@ def attributions(path: Path) -> list[Answer]:
             for name, text in texts.items()
         }
         marks = "".join(f"[{name}]" for name in texts)
-        ends = [*(end.end for end in sentence_ends(one.claim)), len(one.claim)]
-        pieces = [one.claim[start:end].strip() for start, end in itertools.pairwise([0, *sorted(set(ends))])]
+        claim = OWN_MARKS.sub("", one.claim)
+        ends = [*(end.end for end in sentence_ends(claim)), len(claim)]
+        pieces = [claim[start:end].strip() for start, end in itertools.pairwise([0, *sorted(set(ends))])]
         draft = " ".join(f"{piece} {marks}" for piece in pieces if piece)
         verification = check(draft, sources, texts.get)
         is_true = one.attribution_label == "attributable"

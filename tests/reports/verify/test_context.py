@@ -1,6 +1,7 @@
 """Whether a source says a figure, a quote or a statement of the same: who, when, and which way round."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,58 @@ def test_what_a_source_says_otherwise(sentence: str) -> None:
     (finding,) = [one for one in claim.findings if one.verdict is Verdict.ELSEWHERE][:1]
     assert finding.passages
     assert all(passage in " ".join(TEXT.translate({0x201C: '"', 0x201D: '"'}).split()) for passage in finding.passages)
+
+
+FILM = (
+    "Tern Island\n\nHer first feature film was “The Long Winter” in 1962, and it is often shown. It was made with Vale "
+    "Pictures. Nina Aalto had worked as an editor before. “The Long Winter” was sold by Vale Pictures. Harbour law "
+    "required that pilots had been born there, which prevented strangers from taking the post. Living well isn't a "
+    "fixed goal - living well means resting when it is needed and working when it can be done."
+)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Nina Aalto's first feature film was “The Long Winter” in 1962 [S1].",
+        "Nina Aalto made “The Long Winter” [S1].",
+        "Strangers were not allowed to take the post because harbour law required pilots to be born there [S1].",
+        "Living well involves resting when it is needed and working when it can be done, without haste [S1].",
+    ],
+)
+def test_other_words_for_the_same_raise_no_alarm(sentence: str) -> None:
+    """Pronouns, titles of works, negations of something else and in other words."""
+    (claim,) = check(sentence, {"S1": source("S1", FILM)}, {"S1": FILM}.get).claims
+    assert claim.verdict is not Verdict.ELSEWHERE, claim.reason
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["The mill was bought by Kestrel Foods in 1971 [S1].", "Kestrel Foods opened the bakery in 1990 [S1]."],
+)
+def test_a_name_in_the_place_of_another_raises_one(sentence: str) -> None:
+    """Behind the same word, and as the subject."""
+    text = (
+        "Old mills\n\nThe mill was bought by Vale Grain in 1971. Vale Grain opened the bakery in 1990. Later the owner "
+        "of Kestrel Foods came to see it."
+    )
+    (claim,) = check(sentence, {"S1": source("S1", text)}, {"S1": text}.get).claims
+    assert claim.verdict is Verdict.ELSEWHERE, claim.reason
+
+
+def test_the_bench_reads_sentences_of_real_systems(tmp_path: Path) -> None:
+    """A file of AttributionBench: own marks are taken away, and each sentence cites every reference."""
+    path = tmp_path / "set.jsonl"
+    line = {"references": ["The bridge is 412 metres tall.", " "], "webpage_references": [], "src_dataset": "Real"}
+    claims = [("The bridge is 412 metres tall [1, 2]. Nobody counts [3].", "attributable")]
+    claims += [("The bridge is 500 metres tall [1].", "not attributable")]
+    rows = [{**line, "claim": claim, "attribution_label": label} for claim, label in claims]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = _bench().attributions(path)
+    assert [(one.case.kind, one.case.is_true, one.has_alarm) for one in found] == [
+        ("Real", True, False),
+        ("Real", False, True),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,24 @@ BEHIND_END = re.compile(r"[.,;:()\n，。；、]|\b(?:and|in|on|at|by|from|to|un
 YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)\d\d(?![\d%]|[.,]\d)")
 COMPARED = re.compile(r"\b(?:since|than|compared|from|seit|depuis|als|gegenüber)\b|[比较較]", re.IGNORECASE)
 """Words before a year with which another one is compared."""
-CLAUSE = re.compile(r"[,;:()，；]|\b(?:that|who|which|but|and|dass|und|aber|qui|que|mais|et)\b")
+CLAUSE = re.compile(
+    r"[,;:()，；]| - |—|–"
+    r"|\b(?:that|who|which|but|and|because|why|although|since|while|if|dass|weil|und|aber|qui|que|mais|et)\b"
+)
 SAYS = re.compile(r"(?:'s)?,? (?:said|says|told|wrote|writes|called|argue[sd]|warned|added|explained)\b")
 OF_FIGURES = frozenset(map(key, (*MONTHS, *MEASURES, *CURRENCY_WORDS, *WEEKDAYS)))
 """Words with a capital letter that are parts of figures: June, MB."""
 LABEL = re.compile(r"^\s*\w{1,20}: ")
 SUBJECT_CHARS = 40
 """From the beginning of a sentence to the end of its subject."""
+SUBJECT = "subject"
+PRONOUN_BEFORE = re.compile(
+    r"\W*(?:it|he|she|they|this|these|those|its|his|her|their|er|sie|es|il|elle)\b", re.IGNORECASE
+)
+OF_BEFORE = re.compile(
+    r"\W*(?:it|he|she|they|this|that|these|those|its|his|her|their|er|sie|es|il|elle|the)\b", re.IGNORECASE
+)
+"""Words that begin a sentence about something that was named before."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +141,9 @@ def _negates(text: str, words: frozenset[str]) -> bool:
 
 def _is_shared(clause: str, place: int, words: frozenset[str]) -> bool:
     negated = terms_of(clause[place:]).words or terms_of(clause).words
-    return bool(negated & words) or any(character.isdigit() for character in clause[place:])
+    return len(negated & words) >= max(1, LEAST_SHARED * len(negated)) or any(
+        character.isdigit() for character in clause[place:]
+    )
 
 
 def _at(place: int, passages: Passages) -> str:
@@ -144,7 +157,7 @@ def _better(claim: ClaimText, said: Said, known: Said, place: Figure, there: Pas
     """
     shared = said.words & known.words
     missing = {term for term in said.words - known.words if term in there.index}
-    if not missing:
+    if not missing or PRONOUN_BEFORE.match(claim.text):
         return None
     number = there.number_at(place.start)
     values = {one.value for one in claim.passages.figures}
@@ -228,19 +241,26 @@ def _other_subject(
     claimed: str, region: str, around: frozenset[str], words: frozenset[str], there: Passages
 ) -> int | None:
     """Return a sentence with a name of the claim's that is missing here, where another name is."""
-    missing = [group for _, group in _groups(claimed, there) if not group & around]
     is_spoken = SAYS.search(claimed) is not None
     extra = [
-        place
+        _role(region, place)
         for place, group in _groups(region, there)
         if not group & words and (is_spoken or not SAYS.match(region, _end(region, place)))
     ]
-    is_subject = any(place < SUBJECT_CHARS for place in extra)
-    for group in missing:
+    for place, group in _groups(claimed, there):
+        role = _role(claimed, place)
+        if group & around or role not in extra or (role == SUBJECT and PRONOUN_BEFORE.match(region)):
+            continue
         # What the title names may be what the whole text is about, and need no name.
-        if extra and (is_subject or not group <= there.terms[0].words):
+        if (role == SUBJECT and not OF_BEFORE.match(region)) or not group <= there.terms[0].words:
             return there.index[min(group)][0]
     return None
+
+
+def _role(text: str, place: int) -> str:
+    """Return what a name is in a sentence: its subject, or the word before it, as in `by Globex`."""
+    before = text[:place].split()
+    return SUBJECT if place < SUBJECT_CHARS else before[-1].lower() if before else SUBJECT
 
 
 def _end(text: str, place: int) -> int:
@@ -306,9 +326,12 @@ def _opposite(text: str, terms: TermSet, there: Passages) -> Conflict | None:
 
 def _contradiction(text: str, words: frozenset[str], number: int, there: Passages) -> str:
     """Return how a statement contradicts a sentence of the source; empty when it does not."""
-    mine = polarity(text)
+    mine, region = polarity(text), _region(words, number, there)
     why = mine.contradicts(there.polarity(*there.span(number)))
-    why = why and mine.contradicts(there.polarity(*_region(words, number, there)))
+    why = why and mine.contradicts(there.polarity(*region))
+    known = terms_of(there.text, *region).words
+    if why == "negation" and len(words & known) < LEAST_SHARED * len(known):
+        return ""
     sentence = there.sentence(number)
     if why == "negation" and not (_negates(text, there.terms[number].words) or _negates(sentence, words)):
         return ""

@@ -71,7 +71,8 @@ BOUND = re.compile(
 )
 """Rounding and set phrases, in which the words of the tables say something else."""
 NO_NEGATION = re.compile(
-    r"\b(?:not (?:only|least|just)|no (?:fewer|less|more|later|earlier) than|nicht nur|non seulement|no doubt|no\.)",
+    r"\b(?:not (?:only|least|just|simply|merely|necessarily)"
+    r"|no (?:fewer|less|more|later|earlier) than|nicht nur|non seulement|no doubt|no\.)",
     re.IGNORECASE,
 )
 _AXES = "|".join(
@@ -98,8 +99,8 @@ NEGATION = re.compile(
 IMPLICIT = re.compile(
     r"\b(?:reject|refus|den(?:y|ie)|dropp|drops|discontinu|abolish|ban(?:s|n)|prohibit|forbid|lack|absent|absence"
     r"|missing|unsupported|unchanged|unlikely|impossible|oppos|against|disagree|disput|rul(?:e|ed|es|ing) out|withdr"
-    r"|cancel|halt|stop|end(?:s|ed)\b|quit|only|few\b|little\b|hardly|barely|rarely|seldom|free of|exempt|remov|away"
-    r"|without|ohne|sans|kaum|ablehn|abgelehnt|verbot|rejet|interdi)\w*|un[a-z]{4,}ed\b|拒绝|反对|禁止|取消|停止|否认",
+    r"|prevent|cancel|halt|stop|end(?:s|ed)\b|quit|only|few\b|little\b|hardly|barely|rarely|seldom|free of|exempt|remov"
+    r"|away|without|ohne|sans|kaum|ablehn|abgelehnt|verbot|rejet|interdi)\w*|un[a-z]{4,}ed\b|拒绝|反对|禁止|取消|停止|否认",
     re.IGNORECASE,
 )
 """Words that negate without a negation; a claim that uses another of them than its source is not compared."""

@@ -13,6 +13,10 @@ from explorer.text.words import CJK_LETTER, HAN
 FIRST_WORDS = 6
 NEAR_CHARS = 60
 """Between a quote and the name of who is said to have said it."""
+LATIN_WORD = re.compile(r"[^\W\d_]+")
+LONGEST_SMALL = 3
+"""Longer words of a title begin with a capital letter."""
+LEAST_TITLE = 2
 NAME = re.compile(r"[A-ZÀ-Þ][\w'-]+(?: (?:(?:de|von|van|al|bin|di|da) )?[A-ZÀ-Þ][\w'-]+)*")
 _NO_SPEAKER = (
     "the in on at by of to from a an and or as but he she they it his her their this that according when while after"
@@ -35,11 +39,17 @@ def speaker_conflict(quote: str, before: str, behind: str, indexed: IndexedSourc
         indexed: The source.
     """
     there = indexed.passages
-    places = list(_places(quote, there.text))
+    places = [] if is_title(quote) else list(_places(quote, there.text))
     if not places:
         return None
     found = [_at(place, before, behind, there) for place in places]
     return found[0] if all(found) else None
+
+
+def is_title(quote: str) -> bool:
+    """Return whether quoted words are the title of a work, which nobody says: “Birds of Prey”."""
+    long = [word for word in LATIN_WORD.findall(quote) if len(word) > LONGEST_SMALL]
+    return len(long) >= LEAST_TITLE and all(word[0].isupper() for word in long)
 
 
 def _places(quote: str, text: str) -> Iterator[tuple[int, int]]:
