@@ -231,11 +231,12 @@ async def test_the_feeds_come_last() -> None:
         async with open_reddit(site) as reddit:
             found, routed = await reddit.posts(PostsQuery("kites"))
             nothing, _ = await reddit.posts(PostsQuery("kites", words="submarine"))
-            thread, _ = await reddit.thread(P1, CommentRange(1, 6))
+            thread, read = await reddit.thread(P1, CommentRange(1, 6))
             with pytest.raises(ToolError, match="does not contain that comment"):
                 await reddit.thread(PostName("p1", "zz"), CommentRange())
     assert routed.via == "reddit-feed"
     assert "no scores" in routed.notes[0]
+    assert "which comment answers which is not known" in read.notes[0]
     assert "the API: " in routed.notes[1]
     assert "the archive: it is not available" in routed.notes[1]
     assert [(one.id, one.title, one.author, one.text, one.url, one.points) for one in found.posts] == [

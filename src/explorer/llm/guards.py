@@ -4,7 +4,7 @@ Both are hooks of the client, so they apply to whatever sends over it: the SDK, 
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,8 +15,6 @@ from explorer.llm.options import Endpoint, public_url
 from explorer.schema.errors import ModelError, ModelFault
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-
-Hooks = Mapping[str, list[Callable[..., Awaitable[Any]]]]
 
 
 def guards(

@@ -232,8 +232,10 @@ SITE = "https://www.reddit.com"
 FEED_LIMITS = FetchLimits(seconds=20.0, body_bytes=4_000_000, in_flight=1, retries=0, is_service=True, keep_s=600.0)
 """Limits for a feed, which allows few requests a minute: one answer is kept for a while, and none is repeated."""
 CLOSED_S = 60.0
-NO_NUMBERS = own("Feeds contain no scores and no numbers of comments, and at most 25 entries.")
-NO_TREE = own("Feeds contain at most 25 entries and no tree: which comment answers which is not known.")
+LACKS_OF_FEEDS = own(
+    "Feeds contain at most 25 entries, no scores, no numbers of comments, and no tree: which comment answers which is "
+    "not known."
+)
 NO_FEED = own("it shows something that is not a feed")
 FEED_ENTRIES = TypeAdapter(list[FeedEntry])
 MARKDOWN = re.compile(r'<div class="md">(.*)</div>', re.DOTALL)
@@ -246,7 +248,7 @@ class RedditFeeds:
 
     via = "reddit-feed"
     label = own("its feed (no scores, no counts)")
-    lack = NO_NUMBERS
+    lack = LACKS_OF_FEEDS
 
     def __init__(self, web: Fetcher, url: str, parser: DocumentParser) -> None:
         self._web = web
