@@ -289,6 +289,10 @@ BOUNDS = {
     "many files": ("cd scratch; for i in $(seq 100000); do : > f$i; done", "wrote more than 300 files"),
     "big files": ("for i in 1 2 3 4; do dd if=/dev/zero of=scratch/b$i bs=1M count=10000; done", "bytes"),
     "big files before anybody looks": ("for i in 1 2 3; do head -c 6000000 /dev/zero > scratch/b$i; done", "bytes"),
+    "many folders before anybody looks": (
+        "cd scratch; mkdir $(seq 400)",
+        "wrote more than 300 files",
+    ),
     "many files before anybody looks": (
         "cd scratch; for i in $(seq 400); do : > f$i; done",
         "wrote more than 300 files",

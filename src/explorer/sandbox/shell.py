@@ -166,7 +166,7 @@ class Shell:
             launch.gate.open()
         return started
 
-    async def _files(self, others: OtherEntries | None = None) -> dict[str, Stamp]:
+    async def _files(self, others: OtherEntries) -> dict[str, Stamp]:
         return await asyncio.to_thread(files_of, self.place.folder, MAX_FILES, others)
 
     async def follow(self, command: Command, timeout_s: float | None) -> Ended:
@@ -213,25 +213,27 @@ class Shell:
         return self._excess_of_files(command) if with_files else ""
 
     def _excess_of_files(self, command: Command) -> str:
-        limits = self.place.limits
         others = OtherEntries()
-        known = len(command.before) + command.others.count
-        files = files_of(self.place.folder, known + limits.written_files + 1, others)
+        most = len(command.before) + command.others.count + self.place.limits.written_files
+        files = files_of(self.place.folder, most + 1, others)
         if others.too_deep:
             return f"folders in {others.too_deep} are nested deeper than a path can name; remove it"
-        if len(files) + others.count > known + limits.written_files:
-            return TOO_MANY_FILES.format(limits.written_files)
         hidden = unlinked_bytes(command.process.pid, self.place.folder.stat().st_dev)
-        if bytes_of(files) + hidden > bytes_of(command.before) + limits.written_bytes:
-            return TOO_MANY_BYTES.format(limits.written_bytes)
-        return ""
+        return self._too_much(command, files, others, hidden)
 
-    def _excess_at_end(self, command: Command, after: Mapping[str, Stamp]) -> str:
-        """Return what a command wrote too much of before anybody looked; empty for nothing."""
+    def _too_much(self, command: Command, files: Mapping[str, Stamp], others: OtherEntries, hidden: int = 0) -> str:
+        """Return what a command has written too much of; empty for nothing.
+
+        Args:
+            command: The command.
+            files: All files there are now.
+            others: What else there is.
+            hidden: Bytes of files without a name.
+        """
         limits = self.place.limits
-        if len(after) > len(command.before) + limits.written_files:
+        if len(files) + others.count > len(command.before) + command.others.count + limits.written_files:
             return TOO_MANY_FILES.format(limits.written_files)
-        if bytes_of(after) > bytes_of(command.before) + limits.written_bytes:
+        if bytes_of(files) + hidden > bytes_of(command.before) + limits.written_bytes:
             return TOO_MANY_BYTES.format(limits.written_bytes)
         return ""
 
@@ -240,10 +242,11 @@ class Shell:
             return
         code = await self._end(command)
         restore_access(self.place.folder)
-        after = await self._files()
+        others = OtherEntries()
+        after = await self._files(others)
         if command.group and command.group.killed_for_memory():
             command.reason = command.reason or TOO_MUCH_MEMORY.format(self.place.limits.memory_bytes)
-        command.reason = command.reason or self._excess_at_end(command, after)
+        command.reason = command.reason or self._too_much(command, after, others)
         files = tuple(changed(command.before, after))
         removed = removed_between(command.before, after) if len(after) < MAX_FILES else ()
         command.ended = Ended(code, round(self._clock() - command.began, 3), command.reason, files, removed)
