@@ -229,7 +229,7 @@ def _on_bug(
     error: BaseException,
     trace: TracebackType | None,
 ) -> None:
-    """What nobody foresaw: told in one line, in the same shape as everything else, and with exit code 1."""
+    """What nobody foresaw: shown in one line, in the same shape as everything else, and with exit code 1."""
     print_bug(kind, error, trace, verbose=verbose)
     words = {"message": str(error), "hint": "run it again with -vv for the traceback", "type": kind.__name__}
     emit_outcome(CommandResult("error", 1, reason=str(error), error=words), output_format)

@@ -61,7 +61,7 @@ from explorer.workspace.workspace import Workspace, sha256
 MAX_ANSWER_CHARS = 1_000_000
 """Limit for the words that answer a follow-up."""
 UNCONFINED = "unconfined"
-"""What the journal says of a life whose commands nothing held."""
+"""What the journal says of a session whose commands nothing confined."""
 NOT_YET: LiteralString = "not finished yet, and this is said once: have report.md corrected, then finish again."
 """The first words of a refusal because of the citations."""
 

@@ -223,7 +223,7 @@ def resume_command(run_state: RunState, run_id: str, cause: EndCause) -> str:
     command = f"explorer resume {run_id}"
     limits = _limits(run_state)
     before = run_state.paid_before
-    # A later life may have had a larger limit than the recorded one: then about so much of it is used.
+    # A later session may have had a larger limit than the recorded one: then about so much of it is used.
     match cause:
         case EndCause.STEP_LIMIT:
             return f"{command} --max-steps {2 * max(limits.max_steps or 0, run_state.steps - before.steps)}"

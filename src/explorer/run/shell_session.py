@@ -40,7 +40,7 @@ class ShellSession:
     jobs: Jobs | None = None
 
     def notifications(self, state: AgentState) -> NoteAdded | None:
-        """Tell an agent once that a background job of its own has ended, in this life or with an earlier one."""
+        """Note once, for its agent, that a background job has ended, in this session or with an earlier one."""
         for job in self.jobs.of(state.agent) if self.jobs else ():
             if job.is_over and job.id not in state.ended_jobs:
                 words = own("({command}) {state}", command=job.command[:SHOWN_CHARS], state=state_of(job))

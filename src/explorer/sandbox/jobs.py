@@ -27,7 +27,7 @@ Changes = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Job(Frozen):
-    """A command in the background, as it stands in the run's folder."""
+    """A command in the background, as it is noted in the run's folder."""
 
     id: str = Field(pattern=r"^bash_[0-9]{1,9}$")
     """What the model calls it: `bash_1`."""
@@ -107,7 +107,7 @@ class Jobs:
         job = Job(id=name, agent=agent, command=command, output=f"{OUTPUTS}/{name}.txt")
         path = self._folder / job.output
         make_private_folder(path.parent)
-        # Noted before it runs: a job that no later life knows of could not be told as gone.
+        # Noted before it runs: no later session could say that a job is gone that it does not know.
         self._keep(job)
         try:
             started = await self._shell.start(command, path)

@@ -48,7 +48,7 @@ class Delivery:
     """What became of an order."""
 
     state: str
-    """`applied`, `queued` (the run lives, and will take it), or `ended` (the run ended without it)."""
+    """`applied`, `queued` (the run is running, and will take it), or `ended` (the run ended without it)."""
     record: int | None = None
 
 
@@ -117,7 +117,7 @@ def _give(folder: Path, kind: ControlKind, text: str, wait_s: float | None, opti
         emit_page(QUEUED)
     delivery = Delivery(QUEUED) if wait_s == 0 else asyncio.run(_delivery(tail, folder, order, wait_s))
     if delivery.state == ENDED:
-        # Nobody takes it any more; a later life of the run is not to obey words meant for this one.
+        # Nobody takes it any more; a later session of the run must not obey words meant for this one.
         inbox.done(order)
     if options.output_format != "text" and not (delivery.state == ENDED and kind is ControlKind.STEER):
         emit_json(

@@ -32,7 +32,7 @@ from explorer.schema.reasons import LIMIT_WORDS
 from explorer.text.citations import without_references
 
 FAILURES = {"failed": "the run failed", "sources_unavailable": "sources unavailable"}
-"""Ends that are told as errors."""
+"""Ends that are shown as errors."""
 CHECKS = {"sources_unavailable": "check the network and the services: explorer doctor"}
 """What to look at before going on."""
 SUMMARY_CHARS = 600

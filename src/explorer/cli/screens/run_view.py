@@ -384,7 +384,7 @@ class RunView:
         agent.started.pop(event.call, None)
         agent.doing = _doing(agent)
         for file in event.files:
-            # Out and in again, so that the latest stands last.
+            # Out and in again, so that the latest is the last one.
             self.files.pop(file.path, None)
             self.files[file.path] = file
         for path in event.removed:

@@ -199,6 +199,6 @@ def tap_for(options: CommonOptions) -> Observe | None:
 
 
 def print_record(record: JournalRecord) -> None:
-    """Write one record to stdout, as it stands in the journal."""
+    """Write one record to stdout, as it is in the journal."""
     head = {"v": record.v, "seq": record.seq, "at": record.at.isoformat()}
     emit_json(head | record.event.model_dump(mode="json"))

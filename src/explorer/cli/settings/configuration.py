@@ -106,7 +106,7 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     """Resolve all settings; `folder` is where `.env` and `explorer.toml` are looked for.
 
     Raises:
-        ConfigError: A value is not allowed, or a file cannot be read; it names where it stands.
+        ConfigError: A value is not allowed, or a file cannot be read; it names the place.
     """
     files = read_folder(folder)
     above = [flag_layer(flags), variable_layer(environment, "environment", Origin.ENVIRONMENT)]

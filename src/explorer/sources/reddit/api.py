@@ -65,7 +65,7 @@ class RedditApi:
             RedditRefusedError: The post cannot be read.
         """
         limit = min(part.limit + part.offset, MOST_COMMENTS)
-        # One level more below a comment: it stands itself on the first.
+        # One level more below a comment: the comment itself is on the first.
         depth = part.depth + bool(name.comment)
         parameters: dict[str, str | int] = {"sort": "confidence", "limit": limit, "depth": depth}
         if name.comment:
