@@ -12,6 +12,8 @@ Models and roles:
   --effort VALUE           How much models reason: none, minimal, low, medium,
                            high, xhigh or max. Effort of one role: writer=high;
                            repeatable
+  --lean                   One agent that fills in forms, for small local models
+  --no-lean                Whatever the model's profile says, the whole team
   --judge MODEL            Model that checks whether the sources support the
                            cited sentences
   --no-shell               Agents cannot run commands at all

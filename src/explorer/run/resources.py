@@ -1,6 +1,6 @@
 """What a session opens once for all agents: models, sources, a sandbox; and the limits that nobody set."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -14,11 +14,13 @@ from loguru import logger
 from explorer.agents.budget import ReportReserve, WorstCost, report_reserve
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
 from explorer.agents.payments import PaidClient
-from explorer.agents.roles import PromptLoader, Role, leading_role, report_writers, with_offered
+from explorer.agents.roles import PromptLoader, Role, built_in_roles, leading_role, report_writers, with_offered
 from explorer.agents.run_rules import Model
+from explorer.lean.client import LeanClient
 from explorer.llm.clients import Clients, RetrySettings
 from explorer.llm.models import OFFLINE, Choice, ModelRef, choose
 from explorer.llm.prices import cost_usd, max_cost_usd, window_tokens
+from explorer.llm.profiles import ModelProfile, load_profile
 from explorer.llm.retry import OnFailure, RetryingClient, WaitLimits
 from explorer.llm.vendors import check_effort
 from explorer.network.client_options import check_network
@@ -74,6 +76,10 @@ def with_defaults(limits: Limits, pricings: Iterable[Pricing]) -> LimitsInForce:
     return LimitsInForce(filled, {name: origin for name, (_, origin) in missing.items()})
 
 
+LEAN_ROLE = "lean"
+"""The one role of lean mode, and its folder in that of the built-in roles."""
+LEAN_OUTPUT_TOKENS = 1_024
+"""Limit of a reply in lean mode: a form takes about 100, and a small machine writes 3 to 10 a second."""
 JUDGE = "judge"
 """The role of the model that `--judge` asks for, where models are named by role."""
 PRICED_TOKENS = 1_000
@@ -97,6 +103,8 @@ class RunResources:
     """The model of `--judge`; None: none was asked for, or the embedder's own client is it."""
     limit_origins: Mapping[str, str] = field(default_factory=dict[str, str])
     """Origin of each limit that the user did not set, by name."""
+    lean: str = ""
+    """Why the run is in lean mode; empty: it is not."""
 
     @property
     def absent(self) -> dict[str, str]:
@@ -114,7 +122,8 @@ class RunResources:
     def model_of(self, role: str, on_failure: OnFailure, waits: WaitLimits) -> Model:
         """Return the model of a role, behind its gate and its retries."""
         if self.own_client is not None:
-            return Model("own", "own", PaidClient(self.own_client), lambda _input, _output: 0.0)
+            own = PaidClient(self.own_client)
+            return Model("own", "own", LeanClient(own) if self.lean else own, lambda _input, _output: 0.0)
         ref = self.choice.models[role]
         client, gate, timing = self.clients.client_for(ref), self.clients.gate_for(ref), self.clients.timing
         # The stand-in is on this machine and costs nothing: there is nobody who could bill its requests.
@@ -122,7 +131,8 @@ class RunResources:
         retrying = RetryingClient(paid, gate, on_failure, limits=waits, timing=timing)
         window = window_of(ref, self.settings)
         effort = effort_of(self.settings, self.roles[role])
-        return Model(str(ref), ref.name, retrying, worst_cost(ref, self.settings), window, effort)
+        asked = LeanClient(retrying, window) if self.lean else retrying
+        return Model(str(ref), ref.name, asked, worst_cost(ref, self.settings), window, effort)
 
 
 @asynccontextmanager
@@ -140,11 +150,12 @@ async def open_resources(
         ModelError: The server the user named cannot be asked for its models.
     """
     further = (*installed_extensions().installed_tools, *extra_tools)
-    roles = with_offered(load_roles(settings), [tool.name for tool in further])
     for place in installed_extensions().unknown(settings):
         logger.warning("the setting {} belongs to nothing that is installed", place)
     asked = settings if own_client is None else settings.model_copy(update={"model": OFFLINE, "role_models": {}})
-    choice = await choose_models(asked, roles)
+    roles, choice, lean = await choose_team(asked, [tool.name for tool in further])
+    if lean:
+        settings = lean_settings(settings)
     for role, ref in choice.models.items():
         vendor = vendor_of(ref, settings)
         check_effort(vendor.vendor if vendor else None, ref, effort_of(settings, roles[role]))
@@ -159,9 +170,9 @@ async def open_resources(
         )
         chosen = judge.models[JUDGE] if judge else None
         await clients.open([*choice.models.values(), *([chosen] if chosen else [])])
-        sandbox = await choose_shell(settings)
+        sandbox = Sandbox(None, "lean mode has no shell") if lean else await choose_shell(settings)
         yield RunResources(
-            settings, roles, choice, clients, connectors, extra_tools, own_client, sandbox, chosen, origins
+            settings, roles, choice, clients, connectors, extra_tools, own_client, sandbox, chosen, origins, lean
         )
 
 
@@ -202,11 +213,58 @@ def load_roles(settings: Settings) -> dict[str, Role]:
     roles = PromptLoader(role_folders(settings)).roles()
     for what, named in (("a model", settings.role_models), ("an effort", settings.effort.keys() - {EVERY_ROLE})):
         for name in sorted(named):
-            if name not in roles:
+            if name not in roles and name != LEAN_ROLE:
                 near = get_close_matches(name, roles, 1)
                 hint = f"did you mean {near[0]}? All roles: explorer agents" if near else "all roles: explorer agents"
                 raise ConfigError(f"{what} is set for the role {name!r}, which is not there", hint=hint)
     return roles
+
+
+class ChosenTeam(NamedTuple):
+    """The roles of a run with their models."""
+
+    roles: Mapping[str, Role]
+    choice: Choice
+    lean: str
+    """Why it is one agent in lean mode; empty: it is the whole team."""
+
+
+async def choose_team(settings: Settings, offered: Collection[str] = ()) -> ChosenTeam:
+    """Return the roles and the model of each: the whole team, or one agent in lean mode where that is better.
+
+    Args:
+        settings: The settings; `lean` decides, or the profile of the model that leads.
+        offered: Tools that are no role file's, for the helpers.
+
+    Raises:
+        ConfigError: A role cannot be used.
+        ModelError: The server the user named cannot be asked for its models.
+    """
+    roles = with_offered(load_roles(settings), offered)
+    if settings.lean != "on":
+        choice = await choose_models(settings, roles)
+        ref = choice.models[leading_role(roles).name]
+        profile = profile_of(ref, with_servers(settings, choice.found))
+        why = profile.why_lean if profile and settings.lean == "auto" else ""
+        if not why:
+            return ChosenTeam(roles, choice, "")
+        why = f"by the profile of {ref}: {why}"
+    else:
+        why = "as asked for"
+    lean = PromptLoader([built_in_roles() / LEAN_ROLE]).roles()
+    own = {role: name for role, name in settings.role_models.items() if role in lean}
+    return ChosenTeam(lean, await choose_models(settings.model_copy(update={"role_models": own}), lean), why)
+
+
+def lean_settings(settings: Settings) -> Settings:
+    """Return the settings of a run in lean mode, whose replies are short."""
+    return settings.model_copy(update={"max_output_tokens": LEAN_OUTPUT_TOKENS})
+
+
+def profile_of(ref: ModelRef, settings: Settings) -> ModelProfile | None:
+    """Return what was measured of a model at its address; None where nothing was."""
+    vendor = vendor_of(ref, settings)
+    return load_profile(settings.state_dir, vendor.server.url, ref.name) if vendor else None
 
 
 async def choose_models(settings: Settings, roles: Mapping[str, Role]) -> Choice:
@@ -343,7 +401,9 @@ def known_window(ref: ModelRef, settings: Settings) -> int | None:
     vendor = vendor_of(ref, settings)
     if vendor is None:
         return None
-    return vendor.vendor.window_tokens(ref.name) or window_tokens(ref.name, vendor.server.price_list)
+    profile = load_profile(settings.state_dir, vendor.server.url, ref.name)
+    measured = profile.window_tokens if profile else None
+    return measured or vendor.vendor.window_tokens(ref.name) or window_tokens(ref.name, vendor.server.price_list)
 
 
 class Rates(NamedTuple):

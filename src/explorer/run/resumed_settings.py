@@ -9,7 +9,7 @@ from explorer.llm.models import AUTO, OFFLINE
 from explorer.llm.vendors import with_prefix
 from explorer.run.carried import harmless
 from explorer.run.extensions import installed_extensions
-from explorer.run.resources import load_roles
+from explorer.run.resources import LEAN_ROLE, load_roles
 from explorer.schema.errors import ConfigError
 from explorer.schema.network import LEFT_OUT, secrets_in
 from explorer.schema.services import Services
@@ -41,7 +41,7 @@ def as_started(now: Settings, run_state: RunState, *, is_own: bool) -> Settings:
         known = load_roles(now)
         loaded, efforts = ({role: one for role, one in each.items() if role in known} for each in (loaded, efforts))
     role_models = {**recorded.role_models, **loaded, **now.role_models}
-    kept = {
+    kept: dict[str, Any] = {
         "limits": limits,
         "services": services,
         "role_models": role_models,
@@ -52,6 +52,8 @@ def as_started(now: Settings, run_state: RunState, *, is_own: bool) -> Settings:
     }
     if "effort" not in explicit:
         kept["effort"] = {**recorded.effort, **efforts}
+    if run_state.prefixes:
+        kept["lean"] = "on" if LEAN_ROLE in run_state.prefixes else "off"
     return recorded.model_copy(update={**explicit, **kept})
 
 

@@ -25,6 +25,7 @@ from explorer.run.carried import not_taken
 from explorer.run.collector import rare_collections
 from explorer.run.extensions import installed_extensions
 from explorer.run.finish import Conclusion, ReportGuard, report_path
+from explorer.run.lean_session import LeanSession
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
 from explorer.run.resources import RunResources, open_resources, reserve_for_report
 from explorer.run.resumed_settings import as_started, check_vendors
@@ -178,6 +179,9 @@ async def start(question: str, settings: Settings, hooks: RunHooks | None = None
     """
     hooks = hooks or RunHooks()
     question = checked_question(question)
+    if hooks.answer_form is not None or hooks.single_agent is not None:
+        # What a program asks for is more than the forms of lean mode have.
+        settings = settings.model_copy(update={"lean": "off"})
     with rare_collections():
         return await _start(question, settings, hooks)
 
@@ -312,7 +316,7 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     budget = Budget(settings.limits, hooks.clock, reserve_for_report(settings, resources.roles, resources.choice))
     hooks.stop.attach(budget)
     is_single = run_state.started is not None and run_state.started.single_agent is not None
-    session = (AgentSession if is_single else RunSession)(
+    session = (AgentSession if is_single else LeanSession if resources.lean else RunSession)(
         workspace,
         settings,
         hooks.now,

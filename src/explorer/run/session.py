@@ -87,7 +87,7 @@ class RunSession(SessionContext):
                 _hurried(limit, budget),
                 open_shell(resources, workspace, self.run_state, self.record, budget.stopping) as shell,
             ):
-                team = self._team(resources, budget, source_store, shell, await self._facts(resources))
+                team = self._team(resources, budget, source_store, shell, await self.facts(resources))
                 await self._refuse_pending(team)
                 with repeating(team.rules.check_for_stop):
                     ended = await self._orchestrate(team, source_store, message)
@@ -168,7 +168,7 @@ class RunSession(SessionContext):
         budget: Budget,
         source_store: SourceStore,
         shell: ShellSession,
-        facts: RunFacts,
+        facts: RunFacts | None,
     ) -> Team:
         for_report = {leading_role(resources.roles).name, *report_writers(resources.roles)}
         resources.clients.expect(self.run_state.answered_by)
@@ -197,8 +197,8 @@ class RunSession(SessionContext):
             )
         )
 
-    async def _facts(self, resources: RunResources) -> RunFacts:
-        """Return what is stated to all agents."""
+    async def facts(self, resources: RunResources) -> RunFacts | None:
+        """Return what is stated to all agents; None: nothing is."""
         return await run_facts(
             resources, self.run_state.session, self.tool_clock(resources), self.past(QUICK), self.question
         )

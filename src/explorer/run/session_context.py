@@ -210,6 +210,7 @@ def session_configured(resources: RunResources, run_state: RunState, reasons: Se
         limits={name: _limit(name, resources, run_state, reasons) for name in Limits.model_fields},
         report_cost_usd=round(reserve.cost_usd, 6),
         report_tokens=reserve.tokens,
+        lean=resources.lean,
     )
     _log(session)
     return session

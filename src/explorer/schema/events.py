@@ -188,6 +188,8 @@ class SessionConfigured(Event):
     """What writing the report can cost with these models; 0 where money is not limited."""
     report_tokens: int = Field(default=0, exclude_if=lambda tokens: not tokens)
     """The tokens that writing the report can use; 0 where they are not limited."""
+    lean: str = Field(default="", exclude_if=lambda lean: not lean)
+    """Why the session is in lean mode; empty: it is not."""
     carried: CarriedRun | None = Field(default=None, exclude_if=lambda carried: carried is None)
     """What a run from elsewhere is not given; None: the run is the user's own."""
 

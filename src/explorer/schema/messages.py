@@ -254,6 +254,8 @@ class Request:
     """The run's id, as a key for the provider's cache; empty: no key."""
     effort: str = ""
     """How much the model is to reason, in the vendor's word; empty: the vendor's default."""
+    reply_schema: JsonObject | None = None
+    """JSON Schema of the reply's text, for servers that take one; None: the model writes what it likes."""
     attempt: "Attempt | None" = field(default=None, repr=False, compare=False)
     """Pays for each time that it is sent; None: it is not counted."""
 

@@ -42,6 +42,8 @@ NO_READER = "none"
 
 SHELLS = ("auto", "off", "unsafe")
 """The allowed values of `shell`."""
+LEAN = ("auto", "on", "off")
+"""The allowed values of `lean`."""
 
 
 NOT_RECORDED = ("secrets", "network", "cache_dir", "state_dir")
@@ -152,6 +154,23 @@ class Settings(BaseModel):
             without_trust=WithoutTrust.LOWERS,
         ),
     ] = Field(default=16_000, ge=1_024)
+    lean: Annotated[
+        str,
+        Setting(
+            "EXPLORER_LEAN",
+            one_of(*LEAN),
+            "Lean mode, one agent that fills in forms: `auto` (by the model's profile), `on`, or `off`",
+            Group.MODELS,
+            details="`explorer doctor --probe` makes the profile",
+            flags=(
+                Flag("--lean", value="on", help="One agent that fills in forms, for small local models"),
+                Flag("--no-lean", value="off", help="Whatever the model's profile says, the whole team"),
+            ),
+            anchor="lean-mode",
+            without_trust=WithoutTrust.FULL,
+        ),
+    ] = "auto"
+    """A run that has begun stays in the mode in which it began."""
     shell: Annotated[
         str,
         Setting(

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
+from explorer.schema.messages import JsonObject
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.text.citations import cited_ids
 from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
@@ -108,9 +109,10 @@ class ReadSourceTool(Tool[ReadSourceArguments]):
     arguments = ReadSourceArguments
     activity = "reading the source {source_id}"
 
-    def __init__(self, workspace: Workspace, sources: Sources) -> None:
+    def __init__(self, workspace: Workspace, sources: Sources, page_chars: int = TEXT_CHARS) -> None:
         self._workspace = workspace
         self._sources = sources
+        self._page_chars = page_chars
 
     async def execute(self, arguments: ReadSourceArguments, context: ToolContext) -> ToolResult:
         """Return a part of the text, or the passage searched for."""
@@ -126,12 +128,15 @@ class ReadSourceTool(Tool[ReadSourceArguments]):
                 )
             )
         changed = own("") if is_intact(source, text) else CHANGED
+        facts: JsonObject = {"sources": [source.id]}
         if arguments.find.strip():
             place = await asyncio.to_thread(_place, text, arguments.find, arguments.offset)
         else:
-            place = _stretch(text, arguments.offset)
+            place = _stretch(text, arguments.offset, self._page_chars)
+            last = min(arguments.offset + self._page_chars, len(text))
+            facts |= {"unit": "characters", "first": arguments.offset, "last": last, "total": len(text)}
         content = render(*_head(source), changed, *remarks([source]), *place)
-        return ToolResult(success=True, content=content, metadata={"sources": [source.id]})
+        return ToolResult(success=True, content=content, metadata=facts)
 
     def _find(self, asked: str) -> Source:
         known = self._sources()

@@ -18,7 +18,7 @@ from explorer.cli.settings.configuration import Configuration, configured, passe
 from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import OWN, Point, installed_extensions, tools_in_file
-from explorer.run.resources import absent_shell, choose_models, choose_shell, effort_of, load_roles
+from explorer.run.resources import absent_shell, choose_shell, choose_team, effort_of, load_roles
 from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.shell import Shell
@@ -113,20 +113,19 @@ def _origin(role: Role, configuration: Configuration) -> str:
 def models(*, options: ModelOptions = MODEL) -> int:
     """Show which model each role would use now, and why. Local servers are queried; nothing is paid."""
     settings = configured(options, passed_over).settings
-    roles = load_roles(settings)
-    choice = asyncio.run(choose_models(settings, roles))
+    roles, choice, lean = asyncio.run(choose_team(settings))
     if options.output_format == "text":
         rows = [
             (name, str(choice.models[name]), role.model, effort_of(settings, role) or "-")
             for name, role in roles.items()
         ]
         is_offline = any(ref.provider == OFFLINE for ref in choice.models.values())
-        remark = f"\n{NO_MODEL}" if is_offline else ""
+        remark = f"\n{NO_MODEL}" if is_offline else f"\nlean mode: {one_line(lean)}" if lean else ""
         emit_page(f"{aligned(('ROLE', 'MODEL', 'ASKS FOR', 'EFFORT'), rows)}\n\n{one_line(choice.why)}{remark}")
     else:
         efforts = {name: effort for name, role in roles.items() if (effort := effort_of(settings, role))}
         models = {name: str(ref) for name, ref in choice.models.items()}
-        emit_json({"models": models, "efforts": efforts, "why": choice.why})
+        emit_json({"models": models, "efforts": efforts, "why": choice.why, "lean": lean})
     return 0
 
 

@@ -15,13 +15,14 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.agents.roles import PromptLoader
+from explorer.cli.commands.model_probe import check_profiles, forget_all, probe_models
 from explorer.cli.commands.parser_check import check_parser
 from explorer.cli.commands.probes import CheckResult, probe_services
 from explorer.cli.commands.shell_check import check_shell
 from explorer.cli.screens.formatting import counted, one_line, size
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.settings.configuration import Configuration, Unknown, inspected
-from explorer.cli.settings.options import COMMON, CommonOptions
+from explorer.cli.settings.options import MODEL, CommonOptions, ModelOptions
 from explorer.journal.codec import Scan, examine
 from explorer.journal.control import Inbox
 from explorer.journal.listing import find_run, holder, is_running
@@ -210,18 +211,27 @@ def doctor(
     run: Annotated[str | None, Parameter(help="Look at this run instead of at the machine.")] = None,
     /,
     *,
-    options: CommonOptions = COMMON,
+    probe: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Measure what the models can do, by a few requests.")
+    ] = False,
+    forget: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Remove what was measured of models.")
+    ] = False,
+    options: ModelOptions = MODEL,
 ) -> int:
     """Check this machine, the keys and the services, or one run; each problem comes with its fix.
 
-    Ends with 0 unless something fails. Keys are never shown, nothing is sent to a model, and nothing takes longer
-    than a few seconds. A run is only looked at: journal, sources, files, report, and who works on it.
+    Ends with 0 unless something fails. Keys are never shown. Without `--probe` nothing is sent to a model, and nothing
+    takes longer than a few seconds. A run is only looked at: journal, sources, files, report, and who works on it.
 
     Example: `explorer doctor latest`
     """
     configuration = inspected(options)
     if run is not None:
         return _print_result(check_run(find_run(configuration.settings.workspace, run)), options)
+    if probe or forget:
+        removed = [forget_all(configuration.settings)] if forget else []
+        return _print_result([*removed, *(probe_models(configuration.settings) if probe else [])], options)
     findings = [
         check_python(sys.version_info[:3]),
         check_workspace(configuration.settings.workspace),
@@ -236,6 +246,7 @@ def doctor(
         *check_folder(configuration),
         *check_extensions(installed_extensions()),
         *probe_services(configuration),
+        *check_profiles(configuration.settings),
     ]
     return _print_result(findings, options)
 

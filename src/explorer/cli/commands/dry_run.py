@@ -12,14 +12,15 @@ from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE, tight_limit_wo
 from explorer.cli.settings.options import AskOptions
 from explorer.llm.models import Choice, ModelRef
 from explorer.run.resources import (
+    ChosenTeam,
     choose_judge,
-    choose_models,
+    choose_team,
     effort_of,
     in_force,
     known_cost,
     known_window,
+    lean_settings,
     list_price,
-    load_roles,
     reserve_for_report,
 )
 from explorer.schema.settings import Settings
@@ -60,8 +61,8 @@ def print_plan(question: str, settings: Settings, options: AskOptions, piped: Ma
         ConfigError: The run could not start like this.
     """
     check_team(settings, named_tools(options, settings))
-    roles = load_roles(settings)
-    choice, judge = asyncio.run(_chosen(settings, roles))
+    (roles, choice, lean), judge = asyncio.run(_chosen(settings))
+    settings = lean_settings(settings) if lean else settings
     settings, origins = in_force(settings, choice, judge)
     models = {**choice.models, **(judge.models if judge else {})}
     files = [(str(path), path.stat().st_size) for path in settings.files]
@@ -74,10 +75,9 @@ def print_plan(question: str, settings: Settings, options: AskOptions, piped: Ma
     return 0
 
 
-async def _chosen(settings: Settings, roles: Mapping[str, Role]) -> tuple[Choice, Choice | None]:
-    """Return the models of the roles, and the judge's where one is asked for."""
-    choice = await choose_models(settings, roles)
-    return choice, await choose_judge(settings) if settings.judge else None
+async def _chosen(settings: Settings) -> tuple[ChosenTeam, Choice | None]:
+    """Return the roles with their models, and the judge's where one is asked for."""
+    return await choose_team(settings), await choose_judge(settings) if settings.judge else None
 
 
 def most(models: Mapping[str, ModelRef], settings: Settings) -> CostBound:

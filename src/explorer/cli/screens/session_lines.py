@@ -35,6 +35,8 @@ def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
     words = [f"model {models_words(session.models)}: {whys}"]
     if any(in_use.model == OFFLINE for in_use in session.models.values()):
         words.append(NO_MODEL)
+    if session.lean:
+        words.append(f"lean mode, one agent that fills in forms: {session.lean}")
     changed = _changes(session.models)
     if changed:
         words.append(changed)
@@ -63,6 +65,7 @@ def session_page(session: SessionConfigured) -> str:
     """Return everything with its reason, a line each."""
     rows = [
         *((role, in_use.model, _reason(in_use)) for role, in_use in session.models.items()),
+        *([("mode", "lean", session.lean)] if session.lean else []),
         ("search", ", ".join(session.search) or "none", session.search_why),
         *([("reader", session.reader, session.reader_why)] if session.reader else []),
         ("shell", session.shell or "none", session.shell_why),

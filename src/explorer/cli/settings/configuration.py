@@ -22,7 +22,7 @@ from explorer.cli.settings.layers import (
     user_layer,
     variable_layer,
 )
-from explorer.cli.settings.options import CommonOptions, RunOptions
+from explorer.cli.settings.options import CommonOptions, ModelOptions, RunOptions
 from explorer.cli.settings.resolve import settings_of
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
 from explorer.cli.settings.untrusted import OUTSIDE, OVERRIDING, Withheld, without_trust
@@ -296,10 +296,7 @@ def flags_of(options: CommonOptions) -> Flags:
     Raises:
         ConfigError: Two flags say opposite things.
     """
-    if isinstance(options, RunOptions) and options.no_shell and options.unsafe_shell:
-        raise ConfigError("a shell cannot be both absent and unsafe", hint="give one of --no-shell and --unsafe-shell")
-    if options.trust_folder and options.ignore_folder:
-        raise ConfigError("a folder's files cannot be both trusted and ignored", hint="give one of the two flags")
+    _check_opposites(options)
     given: dict[str, str] = {}
     models: dict[str, str] = {}
     for setting in CORE:
@@ -324,6 +321,15 @@ def _only_roles(values: Sequence[str]) -> str:
 
 JOINED: Mapping[str, Callable[[Sequence[str]], str]] = {"effort": ",".join, "roles_dir": _only_roles}
 """Settings whose flag can be repeated, each with how its values become one."""
+
+
+def _check_opposites(options: CommonOptions) -> None:
+    if isinstance(options, RunOptions) and options.no_shell and options.unsafe_shell:
+        raise ConfigError("a shell cannot be both absent and unsafe", hint="give one of --no-shell and --unsafe-shell")
+    if isinstance(options, ModelOptions) and options.lean and options.no_lean:
+        raise ConfigError("a run cannot be both in lean mode and not", hint="give one of --lean and --no-lean")
+    if options.trust_folder and options.ignore_folder:
+        raise ConfigError("a folder's files cannot be both trusted and ignored", hint="give one of the two flags")
 
 
 def _take_models(values: tuple[str, ...], given: dict[str, str], models: dict[str, str]) -> None:

@@ -113,6 +113,8 @@ class ModelOptions(CommonOptions):
 
     model: Annotated[tuple[str, ...], _flag("--model")] = ()
     effort: Annotated[tuple[str, ...], _flag("--effort")] = ()
+    lean: Annotated[bool, _flag("--lean")] = False
+    no_lean: Annotated[bool, _flag("--no-lean")] = False
 
 
 @Parameter(name="*")

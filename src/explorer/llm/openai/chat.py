@@ -58,11 +58,14 @@ def to_prefix(request: Request, dialect: Dialect) -> JsonObject:
 
 
 def to_rest(request: Request, dialect: Dialect) -> JsonObject:
-    """Return the part that may differ each time: the output limit, as the server accepts it, and the effort."""
+    """Return the part that may differ each time: the output limit as the server takes it, effort, the reply's form."""
     most = dialect.max_output_tokens or request.max_output_tokens
     rest: JsonObject = {dialect.output_limit: min(request.max_output_tokens, most)}
     if request.effort:
         rest["reasoning_effort"] = request.effort
+    if request.reply_schema is not None:
+        form = {"name": "reply", "strict": True, "schema": request.reply_schema}
+        rest["response_format"] = {"type": "json_schema", "json_schema": form}
     return {name: value for name, value in rest.items() if name not in dialect.left_out}
 
 

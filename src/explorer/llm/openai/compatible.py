@@ -111,8 +111,8 @@ class WrittenCall(NamedTuple):
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCED = re.compile(r"\A```(?:json|tool_call|tool_code)?[ \t]*\n(?P<inside>(?:(?!```).)*?)\n?```\Z", re.DOTALL)
-_TAGGED = re.compile(r"\A(?:<tool_call>(?:(?!</?tool_call>).)*</tool_call>\s*)+\Z", re.DOTALL)
-_TAGS = re.compile(r"</?tool_call>")
+_TAGGED = re.compile(r"\A(?:<(tool_call|tools)>(?:(?!</?(?:tool_call|tools)>).)*</\1>\s*)+\Z", re.DOTALL)
+_TAGS = re.compile(r"</?(?:tool_call|tools)>")
 _ALLOWED_FIELDS = frozenset({"name", "arguments", "parameters", "id", "type"})
 
 

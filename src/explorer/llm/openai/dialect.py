@@ -20,7 +20,7 @@ SKIP_SIGNATURE = "skip_thought_signature_validator"
 READ_ON = "I have read the results."
 """The assistant message between a result and a user message, where a server requires one."""
 
-OPTIONAL_FIELDS = ("stream_options", "prompt_cache_key")
+OPTIONAL_FIELDS = ("stream_options", "prompt_cache_key", "response_format")
 """Fields that a request can be sent without."""
 ADDED_FIELDS = ("reasoning_content", "reasoning_details", "reasoning", "extra_content", "annotations", "audio")
 """Fields that servers add to the standard's assistant message; some refuse each other's."""
