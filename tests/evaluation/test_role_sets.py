@@ -71,7 +71,7 @@ def test_two_sets_of_roles_are_compared_question_by_question(tmp_path: Path) -> 
     assert {path.parent.name for path in (tmp_path / "eval" / "set").glob("*/runs")} == {"careful", "built-in"}
     assert other["pairs"]["right"] == {"better": 2, "worse": 0, "chance": 0.5}
     shares = {name: (share["count"], share["n"]) for name, share in facts["measures"].items()}
-    assert shares["right"] == shares["without a loop"] == (2, 2)
+    assert shares["right"] == shares["without a loop"] == shares["report cites sources"] == (2, 2)
     assert shares["citations supported, by the judge"] == (2, 2)
     theirs = {name: (share["count"], share["n"]) for name, share in other["measures"].items()}
     assert theirs["right"] == theirs["citations supported, by the judge"] == (0, 2)

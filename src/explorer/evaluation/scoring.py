@@ -265,6 +265,9 @@ def shares(scores: Sequence[Score]) -> dict[str, Share]:
     documents = [one for one in scores if one.supporting is not None]
     return {
         "report present": share_of(sum(one.has_report for one in scores), len(scores)),
+        "report cites sources": share_of(
+            sum(one.citations > 0 for one in scores), sum(one.has_report for one in scores)
+        ),
         "ended by itself": share_of(sum(one.ended_by_itself for one in scores), len(scores)),
         "without a loop": share_of(sum(bool(one.status) and not one.has_looped for one in scores), len(scores)),
         "right": share_of(sum(bool(one.right) for one in answers), len(answers)),
