@@ -98,6 +98,11 @@ def test_nothing_else_is_taken_for_a_cut(why: str, counts: list[int], edits_at: 
     assert counted(counts, LONG, edits_at=edits_at) == [False] * 6, why
 
 
+def test_a_conversation_that_is_cut_from_its_beginning_is_found() -> None:
+    """Its count never changes, however much is added; no count of additions alone is the same for two sizes."""
+    assert counted([2_050] * 6, LONG) == [False, *[True] * 5]
+
+
 def test_agents_are_told_apart() -> None:
     """A short conversation beside a long one is no cut of it."""
     prompts = CutPrompts()

@@ -190,10 +190,12 @@ class _Sent:
     bytes: int
     """The bytes of all text: system text, tools and history."""
     counted: int
+    added: int
+    """The bytes that the request before did not have; in the first request, all."""
     is_cut: bool = False
 
 
-NOTHING_SENT = _Sent((), 0, 0, 0)
+NOTHING_SENT = _Sent((), 0, 0, 0, 0)
 
 
 class CutPrompts:
@@ -211,7 +213,9 @@ class CutPrompts:
         goes_on = is_begin_of(last.history, request.history)
         known, length = (last.history_bytes, len(last.history)) if goes_on else (0, 0)
         history_bytes = known + sum(map(_bytes, _texts(request.history[length:])))
-        sent = _Sent(request.history, history_bytes, history_bytes + _prefix_bytes(request), turn.usage.input_tokens)
+        size = history_bytes + _prefix_bytes(request)
+        added = size - last.bytes if goes_on else size
+        sent = _Sent(request.history, history_bytes, size, turn.usage.input_tokens, added)
         if goes_on and last is not NOTHING_SENT:
             if _is_whole(last, sent):
                 self._counts_whole.add(request.model)
@@ -222,7 +226,7 @@ class CutPrompts:
 
 def _is_whole(last: _Sent, sent: _Sent) -> bool:
     """Return whether the count grew by what was added, and is larger than that part alone can be."""
-    added = sent.bytes - last.bytes
+    added = sent.added
     grew = sent.counted - last.counted
     return grew * SUSPECT_BYTES_PER_TOKEN >= added > 0 and sent.counted * LEAST_BYTES_PER_TOKEN > added
 
@@ -231,17 +235,19 @@ def _is_cut(last: _Sent, sent: _Sent, *, counts_whole: bool) -> bool:
     """Return whether fewer tokens were counted than were sent.
 
     A few servers count only the part that was not cached: such a count is not larger than what was added can be.
+    Where already the first prompt is cut, the count is the same for additions of different sizes.
     Reasoning that a template leaves out makes a prompt shorter, but not shorter than the text that is shown.
     """
     if sent.counted < LEAST_WINDOW_TOKENS or sent.counted * SUSPECT_BYTES_PER_TOKEN >= sent.bytes:
         return False
-    added = sent.bytes - last.bytes
+    added = sent.added
     if last.is_cut or added < LEAST_GROWTH_BYTES:
         return last.is_cut
+    is_same = sent.counted == last.counted and added != last.added
     has_shrunk = sent.counted <= last.counted
     if counts_whole:
         return has_shrunk or sent.counted * CERTAIN_BYTES_PER_TOKEN < sent.bytes
-    return has_shrunk and sent.counted * LEAST_BYTES_PER_TOKEN > added
+    return is_same or (has_shrunk and sent.counted * LEAST_BYTES_PER_TOKEN > added)
 
 
 def _prefix_bytes(request: Request) -> int:
