@@ -26,7 +26,7 @@ def offered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tool]:
 def test_whose_results_can_repeat_what_was_asked(offered: dict[str, Tool]) -> None:
     """A search can repeat an address that a model made up, so none of them may be forgotten: pages would be read."""
     searches = {name for name, tool in offered.items() if tool.is_search}
-    assert searches == {"web_search", "search_hn", "get_reddit_posts", "search_corpus", "search_runs"}
+    assert searches == {"web_search", "search_site", "search_hn", "get_reddit_posts", "search_corpus", "search_runs"}
 
 
 def test_what_is_left_when_exploring_is_over(offered: dict[str, Tool]) -> None:

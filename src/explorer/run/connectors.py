@@ -174,6 +174,8 @@ async def _open_sites(settings: Settings, access: SiteAccess, stack: AsyncExitSt
     # From the last to the first: no package's site takes the host of a built-in one.
     for part in reversed(installed_extensions().of(Point.SOURCES)):
         site: Site = part.value
+        if settings.is_sample and not site.is_on_sample_day:
+            continue
         values = site.settings() if settings.is_sample else settings.extension(site.name, site.settings)
         opening = stack.enter_async_context(site.opened(values, access))
         try:

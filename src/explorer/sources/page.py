@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     # Every command reads the sites' settings, and the guard imports the library of HTTP.
     from explorer.documents.parsing.parser import DocumentParser
     from explorer.network.guard import Guard
+    from explorer.sources.http.api_client import ApiRules
 
 STALE = "stale"
 STALE_AFTER = timedelta(days=548)
@@ -93,6 +94,10 @@ class SiteAccess:
     parser: "DocumentParser"
     """Parses HTML, PDF, office files and feeds that strangers wrote, in confined processes."""
 
+    def rules(self, rules: "ApiRules") -> "ApiRules":
+        """Return the rules of a site's service for this caller."""
+        return replace(rules, caller=self.caller)
+
 
 class SiteProbe(NamedTuple):
     """An address that answers where a site's service is up."""
@@ -129,6 +134,8 @@ class Site:
     """The addresses that `doctor` asks."""
     problem: Callable[[Any, Caller], SiteProblem | None] = lambda _settings, _caller: None
     """What `doctor` says of the settings; None: nothing."""
+    is_on_sample_day: bool = True
+    """Whether all that it asks for goes through the run's fetcher, which the sample day replaces."""
 
     @asynccontextmanager
     async def opened(self, settings: ExtensionSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:

@@ -126,7 +126,7 @@ class AppendReportTool(_WritingTool[AppendReportArguments]):
 
 def _with_faults(done: ModelText, written: Contribution, name: str) -> ModelText:
     """Return a result with what the check of the written text found, which the report marks."""
-    faults = words_for_writer(written.checked, name)
+    faults = words_for_writer(written.checked, own("{name}", name=name))
     return render(done, faults, own(CORRECT, name=name)) if faults else done
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from typing import Literal, Self
+from typing import Literal, LiteralString, Self, cast
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.events import Source
@@ -17,6 +17,7 @@ from explorer.sources.date_ranges import since_time
 from explorer.sources.page import STALE, WebPage, is_stale
 from explorer.sources.pages import PageReader
 from explorer.sources.search.port import WebAnswer, WebHit, WebQuery, WebSearch
+from explorer.sources.site_search import SearchableSite
 from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
 from explorer.text.sanitize import single_line, visible
 
@@ -182,20 +183,75 @@ class TavilySearchTool(Tool[WebSearchArguments]):
             exclude_domains=_named(arguments.exclude_domains),
             since=after.astimezone(UTC).date().isoformat() if after else "",
         )
-        answer = await self._client.search(query)
-        sources = await context.store([_draft(hit) for hit in answer.hits])
-        entries = [
-            _entry(number, source.id, hit)
-            for number, (source, hit) in enumerate(zip(sources, answer.hits, strict=True), start=1)
-        ]
-        body = block("\n".join(entries)) if entries else own("Try other words or fewer filters.")
-        content = render(*_head(arguments.query, answer), body)
-        metadata = {
-            **shown(len(sources), "result", "results"),
-            **({"engines": dict(answer.counts)} if answer.counts else {}),
-            "hits": _facts(sources, answer),
-        }
-        return ToolResult(success=True, content=content, metadata=metadata)
+        return await _results("Web search", arguments.query, await self._client.search(query), context)
+
+
+class SearchSiteArguments(Arguments):
+    """Arguments of `search_site`; a run's own have the names of its sites."""
+
+    site: str
+    query: str = Field(min_length=1, max_length=400)
+    max_results: int = Field(default=8, ge=1, le=20)
+    since: str = Field(default="", description="2026-08-01, last week")
+
+
+class SearchSiteTool(Tool[SearchSiteArguments]):
+    """`search_site`: searches one site through its own service."""
+
+    name = "search_site"
+    description = "Search one site's own index. What it finds is read with read_webpage."
+    arguments = SearchSiteArguments
+    activity = 'searching {site} for "{query}"'
+    is_search = True
+    is_lookup = True
+
+    def __init__(self, sites: Sequence[SearchableSite] = (), zone: tzinfo = UTC) -> None:
+        self._sites = {site.name: site for site in sites}
+        self._zone = zone
+        if sites:
+            finds = "; ".join(f"{site.name}: {site.finds}" for site in sites)
+            self.description = f"{type(self).description} {finds}."
+            names = cast("type[str]", Literal[tuple(self._sites)])
+            self.arguments = create_model("SearchSiteArguments", __base__=SearchSiteArguments, site=(names, ...))
+
+    @classmethod
+    def connect(cls, connections: SourceConnections) -> Self:
+        """Make the tool with the run's sites."""
+        return cls(_searchable(connections), connections.zone)
+
+    @classmethod
+    def missing(cls, connections: SourceConnections) -> str:
+        """Return why the run has no such tool: it has no such sites, as on the sample day."""
+        return "" if _searchable(connections) else "no site that can be searched"
+
+    async def execute(self, arguments: SearchSiteArguments, context: ToolContext) -> ToolResult:
+        """Search and return the results."""
+        after = since_time(arguments.since, context.now(), self._zone)
+        since = after.astimezone(UTC).date().isoformat() if after else ""
+        query = WebQuery(words=arguments.query, max_results=arguments.max_results, since=since)
+        answer = await self._sites[arguments.site].search(query)
+        return await _results("Search", arguments.query, answer, context)
+
+
+def _searchable(connections: SourceConnections) -> list[SearchableSite]:
+    return sorted((one for one in connections.sites if isinstance(one, SearchableSite)), key=lambda one: one.name)
+
+
+async def _results(what: LiteralString, words: str, answer: WebAnswer, context: ToolContext) -> ToolResult:
+    """Store the hits of an answer, and return them as a list."""
+    sources = await context.store([_draft(hit) for hit in answer.hits])
+    entries = [
+        _entry(number, source.id, hit)
+        for number, (source, hit) in enumerate(zip(sources, answer.hits, strict=True), start=1)
+    ]
+    body = block("\n".join(entries)) if entries else own("Try other words or fewer filters.")
+    content = render(*_head(what, words, answer), body)
+    metadata = {
+        **shown(len(sources), "result", "results"),
+        **({"engines": dict(answer.counts)} if answer.counts else {}),
+        "hits": _facts(sources, answer),
+    }
+    return ToolResult(success=True, content=content, metadata=metadata)
 
 
 def _facts(sources: Sequence[Source], answer: WebAnswer) -> list[JsonObject]:
@@ -216,10 +272,11 @@ def _named(sites: Sequence[str]) -> tuple[str, ...]:
     return tuple(site.strip() for site in sites if site.strip())
 
 
-def _head(words: str, answer: WebAnswer) -> list[ModelText]:
+def _head(what: LiteralString, words: str, answer: WebAnswer) -> list[ModelText]:
     """Return the first lines, before the hits: which engine answered, and notes on the answer."""
     first = own(
-        'Web search for "{words}" through {engine}: {count} results.',
+        '{what} for "{words}" through {engine}: {count} results.',
+        what=own(what),
         words=inline(words, TITLE_CHARS),
         engine=code(answer.engine),
         count=len(answer.hits),

@@ -60,7 +60,7 @@ def read_entries(body: bytes, *, content_type: str = "") -> Document:
             entry.text("id"),
             entry.text("title"),
             entry.text("link"),
-            entry.text("author"),
+            entry.author() or entry.text("author"),
             entry.seconds("published_parsed", "updated_parsed"),
             entry.first("content") or entry.text("summary"),
         )

@@ -15,7 +15,6 @@ from explorer.text.ranking import rank_by_query
 from explorer.text.rendering import ModelText, WrittenBy, block, code, own, render
 from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
-from explorer.workspace.access import REPORT
 
 Kind = Literal["quote", "number", "date", "money", "percentage", "version", "name", "statement"]
 
@@ -185,6 +184,7 @@ def without_notice(body: str) -> str:
 
 MAX_SHOWN = 20
 SENTENCE_CHARS = 240
+THE_REPORT = own("report.md")
 INTRODUCTION: LiteralString = (
     "Each quote and figure of the cited sentences in {file} was looked up, without any model, in the stored text of "
     "the sources they cite. These were not found there, or the sources say them of something else:"
@@ -198,7 +198,7 @@ ADVICE: LiteralString = (
 )
 
 
-def words_for_writer(verification: Verification, file: str = REPORT) -> ModelText:
+def words_for_writer(verification: Verification, file: ModelText = THE_REPORT) -> ModelText:
     """Return what to fix, sentence by sentence, for the model that wrote a file; empty when there is nothing."""
     faults = verification.faults
     if not faults:

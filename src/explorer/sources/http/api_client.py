@@ -6,6 +6,8 @@ followed, because the key would be sent along.
 
 import asyncio
 import json
+import math
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -33,7 +35,7 @@ MAX_REFUSAL_BYTES = 100_000
 OK = 200
 TOO_MANY = 429
 SERVER_ERROR = 500
-WORDY_FIELDS = ("message", "detail", "error", "readableMessage")
+WORDY_FIELDS = ("message", "detail", "error", "error_message", "info", "readableMessage")
 ANY_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 T = TypeVar("T", bound=BaseModel)
@@ -51,6 +53,8 @@ class ApiRules:
     """The number of further attempts after a broken connection, a short wait or a status of 500 or more."""
     in_flight: int = 4
     """The number of calls at a time."""
+    gap_s: float = 0.0
+    """The least seconds between the starts of two calls, for a service that asks for it; with one call at a time."""
     is_billed: bool = False
     """Whether each answer costs money: a request that may have been answered is then not repeated."""
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -104,6 +108,7 @@ class ApiClient:
         self._rules = rules
         self._gate = asyncio.Semaphore(self._rules.in_flight)
         self._client: Sender | None = None
+        self._last_s = -math.inf
 
     def check(self) -> None:
         """Check the address and the key before either is sent.
@@ -159,11 +164,19 @@ class ApiClient:
         async def attempt() -> Attempt[bytes]:
             try:
                 async with self._gate:
+                    await self._spaced()
                     return Attempt(await self._once(request))
             except CallError as error:
                 return Attempt(error, error.is_retryable, error.retry_after_s)
 
         return await with_retries(attempt, self._rules.retries, self._rules.pause)
+
+    async def _spaced(self) -> None:
+        """Wait until the service may be called again."""
+        wait_s = self._last_s + self._rules.gap_s - time.monotonic()
+        if wait_s > 0:
+            await self._rules.pause(wait_s)
+        self._last_s = time.monotonic()
 
     async def _once(self, request: HttpRequest) -> bytes:
         try:

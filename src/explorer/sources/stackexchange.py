@@ -1,0 +1,194 @@
+"""Searches questions of Stack Exchange's sites, and reads one with its answers, through its API.
+
+Without a key it allows 300 requests a day; an answer's `backoff` must be waited for: https://api.stackexchange.com/docs/throttle
+"""
+
+import html
+import re
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
+from explorer.sources.http.api_client import ApiClient, ApiRules
+from explorer.sources.http.wire import Seconds, WireModel, moment
+from explorer.sources.page import Site, SiteAccess, ThreadReader, WebPage
+from explorer.sources.search.port import WebAnswer, WebHit, WebQuery
+from explorer.sources.site_search import SearchableSite, opened
+from explorer.text.rendering import own
+from explorer.text.sanitize import single_line
+
+RULES = ApiRules(in_flight=1)
+WITH_BODY = "withbody"
+DEFAULT_SITE = "stackoverflow"
+SITE_IN_QUERY = re.compile(r"(?:^|\s)site:([a-z0-9.-]{2,40})", re.IGNORECASE)
+QUESTION = re.compile(r"/(?:questions|q)/(\d{1,12})(?:/.*)?")
+HOSTS = (
+    "stackoverflow.com",
+    "superuser.com",
+    "serverfault.com",
+    "askubuntu.com",
+    "stackexchange.com",
+    "mathoverflow.net",
+)
+FULL_NAMES = frozenset({"mathoverflow.net"})
+"""Sites whose name in the API has its whole host."""
+MAX_ANSWERS = 30
+TAGS = re.compile(r"<[^>]+>")
+SNIPPET_CHARS = 600
+
+
+class _Owner(WireModel):
+    display_name: str | None = None
+
+
+class _Post(WireModel):
+    title: str = ""
+    link: str = ""
+    body: str = ""
+    score: int = 0
+    answer_count: int = 0
+    accepted_answer_id: int | None = None
+    is_accepted: bool = False
+    tags: tuple[str, ...] = ()
+    creation_date: Seconds = None
+    owner: _Owner | None = None
+
+    @property
+    def author(self) -> str:
+        """Who wrote it."""
+        return single_line(html.unescape(self.owner.display_name or "")) if self.owner else ""
+
+
+class _Answer(WireModel):
+    items: tuple[_Post, ...] = ()
+    backoff: int = 0
+    quota_remaining: int | None = None
+    has_more: bool = False
+
+
+class StackExchange(SearchableSite):
+    """Searches and reads questions; other pages of the sites are read like any others."""
+
+    name = "stackexchange"
+    finds = "questions with answers of Stack Overflow, or of another site with site:superuser in the query"
+    remedy = "set EXPLORER_STACKEXCHANGE_KEY: without one, it allows 300 requests a day"
+
+    def __init__(self, call: ApiClient, key: str = "") -> None:
+        super().__init__(call)
+        self._key = key
+        self._closed_until_s = 0.0
+
+    async def _found(self, query: WebQuery) -> WebAnswer:
+        named = SITE_IN_QUERY.search(query.words)
+        since = str(int(datetime.fromisoformat(query.since).replace(tzinfo=UTC).timestamp())) if query.since else ""
+        parameters = {
+            "q": SITE_IN_QUERY.sub("", query.words).strip(),
+            "site": named[1].lower() if named else DEFAULT_SITE,
+            "pagesize": str(query.max_results),
+            "fromdate": since,
+            "order": "desc",
+            "sort": "relevance",
+            "filter": WITH_BODY,
+        }
+        found = await self._posts("/search/advanced", parameters)
+        return self.answer([self._hit(rank, post) for rank, post in enumerate(found.items, start=1)])
+
+    def _hit(self, rank: int, post: _Post) -> WebHit:
+        accepted = ", one accepted" if post.accepted_answer_id else ""
+        facts = f"score {post.score}, {post.answer_count} answers{accepted}; tags: {', '.join(post.tags)}"
+        words = single_line(html.unescape(TAGS.sub(" ", post.body)))[:SNIPPET_CHARS]
+        return WebHit(
+            title=single_line(html.unescape(post.title)),
+            url=post.link,
+            snippet=f"{facts}. {words}",
+            engine=self.name,
+            rank=rank,
+            published=moment(post.creation_date)[:10],
+            author=post.author,
+        )
+
+    async def _item(self, url: str) -> WebPage | None:
+        found = QUESTION.fullmatch(urlsplit(url).path)
+        if not found:
+            return None
+        parameters = {"site": _site_of(urlsplit(url).hostname or ""), "filter": WITH_BODY}
+        asked = await self._posts(f"/questions/{found[1]}", parameters)
+        if not asked.items:
+            raise self.refusal(own("has no such question"))
+        best = {**parameters, "order": "desc", "sort": "votes", "pagesize": str(MAX_ANSWERS)}
+        answers = await self._posts(f"/questions/{found[1]}/answers", best)
+        return self._page(asked.items[0], answers)
+
+    def _page(self, question: _Post, answers: _Answer) -> WebPage:
+        from explorer.documents.parsing.html_pages import markdown_of  # noqa: PLC0415 - every command reads the sites
+
+        parts = [f"Question of {question.author or '?'} (score {question.score}):\n\n{markdown_of(question.body)}"]
+        for post in answers.items:
+            accepted = ", accepted" if post.is_accepted else ""
+            head = f"{moment(post.creation_date)[:10]} (score {post.score}{accepted})"
+            parts.append(f"## Answer of {post.author or '?'}, {head}\n\n{markdown_of(post.body)}")
+        return WebPage(
+            url=question.link,
+            title=single_line(html.unescape(question.title)),
+            text="\n\n".join(parts),
+            via=self.name,
+            author=question.author,
+            published=moment(question.creation_date),
+            kind="comments",
+            flags=("truncated",) if answers.has_more else (),
+        )
+
+    async def _posts(self, path: str, parameters: Mapping[str, str]) -> _Answer:
+        """Ask once, unless the service asked to wait.
+
+        Raises:
+            ToolError: It did, or it gave no answer.
+        """
+        wait_s = self._closed_until_s - time.monotonic()
+        if wait_s > 0:
+            raise self.refusal(own("asks to wait {seconds} s more", seconds=int(wait_s) + 1))
+        answer = await self._asked(_Answer, path, {**parameters, "key": self._key})
+        self._closed_until_s = time.monotonic() + answer.backoff
+        return answer
+
+
+def _site_of(host: str) -> str:
+    """Return a site's name in the API: `stackoverflow`, or `unix` for `unix.stackexchange.com`."""
+    bare = host.removeprefix("www.")
+    return bare if bare in FULL_NAMES else bare.removesuffix(".stackexchange.com").removesuffix(".com")
+
+
+class StackExchangeSettings(ExtensionSettings):
+    """The address of the service, and the key for it."""
+
+    url: Annotated[
+        str,
+        Setting("EXPLORER_STACKEXCHANGE_URL", URL, "Stack Exchange's API", Group.SOURCES, default="the public one"),
+    ] = "https://api.stackexchange.com/2.3"
+    key: Annotated[
+        SecretStr,
+        Setting(
+            "EXPLORER_STACKEXCHANGE_KEY",
+            KEY,
+            "Key for Stack Exchange; free, for 10,000 requests a day instead of 300",
+            Group.SOURCES,
+            without_trust=WithoutTrust.KEY,
+        ),
+    ] = SecretStr("")
+
+
+@asynccontextmanager
+async def _connect(settings: StackExchangeSettings, access: SiteAccess) -> AsyncGenerator[ThreadReader]:
+    key = settings.key.get_secret_value()
+    call = ApiClient(settings.url, {}, rules=access.rules(RULES), secret=key)
+    async with opened(StackExchange(call, key)) as site:
+        yield site
+
+
+SITE = Site("stackexchange", HOSTS, settings=StackExchangeSettings, connect=_connect, is_on_sample_day=False)
