@@ -1,7 +1,9 @@
 """The tool that reads pages: exactly what a model reads, and what is stored."""
 
 import contextlib
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -18,7 +20,7 @@ from explorer.sources.http.fetch import Web
 from explorer.sources.page import WebPage
 from explorer.sources.pages import PageReader, ReaderService
 from explorer.tools.hackernews import HnCommentsTool
-from explorer.tools.web import PAGE_CHARS, ReadWebpageTool
+from explorer.tools.web import LEAD_CHARS, PAGE_CHARS, ReadWebpageTool
 from sources.hn_site import client, hn_routes
 from sources.loopback import Answer, Ledger, Route, no_pause, open_web, replaying, serving, unfenced
 from tool_call import call_tool
@@ -253,3 +255,25 @@ async def test_a_network_of_its_own() -> None:
         tool = ReadWebpageTool(PageReader(web, TrustingParser()))
         result = await call_tool(tool, Ledger().context, url="https://harbour.example/page")
     assert "[S1] The harbour.example lighthouse\n" in result.content
+
+
+async def test_passages_far_down_are_chosen_by_the_task() -> None:
+    """Of a long page a task gets its beginning and what fits, each with its place; the next offset is unchanged."""
+    filler = "The weather report says nothing about anything of note today, and so it goes on.\n\n" * 600
+    fact = "The Alder ferry carried 8,120 riders in its first winter.\n\n"
+    whole = (filler[:40_000] + fact + filler[:20_000]).strip()
+    context = replace(Ledger().context, task="How many riders did the Alder ferry carry?")
+    with serving({"/page": Answer(whole.encode(), content_type="text/plain")}) as site:
+        async with open_web() as web:
+            tool = ReadWebpageTool(PageReader(web, TrustingParser()))
+            found = await call_tool(tool, context, url=f"{site.url}/page")
+            plain = await call_tool(tool, Ledger().context, url=f"{site.url}/page")
+            further = await call_tool(tool, context, url=f"{site.url}/page", offset=LEAD_CHARS)
+    assert fact.strip() in found.content
+    assert fact.strip() not in plain.content
+    assert f"characters 0-{LEAD_CHARS} of {len(whole)}; read on with offset={LEAD_CHARS}\n" in found.content
+    place = re.search(r"further down, characters (\d+)-(\d+), chosen by your task:", found.content)
+    assert place
+    assert fact.strip() in whole[int(place[1]) : int(place[2])]
+    assert f"characters {LEAD_CHARS}-{LEAD_CHARS + PAGE_CHARS} of" in further.content
+    assert len(found.content) < PAGE_CHARS + 1_000

@@ -224,6 +224,7 @@ def _context_of(state: AgentState, call: OpenCall, outputs: CallOutputs, service
         call=call.key,
         agent=state.agent,
         role=state.role,
+        task=state.latest_task or state.task,
         store=outputs.store,
         now=services.now,
         progress=progress,

@@ -96,6 +96,8 @@ class ToolContext:
     """The calling agent, such as `searcher-2`."""
     role: str = ""
     """The role of the calling agent, such as `searcher`."""
+    task: str = ""
+    """The task of the calling agent, in the words that it was given."""
     store: Store = no_store
     """Put evidence into the run's store of sources, and return it with its ids (`S12`), in the drafts' order.
 

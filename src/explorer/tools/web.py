@@ -1,6 +1,7 @@
 """The tools that search the web and read a page."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, LiteralString, Self, cast
@@ -8,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, create_model
 
+from explorer.documents.relevance import Stretch, fitting_stretches
 from explorer.schema.errors import RefusedCallError
 from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
@@ -23,6 +25,8 @@ from explorer.text.sanitize import single_line, visible
 
 PAGE_CHARS = 20_000
 """The characters of a page's text per call."""
+LEAD_CHARS = 12_000
+"""The characters from its beginning, where the page is longer and passages further down fit the task."""
 TITLE_CHARS = 300
 
 
@@ -85,7 +89,9 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
             flags=page.flags,
         )
         (source,) = await context.store([draft])
-        content = _page_lines(source.id, page, text, arguments.offset)
+        fitting = await _fitting(text, arguments.offset, context.task)
+        end = min(arguments.offset + (LEAD_CHARS if fitting else PAGE_CHARS), len(text))
+        content = render(_page_lines(source.id, page, text, (arguments.offset, end)), *_passages(text, fitting))
         page_facts: JsonObject = {
             "title": single_line(page.title, TITLE_CHARS),
             "url": page.url,
@@ -94,7 +100,7 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
             "flags": list(page.flags),
             "unit": "characters",
             "first": arguments.offset,
-            "last": min(arguments.offset + PAGE_CHARS, len(text)),
+            "last": end,
             "total": len(text),
         }
         return ToolResult(success=True, content=content, metadata=page_facts)
@@ -111,8 +117,21 @@ def _dated(page: WebPage, now: datetime) -> WebPage:
     return replace(page, flags=(*page.flags, STALE)) if is_stale(page, now) else page
 
 
-def _page_lines(source_id: str, page: WebPage, text: str, offset: int) -> ModelText:
-    end = min(offset + PAGE_CHARS, len(text))
+async def _fitting(text: str, offset: int, task: str) -> list[Stretch]:
+    """Return what of a long page fits the task, where its beginning is read; nothing where the page is short."""
+    if offset or len(text) <= PAGE_CHARS or not task:
+        return []
+    return await asyncio.to_thread(fitting_stretches, text, task, LEAD_CHARS, PAGE_CHARS - LEAD_CHARS)
+
+
+def _passages(text: str, stretches: Sequence[Stretch]) -> Iterator[ModelText]:
+    for start, end in stretches:
+        yield own("further down, characters {start}-{end}, chosen by your task:", start=start, end=end)
+        yield block(text[start:end])
+
+
+def _page_lines(source_id: str, page: WebPage, text: str, shown_part: Stretch) -> ModelText:
+    offset, end = shown_part
     theirs = [
         f"by {single_line(page.author, TITLE_CHARS)}" if page.author else "",
         f"published {single_line(page.published, TITLE_CHARS)}" if page.published else "",
