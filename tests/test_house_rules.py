@@ -14,6 +14,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
@@ -160,6 +161,24 @@ def test_nothing_is_raised_inside_an_except_star() -> None:
     assert able
     found = {_name(path): _raises_in_groups(_nodes(path)) for path in able}
     assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def _texts_for_models() -> Iterator[tuple[str, str, set[str | None]]]:
+    """Literals that `own` makes a text for models of, each with its place and the values it is given."""
+    for path in SOURCES:
+        for node in _nodes(path):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "own" and node.args:
+                words = node.args[0]
+                if isinstance(words, ast.Constant) and isinstance(words.value, str):
+                    yield f"{_name(path)}:{node.lineno}", words.value, {one.arg for one in node.keywords}
+
+
+def test_a_text_for_models_has_a_value_for_each_field() -> None:
+    """Otherwise it fails when it is made, which for most errors is seldom; no type checker looks into such literals."""
+    texts = list(_texts_for_models())
+    fields = {text: {name for _, name, _, _ in Formatter().parse(text) if name is not None} for _, text, _ in texts}
+    assert [place for place, text, values in texts if fields[text] != values] == []
+    assert len(texts) > 300
 
 
 def test_only_the_command_line_reads_the_environment() -> None:
