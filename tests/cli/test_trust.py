@@ -187,6 +187,7 @@ def test_a_corpus_of_a_folder_stays_inside_it(here: Explorer, tmp_path: Path) ->
     assert "stays without effect" in here("trust").stderr
     ignored = here("--ignore-folder", "--dry-run", "--model", "offline", "What now?")
     assert (ignored.returncode, "not in force: explorer.toml corpus" in ignored.stderr) == (0, True)
+    assert here("agents", "--quiet").stderr == ""
     with pytest.raises(ConfigError, match=r"explorer\.toml corpus"):
         settings_of_process(trust_folder=True)
     assert str(settings_of_process(trust_folder=True, given=["corpus"]).workspace) == "workspace"

@@ -200,8 +200,10 @@ def _refusal(configuration: Configuration, withheld: Collection[Withheld]) -> Co
     return ConfigError(message, hint=ways)
 
 
-def passed_over(configuration: Configuration, _options: CommonOptions) -> bool:
+def passed_over(configuration: Configuration, options: CommonOptions) -> bool:
     """Leave them out, and say so."""
+    if options.quiet:
+        return False
     waiting = [single_line(one.origin) for one in configuration.withheld if not one.is_final]
     if waiting:
         print(f"not in force, since this folder is not trusted (explorer trust): {', '.join(waiting)}", file=sys.stderr)
