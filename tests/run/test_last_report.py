@@ -12,7 +12,8 @@ import pytest
 from explorer.journal.listing import read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import ScriptedClient, says
-from explorer.run.finish import ReportGuard, leave_report, reason_of, restore_draft
+from explorer.run.finish import restore_draft
+from explorer.run.last_report import ReportGuard, leave_report, reason_of
 from explorer.run.run import RunHooks, start
 from explorer.schema.errors import StorageError, ToolError
 from explorer.schema.events import PathMoved, RunFinished, RunStarted, Status

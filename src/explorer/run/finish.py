@@ -1,20 +1,12 @@
-"""How a run ends: every ending leaves `report.md`, with its status, the reason, and what was found.
+"""How a run ends: every ending leaves `report.md`, with its status, the reason, and what was found."""
 
-Whatever cuts a session off (an error, a signal, a cancellation), `ReportGuard` writes the report from what there is.
-"""
-
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import LiteralString, Self
+from typing import LiteralString
 
-from loguru import logger
-
-from explorer.journal.listing import is_running, read_records
 from explorer.journal.run_state import RunState
 from explorer.reports.render import (
     Rendered,
@@ -41,11 +33,10 @@ from explorer.run.outcome import (
     failed_words,
     further_links,
     outcome_of,
-    resume_command,
     unfinished_report,
     what_was_tried,
 )
-from explorer.schema.errors import NO_DATA, ExplorerError, StorageError, ToolError
+from explorer.schema.errors import NO_DATA, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, AnyEvent, PathMoved, RunFinished, Status
 from explorer.schema.messages import Results
 from explorer.schema.reasons import EndCause, EndReason, ErrorCode, NoteReason
@@ -53,9 +44,8 @@ from explorer.text import rendering
 from explorer.text.citations import with_source_ids
 from explorer.text.frontmatter import with_frontmatter, without_frontmatter
 from explorer.text.rendering import own
-from explorer.text.sanitize import single_line
 from explorer.text.words import phrase_language
-from explorer.workspace.access import DRAFT, REPORT, restore_access
+from explorer.workspace.access import DRAFT, REPORT
 from explorer.workspace.workspace import Workspace, sha256
 
 MAX_ANSWER_CHARS = 1_000_000
@@ -377,92 +367,6 @@ def _was_shown(run_state: RunState) -> bool:
     return any(result.data.get("code") == ErrorCode.CORRECT_REPORT for result in results)
 
 
-MAX_REASON_CHARS = 400
-CANCELLED = "the run was cancelled"
-INTERRUPTED = "interrupted by the user"
-ENDED_WITHOUT = "its process ended before the run did"
-"""Reason for a run whose process was killed: nothing else is known."""
-REPORT_GONE = "its report was removed or replaced after the run had ended"
-
-
-@dataclass(frozen=True)
-class ReportGuard:
-    """Leaves a report when what is inside ends by an error or a cancellation; the error goes on."""
-
-    current: Callable[[], RunState]
-    """The run's state by all that is on disk, for which it may wait; called only after an error."""
-    workspace: Workspace
-    language: str = ""
-    """Language of the report's fixed words; empty: the question's."""
-    stopped_by: Callable[[], str] = str
-    """Why the run is cancelled, if it is; empty when that is not known."""
-
-    def __enter__(self) -> Self:
-        """Nothing is done yet."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Write the report, if there was an error."""
-        if error is not None:
-            leave_report(self.current(), self.workspace, reason_of(error, self.stopped_by()), self.language)
-
-
-def leave_report(run_state: RunState, workspace: Workspace, reason: str, language: str = "") -> None:
-    """Write the engine's report of a run that ends early; what keeps it from being written is logged.
-
-    A run that ended before, and was asked nothing since, keeps the report it has. That of a single agent has none.
-    """
-    restore_access(workspace.folder)
-    if run_state.started is None or run_state.started.single_agent is not None:
-        return
-    if run_state.finished is not None and report_path(workspace.folder) is not None:
-        return
-    is_written = False
-    try:
-        finish_run(ReportContext(run_state, workspace), None, EndReason(reason), ReportOptions(language))
-        is_written = True
-    except (ExplorerError, OSError) as error:
-        logger.warning("the whole report could not be written: {}", error)
-    finally:
-        if not is_written:
-            _write_shortest(run_state, workspace, reason)
-
-
-def _write_shortest(run_state: RunState, workspace: Workspace, reason: str) -> None:
-    """Write the least that a reader has to know, where what was found cannot be gathered."""
-    run_id = workspace.folder.name
-    command = resume_command(run_state, run_id, EndCause.OTHER)
-    words = f"This run ended early: {reason}.\n\nTo continue:\n\n    {command}\n"
-    fields: dict[str, object] = {"run_id": run_id, "status": "partial", "reason": reason}
-    try:
-        workspace.write_own(REPORT, with_frontmatter(fields, words))
-    except (ExplorerError, OSError) as error:
-        logger.warning("no report could be written: {}", error)
-
-
-def reason_of(error: BaseException, stopped_by: str = "") -> str:
-    """Return why a run ended, in one line: who stopped it, or the error."""
-    error = _first(error)
-    if isinstance(error, asyncio.CancelledError):
-        return stopped_by or CANCELLED
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    if isinstance(error, ExplorerError):
-        return error.message
-    words = single_line(f"{type(error).__name__}: {error}")
-    return f"internal error: {words[:MAX_REASON_CHARS]}"
-
-
-def _first(error: BaseException) -> BaseException:
-    """Return the first error of nested groups."""
-    found: BaseException = error
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return found  # pyright: ignore[reportUnknownVariableType]
-
-
 async def record_moved(
     run_state: RunState, workspace: Workspace, record: Callable[[AnyEvent], Awaitable[None]]
 ) -> None:
@@ -470,24 +374,3 @@ async def record_moved(
     for place in workspace.set_aside:
         if place not in run_state.moved:
             await record(PathMoved(path=REPORT, to=place))
-
-
-def report_of_unfinished(folder: Path) -> None:
-    """Write the report of a run whose process was killed, or whose report is gone, unless the engine wrote one.
-
-    A run that a process works on is left alone, and so is one whose journal cannot be read.
-    """
-    if is_running(folder):
-        return
-    restore_access(folder)
-    try:
-        run_state = RunState.of(record.event for record in read_records(folder))
-    except StorageError:
-        return
-    if run_state.finished is not None and report_path(folder) is not None:
-        return
-    workspace = Workspace(folder)
-    written = run_state.files.get(REPORT)
-    is_draft = written is not None and workspace.digest(REPORT) == written.sha256
-    if is_draft or report_path(folder) is None:
-        leave_report(run_state, workspace, ENDED_WITHOUT if run_state.finished is None else REPORT_GONE)

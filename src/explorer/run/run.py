@@ -24,7 +24,8 @@ from explorer.observe.run_log import RunLog, log_closed, log_written
 from explorer.run.carried import not_taken
 from explorer.run.collector import rare_collections
 from explorer.run.extensions import installed_extensions
-from explorer.run.finish import Conclusion, ReportGuard, report_path
+from explorer.run.finish import Conclusion, report_path
+from explorer.run.last_report import ReportGuard
 from explorer.run.lean_session import LeanSession
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
 from explorer.run.resources import RunResources, open_resources, reserve_for_report

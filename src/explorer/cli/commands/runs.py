@@ -25,7 +25,8 @@ from explorer.journal.listing import LATEST, UNFINISHED, RunOverview, find_run, 
 from explorer.journal.run_state import RunState
 from explorer.observe.costs import Spending, spending_of
 from explorer.observe.provenance import FileOrigin, Write, origins
-from explorer.run.finish import report_of_unfinished, report_path, report_text
+from explorer.run.finish import report_path, report_text
+from explorer.run.last_report import report_of_unfinished
 from explorer.run.outcome import agent_answer, further_links, helper_results
 from explorer.schema.errors import NotFoundError
 from explorer.schema.events import ENGINE, JournalRecord, RunFinished
