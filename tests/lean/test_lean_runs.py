@@ -15,7 +15,7 @@ from model_servers import Asked, OpenAIServer, Reply
 from team_script import NOTES, body_of, last_json, only_run, records_of
 
 QUESTION = "How much did the solar output rise in May?"
-FACT = "Solar output rose by 12 % in May, says the plant's log."
+FACT = "S1: Solar output rose by 12 % in May, says the plant's log."
 ANSWER = "The solar output rose by 12 % in May."
 WORDS = (QUESTION, "--file", "notes.md", "--output-format", "json")
 GOOD = lean_model(FACT, answer=ANSWER)
@@ -50,7 +50,9 @@ def test_a_small_model_fills_in_two_forms_and_a_cited_report_comes_out(tmp_path:
     assert [*offered(server.read(first))] == ["read"]
     assert [*offered(server.read(second))] == ["report"]
     # What is reported as a fact is a sentence of the file.
-    assert offered(server.read(second))["report"]["facts"]["items"]["enum"] == NOTES.splitlines()
+    assert offered(server.read(second))["report"]["facts"]["items"]["enum"] == [
+        f"S1: {line}" for line in NOTES.splitlines()
+    ]
 
 
 @pytest.mark.slow
@@ -75,7 +77,9 @@ def test_a_server_that_refuses_forms_is_asked_without(tmp_path: Path) -> None:
             return Reply(status=400, body=json.dumps({"error": {"message": message}}))
         if len(asked.said) == 1:
             return said(action="read", sources=["S1"])
-        return said(action="report", facts=[{"fact": FACT, "source": "S1"}], found="yes", answer=ANSWER)
+        return said(
+            action="report", facts=[{"fact": FACT.removeprefix("S1: "), "source": "S1"}], found="yes", answer=ANSWER
+        )
 
     with OpenAIServer(script) as server:
         done = run_lean(server, tmp_path)
@@ -86,12 +90,13 @@ def test_a_server_that_refuses_forms_is_asked_without(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_answer_that_the_files_do_not_have_is_not_made_up(tmp_path: Path) -> None:
     """`found: no` ends as nothing found, and the report names what was read."""
-    none = lean_model(answer="The notes do not say what the battery cost.", found="no")
+    none = lean_model(FACT, answer="It cost 12 euros.", found="no")
     with OpenAIServer(none) as server:
         done = run_lean(server, tmp_path, words=("What did the battery cost?", *WORDS[1:]))
     shown = last_json(done.stdout)
     assert (done.returncode, shown["status"]) == (3, "nothing_found")
-    assert "do not say what the battery cost [1]" in str(shown["report_text"])
+    assert "The sources that were read do not say this [1]." in str(shown["report_text"])
+    assert "euros" not in str(shown["report_text"])
 
 
 @pytest.mark.slow
@@ -148,7 +153,7 @@ def test_a_long_file_is_read_in_pages_and_never_twice(tmp_path: Path) -> None:
     def script(asked: Asked) -> Reply:
         if "read" in offered(asked):
             return said(action="read", sources=["S1"])
-        return said(action="report", facts=["The tide is high."], found="yes", answer="High.")
+        return said(action="report", facts=["S1: The tide is high."], found="yes", answer="High.")
 
     with OpenAIServer(script) as server:
         words = ("How is the tide?", "--file", "notes.md", "--lean", "--output-format", "json")
@@ -237,7 +242,7 @@ def test_a_follow_up_reads_on_in_the_same_run(tmp_path: Path) -> None:
     """The question changes, what was read is known, and the report is revised."""
     with OpenAIServer(GOOD) as server:
         run_lean(server, tmp_path)
-    when = lean_model("The battery was replaced on 3 June.", answer="It was replaced on 3 June.")
+    when = lean_model("S1: The battery was replaced on 3 June.", answer="It was replaced on 3 June.")
     with OpenAIServer(when) as server:
         words = ("resume", "latest", "When was the battery replaced?", "--output-format", "json")
         done = explorer_here(*words, cwd=tmp_path, settings={"OPENAI_BASE_URL": server.url})

@@ -114,7 +114,7 @@ def test_a_profile_is_kept_shown_used_and_forgotten(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text(NOTES)
     state = tmp_path / ".local" / "state" / "explorer"
     weak = joined("I call ", " now.")
-    reports = lean_model("Solar output rose by 12 % in May, says the plant's log.", answer="It rose by 12 %.")
+    reports = lean_model("S1: Solar output rose by 12 % in May, says the plant's log.", answer="It rose by 12 %.")
 
     def script(asked: Asked) -> Reply:
         return weak(asked) if "careful assistant" in asked.system else reports(asked)

@@ -4,7 +4,9 @@ from explorer.llm.openai.compatible import WrittenCall, find_written_calls
 
 KNOWN = ("read_file", "finish")
 READ_A = WrittenCall("read_file", {"filepath": "a.md"})
+READ_B = WrittenCall("read_file", {"filepath": "b.md"})
 PLAIN = '{"name": "read_file", "arguments": {"filepath": "a.md"}}'
+OTHER = PLAIN.replace("a.md", "b.md")
 
 
 @pytest.mark.parametrize(
@@ -31,14 +33,16 @@ def test_one_written_call(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f"{PLAIN}\n{PLAIN}",
-        f"[{PLAIN}, {PLAIN}]",
-        f"<tool_call>{PLAIN}</tool_call>\n<tool_call>{PLAIN}</tool_call>",
+        f"{PLAIN}\n{OTHER}",
+        f"[{PLAIN}, {OTHER}]",
+        f"<tool_call>{PLAIN}</tool_call>\n<tool_call>{OTHER}</tool_call>",
+        f"<tools>{PLAIN}</tools>\n<tools>{OTHER}</tools>",
+        f"{PLAIN}\n{OTHER}\n{PLAIN}\n{PLAIN}",
     ],
 )
 def test_several_written_calls(text: str) -> None:
-    """Calls one after another are all taken, in order."""
-    assert find_written_calls(text, KNOWN) == (READ_A, READ_A)
+    """Calls one after another are all taken, in order, and one that is repeated is taken once."""
+    assert find_written_calls(text, KNOWN) == (READ_A, READ_B)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +66,7 @@ def test_several_written_calls(text: str) -> None:
         "{}",
         f"[{PLAIN}, 3]",
         f"<tool_call>{PLAIN}",
+        f"<tool_call>{PLAIN}</tools>",
         "[" * 100_000,
     ],
 )

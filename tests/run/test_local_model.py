@@ -1,4 +1,4 @@
-"""A small question to a real, small model on this machine, over the OpenAI-compatible endpoint: nothing is scripted.
+"""Small questions to a real, small model on this machine, over the OpenAI-compatible endpoint: nothing is scripted.
 
 Such a model writes bad reports, or none. What is looked at is the engine: whatever the model does, the requests are
 accepted, the run ends by itself for a reason that is named, and what is on disk is whole.
@@ -24,7 +24,7 @@ import yaml
 
 from command import explorer
 from explorer.schema.errors import ModelFault
-from explorer.schema.events import TurnFailed, TurnTaken
+from explorer.schema.events import ToolFinished, TurnFailed, TurnTaken
 from team_script import cited_references, only_run, records_of
 
 SERVER = Path(__file__).parents[3] / "shared" / "local_model"
@@ -116,3 +116,30 @@ def test_a_real_small_model_is_survived(url: str, tmp_path: Path) -> None:
     head = yaml.safe_load(report.split("---\n")[1])
     assert (head["status"], head.get("reason", "")) == (shown["status"], shown["reason"])
     assert all((folder / ".explorer" / "sources" / f"{one}.md").is_file() for one in cited_references(report))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_real_small_model_reports_in_lean_mode(url: str, tmp_path: Path) -> None:
+    """It reads the file and ends by itself with a report that cites it, whatever it says there."""
+    (tmp_path / "notes.md").write_text(NOTES)
+    words = ("How long is the bridge?", "--file", "notes.md", "--lean", "--output-format", "json")
+    done = explorer(*words, "--max-time", "10m", cwd=tmp_path, settings={"OPENAI_BASE_URL": url}, seconds=800)
+    shown = json.loads(done.stdout)
+    assert "Traceback" not in done.stderr
+    assert shown["status"] in {"complete", "partial", "nothing_found"}
+    folder = only_run(tmp_path / "workspace")
+    assert cited_references((folder / "report.md").read_text()) == {"S1"}
+    events = [record.event for record in records_of(folder)]
+    names = [event.name for event in events if isinstance(event, ToolFinished)]
+    assert names[:3] == ["read_source", "write_file", "finish_exploration"]
+    assert all(event.success for event in events if isinstance(event, ToolFinished) and event.name == "read_source")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_real_small_model_is_measured(url: str, tmp_path: Path) -> None:
+    """The probe ends with a profile: the window by the server's word, and that its replies follow a form."""
+    done = explorer("doctor", "--probe", cwd=tmp_path, settings={"OPENAI_BASE_URL": url}, seconds=800)
+    assert done.returncode == 0, done.stdout
+    assert "replies in a form, window 16,384 tokens" in done.stdout

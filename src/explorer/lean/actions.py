@@ -40,7 +40,7 @@ class Actions:
     """The tool that searches; empty: it may not search."""
     report: bool
     facts: tuple[str, ...] = ()
-    """Sentences of sources from which the report's facts are chosen: what matters is copied, and nothing made up."""
+    """Sentences of sources, with their ids, from which the report's facts are chosen: so none is made up."""
 
     @property
     def schema(self) -> JsonObject:
@@ -75,7 +75,7 @@ def actions_of(progress: LeanProgress, tools: Collection[str], *, is_full: bool 
 def _likely_facts(progress: LeanProgress) -> tuple[str, ...]:
     """Return the sentences that share most words with the question, in the order in which they were read."""
     asked = set(words_of(progress.question))
-    found = list(progress.sentences)
+    found = list(progress.facts)
     if len(found) > MAX_SENTENCES:
         best = sorted(found, key=lambda one: -len(asked.intersection(words_of(one))))[:MAX_SENTENCES]
         found = [one for one in found if one in set(best)]

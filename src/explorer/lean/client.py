@@ -23,7 +23,18 @@ from explorer.schema.messages import (
     UserText,
 )
 from explorer.schema.reasons import NoteReason
-from explorer.text.rendering import ModelText, by_user, code, codes, first_chars, own, render
+from explorer.text.rendering import (
+    ModelText,
+    WrittenBy,
+    block,
+    by_user,
+    code,
+    codes,
+    fenced_lines,
+    first_chars,
+    own,
+    render,
+)
 
 FULL_SHARE = 0.6
 """The share of the window from which on only the report is left."""
@@ -131,7 +142,13 @@ def _worth_showing(results: Results) -> list[tuple[str, str]]:
 def _shown_result(result: tuple[str, str]) -> ModelText:
     name, content = result
     text = ModelText(content)
-    return first_chars(text, MAX_PROBLEM_CHARS) if name == FINISH else text
+    if name != FINISH:
+        return text
+    problems = fenced_lines(content)
+    faults = block("\n".join(problems), WrittenBy.MODEL) if problems else first_chars(text, MAX_PROBLEM_CHARS)
+    return own(
+        "The report is not right yet:\n{faults}\nChoose facts that have the figures of the answer.", faults=faults
+    )
 
 
 def _next_step(progress: LeanProgress, actions: Actions) -> ModelText:

@@ -5,7 +5,7 @@ From it follows what the model may do next: an action that would bring nothing n
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from explorer.schema.messages import CallResult, JsonObject, Message, Results, ToolCall, Turn, UserText
 from explorer.schema.reasons import NoteReason
@@ -30,6 +30,13 @@ END_NOTES = frozenset({NoteReason.WINDING_DOWN, NoteReason.WRAP_UP, NoteReason.E
 """Notes after which only the report is left."""
 
 
+class Fact(NamedTuple):
+    """A statement, and the id of the source that says it."""
+
+    words: str
+    source: str
+
+
 @dataclass
 class LeanProgress:
     """The question, and what is known, read and left to read; `add` takes the messages in their order."""
@@ -43,8 +50,8 @@ class LeanProgress:
     """Where reading goes on in each source that is not read to its end."""
     pages: dict[str, str] = field(default_factory=dict[str, str])
     """Addresses of search hits whose pages were not opened, by id."""
-    sentences: dict[str, str] = field(default_factory=dict[str, str])
-    """The sentences and lines that were read, each with the id of its source."""
+    facts: dict[str, Fact] = field(default_factory=dict[str, Fact])
+    """The sentences and lines that were read, by what the model chooses: `S1: It uses 450 watts.`"""
     searches: int = 0
     has_new_hits: bool = False
     """Whether the latest lookup was a search that found something: it is read before anything else is searched for."""
@@ -130,7 +137,8 @@ class LeanProgress:
         for line in lines:
             for sentence in sentences(line) if not line.startswith("#") else ():
                 if count_words(sentence) > 1:
-                    self.sentences.setdefault(_shortened(sentence), source)
+                    fact = Fact(_shortened(sentence), source)
+                    self.facts.setdefault(f"{source}: {fact.words}", fact)
 
     def _add_hit(self, hit: Any, lines: Sequence[str]) -> None:  # noqa: ANN401 - a result's data is foreign JSON
         facts = cast("JsonObject", hit) if isinstance(hit, dict) else {}

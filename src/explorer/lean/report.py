@@ -5,13 +5,13 @@ The model chooses the source of each fact from those there are. Whether the sour
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from explorer.lean.progress import FINISH, WRITE, LeanProgress
+from explorer.lean.progress import FINISH, WRITE, Fact, LeanProgress
 from explorer.schema.messages import JsonObject
 from explorer.text.citations import IDS
 from explorer.text.sanitize import single_line
-from explorer.text.words import words_of
+from explorer.text.words import phrase_language, words_of
 
 REPORT_FILE = "report.md"
 TITLE_CHARS = 200
@@ -21,13 +21,9 @@ MARKUP = re.compile(rf"\s*{IDS}|[\[\]<>`|]|^(?:[#*]+\s*|-\s+)")
 """Citations, and characters with a meaning in markdown that a fact in words does not need."""
 
 QUOTES = re.compile('["“”„«»]')
-
-
-class Fact(NamedTuple):
-    """A statement, and the id of the source that says it."""
-
-    words: str
-    source: str
+FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
+NOT_SAID = {"en": "The sources that were read do not say this.", "zh": "所读的来源没有说明这一点。"}
+"""The answer where the model finds none: its own words for that are often about something else."""
 
 
 def report_calls(action: JsonObject, progress: LeanProgress) -> list[tuple[str, JsonObject]]:
@@ -37,12 +33,16 @@ def report_calls(action: JsonObject, progress: LeanProgress) -> list[tuple[str, 
         action: The facts and the answer, as the model filled them in.
         progress: The question, and the sources there are.
     """
-    facts = list(_facts(action.get("facts"), progress))
+    facts = list(dict.fromkeys(_facts(action.get("facts"), progress)))
     answer = _plain(action.get("answer"))
     if not answer:
         return []
     is_found = action.get("found", "yes") != "no" and bool(facts)
-    text = _text(progress.question, facts, answer, () if is_found else tuple(progress.known))
+    if not is_found:
+        answer = NOT_SAID[phrase_language(progress.question)]
+    cited = _sources_of(answer, facts, progress) if is_found else list(progress.known)
+    lines = [_cited(answer, cited[:MAX_CITED]), "", *(f"- {_cited(_quoted(one.words), [one.source])}" for one in facts)]
+    text = "\n".join([f"# {single_line(progress.question, TITLE_CHARS)}", "", *lines]).strip() + "\n"
     return [
         (WRITE, {"filepath": REPORT_FILE, "content": text, "mode": "overwrite"}),
         (FINISH, {"summary": answer, "nothing_found": not is_found}),
@@ -50,32 +50,28 @@ def report_calls(action: JsonObject, progress: LeanProgress) -> list[tuple[str, 
 
 
 def _facts(value: Any, progress: LeanProgress) -> Iterable[Fact]:  # noqa: ANN401 - a model's JSON
-    """Yield each fact once: a sentence that was read, or a statement with a source there is."""
-    seen: set[str] = set()
+    """Yield the facts: sentences that were read; of a server that knows no forms also statements with a source."""
     for one in cast("list[object]", value) if isinstance(value, list) else []:
         fields = cast("JsonObject", one) if isinstance(one, dict) else {"fact": one}
-        said = fields.get("fact")
-        source = progress.sentences.get(said) if isinstance(said, str) else None
-        plain = _plain(said)
-        words = f"“{plain}”" if source and plain == said and not QUOTES.search(plain) else plain
-        source = source or fields.get("source")
-        if words and source in progress.known and words.casefold() not in seen:
-            seen.add(words.casefold())
-            yield Fact(words, str(source))
+        said, source = fields.get("fact"), fields.get("source")
+        if isinstance(said, str) and said in progress.facts:
+            yield progress.facts[said]
+        elif _plain(said) and source in progress.known:
+            yield Fact(_plain(said), str(source))
 
 
-def _text(question: str, facts: Sequence[Fact], answer: str, looked_at: Sequence[str]) -> str:
-    cited = looked_at[:MAX_CITED] or _sources_of(answer, facts)
-    title = single_line(question, TITLE_CHARS)
-    lines = [f"# {title}", "", _cited(answer, cited), "", *(f"- {_cited(one.words, [one.source])}" for one in facts)]
-    return "\n".join(lines).strip() + "\n"
-
-
-def _sources_of(answer: str, facts: Sequence[Fact]) -> list[str]:
-    """Return the sources of the facts that the answer shares a word with; of all facts, where it shares none."""
-    words = set(words_of(answer))
+def _sources_of(answer: str, facts: Sequence[Fact], progress: LeanProgress) -> list[str]:
+    """Return the sources of the facts that share a word with the answer, and of sentences with a figure of it."""
+    words, figures = set(words_of(answer)), set(FIGURE.findall(answer))
     shared = [fact.source for fact in facts if words.intersection(words_of(fact.words))]
-    return list(dict.fromkeys(shared or [fact.source for fact in facts]))[:MAX_CITED]
+    named = [fact.source for fact in progress.facts.values() if figures.intersection(FIGURE.findall(fact.words))]
+    return list(dict.fromkeys([*shared, *named] or [fact.source for fact in facts]))
+
+
+def _quoted(words: str) -> str:
+    """Return a sentence in quotation marks; without markup and without the marks where it has some of its own."""
+    plain = _plain(words)
+    return f"“{plain}”" if plain == words and not QUOTES.search(words) else plain
 
 
 def _cited(words: str, sources: Iterable[str]) -> str:

@@ -117,13 +117,15 @@ _ALLOWED_FIELDS = frozenset({"name", "arguments", "parameters", "id", "type"})
 
 
 def find_written_calls(text: str, known_tools: Collection[str]) -> tuple[WrittenCall, ...]:
-    """Return the calls that a reply consists of; empty when any part of it is something else."""
+    """Return the calls that a reply consists of, each once; empty when any part of it is something else."""
     inside = _inside(_THINKING.sub("", text, count=1).strip())
     if not inside.startswith(("{", "[")):
         return ()
     calls = [_to_call(value, known_tools) for value in _objects(inside)]
-    found = tuple(call for call in calls if call is not None)
-    return found if len(found) == len(calls) else ()
+    found = [call for call in calls if call is not None]
+    # Small models write one call again and again, until the limit of the reply stops them.
+    once = tuple(call for place, call in enumerate(found) if call not in found[:place])
+    return once if len(found) == len(calls) else ()
 
 
 def _inside(text: str) -> str:
