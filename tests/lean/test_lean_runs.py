@@ -3,7 +3,9 @@
 import json
 import signal
 import subprocess
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -206,6 +208,49 @@ def test_words_in_a_file_gain_nothing(tmp_path: Path) -> None:
         "write_file",
         "finish_exploration",
     }
+
+
+class _Web(BaseHTTPRequestHandler):
+    """A search engine of SearXNG's kind with one hit, and the page that it leads to."""
+
+    def do_GET(self) -> None:
+        root = f"http://127.0.0.1:{self.server.server_address[1]}"
+        hit = {"url": f"{root}/plant", "title": "The plant", "content": "News of a plant."}
+        is_search = self.path.startswith("/search")
+        text = json.dumps({"results": [hit]}) if is_search else f"<html><title>Plant</title><p>{NOTES * 3}</p></html>"
+        self.send_response(200)
+        self.send_header("content-type", "application/json" if is_search else "text/html")
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *_arguments: object) -> None:  # noqa: A002 - the base class's name
+        """Say nothing."""
+
+
+@pytest.mark.slow
+def test_without_files_the_web_is_searched_and_a_hit_opened(tmp_path: Path) -> None:
+    """A hit is read by opening its page; sentences of the page can be reported."""
+
+    def script(asked: Asked) -> Reply:
+        actions = offered(asked)
+        if [*actions] == ["search"]:
+            return said(action="search", words="plant solar output")
+        if len(asked.said) == 2:
+            return said(action="read", sources=actions["read"]["sources"]["items"]["enum"][:1])
+        facts = [fact for fact in actions["report"]["facts"]["items"]["enum"] if "12 %" in fact]
+        return said(action="report", facts=facts[:1], found="yes", answer=ANSWER)
+
+    with OpenAIServer(script) as server, ThreadingHTTPServer(("127.0.0.1", 0), _Web) as web:
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        root = f"http://127.0.0.1:{web.server_port}"
+        settings = {"OPENAI_BASE_URL": server.url, "EXPLORER_SEARXNG_URL": root, "EXPLORER_SEARCH": "searxng"}
+        words = (QUESTION, "--lean", "--output-format", "json")
+        done = explorer_here(*words, cwd=tmp_path, settings={**settings, "EXPLORER_ALLOW_HOSTS": "127.0.0.1"})
+        web.shutdown()
+    assert last_json(done.stdout)["status"] == "complete", done.stderr
+    events = [record.event for record in records_of(only_run(tmp_path / "workspace"))]
+    names = [event.name for event in events if isinstance(event, ToolFinished)]
+    assert names == ["web_search", "read_webpage", "write_file", "finish_exploration"]
 
 
 def _stall_the_report(asked: Asked) -> Reply:

@@ -35,11 +35,14 @@ from explorer.text.rendering import (
     own,
     render,
 )
+from explorer.text.sanitize import single_line
 
 FULL_SHARE = 0.6
 """The share of the window from which on only the report is left."""
 CHARS_PER_TOKEN = 3
 """Fewer than in prose, so that the window is not overrun."""
+QUESTION_CHARS = 200
+"""Limit of the question where it is repeated: what is reserved for a request leaves room for so much."""
 MAX_PROBLEM_CHARS = 1_500
 """Limit of what is wrong with a report, for the model."""
 THINKING = re.compile(r"\A.*?</think>|\A\s*<think>", re.DOTALL)
@@ -154,7 +157,10 @@ def _shown_result(result: tuple[str, str]) -> ModelText:
 def _next_step(progress: LeanProgress, actions: Actions) -> ModelText:
     """Return the last lines of what the model reads: the question, and what it may do now."""
     if actions.report and not (actions.read or actions.search):
-        return own("\nThe question: {question}\nReply with the action report.", question=by_user(progress.question))
+        return own(
+            "\nThe question: {question}\nReply with the action report.",
+            question=by_user(single_line(progress.question, QUESTION_CHARS)),
+        )
     read = own("read ({ids})", ids=codes(actions.read)) if actions.read else own("")
     others = [code(name) for name, is_possible in ((SEARCH, actions.search), (REPORT, actions.report)) if is_possible]
     return own("Possible now: {names}.", names=render(read, *others, between=", "))
