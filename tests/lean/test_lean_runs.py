@@ -214,7 +214,7 @@ class _Web(BaseHTTPRequestHandler):
     """A search engine of SearXNG's kind with one hit, and the page that it leads to."""
 
     def do_GET(self) -> None:
-        root = f"http://127.0.0.1:{self.server.server_address[1]}"
+        root = f"http://{self.headers['host']}"
         hit = {"url": f"{root}/plant", "title": "The plant", "content": "News of a plant."}
         is_search = self.path.startswith("/search")
         text = json.dumps({"results": [hit]}) if is_search else f"<html><title>Plant</title><p>{NOTES * 3}</p></html>"
