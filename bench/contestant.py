@@ -15,6 +15,7 @@ from scenarios import HELPER, LEAD, Scenario, prose, tool_text
 from wires import ANTHROPIC, OPENAI
 
 from explorer.agents.budget import Budget
+from explorer.agents.compaction import ContextPolicy
 from explorer.agents.roles import built_in_roles
 from explorer.agents.run_rules import Model
 from explorer.journal.journal import Journal
@@ -146,6 +147,7 @@ def settings_for(scenario: Scenario, wire: str, url: str, folder: Path) -> Setti
         secrets=Secrets(anthropic_key=SecretStr("bench"), openai_key=SecretStr("bench")),
         shell="off",
         files=(notes,),
+        context_window=200_000,
     )
 
 
@@ -212,7 +214,7 @@ class WholeHistory(RunResources):
 
     def model_of(self, role: str, on_failure: OnFailure, waits: WaitLimits) -> Model:
         """The model of a role, with no window."""
-        return replace(super().model_of(role, on_failure, waits), window_tokens=None)
+        return replace(super().model_of(role, on_failure, waits), context_policy=ContextPolicy(None))
 
 
 async def _lived(

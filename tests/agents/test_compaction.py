@@ -8,9 +8,11 @@ import pytest
 
 from agents.test_subagents import Stage, help_from, role, roles_of
 from engine_stage import Doing, Recorder, agent_room, started, tools_over
-from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, KEPT_MESSAGES, WORKING_TOKENS, compaction_note
+from explorer.agents.clearing_cost import UsageCost
+from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, KEPT_MESSAGES, LOCAL_WINDOW_TOKENS, ContextPolicy
 from explorer.agents.decisions import WORDS
 from explorer.agents.loop import AgentContext, run_agent
+from explorer.agents.on_record import compaction_note
 from explorer.journal.agent_state import AgentState
 from explorer.journal.context_size import bytes_of
 from explorer.llm.models import ModelRef
@@ -43,8 +45,6 @@ ASK = UserText(text=WORDS[NoteReason.SUMMARISE], reason=NoteReason.SUMMARISE)
 
 NOTES = "The log says 12 % [S1]; B was tried in vain; C is still to be read."
 HELPERS = 200
-HEAD_TOKENS = 3_000
-"""Of the built-in orchestrator; the one here has a shorter prompt and fewer tools."""
 
 
 @pytest.fixture
@@ -105,7 +105,8 @@ class Scene:
         self.recorder = Recorder(events or [started(max_steps=400)])
         self.client = ScriptedClient({"searcher": script})
         context = agent_room(self.client, self.recorder, tools_over(workspace, *tools), workspace)
-        self.context: AgentContext = replace(context, window_tokens=window, compaction_note=no_helpers)
+        policy = ContextPolicy(window)
+        self.context: AgentContext = replace(context, context_policy=policy, compaction_note=no_helpers)
 
     async def run(self) -> AgentFinished:
         """Take the agent to its end."""
@@ -127,24 +128,72 @@ def sizes(history: Sequence[Message]) -> list[int]:
     return [len(result.content) for message in history if isinstance(message, Results) for result in message.results]
 
 
-async def test_results_sent_often_enough_are_cleared_rarely_and_in_batches(workspace: Workspace) -> None:
-    """Every request is the one before and more, but for a few; then all but the latest exchanges are a line each."""
-    scene = Scene(workspace, reading(60), [reader(4_000)], 1_000_000)
+def as_of_a_large_model(usage: Usage) -> float:
+    """Ten times what a large model costs, so that a short conversation shows it."""
+    plain = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
+    return (plain * 50 + usage.cache_read_tokens * 5 + usage.cache_write_tokens * 62.5) / 1e6
+
+
+def announced(scene: Scene) -> list[int]:
+    """How many turns were taken between each announcement of a clearing and the clearing."""
+    turns, since = list[int](), 0
+    for event in scene.recorder.events:
+        if isinstance(event, NoteAdded) and event.reason == NoteReason.CLEARING:
+            since = 0
+        elif isinstance(event, Compacted):
+            turns.append(since)
+        since += isinstance(event, TurnTaken)
+    return turns
+
+
+@pytest.mark.parametrize(
+    ("window", "cost", "why"), [(32_000, None, Clearing.FULL), (1_000_000, as_of_a_large_model, Clearing.CARRIED)]
+)
+async def test_old_results_are_cleared_rarely_in_batches_and_one_turn_after_it_was_said(
+    workspace: Workspace, window: int, cost: UsageCost | None, why: Clearing
+) -> None:
+    """At a share of the window, or when it saves money: then all but the latest exchanges are a short text each.
+
+    Every other request is the one before and more.
+    """
+    scene = Scene(workspace, reading(60 if cost is None else 100), [reader(4_000)], window)
+    scene.context = replace(scene.context, context_policy=ContextPolicy(window, cost=cost))
     assert (await scene.run()).status is Status.COMPLETE
     cleared = scene.recorder.of_type(Compacted)
-    assert 2 <= len(cleared) <= 5
-    assert {event.why for event in cleared} == {Clearing.CARRIED}
+    assert 1 <= len(cleared) <= 10
+    assert {event.why for event in cleared} == {why}
+    assert announced(scene) == [1] * len(cleared)
     histories = [request.history for request in scene.client.requests]
     changed = [later for earlier, later in pairwise(histories) if later[: len(earlier)] != earlier]
     assert len(changed) == len(cleared)
     for event, history in zip(cleared, changed, strict=True):
-        assert max(sizes(history[: event.before])) < 100
+        assert max(sizes(history[: event.before])) < 800
         assert min(sizes(history[event.before :])) > 4_000
         assert len(history) - event.before >= KEPT_MESSAGES
     first = histories[-1][2]
     assert isinstance(first, Results)
-    assert first.results[0].content == "<<Page 1>>\n[cleared to save space: 4063 characters]"
+    start, end = first.results[0].content.split("\n[", 1)
+    assert start.startswith("<<untrusted ")
+    assert "\nPage 1\nxxx" in start
+    assert end == (
+        "cleared to save space: 4063 characters; to read it again: "
+        'read_source, or read_file(".explorer/sources/S1.md")]\nIts sources: S1'
+    )
     assert {request.system for request in scene.client.requests} == {"Search."}
+
+
+async def test_a_conversation_that_fits_and_costs_little_is_left_alone(workspace: Workspace) -> None:
+    """Far below the window nothing is cleared for a cheap model, or for one whose price is not known."""
+
+    def cheap(usage: Usage) -> float:
+        return as_of_a_large_model(usage) / 500
+
+    for cost in (None, cheap):
+        scene = Scene(workspace, reading(60), [reader(4_000)], 200_000)
+        scene.context = replace(scene.context, context_policy=ContextPolicy(200_000, cost=cost))
+        await scene.run()
+        assert scene.recorder.of_type(Compacted) == []
+        assert NoteReason.CLEARING not in scene.reasons
 
 
 async def test_a_model_that_needs_all_it_was_told_is_left_alone(workspace: Workspace) -> None:
@@ -212,7 +261,7 @@ async def test_tasks_and_the_users_words_outlive_a_summary(workspace: Workspace)
     class Client:
         generate = staticmethod(interrupt)
 
-    scene.context = replace(scene.context, client=Client(), window_tokens=8_000)
+    scene.context = replace(scene.context, client=Client(), context_policy=ContextPolicy(8_000))
     assert (await scene.run()).summary == "Answer."
     summaries = scene.recorder.of_type(Summarised)
     assert len(summaries) >= 2
@@ -319,7 +368,7 @@ async def test_a_shortened_run_cut_off_anywhere_goes_on_with_the_same_requests(w
     """Between any two records: the same requests, to the letter, and the same end."""
 
     def scene(*events: AnyEvent) -> Scene:
-        return Scene(workspace, reading(22, "w" * 700), [reader(900)], 8_000, events)
+        return Scene(workspace, reading(30, "w" * 700), [reader(2_500)], 10_000, events)
 
     uncut = scene()
     ended = await uncut.run()
@@ -389,12 +438,10 @@ async def test_two_hundred_helpers_leave_their_orchestrator_a_small_conversation
     ended = await stage.team(recorder.record).run_orchestrator("Question: what rose?")
     assert (ended.status, len(recorder.run_state.agents)) == (Status.COMPLETE, HELPERS + 1)
     largest = max(tokens_of(one) for one in stage.scripted.requests if one.role == "orchestrator")
-    assert largest < 60_000 - HEAD_TOKENS
+    assert largest < DEFAULT_WINDOW_TOKENS
     if at_once == 20:
-        assert (
-            "- searcher-90: complete; wrote searcher-90/part-0.md and 39 more" in recorder.of_type(Summarised)[-1].text
-        )
-    assert largest > WORKING_TOKENS // 4, "the test would show nothing"
+        assert "- searcher-90: complete; wrote searcher-90/part-0.md, " in recorder.of_type(Summarised)[-1].text
+    assert largest > DEFAULT_WINDOW_TOKENS // 4, "the test would show nothing"
 
 
 def test_what_is_put_back_is_what_the_journal_knows() -> None:
@@ -426,8 +473,14 @@ def test_every_model_has_its_own_window() -> None:
     """As the price list knows it, else a careful guess; the stand-in, which plans by all it was told, has none."""
     plain = Settings()
     elsewhere = Settings(services=Services(openai_url="http://127.0.0.1:1/v1"))
+    hosted = Settings(services=Services(openai_url="https://models.example/v1"))
     assert window_of(ModelRef("openai", "gpt-4o"), plain) == 128_000
     assert window_of(ModelRef("anthropic", "claude-opus-5-5"), plain) == 1_000_000
     assert window_of(ModelRef("openai", "gpt-3.5-turbo"), plain) == 16_385
-    assert window_of(ModelRef("openai", "gpt-3.5-turbo"), elsewhere) == DEFAULT_WINDOW_TOKENS
+    assert window_of(ModelRef("openai", "gpt-3.5-turbo"), elsewhere) == LOCAL_WINDOW_TOKENS
+    assert window_of(ModelRef("openai", "gpt-3.5-turbo"), hosted) == DEFAULT_WINDOW_TOKENS
+    told = elsewhere.model_copy(update={"context_window": 8_192})
+    assert window_of(ModelRef("openai", "gpt-3.5-turbo"), told) == 8_192
+    assert window_of(ModelRef("openai", "gpt-4o"), plain.model_copy(update={"context_window": 8_192})) == 8_192
+    assert window_of(ModelRef("openai", "gpt-4o"), plain.model_copy(update={"context_window": 900_000})) == 128_000
     assert window_of(ModelRef("offline", "offline"), plain) is None

@@ -40,6 +40,9 @@ def test_models_tell_what_each_role_would_use(here: Explorer) -> None:
     """One named for all, another for one role."""
     done = here("models", "--model", "offline", "--output-format", "json")
     assert set(json.loads(done.stdout)["models"].values()) == {"offline"}
+    named = here("models", "--model", "openai:gpt-4o", "--model", "writer=openai:own", OPENAI_API_KEY="sk-secret-1")
+    assert "128,000\n" in named.stdout
+    assert "128,000 (assumed)" in named.stdout
     page = here("models", "--model", "offline").stdout
     assert "offline mode is not a language model" in page
 

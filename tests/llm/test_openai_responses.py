@@ -10,7 +10,6 @@ from openai.types.responses.response_error import ResponseError
 from openai.types.responses.response_status import ResponseStatus
 from pydantic import SecretStr
 
-from explorer.journal.context_size import cleared
 from explorer.llm.bounds import ReplyMeter
 from explorer.llm.clients import Clients
 from explorer.llm.faults import KINDS
@@ -281,7 +280,8 @@ async def test_reasoning_goes_back_only_behind_what_it_was_made_behind() -> None
             history = await talk(client, (GO,), 3)
             first = history[2]
             assert isinstance(first, Results)
-            await talk(client, (*history[:2], cleared(first), *history[3:]), 3)
+            gone = Results(results=tuple(one.model_copy(update={"content": "Cleared."}) for one in first.results))
+            await talk(client, (*history[:2], gone, *history[3:]), 3)
     assert reasoning_in(server) == [0, 1, 2, 1, 2, 3]
     assert server.withheld == [[]] * 6
 

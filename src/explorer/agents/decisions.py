@@ -29,6 +29,11 @@ WORDS: dict[NoteReason, LiteralString] = {
     NoteReason.USUAL_LENGTH: "Your reply was cut at its length limit, which stays. Continue in smaller pieces.",
     NoteReason.DECLINED: "You declined. Do the part of the task that you can do, or say why there is none.",
     NoteReason.ROOM_MADE: "Older results were cleared to save space. Continue; write down what you need to keep.",
+    NoteReason.CLEARING: (
+        "This conversation is long. After your next turn, the results of your earlier calls will be shortened to their "
+        "first lines, with source ids and how to read them again; your latest exchanges, what helpers answered, plans "
+        "and lists of files stay. Write down now what you still need of the older ones: in a file, or in your reply."
+    ),
     NoteReason.SQUEEZED: (
         "This conversation had to be shortened again although nothing new came of it. Write down what you have in a "
         "file, then end."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from explorer.agents.budget import Account, Reservation, WorstCost
-from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, after_refusal, plan_compaction, summary
+from explorer.agents.compaction import USUAL, ContextPolicy, after_refusal, plan_compaction, summary
 from explorer.agents.decisions import Decision
 from explorer.agents.payments import BYTES_PER_TOKEN, OverBudgetError, Payment, Terms
 from explorer.agents.policies import after_fault, after_turn, before_asking, reply_tokens
@@ -57,8 +57,8 @@ class AgentContext:
     clock: Callable[[], float]
     before_request: Callable[[AgentState], Awaitable[Decision | None]]
     """Return what the run does before a request: a note on the budget, an end; None: the request is sent."""
-    window_tokens: int | None = DEFAULT_WINDOW_TOKENS
-    """The model's context window; None: conversations are never shortened."""
+    context_policy: ContextPolicy = USUAL
+    """When its conversation is shortened."""
     shortened: Callable[[AgentState, Reservation], Decision | None] = lambda _state, _hold: None
     """Return what the run does when the next reply has to be shorter than usual."""
     compaction_note: Callable[[AgentState], str] = lambda _state: ""
@@ -90,11 +90,9 @@ async def _before_asking(state: AgentState, context: AgentContext) -> Decision |
     """Return what is done instead of asking the model; None: ask."""
     if state.summing_at is not None:
         # Nothing comes between the request for a summary and the summary.
-        return (
-            None if state.last_turn is None else summary(state, context.window_tokens, context.compaction_note(state))
-        )
+        return None if state.last_turn is None else summary(state, context.compaction_note(state))
     decision = context.review(state, after_turn(state)) or before_asking(state) or await context.before_request(state)
-    return decision or plan_compaction(state, context.prefix.bytes, context.window_tokens)
+    return decision or plan_compaction(state, context.prefix.bytes, context.context_policy)
 
 
 async def _ask(state: AgentState, context: AgentContext) -> None:
@@ -109,7 +107,7 @@ async def _ask(state: AgentState, context: AgentContext) -> None:
             await context.calls.record(ending)
         return
     size = context.prefix.bytes + state.context_size.total_bytes(state.messages)
-    terms = Terms(account, context.worst_cost, context.calls.record, context.window_tokens, size)
+    terms = Terms(account, context.worst_cost, context.calls.record, context.context_policy.window_tokens, size)
     payment = Payment(terms, reservation, input_tokens)
     try:
         decision = await _before_sending(state, context, reservation)
@@ -118,7 +116,7 @@ async def _ask(state: AgentState, context: AgentContext) -> None:
         return  # the next `reserve` waits until a further attempt can be paid
     except ModelError as error:
         if error.fault is ModelFault.CONTEXT_EXCEEDED:
-            decision = after_refusal(state, context.prefix.bytes, context.window_tokens, context.compaction_note(state))
+            decision = after_refusal(state, context.prefix.bytes, context.compaction_note(state))
         else:
             decision = after_fault(state, error)
         if decision is None:

@@ -14,7 +14,7 @@ from explorer.agents.budget import (
     Reservation,
     WorstCost,
 )
-from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
+from explorer.agents.compaction import USUAL, ContextPolicy
 from explorer.agents.context_block import RunFacts
 from explorer.agents.decisions import Decision
 from explorer.agents.policies import budget_note, early_ending, refuse_repetition, short_reply_note, write_now_note
@@ -44,8 +44,8 @@ class Model:
     name: str
     client: LLMClient
     worst_cost: WorstCost
-    window_tokens: int | None = DEFAULT_WINDOW_TOKENS
-    """None: its conversations are never shortened."""
+    context_policy: ContextPolicy = USUAL
+    """When conversations of its agents are shortened."""
     effort: str = ""
     """How much it is to reason; empty: the vendor's default."""
 

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Mapping
 
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool, Retry, subagent_result
-from explorer.agents.compaction import compaction_note, last_words
+from explorer.agents.compaction import last_words
 from explorer.agents.context_block import ContextWriter
 from explorer.agents.decisions import WORDS
 from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
+from explorer.agents.on_record import MAX_HELPERS_CHARS, compaction_note
 from explorer.agents.policies import concerns_run, cut_short, failed_end, other_helpers, ways_to_retry
 from explorer.agents.roles import CALL_AGENT, Role, check_roles, helper_lines, helpers_in, leading_role, report_writers
-from explorer.agents.run_rules import RunRules, TeamContext
+from explorer.agents.run_rules import Model, RunRules, TeamContext
 from explorer.agents.task_text import task_text
 from explorer.agents.tool_calls import CallServices, Toolbox
 from explorer.agents.user_stop import StoppableClient, StoppedError
@@ -19,7 +20,7 @@ from explorer.schema.errors import ConfigError, ModelError, ToolError
 from explorer.schema.events import ORCHESTRATOR, AgentContinued, AgentFinished, AgentStarted, RoleLoaded
 from explorer.schema.reasons import NoteReason
 from explorer.schema.tool import Tool, ToolResult
-from explorer.text.rendering import code, codes, own, render
+from explorer.text.rendering import ModelText, code, codes, own, render
 
 
 class Team:
@@ -275,13 +276,18 @@ class Team:
             clock=self._context.clock,
             before_request=self.rules.before_request,
             shortened=self.rules.shortened,
-            window_tokens=model.window_tokens,
-            compaction_note=lambda state: compaction_note(
-                state, self._context.run_state, self._context.workspace.read_text, self._context.jobs
-            ),
+            context_policy=model.context_policy,
+            compaction_note=lambda state: self._on_record(state, model),
             review=self._context.review,
         )
         return await self._until_stopped(state, context)
+
+    def _on_record(self, state: AgentState, model: Model) -> ModelText:
+        """Return what an agent has to know of the run next to a summary; helpers take a quarter of a window."""
+        parts, window = self._context, model.context_policy.window_tokens or MAX_HELPERS_CHARS
+        return compaction_note(
+            state, parts.run_state, parts.workspace.read_text, parts.jobs, min(window, MAX_HELPERS_CHARS)
+        )
 
     async def _until_stopped(self, state: AgentState, context: AgentContext) -> AgentFinished:
         """Run an agent; after the user's stop a helper ends at once, and the orchestrator has the report made."""

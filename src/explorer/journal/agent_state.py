@@ -8,6 +8,7 @@ import orjson
 
 from explorer.journal.context_size import ContextSize, cleared
 from explorer.schema.events import (
+    NO_EFFECT,
     AgentContinued,
     AgentFinished,
     AgentStarted,
@@ -44,6 +45,17 @@ class OpenCall:
     finished: ToolFinished | None
 
 
+@dataclass(frozen=True)
+class AnnouncedClearing:
+    """A clearing that comes after the agent's next turn."""
+
+    before: int
+    """The index of the first message whose results stay."""
+    why: Clearing
+    steps: int
+    """The number of turns taken when it was announced."""
+
+
 @dataclass
 class AgentState:
     """The state of one agent, computed from its events. Only `apply` changes it."""
@@ -71,6 +83,10 @@ class AgentState:
     finished: AgentFinished | None = None
     context_size: ContextSize = field(default_factory=ContextSize)
     """The size of the conversation."""
+    announced: AnnouncedClearing | None = None
+    """The clearing of old results that the agent was told of; None when none is due."""
+    opened: dict[str, None] = field(default_factory=dict[str, None])
+    """Paths that its calls named as a file, in the order of the calls."""
     summing_at: int | None = None
     """The index in the history of the request for a summary; None when none is open."""
     repeated: dict[str, int] = field(default_factory=dict[str, int])
@@ -152,6 +168,8 @@ class AgentState:
                 self.ended_jobs.add(str(event.data.get("job")))
             if event.reason == NoteReason.SUMMARISE:
                 self.summing_at = len(self.messages)
+            if event.reason == NoteReason.CLEARING:
+                self.announced = _announced(event, self.steps)
         else:
             self.is_steered = True
             self.asked.add(event.text)
@@ -175,6 +193,7 @@ class AgentState:
         self.messages.append(without_bond(turn) if is_lost else turn)
         self.context_size.take_turn(turn, len(self.messages))
         self._started, self._done = {}, {}
+        self.opened |= dict.fromkeys(path for call in turn.calls if isinstance(path := _path_in(call), str))
         if turn.calls:
             self.open_turn = turn
 
@@ -240,6 +259,7 @@ class AgentState:
             self._clear(event)
         else:
             self._leave_out(event)
+        self.announced = None
         self.context_size.change(self.messages)
         # What a model no longer sees it may ask for again.
         self._forget_calls()
@@ -312,7 +332,20 @@ def _result(call: OpenCall) -> CallResult:
         is_error=not done.success,
         data=done.data,
         sources=done.sources,
+        files=tuple(written.path for written in done.files),
+        is_repeatable=call.started is None or call.started.effect == NO_EFFECT,
     )
+
+
+def _path_in(call: ToolCall) -> object:
+    return (call.arguments or {}).get("filepath")
+
+
+def _announced(event: NoteAdded, steps: int) -> AnnouncedClearing | None:
+    before, why = event.data.get("before"), event.data.get("why")
+    if not isinstance(before, int) or not isinstance(why, str) or why not in set(Clearing):
+        return None
+    return AnnouncedClearing(before, Clearing(why), steps)
 
 
 def _stated(words: str, context: str, reason: str = "", task: TaskData | None = None) -> UserText:

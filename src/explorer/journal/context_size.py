@@ -2,16 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from explorer.schema.messages import CallResult, Message, Results, Turn, UserText
-from explorer.text.rendering import FENCE_START, inline
+from explorer.text.rendering import ModelText, beginning_of, code, codes, own, render
 
-CLEARED_CHARS = 300
+CLEARED_CHARS = 1_200
 """Results up to this length are never cleared: their replacement is hardly shorter."""
-HEADING_CHARS = 160
-"""Limit of a first line that is kept: a longer one is not a heading."""
-FIRST_FIELD_CHARS = 40
-"""The length that is kept of a JSON object: its first field says what it is about."""
+KEPT_CHARS = 400
+"""The length that is kept of the beginning of a cleared result."""
+LINE_CHARS = 600
+"""An estimate of what takes the place of a cleared result."""
+MAX_NAMED = 40
+"""Limit of source ids and paths that are named in its place."""
+NEVER_CLEARED = frozenset({"call_agent", "list_files", "list_sources"})
+"""Tools whose results stay: what helpers answered, and what says which files and sources there are."""
+PLANS = ("plan", "todo")
+"""Beginnings of the names of files with an agent's plan, whose content stays, too."""
 WRAPPING_BYTES = 60
 """The bytes of names, ids and brackets around one text in a request."""
 COMPACTION_TURNS = 8
@@ -26,8 +33,6 @@ LEAST_PLAUSIBLE = 1 / 4
 class ContextSize:
     """The size of an agent's conversation."""
 
-    carried_chars: int = 0
-    """The size of long results, summed over all turns since old ones were last cleared: each turn sends all again."""
     long_chars: int = 0
     """The size of the results that clearing would shorten, the latest included."""
     window_tokens: int | None = None
@@ -75,7 +80,6 @@ class ContextSize:
 
     def take_turn(self, turn: Turn, messages: int) -> None:
         """Add a turn, which is the last of so many messages."""
-        self.carried_chars += self.long_chars
         is_counted = turn.usage.input_tokens and not turn.is_estimated and not turn.cut_from_tokens
         self._counted_tokens = turn.usage.total_tokens if is_counted else 0
         self._counted_messages = messages
@@ -86,7 +90,7 @@ class ContextSize:
 
     def change(self, messages: Sequence[Message]) -> None:
         """Measure a history that was changed: earlier counts and sizes are no longer valid."""
-        self._counted_tokens = self._counted_messages = self._total_bytes = self.carried_chars = 0
+        self._counted_tokens = self._counted_messages = self._total_bytes = 0
         self._bytes.clear()
         self.long_chars = sum(clearable_chars(message) for message in messages if isinstance(message, Results))
 
@@ -112,28 +116,50 @@ def _bytes(text: str) -> int:
 
 
 def clearable_chars(results: Results) -> int:
-    """Return how many characters clearing these results would free."""
-    return sum(len(one.content) - len(_line_for(one)) for one in results.results if is_clearable(one))
+    """Return about how many characters clearing these results would free."""
+    return sum(len(one.content) - LINE_CHARS for one in results.results if is_clearable(one))
 
 
 def is_clearable(result: CallResult) -> bool:
-    """Return whether a result is long and not an error: an error shows the model what not to try again."""
-    return len(result.content) > CLEARED_CHARS and not result.is_error
+    """Return whether a result may be cleared: it is long, and neither an error nor one that an agent works by."""
+    is_kept = result.is_error or result.name in NEVER_CLEARED or is_plan(str(result.data.get("path", "")))
+    return len(result.content) > CLEARED_CHARS and not is_kept
+
+
+def is_plan(path: str, names: tuple[str, ...] = PLANS) -> bool:
+    """Return whether a file is an agent's plan, by the beginning of its name."""
+    return PurePosixPath(path).stem.lower().startswith(names)
 
 
 def cleared(results: Results) -> Results:
-    """Return results with a short line in place of each long one; errors and short ones stay as they are."""
+    """Return results with a short text in place of each long one; errors and short ones stay as they are."""
     return Results(
         results=tuple(
-            one.model_copy(update={"content": _line_for(one)}) if is_clearable(one) else one for one in results.results
+            one.model_copy(update={"content": _short_form(one)}) if is_clearable(one) else one
+            for one in results.results
         )
     )
 
 
-def _line_for(result: CallResult) -> str:
-    first, second, *_ = (*result.content[: 2 * HEADING_CHARS].split("\n", 2), "")
-    if FENCE_START.fullmatch(first):
-        first = inline(second[:FIRST_FIELD_CHARS])
-    elif len(first) > HEADING_CHARS:
-        first = first[:FIRST_FIELD_CHARS] if first.startswith("{") else ""
-    return f"{first}\n[cleared to save space: {len(result.content)} characters]".lstrip()
+def _short_form(result: CallResult) -> ModelText:
+    """Return the beginning of a result, its sources and files, and how to read it again."""
+    if result.sources:
+        example = own('read_source, or read_file(".explorer/sources/{id}.md")', id=code(result.sources[0]))
+    else:
+        example = own("make the same call again") if result.is_repeatable else own("only its beginning is left")
+    return render(
+        beginning_of(result.content, KEPT_CHARS),
+        own(
+            "[cleared to save space: {count} characters; to read it again: {example}]",
+            count=len(result.content),
+            example=example,
+        ),
+        _named(own("Its sources:"), result.sources),
+        _named(own("Files it wrote:"), result.files),
+    )
+
+
+def _named(heading: ModelText, names: Sequence[str]) -> ModelText:
+    more = own("and {count} more", count=len(names) - MAX_NAMED) if len(names) > MAX_NAMED else own("")
+    listed = render(codes(names[:MAX_NAMED]), more, between=" ")
+    return render(heading, listed, between=" ") if names else own("")

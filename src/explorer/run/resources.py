@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from loguru import logger
 
 from explorer.agents.budget import ReportReserve, WorstCost, report_reserve
-from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS
+from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, LOCAL_WINDOW_TOKENS, ContextPolicy
 from explorer.agents.payments import PaidClient
 from explorer.agents.roles import PromptLoader, Role, built_in_roles, leading_role, report_writers, with_offered
 from explorer.agents.run_rules import Model
@@ -123,16 +123,17 @@ class RunResources:
         """Return the model of a role, behind its gate and its retries."""
         if self.own_client is not None:
             own = PaidClient(self.own_client)
-            return Model("own", "own", LeanClient(own) if self.lean else own, lambda _input, _output: 0.0)
+            policy = ContextPolicy(self.settings.context_window or DEFAULT_WINDOW_TOKENS, self.settings.context_share)
+            return Model("own", "own", LeanClient(own) if self.lean else own, lambda _input, _output: 0.0, policy)
         ref = self.choice.models[role]
         client, gate, timing = self.clients.client_for(ref), self.clients.gate_for(ref), self.clients.timing
         # The stand-in is on this machine and costs nothing: there is nobody who could bill its requests.
         paid = client if ref.provider == OFFLINE else PaidClient(client)
         retrying = RetryingClient(paid, gate, on_failure, limits=waits, timing=timing)
-        window = window_of(ref, self.settings)
+        policy = context_policy(ref, self.settings)
         effort = effort_of(self.settings, self.roles[role])
-        asked = LeanClient(retrying, window) if self.lean else retrying
-        return Model(str(ref), ref.name, asked, worst_cost(ref, self.settings), window, effort)
+        asked = LeanClient(retrying, policy.window_tokens) if self.lean else retrying
+        return Model(str(ref), ref.name, asked, worst_cost(ref, self.settings), policy, effort)
 
 
 @asynccontextmanager
@@ -364,8 +365,7 @@ def pricing_of(ref: ModelRef, settings: Settings) -> Pricing:
     usd = known_cost(ref, settings, PRICED_TOKENS, PRICED_TOKENS)
     if usd is not None:
         return Pricing.PRICED if usd > 0 else Pricing.FREE
-    vendor = vendor_of(ref, settings)
-    return Pricing.FREE if vendor and is_this_machine(urlsplit(vendor.server.url).hostname or "") else Pricing.UNKNOWN
+    return Pricing.FREE if _is_local(ref, settings) else Pricing.UNKNOWN
 
 
 def known_cost(ref: ModelRef, settings: Settings, input_tokens: int, output_tokens: int) -> float | None:
@@ -393,7 +393,27 @@ def window_of(ref: ModelRef, settings: Settings) -> int | None:
     """Return how many tokens a model's conversations are kept under; None for offline mode, which needs all of it."""
     if ref.provider == OFFLINE:
         return None
-    return known_window(ref, settings) or DEFAULT_WINDOW_TOKENS
+    assumed = LOCAL_WINDOW_TOKENS if _is_local(ref, settings) else DEFAULT_WINDOW_TOKENS
+    window = known_window(ref, settings) or settings.context_window or assumed
+    return min(window, settings.context_window or window)
+
+
+def context_policy(ref: ModelRef, settings: Settings) -> ContextPolicy:
+    """Return when conversations with a model are shortened."""
+    window = window_of(ref, settings)
+    if window is None:
+        return ContextPolicy(None)
+    rates = _rates(ref, settings)
+
+    def cost(usage: Usage) -> float:
+        return cost_usd(ref.name, rates.price_list, usage, rates.price) or 0.0
+
+    return ContextPolicy(window, settings.context_share, cost)
+
+
+def _is_local(ref: ModelRef, settings: Settings) -> bool:
+    vendor = vendor_of(ref, settings)
+    return vendor is not None and is_this_machine(urlsplit(vendor.server.url).hostname or "")
 
 
 def known_window(ref: ModelRef, settings: Settings) -> int | None:

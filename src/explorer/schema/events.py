@@ -408,9 +408,9 @@ class Clearing(StrEnum):
     REFUSED = "refused"
     """The provider said that the conversation no longer fits the model's window."""
     FULL = "full"
-    """The conversation came near the window's end."""
+    """The conversation reached the share of the window at which it is shortened."""
     CARRIED = "carried"
-    """The results had been sent again so often that keeping them cost more than clearing them."""
+    """Keeping the results cost more than clearing them."""
 
 
 class Compacted(Event):

@@ -185,6 +185,10 @@ class CallResult(Frozen):
     """The `data` of its `tool_finished`, for programs; no model sees it."""
     sources: tuple[str, ...] = ()
     """Ids of the sources it brought, for programs; no model sees them."""
+    files: tuple[str, ...] = ()
+    """Paths of the files that the call wrote, for programs; no model sees them."""
+    is_repeatable: bool = True
+    """Whether the same call brings it again: the call changes nothing."""
 
 
 class TaskData(Frozen):

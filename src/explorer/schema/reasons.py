@@ -13,6 +13,8 @@ class NoteReason(StrEnum):
     """A reply was cut, and the server does not take a longer one."""
     DECLINED = "declined"
     ROOM_MADE = "room_made"
+    CLEARING = "clearing"
+    """Old results are cleared after the next turn; `data` says which and why."""
     SQUEEZED = "squeezed"
     """The conversation was shortened again although nothing new came of it."""
     SUMMARISE = "summarise"

@@ -137,6 +137,13 @@ def _amount(raw: str) -> float:
     return float(number)
 
 
+def _share(raw: str) -> float:
+    """Read a share of a whole."""
+    if re.fullmatch(r"0?\.\d+", raw.strip()) is None:
+        raise ValueError(raw)
+    return float(raw)
+
+
 def timezone(raw: str) -> str:
     """Read a name of the IANA time zone database."""
     try:
@@ -184,6 +191,7 @@ TOKENS_OR_NONE = ValueFormat(or_none(whole), f"{COUNT}, or `{NO_LIMIT}`, or `aut
 REPLY_TOKENS = ValueFormat(whole, "a whole number, 1024 or more")
 MONEY_OR_NONE = ValueFormat(or_none(_amount), f"US dollars above 0, like 0.50, or `{NO_LIMIT}`, or `auto`")
 TIME_OR_NONE = ValueFormat(or_none(seconds), DURATION)
+SHARE = ValueFormat(_share, "a share between 0.3 and 0.95, like 0.8")
 PRICE = ValueFormat(price, "two amounts in US dollars, like 3/15")
 EFFORTS = ValueFormat(
     efforts, f"one of {', '.join(get_args(Effort))}, for all roles or as ROLE=VALUE, separated by commas"

@@ -23,8 +23,10 @@ from explorer.schema.setting import (
     PRICE,
     PUBLIC_HOSTS,
     REPLY_TOKENS,
+    SHARE,
     TEXT,
     TIMEZONE,
+    WHOLE,
     ExtensionSettings,
     Flag,
     Group,
@@ -143,6 +145,28 @@ class Settings(BaseModel):
             anchor="prices-and-money-limits",
         ),
     ] = None
+    context_window: Annotated[
+        int | None,
+        Setting(
+            "EXPLORER_CONTEXT_WINDOW",
+            WHOLE,
+            "Tokens of a model's context window that are used; the window itself where it is not known",
+            Group.MODELS,
+            default="all of it; 128000 where it is not known, 32000 on this machine",
+            anchor="context-windows",
+        ),
+    ] = Field(default=None, ge=1024)
+    context_share: Annotated[
+        float,
+        Setting(
+            "EXPLORER_CONTEXT_SHARE",
+            SHARE,
+            "Share of a model's context window at which old results of a conversation are shortened",
+            Group.MODELS,
+            details="earlier only where that saves material money at the model's prices",
+            anchor="context-windows",
+        ),
+    ] = Field(default=0.8, ge=0.3, le=0.95)
     max_output_tokens: Annotated[
         int,
         Setting(

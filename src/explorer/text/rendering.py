@@ -185,6 +185,13 @@ def first_chars(text: ModelText, most: int) -> ModelText:
     return text if most >= len(text) else ModelText(text[: _within(part, most)] + part.closing)
 
 
+def beginning_of(text: str, most: int) -> ModelText:
+    """Return the first lines of a text that was rendered before, as a journal has it, with the fence closed."""
+    shown = first_chars(ModelText(text[: 2 * most + MARK_DIGITS]), most)
+    line_end = shown.rfind("\n", 0, most)
+    return shown if len(text) <= most or line_end < most // 2 else first_chars(ModelText(shown), line_end)
+
+
 def last_chars(text: ModelText, most: int) -> ModelText:
     """Return the end of a rendered text, with the fence opened again that was cut."""
     start = len(text) - most

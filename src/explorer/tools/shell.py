@@ -20,6 +20,8 @@ from explorer.workspace.safe_open import opened_below
 from explorer.workspace.tree import HEAD_BYTES, kind_of
 from explorer.workspace.workspace import REPORT, Workspace, describe, sha256
 
+LONG_BYTES = 1_000
+"""Output from this length on is named by its file, too."""
 HEAD_CHARS = 8_000
 TAIL_CHARS = 4_000
 MAX_READ_BYTES = 64_000
@@ -221,7 +223,8 @@ async def _change_summary(
     text, size, is_cut = await asyncio.to_thread(_ends_of, workspace, output)
     findings = [path for path in paths if is_finding(path)]
     written = await asyncio.to_thread(_all_described, workspace, findings[:MAX_FILES])
-    where = own(", all of it in {output}", output=output) if is_cut else own("")
+    # A long result may be cleared from the conversation later: its first line says where it is.
+    where = own(", all of it in {output}", output=output) if is_cut or size > LONG_BYTES else own("")
     gone = [path for path in removed if is_finding(path)]
     names = ", ".join(gone[:SHOWN_FILES]) + (" and more" if gone[SHOWN_FILES:] else "")
     content = render(

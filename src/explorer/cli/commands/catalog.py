@@ -11,6 +11,7 @@ from typing import Any
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
 from explorer.agents.roles import Role, check_roles, helper_lines, with_offered
 from explorer.cli.commands.library import library_of
+from explorer.cli.commands.window_check import window_words
 from explorer.cli.screens.formatting import counted, one_line
 from explorer.cli.screens.output import aligned, emit_json, emit_page
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE
@@ -18,7 +19,15 @@ from explorer.cli.settings.configuration import Configuration, configured, passe
 from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import OWN, Point, installed_extensions, tools_in_file
-from explorer.run.resources import absent_shell, choose_shell, choose_team, effort_of, load_roles
+from explorer.run.resources import (
+    absent_shell,
+    choose_shell,
+    choose_team,
+    effort_of,
+    known_window,
+    load_roles,
+    window_of,
+)
 from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.shell import Shell
@@ -116,16 +125,27 @@ def models(*, options: ModelOptions = MODEL) -> int:
     roles, choice, lean = asyncio.run(choose_team(settings))
     if options.output_format == "text":
         rows = [
-            (name, str(choice.models[name]), role.model, effort_of(settings, role) or "-")
+            (
+                name,
+                str(choice.models[name]),
+                role.model,
+                effort_of(settings, role) or "-",
+                window_words(choice.models[name], settings),
+            )
             for name, role in roles.items()
         ]
         is_offline = any(ref.provider == OFFLINE for ref in choice.models.values())
         remark = f"\n{NO_MODEL}" if is_offline else f"\nlean mode: {one_line(lean)}" if lean else ""
-        emit_page(f"{aligned(('ROLE', 'MODEL', 'ASKS FOR', 'EFFORT'), rows)}\n\n{one_line(choice.why)}{remark}")
+        heads = ("ROLE", "MODEL", "ASKS FOR", "EFFORT", "WINDOW")
+        emit_page(f"{aligned(heads, rows)}\n\n{one_line(choice.why)}{remark}")
     else:
         efforts = {name: effort for name, role in roles.items() if (effort := effort_of(settings, role))}
         models = {name: str(ref) for name, ref in choice.models.items()}
-        emit_json({"models": models, "efforts": efforts, "why": choice.why, "lean": lean})
+        windows = {
+            str(ref): {"tokens": window_of(ref, settings), "is_known": known_window(ref, settings) is not None}
+            for ref in choice.models.values()
+        }
+        emit_json({"models": models, "efforts": efforts, "windows": windows, "why": choice.why, "lean": lean})
     return 0
 
 

@@ -19,6 +19,7 @@ from explorer.cli.commands.model_probe import check_profiles, forget_all, probe_
 from explorer.cli.commands.parser_check import check_parser
 from explorer.cli.commands.probes import CheckResult, probe_services
 from explorer.cli.commands.shell_check import check_shell
+from explorer.cli.commands.window_check import check_windows
 from explorer.cli.screens.formatting import counted, one_line, size
 from explorer.cli.screens.output import emit_json, emit_page
 from explorer.cli.settings.configuration import Configuration, Unknown, inspected
@@ -238,6 +239,7 @@ def doctor(
         check_disk(configuration.settings.workspace),
         check_roles(configuration.settings),
         *check_keys(configuration),
+        *check_windows(configuration.settings),
         check_search(configuration.settings),
         check_contact(configuration.settings),
         *check_shell(asyncio.run(choose_shell(configuration.settings))),
