@@ -128,3 +128,19 @@ def test_gross_regressions_are_told() -> None:
     assert checks.problems([lean, fine]) == []
     assert len(checks.problems([lean, {**fine, "cpu_s": 3.5}])) == 1
     assert len(checks.problems([lean, {**fine, "prefix_share": 0.5, "helper_head_bytes": 90_000}])) == 2
+
+
+@pytest.mark.slow
+def test_context_costs_are_those_of_the_engine() -> None:
+    """A helper's usual reading is left alone, and costs what sending all does; a very long one costs far less."""
+    rows = json.loads(
+        subprocess.run(
+            [sys.executable, str(BENCH / "context_costs.py"), "--json"], capture_output=True, text=True, check=True
+        ).stdout
+    )
+    found = {(row["scenario"], row["model"]): row for row in rows}
+    usual, long = (found[f"read-{size}x20000", "anthropic:claude-opus-4-5"] for size in (25, 100))
+    assert (usual["now"], usual["now_clearings"]) == (usual["all"], 0)
+    assert long["now"] < 0.7 * long["all"]
+    assert long["before"] < long["now"]
+    assert usual["before_largest"] < 60_000 < usual["now_largest"]
