@@ -31,9 +31,11 @@ from explorer.schema.errors import ExplorerError
 from explorer.schema.events import (
     AgentStarted,
     AnyEvent,
+    CarriedRun,
     JournalRecord,
     RoleLoaded,
     RunStarted,
+    SandboxChosen,
     SessionConfigured,
     SingleAgent,
     Steered,
@@ -367,6 +369,39 @@ def is_own_run(run: Path, settings: Settings) -> bool:
     return is_own(run, open_key(settings.state_dir))
 
 
+def by_standing_unsafe(folder: Path, *, is_flag: bool) -> bool:
+    """Whether commands of a carried run have no sandbox: by the user's file alone, or by a flag for this run."""
+    config = folder / ".config" / "explorer" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('shell = "unsafe"\n')
+    run = Stranger(events=[SandboxChosen(tier="bubblewrap", why="it held")]).put(folder, None)
+    flags = ["--unsafe-shell"] if is_flag else []
+    place = {"XDG_STATE_HOME": str(folder / "state"), "EXPLORER_SHELL": ""}
+    explorer_here("resume", run.name, "Go on.", "--model", "offline", *flags, cwd=folder, settings=place)
+    latest = [one.event for one in read_records(run) if isinstance(one.event, SessionConfigured)]
+    return any(one.shell == "unconfined" for one in latest)
+
+
+def by_lower_tier(_folder: Path, *, is_unknown: bool) -> bool:
+    """Whether a carried run goes on in the second tier after the first; the control names no tier."""
+    tier = [] if is_unknown else [SandboxChosen(tier="bubblewrap", why="it held")]
+    records = Stranger(events=tier).records()
+    carried = SessionConfigured(
+        carried=CarriedRun(not_taken={}), models={}, search=(), search_why="", shell="", shell_why="", limits={}
+    )
+    run_state = RunState.of([*(one.event for one in records), carried])
+    return run_state.sandbox is None
+
+
+def shown_as_own(folder: Path, *, is_own: bool) -> bool:
+    """Whether what is shown of a run says nothing of its origin."""
+    run = Stranger(events=lead()).put(folder, open_key(folder / "state" / "explorer") if is_own else None)
+    place = {"XDG_STATE_HOME": str(folder / "state")}
+    commands = [(name, run.name, "--output-format", form) for name in ("show", "verify") for form in ("text", "json")]
+    shown = [explorer_here(*words, cwd=folder, settings=place).stdout for words in commands]
+    return not all("carried run: nothing proves" in text or '"carried": true' in text for text in shown)
+
+
 # What a journal says was spent.
 
 
@@ -489,6 +524,14 @@ UNSAFE = {"shell": "unsafe"}
 BY_FLAG = Victim(now=UNSAFE, has_roles=True)
 WRITTEN: tuple[str, JsonObject] = ("create_report", {"title": "T", "content": "Words."})
 ATTACKS = (
+    told_apart(
+        "standing-unsafe",
+        'A stranger\'s run is resumed by a user whose file of settings has `shell = "unsafe"`.',
+        by_standing_unsafe,
+        "is_flag",
+    ),
+    told_apart("lower-tier", "A run of another machine had a better sandbox.", by_lower_tier, "is_unknown"),
+    told_apart("shown-as-own", "A stranger's run is looked at with `show` and `verify`.", shown_as_own, "is_own"),
     told_apart("base-url", "A journal names the server that the key is sent to.", key_is_sent, "is_own"),
     told_apart("allow-hosts", "A journal opens a host of the user's network.", host_is_opened, "is_own"),
     attack(

@@ -61,7 +61,7 @@ def test_the_first_lines_name_models_search_shell_and_limits(here: Explorer, tmp
     assert recorded.limits["max_steps"] == LimitInUse(value=90, origin="environment EXPLORER_MAX_STEPS")
     message = json.loads(done.stdout)["session"]
     assert message == recorded.model_dump(mode="json", exclude={"type", "agent"})
-    assert message["shell_why"] == "there is no shell, because --no-shell was given"
+    assert message["shell_why"] == "there is no shell, because it is set to off by flag --no-shell"
     page = here("show", "latest").stdout
     assert "Latest session\n  orchestrator" in page
     assert json.loads(here("show", "latest", "--output-format", "json").stdout)["session"] == message

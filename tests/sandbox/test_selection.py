@@ -149,7 +149,7 @@ async def test_doing_without_has_to_be_said() -> None:
     chosen = await choose_sandbox(None, unsafe=True)
     assert chosen.confinement is not None
     assert chosen.confinement.tier is SandboxTier.UNCONFINED
-    assert "--unsafe-shell" in chosen.why
+    assert "set to unsafe" in chosen.why
 
 
 def _notes(folder: Path) -> list[Path]:

@@ -22,15 +22,21 @@ from explorer.cli.session import Session, Work
 from explorer.cli.settings.configuration import Configuration
 from explorer.cli.settings.options import AskOptions, RunOptions
 from explorer.cli.settings.untrusted import within
+from explorer.cli.settings.values import Origin
 from explorer.cli.telemetry import show_logs, traced
 from explorer.journal.control import Inbox
 from explorer.journal.listing import find_run, holder, read_records
+from explorer.journal.marks import is_own
+from explorer.journal.run_state import RunState
 from explorer.run.run import RunHooks, RunResult, resume, start
+from explorer.sandbox.confinement import SandboxTier
 from explorer.schema.errors import ConfigError, NotFoundError, RunLockedError
 from explorer.schema.events import RunStarted
 from explorer.schema.settings import Settings
+from explorer.workspace.user_key import open_key
 
 LAST_RESORT_S = 5.0
+CONFINED = frozenset({SandboxTier.BUBBLEWRAP, SandboxTier.LANDLOCK})
 REPORT_SUFFIXES = frozenset({"", ".md", ".markdown", ".txt"})
 """What a copy of the report may be called: it is markdown, whatever its name."""
 
@@ -78,6 +84,7 @@ def continue_run(folder: Path, message: str, configuration: Configuration, optio
         hint = "start a run with it: leave out -c; or make it the follow-up itself: explorer -c -"
         raise ConfigError("text is piped in, and files are given when a run starts, not when it is resumed", hint=hint)
     settings = configuration.settings
+    _refuse_standing_unsafe(folder, configuration)
     if folder.parent.resolve() != settings.workspace.resolve():
         # The run was given by its path: all that is said of it names its own workspace.
         settings = settings.model_copy(update={"workspace": folder.parent})
@@ -99,6 +106,27 @@ def _within_recorded(settings: Settings, of_folder: Collection[str], folder: Pat
     """Return the settings without limits of a folder that is not trusted which are above those of the run."""
     started = next((record.event for record in read_records(folder) if isinstance(record.event, RunStarted)), None)
     return within(settings, of_folder, Settings.recorded(started.settings)) if started else settings
+
+
+def _refuse_standing_unsafe(folder: Path, configuration: Configuration) -> None:
+    """See that a file of settings alone takes the sandbox from no carried run, and from none that had one.
+
+    Raises:
+        ConfigError: It would.
+    """
+    shell = next(value for value in configuration.values if value.name == "shell")
+    if configuration.settings.shell != "unsafe" or shell.level in {Origin.FLAG, Origin.ENVIRONMENT}:
+        return
+    before = RunState.of(record.event for record in read_records(folder)).sandbox
+    why = f"this run's commands were confined by {before}" if before in CONFINED else ""
+    if not is_own(folder, open_key(configuration.settings.state_dir)):
+        why = "nothing proves that you started this run"
+    if why:
+        command = f"explorer resume {folder.name}"
+        raise ConfigError(
+            f"{why}, and only {shell.origin} lets commands run without a sandbox",
+            hint=f"say it for this run: {command} --unsafe-shell; or use the sandbox: EXPLORER_SHELL=auto {command}",
+        )
 
 
 def _refuse_second(folder: Path) -> None:

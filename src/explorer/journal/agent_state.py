@@ -210,8 +210,11 @@ class AgentState:
             self.files[written.path] = written
         for path in event.removed:
             self.files.pop(path, None)
-        if self.open_turn is not None and len(self._done) == len(self.open_turn.calls):
-            self._close(self.open_turn)
+        turn = self.open_turn
+        # A journal from elsewhere may have results of calls that the turn does not have.
+        is_done = turn is not None and len(self._done) >= len(turn.calls) and all(one.finished for one in self.calls())
+        if turn is not None and is_done:
+            self._close(turn)
 
     def _is_new_text(self, event: ToolFinished) -> bool:
         """Return whether a call brought a long text for the first time; results with sources are not counted."""

@@ -169,7 +169,7 @@ class RunState:
     judged: list[CitationsJudged] = field(default_factory=list["CitationsJudged"])
     """The records of a model's answers about the citations."""
     sandbox: str | None = None
-    """The sandbox of the latest session; empty without a shell, None before the first session of this user."""
+    """The sandbox of the latest session; empty without a shell, None before the first session."""
     moved: list[str] = field(default_factory=list[str])
     """New paths of what was at the report's path."""
     session: SessionConfigured | None = None
@@ -233,7 +233,7 @@ class RunState:
             case SessionConfigured():
                 self.session = event
                 if event.carried is not None:
-                    self.foreign_roles, self.sandbox = set(self.prefixes), None
+                    self.foreign_roles = set(self.prefixes)
             case SandboxChosen():
                 self.sandbox = event.tier
             case PathMoved():

@@ -277,7 +277,7 @@ def _fields(run_state: RunState, outcome: Outcome, language: str) -> dict[str, o
     if any("sample" in source.flags for source in run_state.sources.values()):
         fields["sample"] = "invented sample data"
     if run_state.sandbox == UNCONFINED:
-        fields["shell"] = "commands ran without a sandbox (--unsafe-shell)"
+        fields["shell"] = "commands ran without a sandbox (shell: unsafe)"
     return fields | {
         "models": models,
         "cost_usd": None if cost is None else round(cost, 6),

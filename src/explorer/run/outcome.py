@@ -10,7 +10,7 @@ from explorer.journal.run_state import LookupRecord, RunState
 from explorer.reports.render import with_hosts_only
 from explorer.reports.verify.soundness import Flaw, FlawKind
 from explorer.schema.events import ORCHESTRATOR, AgentFinished, Frozen, JournalRecord, Lookup, RunStarted, Status
-from explorer.schema.limits import Limits
+from explorer.schema.limits import Limits, claimed_limits
 from explorer.schema.messages import JsonObject
 from explorer.schema.reasons import EndCause, EndReason, NoteReason
 from explorer.text.sanitize import single_line
@@ -245,13 +245,8 @@ def resume_command(run_state: RunState, run_id: str, cause: EndCause) -> str:
 def _limits(run_state: RunState) -> Limits:
     """Return the limits of the latest session; in older journals, those the run was started with."""
     if run_state.session is not None:
-        known = {name: limit.value for name, limit in run_state.session.limits.items() if name in Limits.model_fields}
-        return Limits.model_validate(known)
-    return (
-        Limits.model_validate(run_state.started.settings.get("limits", {}))
-        if run_state.started is not None
-        else Limits()
-    )
+        return claimed_limits({name: limit.value for name, limit in run_state.session.limits.items()})
+    return claimed_limits(run_state.started.settings.get("limits") if run_state.started is not None else None)
 
 
 def _said(state: AgentState) -> str:

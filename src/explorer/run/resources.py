@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -194,10 +194,21 @@ def absent_shell(sandbox: Sandbox) -> dict[str, str]:
 async def choose_shell(settings: Settings) -> Sandbox:
     """Return what holds the commands of agents, by the settings and by what was seen to hold on this machine."""
     if settings.shell == "off":
-        return Sandbox(None, "there is no shell, because --no-shell was given")
+        return Sandbox(None, "there is no shell, because it is set to off")
     # A plan, a list of tools or a check makes no folder of runs; the first run does.
     beside = settings.workspace.absolute() if settings.workspace.is_dir() else None
     return await choose_sandbox(settings.cache_dir, beside=beside, unsafe=settings.shell == "unsafe")
+
+
+def shell_set_by(sandbox: Sandbox, settings: Settings, origins: Mapping[str, str]) -> Sandbox:
+    """Return a sandbox with the flag, variable or file that decided it, where the machine did not.
+
+    Args:
+        sandbox: What was chosen by the settings.
+        settings: The settings that it was chosen by.
+        origins: Where each setting was set, by its name.
+    """
+    return sandbox if settings.shell == "auto" else replace(sandbox, set_by=origins.get("shell", ""))
 
 
 def role_folders(settings: Settings) -> list[Path]:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from explorer.run.finish import Conclusion, report_path
 from explorer.run.last_report import ReportGuard
 from explorer.run.lean_session import LeanSession
 from explorer.run.outcome import FurtherLink, HelperResult, further_links, helper_results
-from explorer.run.resources import RunResources, open_resources, reserve_for_report
+from explorer.run.resources import RunResources, open_resources, reserve_for_report, shell_set_by
 from explorer.run.resumed_settings import as_started, check_vendors
 from explorer.run.run_journal import RunJournal, SessionRecords
 from explorer.run.session import INPUTS, RunSession
@@ -310,6 +310,7 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
     """Take one session of a run from its open journal to its end."""
     started = hooks.clock()
     settings, run_state, records = resources.settings, journal.run_state, journal.records
+    resources = replace(resources, sandbox=shell_set_by(resources.sandbox, settings, hooks.origins))
     workspace = Workspace(folder)
     reasons = SessionReasons(asked.settings, hooks.origins, is_own=not records.carried)
     configured = session_configured(resources, run_state, reasons)

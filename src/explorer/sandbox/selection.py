@@ -36,11 +36,18 @@ class Sandbox:
     """Everything that was tried, in order."""
     fix: str = ""
     """What to do to have a sandbox; empty where there is one, or where the user wants no shell."""
+    set_by: str = ""
+    """The flag, variable or file that decided it; empty where the machine did, or where that is not known."""
+
+    @property
+    def because(self) -> str:
+        """The reason, and who decided it."""
+        return f"{self.reason} by {self.set_by}" if self.set_by else self.reason
 
     @property
     def why(self) -> str:
-        """The reason, and the fix where there is one, in one line."""
-        return f"{self.reason}. To have a shell, {self.fix}" if self.fix else self.reason
+        """The reason, who decided it, and the fix where there is one, in one line."""
+        return f"{self.because}. To have a shell, {self.fix}" if self.fix else self.because
 
 
 async def choose_sandbox(memory: Path | None, *, beside: Path | None = None, unsafe: bool = False) -> Sandbox:
@@ -52,7 +59,7 @@ async def choose_sandbox(memory: Path | None, *, beside: Path | None = None, uns
         unsafe: Do without, because the user said so.
     """
     if unsafe:
-        return Sandbox(Unconfined(), "there is no sandbox, because --unsafe-shell was given")
+        return Sandbox(Unconfined(), "there is no sandbox, because the shell is set to unsafe")
     tried: list[Attestation] = []
     for confinement, program in candidates():
         attestation = await _attested(confinement, program, memory, beside)

@@ -3,9 +3,9 @@
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
-from explorer.schema.messages import Estimate, Frozen, JsonObject, ToolSchema, Turn, Usage
+from explorer.schema.messages import Count, Estimate, Frozen, JsonObject, Moment, ToolSchema, Turn, Usage
 from explorer.schema.reasons import EndCause
 
 
@@ -16,8 +16,8 @@ class WrittenFile(Frozen):
     """The path relative to the run's folder."""
     title: str
     """Its first heading or first words."""
-    lines: int
-    bytes: int
+    lines: Count
+    bytes: Count
     sha256: str
 
 
@@ -36,10 +36,10 @@ class Source(Frozen):
     author: str = ""
     published: str = ""
     """ISO date or date-time; empty when the source does not give it."""
-    retrieved: AwareDatetime
+    retrieved: Moment
     sha256: str
     """The digest of the stored text, in hexadecimal."""
-    chars: int
+    chars: Count
     language: str = ""
     """A code of the text's language, such as `en`; empty when it is not known."""
     flags: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ class ModelInUse(Frozen):
 class LimitInUse(Frozen):
     """A limit in a session, and where it comes from."""
 
-    value: int | float | None
+    value: Count | float | None
     """The limit; None: no limit."""
     origin: str
 
@@ -167,7 +167,7 @@ class SessionConfigured(Event):
     """What a session of the run works with, and why; recorded when the run starts and each time it is resumed."""
 
     type: Literal["session_configured"] = "session_configured"
-    pid: int = Field(default=0, exclude_if=lambda pid: not pid)
+    pid: Count = Field(default=0, exclude_if=lambda pid: not pid)
     """The id of the process that works on the run from here on; 0 in journals that did not record it."""
     host: str = Field(default="", exclude_if=lambda host: not host)
     """The machine's name."""
@@ -186,7 +186,7 @@ class SessionConfigured(Event):
     """The limits by their names in the settings."""
     report_cost_usd: float = Field(default=0.0, exclude_if=lambda usd: not usd)
     """What writing the report can cost with these models; 0 where money is not limited."""
-    report_tokens: int = Field(default=0, exclude_if=lambda tokens: not tokens)
+    report_tokens: Count = Field(default=0, exclude_if=lambda tokens: not tokens)
     """The tokens that writing the report can use; 0 where they are not limited."""
     lean: str = Field(default="", exclude_if=lambda lean: not lean)
     """Why the session is in lean mode; empty: it is not."""
@@ -203,7 +203,7 @@ class RoleLoaded(Event):
     """Its name with the vendor's prefix: `VENDOR:NAME`."""
     system: str
     tools: tuple[ToolSchema, ...]
-    max_steps: int
+    max_steps: Count
     effort: str = Field(default="", exclude_if=lambda effort: not effort)
     """How much the model is to reason; empty: the vendor's default."""
 
@@ -220,7 +220,7 @@ class AgentStarted(Event):
     """What it is asked, with the files for it; the first part of its history's first message."""
     context: str = Field(default="", exclude_if=lambda context: not context)
     """What the engine states with the task (`agents/context_block.py`); the rest of that message."""
-    max_steps: int
+    max_steps: Count
     inputs: dict[str, str] = Field(default={}, exclude_if=lambda inputs: not inputs)
     """The user's files, for the orchestrator: paths in the run's folder, each with its source id."""
 
@@ -234,7 +234,7 @@ class AgentContinued(Event):
     task: str
     context: str = Field(default="", exclude_if=lambda context: not context)
     """What the engine states with it, such as date and limits; the model reads it after the text."""
-    max_steps: int
+    max_steps: Count
     """Further turns it may take."""
     renews_limits: bool = False
     """The user asked something further: the run's limits count from here."""
@@ -270,9 +270,9 @@ class RequestSent(Event):
     type: Literal["request_sent"] = "request_sent"
     model: str
     """The model's name, without the provider's prefix."""
-    input_tokens: int
+    input_tokens: Count
     """An upper bound."""
-    output_tokens: int
+    output_tokens: Count
     """The limit of the reply."""
     cost_usd: float = Field(default=0.0, exclude_if=lambda cost: not cost)
     """An upper bound; 0 where no price is known."""
@@ -303,10 +303,10 @@ class TurnFailed(Event):
     type: Literal["turn_failed"] = "turn_failed"
     fault: str
     message: str
-    attempt: int
+    attempt: Count
     waits_s: float | None
     """Seconds until the next attempt; None when there is none."""
-    waiting_since: AwareDatetime | None = Field(default=None, exclude_if=lambda since: since is None)
+    waiting_since: Moment | None = Field(default=None, exclude_if=lambda since: since is None)
     """When the current outage began; None: no outage."""
     is_billed: bool = Field(default=False, exclude_if=lambda is_billed: not is_billed)
     """Whether the provider may bill it: it then costs what its `request_sent` says."""
@@ -382,10 +382,10 @@ class CitationsJudged(Event):
 
     type: Literal["citations_judged"] = "citations_judged"
     model: str
-    asked: int
-    carried: int
-    not_carried: int
-    unclear: int
+    asked: Count
+    carried: Count
+    not_carried: Count
+    unclear: Count
     problem: str = ""
     """Why asking ended early; empty when it did not."""
     usage: Usage
@@ -417,10 +417,10 @@ class Compacted(Event):
     """Old tool results of a conversation were cleared to save space."""
 
     type: Literal["compacted"] = "compacted"
-    before: int
+    before: Count
     """The number of messages at the start of the history whose results are shown as a short line from now on."""
     why: Clearing = Clearing.REFUSED
-    tokens: int = 0
+    tokens: Count = 0
     """The estimated tokens of the conversation before; 0 when they were not known."""
 
 
@@ -428,7 +428,7 @@ class Summarised(Event):
     """Old exchanges of a conversation were left out: its model had written down what it needs of them."""
 
     type: Literal["summarised"] = "summarised"
-    before: int
+    before: Count
     """The number of messages at the start of the history that are left out, except tasks and messages of the user."""
     text: str
     """The text in their place: the model's summary, and what is on record."""
@@ -438,7 +438,7 @@ class ReasoningDropped(Event):
     """The provider refused reasoning of earlier turns; from now on it is left out of requests."""
 
     type: Literal["reasoning_dropped"] = "reasoning_dropped"
-    before: int
+    before: Count
     """The number of messages at the start of the history whose turns are sent without reasoning."""
 
 
@@ -475,7 +475,7 @@ class RunForked(Event):
     type: Literal["run_forked"] = "run_forked"
     run_id: str
     of: str
-    shared: int
+    shared: Count
     """The number of records of the other run."""
 
 
@@ -483,7 +483,7 @@ class Repaired(Event):
     """A torn tail was cut off at opening; the cut bytes are in `journal.torn`."""
 
     type: Literal["repaired"] = "repaired"
-    cut_bytes: int
+    cut_bytes: Count
 
 
 AnyEvent = Annotated[
@@ -521,5 +521,5 @@ class JournalRecord(Frozen):
     v: int
     seq: int
     """The record's number: 1, 2, 3, ... without gaps."""
-    at: AwareDatetime
+    at: Moment
     event: AnyEvent

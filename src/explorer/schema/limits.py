@@ -1,8 +1,9 @@
 """The limits of a run."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from explorer.schema.setting import (
     MONEY_OR_NONE,
@@ -133,3 +134,16 @@ class Limits(BaseModel):
 
 DEPENDENT_LIMITS = frozenset({"max_cost_usd", "max_tokens"})
 """Limits whose default depends on the models of a run."""
+
+
+def claimed_limits(recorded: object) -> Limits:
+    """Return the limits that a journal has; the defaults where they are none, as one from elsewhere may claim anything.
+
+    Args:
+        recorded: Values by name; unknown names are left out.
+    """
+    values = cast("Mapping[str, object]", recorded) if isinstance(recorded, Mapping) else {}
+    try:
+        return Limits.model_validate({name: value for name, value in values.items() if name in Limits.model_fields})
+    except ValidationError:
+        return Limits()

@@ -3,10 +3,19 @@
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Protocol, cast
+from typing import Annotated, Any, Protocol, cast
 
-from pydantic import BaseModel, ConfigDict, Field, FieldSerializationInfo, field_serializer, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FieldSerializationInfo,
+    field_serializer,
+    model_validator,
+)
 
 JsonObject = dict[str, Any]
 """A JSON object of a request or a reply."""
@@ -31,7 +40,14 @@ def repair_text(text: str) -> str:
 class Frozen(BaseModel):
     """Base of our own values: immutable, and unknown fields are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+LARGEST_COUNT = 10**15
+Count = Annotated[int, Field(ge=-LARGEST_COUNT, le=LARGEST_COUNT)]
+"""A number of things: a journal from elsewhere may have one that no float holds and that nothing can show."""
+Moment = Annotated[AwareDatetime, Field(gt=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(9000, 1, 1, tzinfo=UTC))]
+"""A time that every time zone can show."""
 
 
 class StopKind(StrEnum):
@@ -56,11 +72,11 @@ class StopKind(StrEnum):
 class Usage(Frozen):
     """Tokens of one request. `input_tokens` includes those read from or written to the provider's cache."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    reasoning_tokens: int = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cache_read_tokens: Count = 0
+    cache_write_tokens: Count = 0
+    reasoning_tokens: Count = 0
     """The part of `output_tokens` that is reasoning."""
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -82,7 +98,7 @@ class Usage(Frozen):
 class Estimate(Frozen):
     """Tokens and cost that were booked without a figure of the provider."""
 
-    tokens: int = 0
+    tokens: Count = 0
     cost_usd: float = 0.0
 
     def __add__(self, other: "Estimate") -> "Estimate":
@@ -139,7 +155,7 @@ class Turn(Frozen):
     """Whether `usage` and `cost_usd` are our upper bounds: the provider reported no usage, or an impossible one."""
     has_written_calls: bool = Field(default=False, exclude_if=lambda is_so: not is_so)
     """Whether the model wrote its calls as text, where the adapter found them."""
-    cut_from_tokens: int = Field(default=0, exclude_if=lambda tokens: not tokens)
+    cut_from_tokens: Count = Field(default=0, exclude_if=lambda tokens: not tokens)
     """The estimated tokens sent, if the server read only part of them and did not say so; else 0."""
     bound_to: str = Field(default="", exclude_if=lambda digest: not digest)
     """Digest of all that came before this turn's reasoning when it was made (`llm/history.py`).

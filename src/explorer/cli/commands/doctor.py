@@ -32,7 +32,7 @@ from explorer.llm.models import AUTO, parse_model
 from explorer.llm.vendors import ConfiguredVendor
 from explorer.run.extensions import Extensions, Point, installed_extensions
 from explorer.run.outcome import resume_command
-from explorer.run.resources import choose_shell, role_folders
+from explorer.run.resources import choose_shell, role_folders, shell_set_by
 from explorer.run.settings_parts import model_setup, search_setup
 from explorer.sandbox.jobs import noted_jobs
 from explorer.schema.errors import ConfigError, JournalVersionError, StorageError, ToolError
@@ -228,11 +228,13 @@ def doctor(
     Example: `explorer doctor latest`
     """
     configuration = inspected(options)
+    settings = configuration.settings
     if run is not None:
-        return _print_result(check_run(find_run(configuration.settings.workspace, run)), options)
+        return _print_result(check_run(find_run(settings.workspace, run)), options)
     if probe or forget:
-        removed = [forget_all(configuration.settings)] if forget else []
-        return _print_result([*removed, *(probe_models(configuration.settings) if probe else [])], options)
+        removed = [forget_all(settings)] if forget else []
+        return _print_result([*removed, *(probe_models(settings) if probe else [])], options)
+    sandbox = shell_set_by(asyncio.run(choose_shell(settings)), settings, configuration.origins)
     findings = [
         check_python(sys.version_info[:3]),
         check_workspace(configuration.settings.workspace),
@@ -242,7 +244,7 @@ def doctor(
         *check_windows(configuration.settings),
         check_search(configuration.settings),
         check_contact(configuration.settings),
-        *check_shell(asyncio.run(choose_shell(configuration.settings))),
+        *check_shell(sandbox),
         check_parser(),
         *check_variables(configuration.unknown),
         *check_folder(configuration),

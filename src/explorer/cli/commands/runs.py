@@ -18,7 +18,7 @@ from explorer.cli.screens.output import aligned, emit_json, emit_page, print_rep
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table, spending_facts
 from explorer.cli.screens.run_view import RUNNING, AgentView, RunView, outage_words, session_facts
 from explorer.cli.screens.screen import line_of
-from explorer.cli.screens.session_lines import session_page
+from explorer.cli.screens.session_lines import run_origin, session_page
 from explorer.cli.settings.configuration import configured, looks_at_runs
 from explorer.cli.settings.options import COMMON, CommonOptions
 from explorer.journal.listing import LATEST, UNFINISHED, RunOverview, find_run, is_running, list_runs, read_records
@@ -182,9 +182,11 @@ def show(
 
     Example: `explorer show latest --timeline`
     """
-    folder = find_run(configured(options, looks_at_runs).settings.workspace, run)
+    settings = configured(options, looks_at_runs).settings
+    folder = find_run(settings.workspace, run)
     records = read_records(folder)
     report_of_unfinished(folder)
+    origin = run_origin(folder, settings.state_dir)
     view = RunView()
     events: list[TimelineEvent] = []
     for record in records:
@@ -195,13 +197,15 @@ def show(
     if view.status == RUNNING and not is_running(folder):
         view.status = UNFINISHED
     if options.output_format != "text":
-        emit_json(run_facts(view, folder, records) | {"timeline": [event.facts() for event in events]})
+        timeline_facts = [event.facts() for event in events]
+        emit_json(run_facts(view, folder, records) | {"carried": bool(origin), "timeline": timeline_facts})
     elif files:
         emit_page(origins_page(origins(records, Workspace(folder))))
     elif costs:
         emit_page(costs_page(spending_of(records), _columns()))
     else:
-        emit_page(timeline_page(events) if timeline else _page(view, folder, events, spending_of(records)))
+        page = timeline_page(events) if timeline else _page(view, folder, events, spending_of(records))
+        emit_page("\n\n".join(filter(None, [origin, page])))
     return 0
 
 

@@ -17,9 +17,9 @@ def check_shell(sandbox: Sandbox) -> list[CheckResult]:
     """Check what confines the commands of agents, by a test of it, and what limits them."""
     if sandbox.confinement is None:
         level = "warn" if sandbox.fix else "ok"
-        return [CheckResult("shell", level, f"agents have no shell: {sandbox.reason}", sandbox.fix)]
+        return [CheckResult("shell", level, f"agents have no shell: {sandbox.because}", sandbox.fix)]
     limits = CheckResult("shell limits", "ok", f"{EXACT if is_available() else AT_INTERVALS}; {FOLDER}")
     if sandbox.confinement.tier is SandboxTier.UNCONFINED:
-        fix = "leave out --unsafe-shell (EXPLORER_SHELL=auto)"
+        fix = "leave it out, or set EXPLORER_SHELL=auto"
         return [CheckResult("shell", "warn", sandbox.why, fix), limits]
     return [CheckResult("shell", "ok", f"{sandbox.why} ({sandbox.confinement.walls})"), limits]

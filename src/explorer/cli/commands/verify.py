@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from explorer.cli.commands.runs import RunName
 from explorer.cli.screens.formatting import counted, money, one_line, tokens
 from explorer.cli.screens.output import emit_json, emit_page, say
+from explorer.cli.screens.session_lines import run_origin
 from explorer.cli.settings.configuration import configured, passed_over
 from explorer.cli.settings.options import COMMON, MODELS, CommonOptions
 from explorer.journal.listing import LATEST, find_run, read_records
@@ -130,15 +131,17 @@ def verify(
     except (StorageError, ToolError, OSError) as error:
         say(f"the results could not be kept in the run's folder: {error}")
     answer = check_answer(run_state, text_of)
+    origin = run_origin(folder, settings.state_dir)
     if options.output_format == "text":
         page = _page(folder, draft.path, verification, judged, is_all=is_all)
-        emit_page("\n\n".join([page, *map(_flaw_line, found), *([answer.page] if answer else [])]))
+        blocks = [page, *map(_flaw_line, found), *([answer.page] if answer else []), origin]
+        emit_page("\n\n".join(filter(None, blocks)))
         if not is_all and not options.quiet and verification.claims:
             say(f"  → every cited sentence: explorer verify {folder.name} --all")
     else:
         flaws_found = [{"kind": str(flaw.kind), "reason": flaw.reason()} for flaw in found]
-        told_of_answer = answer.facts if answer else None
-        emit_json(_facts(folder, draft.path, verification, judged) | {"flaws": flaws_found, "answer": told_of_answer})
+        more = {"flaws": flaws_found, "answer": answer.facts if answer else None, "carried": bool(origin)}
+        emit_json(_facts(folder, draft.path, verification, judged) | more)
     return WRONG if verification.faults or found or (answer is not None and answer.is_wrong) else 0
 
 

@@ -3,12 +3,15 @@
 import math
 import textwrap
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from explorer.agents.budget import ReportReserve, enough, held_back
 from explorer.cli.screens.formatting import counted, duration, money, one_line, tokens
 from explorer.cli.screens.run_view import RunView
+from explorer.journal.marks import is_own
 from explorer.schema.events import CarriedRun, LimitInUse, ModelInUse, SessionConfigured, TurnTaken
-from explorer.schema.limits import Limits
+from explorer.schema.limits import Limits, claimed_limits
+from explorer.workspace.user_key import open_key
 
 OFFLINE = "offline"
 """Name of offline mode in records; not imported from the adapters, which are slow to import."""
@@ -45,18 +48,38 @@ def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
     parts.append(f"shell {session.shell or 'none'}")
     words.append(", ".join([*parts, *limit_words(session.limits)]))
     words += carried_words(session.carried)
-    values = {name: limit.value for name, limit in session.limits.items() if name in Limits.model_fields}
+    limits = claimed_limits({name: limit.value for name, limit in session.limits.items()})
     reserve = ReportReserve(session.report_tokens, session.report_cost_usd)
-    words += tight_limit_words(Limits.model_validate(values), reserve)
+    words += tight_limit_words(limits, reserve)
     return [line for paragraph in words for line in _wrapped(paragraph, width)]
+
+
+def unproven_words(no_key: str) -> str:
+    """Say that nothing proves a run to be the user's.
+
+    Args:
+        no_key: Why the user has no key; empty: there is one, and it did not write the run.
+    """
+    why = f" ({no_key})" if no_key else ""
+    return f"carried run: nothing proves that you started it{why}"
+
+
+def run_origin(folder: Path, state: Path | None) -> str:
+    """Return a line on a run that nothing proves to be the user's own; empty for the user's own.
+
+    Args:
+        folder: The run's.
+        state: The user's own folder, with the key; None: there is none.
+    """
+    key = open_key(state)
+    return "" if is_own(folder, key) else f"{unproven_words(key.problem)}; what it says may be anybody's"
 
 
 def carried_words(carried: CarriedRun | None) -> list[str]:
     """Say that nothing proves the run to be the user's, and which of its settings do not hold therefore."""
     if carried is None:
         return []
-    why = f" ({carried.no_key})" if carried.no_key else ""
-    words = f"carried run: nothing proves that you started it{why}, so it has the settings of this command"
+    words = f"{unproven_words(carried.no_key)}, so it has the settings of this command"
     left = ", ".join(f"{name} {value}" for name, value in carried.not_taken.items())
     return [f"{words}; recorded, and not used: {left}" if left else words]
 
