@@ -1,6 +1,5 @@
 """The limits of a run."""
 
-from collections.abc import Mapping
 from typing import Annotated, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -142,7 +141,7 @@ def claimed_limits(recorded: object) -> Limits:
     Args:
         recorded: Values by name; unknown names are left out.
     """
-    values = cast("Mapping[str, object]", recorded) if isinstance(recorded, Mapping) else {}
+    values = cast("dict[str, object]", recorded) if isinstance(recorded, dict) else dict[str, object]()
     try:
         return Limits.model_validate({name: value for name, value in values.items() if name in Limits.model_fields})
     except ValidationError:

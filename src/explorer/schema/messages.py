@@ -172,9 +172,11 @@ class Turn(Frozen):
             return value
         turn = cast("JsonObject", value)
         calls: Sequence[ToolCall | JsonObject] = turn.get("calls", ())
+        if not isinstance(calls, list | tuple):
+            return turn
         if not any(isinstance(call, dict) and call.get("at") for call in calls):
             return turn
-        return turn | {"calls": [_with_arguments(call, turn["blocks"]) for call in calls]}
+        return turn | {"calls": [_with_arguments(call, turn.get("blocks", ())) for call in calls]}
 
 
 def _with_arguments(call: ToolCall | JsonObject, blocks: Sequence[JsonObject]) -> ToolCall | JsonObject:
