@@ -10,6 +10,7 @@ from attacks import (
     letter_channels,
     office_files,
     parsers,
+    planted_indexes,
     planted_pages,
     small_things,
 )
@@ -23,6 +24,7 @@ AREAS: Mapping[str, Sequence[Attack]] = {
     "letter channels": letter_channels.ATTACKS,
     "office files": office_files.ATTACKS,
     "parsers": parsers.ATTACKS,
+    "planted indexes": planted_indexes.ATTACKS,
     "planted pages": planted_pages.ATTACKS,
     "small things": small_things.ATTACKS,
 }

@@ -161,8 +161,9 @@ def _corpus(settings: Settings, parser: DocumentParser, on_progress: Callable[[P
     if settings.corpus is None or settings.is_sample:
         return None
     folder = checked_folder(settings.corpus)
-    options = Options(excluded=(settings.workspace, settings.reports_dir), on_progress=on_progress)
-    return Corpus(folder, index_path(settings.workspace, folder), parser, options)
+    key = open_key(settings.state_dir)
+    options = Options(excluded=(settings.workspace, settings.reports_dir), on_progress=on_progress, key=key)
+    return Corpus(folder, index_path(settings.workspace, folder, key), parser, options)
 
 
 async def _open_sites(settings: Settings, access: SiteAccess, stack: AsyncExitStack) -> Mapping[str, ThreadReader]:

@@ -12,6 +12,7 @@ from explorer.documents.corpus.index import Corpus, Options, Progress
 from explorer.documents.parsing.document import Document
 from explorer.documents.parsing.parser import DocumentParser, TrustingParser
 from explorer.schema.errors import ToolError
+from explorer.workspace.user_key import UserKey
 
 NOTES = {
     "harbour/ropes.md": "# Ropes of the harbour\n\nThe ropes cost 4,100 euros a year. Each rope is replaced in May.",
@@ -19,6 +20,9 @@ NOTES = {
     "kitchen.md": "# Kitchen rules\n\nNobody leaves cups in the sink. The café account pays for milk.",
     "数据库.md": "# 数据库维护\n\n数据库的维护成本在五月下降了百分之六十一。维护者休息了两周。",
 }
+
+
+KEY = UserKey(b"k" * 32)
 
 
 class CountingParser:
@@ -70,7 +74,7 @@ async def opened(
 ) -> AsyncGenerator[Corpus]:
     """A corpus over a folder; its index stands beside the folder."""
     place = index or folder.parent / "index.sqlite"
-    options = Options(bounds=bounds or FolderLimits(), on_progress=on_progress)
+    options = Options(bounds=bounds or FolderLimits(), on_progress=on_progress, key=KEY)
     async with Corpus(folder, place, parser or CountingParser(), options) as corpus:
         yield corpus
 

@@ -251,11 +251,13 @@ async def test_many_ask_at_once_and_it_is_indexed_once(notes: Path) -> None:
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from explorer.documents.corpus.index import Corpus
+from explorer.documents.corpus.index import Corpus, Options
+from explorer.workspace.user_key import UserKey
 from explorer.documents.parsing.parser import TrustingParser
 
 async def main():
-    async with Corpus(Path(sys.argv[1]), Path(sys.argv[2]), TrustingParser()) as corpus:
+    options = Options(key=UserKey(b"k" * 32))
+    async with Corpus(Path(sys.argv[1]), Path(sys.argv[2]), TrustingParser(), options) as corpus:
         found = await corpus.search("page 17")
         print((await corpus.overview()).documents, found.hits[0].path)
 

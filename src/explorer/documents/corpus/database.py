@@ -1,7 +1,8 @@
 """The database of the index: documents with their texts, and the words of their passages in an FTS5 table.
 
 The database is a cache: if it is damaged, it is built again from the folder. A document is replaced in one transaction,
-so that a killed process leaves only whole documents, and another process reads only whole documents.
+so that a killed process leaves only whole documents, and another process reads only whole documents. Each document has a
+mark of the user's key, because a folder from elsewhere may bring an index; what has none is read again.
 """
 
 import hashlib
@@ -11,7 +12,7 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,8 +21,9 @@ from explorer.documents.corpus.folder import FoundFile
 from explorer.documents.corpus.passages import Passage, indexed
 from explorer.schema.errors import ToolError
 from explorer.text.rendering import own
+from explorer.workspace.user_key import NO_KEY, UserKey
 
-VERSION = 1
+VERSION = 2
 """The version of the tables and of the conversion to text; an index of another version is built again."""
 APPLICATION = 0x45585043
 WAIT_S = 30.0
@@ -36,7 +38,7 @@ CREATE TABLE documents (
     mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, sha256 TEXT NOT NULL, title TEXT NOT NULL,
     author TEXT NOT NULL, published TEXT NOT NULL, language TEXT NOT NULL, flags TEXT NOT NULL,
     pages INTEGER NOT NULL, page_starts TEXT NOT NULL, chars INTEGER NOT NULL, text BLOB NOT NULL, digest TEXT NOT NULL,
-    problem TEXT NOT NULL, attempts INTEGER NOT NULL
+    problem TEXT NOT NULL, attempts INTEGER NOT NULL, mark TEXT NOT NULL
 );
 CREATE TABLE passages (
     id INTEGER PRIMARY KEY, document INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL,
@@ -58,8 +60,12 @@ class DamagedIndexError(Exception):
     """The file is damaged or is not an index, so it must be built again."""
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path, *, is_kept: bool = True) -> sqlite3.Connection:
     """Open an index; the tables of an empty file, or of a file of another version, are created again.
+
+    Args:
+        path: The file.
+        is_kept: Whether it is used; else a file without a name is, which is gone when it is closed.
 
     Raises:
         DamagedIndexError: The file is damaged or is not an index.
@@ -67,7 +73,9 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     with sorted_errors(path):
         # Each statement is a transaction of its own unless one is begun.
-        connection = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            path if is_kept else "", timeout=WAIT_S, isolation_level=None, check_same_thread=False
+        )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -82,6 +90,8 @@ def connect(path: Path) -> sqlite3.Connection:
 def _lay_out(connection: sqlite3.Connection) -> None:
     with transaction(connection):
         if _mark(connection) == (APPLICATION, VERSION):
+            if _schema(connection) != _own_schema():
+                raise DamagedIndexError("it has other tables than an index")
             return
         names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         for (name,) in connection.execute(f"{names} ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC").fetchall():
@@ -90,6 +100,17 @@ def _lay_out(connection: sqlite3.Connection) -> None:
         _make_tables(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _schema(connection: sqlite3.Connection) -> list[tuple[str, str, str | None]]:
+    return connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+def _own_schema() -> list[tuple[str, str, str | None]]:
+    """Return the tables of an index as this SQLite makes them: nothing else, such as a trigger, may be in a file."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        _make_tables(connection)
+        return _schema(connection)
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
@@ -171,7 +192,7 @@ def remove(path: Path) -> None:
 TITLE_WEIGHT, NAME_WEIGHT, TEXT_WEIGHT = 4.0, 2.0, 1.0
 FILL = (
     "INSERT INTO documents VALUES (NULL, :name, :path, :size, :mtime_ns, :ctime_ns, :sha256, :title, :author,"
-    " :published, :language, :flags, :pages, :page_starts, :chars, :text, :digest, :problem, :attempts)"
+    " :published, :language, :flags, :pages, :page_starts, :chars, :text, :digest, :problem, :attempts, :mark)"
 )
 RANK = """
 WITH found AS MATERIALIZED (SELECT rowid AS passage, bm25(words, ?, ?, ?) AS score FROM words WHERE words MATCH ?)
@@ -180,7 +201,13 @@ SELECT passages.document, passages.id, min(found.score) FROM found JOIN passages
 """
 ONLY = "WHERE passages.document IN (SELECT value FROM json_each(?))"
 KNOWN = "SELECT id, name, path, size, mtime_ns, ctime_ns, sha256, problem, attempts FROM documents"
-TOUCH = "UPDATE documents SET path = ?, size = ?, mtime_ns = ?, ctime_ns = ? WHERE name = ?"
+TOUCH = "UPDATE documents SET path = ?, size = ?, mtime_ns = ?, ctime_ns = ?, mark = ? WHERE name = ?"
+MARKED = (
+    "name, path, size, mtime_ns, ctime_ns, sha256, title, author, published, language, flags, pages, page_starts, chars,"
+    " digest, problem, attempts"
+)
+"""What the mark of a document is of; its text is in it by the digest."""
+PURPOSE = "corpus"
 DOCUMENT = (
     "SELECT path, title, author, published, language, mtime_ns, flags, pages, page_starts, text, digest FROM documents"
     " WHERE id = ?"
@@ -240,10 +267,16 @@ class Ranked:
 
 
 class Database:
-    """The database of an index; its methods block, and any thread may call them."""
+    """The database of an index; its methods block, and any thread may call them.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: The file.
+        key: Marks what is stored; without one, nothing is kept.
+    """
+
+    def __init__(self, path: Path, key: UserKey = NO_KEY) -> None:
         self._path = path
+        self._key = key
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
 
@@ -262,11 +295,12 @@ class Database:
                 raise ToolError(
                     own("the folder cannot be searched: no index can be kept in {parent}", parent=self._path.parent)
                 ) from error
+            is_kept = self._key.is_there
             try:
-                self._connection = connect(self._path)
+                self._connection = connect(self._path, is_kept=is_kept)
             except DamagedIndexError:
                 remove(self._path)
-                self._connection = connect(self._path)
+                self._connection = connect(self._path, is_kept=is_kept)
 
     def close(self) -> None:
         """Close the file if it is open."""
@@ -316,18 +350,33 @@ class Database:
 
         self._run(forget)
 
+    def remove_foreign(self) -> None:
+        """Remove the documents that this user's explorer did not store as they are."""
+        if self._key.is_there:
+            rows = self._all(f"SELECT id, mark, {MARKED} FROM documents")
+            self.remove([row[0] for row in rows if not self._key.made(str(row[1]), PURPOSE, self._content(row[2:]))])
+
     def touch(self, file: FoundFile) -> None:
         """Store the new path, size and times of a file whose content is unchanged."""
-        self._all(TOUCH, file.path, file.size, file.mtime_ns, file.ctime_ns, file.name)
+        row = self._one(f"SELECT {MARKED} FROM documents WHERE name = ?", file.name)
+        here = (file.path, file.size, file.mtime_ns, file.ctime_ns)
+        mark = self._key.mark(PURPOSE, self._content((file.name, *here, *row[5:])))
+        self._all(TOUCH, *here, mark, file.name)
 
     def put(self, entry: IndexEntry) -> None:
         """Replace everything that the index stores about a file, in one transaction."""
+        values = _values(entry)
+        values["mark"] = self._key.mark(PURPOSE, self._content([values[name] for name in MARKED.split(", ")]))
 
         def replace(db: sqlite3.Connection) -> None:
             with transaction(db):
-                _put(db, entry)
+                _put(db, entry, values)
 
         self._run(replace)
+
+    def _content(self, values: Sequence[object]) -> bytes:
+        """Return what a document's mark is of: also the index's name, so that no other folder's document counts."""
+        return json.dumps([self._path.name, *values], default=str).encode()
 
     def titles(self) -> list[tuple[int, str, str]]:
         """Return the id, path and title of each document with text, sorted by path."""
@@ -376,10 +425,10 @@ class Database:
         )
 
 
-def _put(db: sqlite3.Connection, entry: IndexEntry) -> None:
+def _put(db: sqlite3.Connection, entry: IndexEntry, values: dict[str, object]) -> None:
     for (old,) in db.execute("SELECT id FROM documents WHERE name = ?", (entry.file.name,)).fetchall():
         _forget(db, old)
-    identifier = db.execute(FILL, _values(entry)).lastrowid
+    identifier = db.execute(FILL, values).lastrowid
     if entry.document is None:
         return
     title, name = indexed(entry.document.title), indexed(entry.file.path)

@@ -28,6 +28,7 @@ from explorer.documents.corpus.search import Catalogue, CorpusHits, document_at,
 from explorer.documents.parsing.parser import DocumentParser
 from explorer.schema.errors import ConfigError, RefusedCallError, ToolError
 from explorer.text.rendering import ModelText, own
+from explorer.workspace.user_key import NO_KEY, UserKey
 
 MAX_ATTEMPTS = 3
 """The number of runs that try to parse a file while its content does not change."""
@@ -68,6 +69,7 @@ class Refresher:
         Each file is stored as soon as it is read, so that a refresh after a cancelled one reads only the rest.
         """
         listing = await asyncio.to_thread(walk, self.folder, self.excluded, self.bounds)
+        await asyncio.to_thread(self.database.remove_foreign)
         known = await asyncio.to_thread(self.database.known)
         here = {file.name for file in listing.files}
         gone = [one.id for name, one in known.items() if name not in here]
@@ -134,6 +136,7 @@ WAIT_S = 60.0
 After this time both processes index the folder, which is slower but safe.
 """
 INDEX_FOLDER = ".corpus"
+INDEX_NAME = "corpus name"
 Value = TypeVar("Value")
 
 
@@ -155,12 +158,15 @@ class Options:
     """Paths of folders inside the folder that are left out, such as explorer's own."""
     on_progress: Callable[[Progress], None] = lambda _progress: None
     bounds: FolderLimits = field(default_factory=FolderLimits)
+    key: UserKey = NO_KEY
+    """Marks what the index stores; without one, the index is built anew each time."""
 
 
-def index_path(workspace: Path, folder: Path) -> Path:
-    """Return the path of a folder's index in the workspace."""
-    digest = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()
-    return workspace / INDEX_FOLDER / f"{digest[:32]}.sqlite"
+def index_path(workspace: Path, folder: Path, key: UserKey = NO_KEY) -> Path:
+    """Return the path of a folder's index in the workspace, which nobody without the user's key can tell."""
+    path = str(folder.resolve()).encode("utf-8", "surrogateescape")
+    digest = key.mark(INDEX_NAME, path) if key.is_there else hashlib.sha256(path).hexdigest()[:32]
+    return workspace / INDEX_FOLDER / f"{digest}.sqlite"
 
 
 def checked_folder(folder: Path) -> Path:
@@ -187,7 +193,7 @@ class Corpus:
         resolved = checked_folder(folder)
         self._name = readable(resolved.name)
         self._index = index
-        self._database = Database(index)
+        self._database = Database(index, chosen.key)
         excluded = frozenset(path.resolve() for path in chosen.excluded)
         self._refresher = Refresher(resolved, self._database, parser, excluded, chosen.bounds, chosen.on_progress)
         self._turn = asyncio.Lock()
