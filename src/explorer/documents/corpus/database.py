@@ -1,8 +1,8 @@
 """The database of the index: documents with their texts, and the words of their passages in an FTS5 table.
 
 The database is a cache: if it is damaged, it is built again from the folder. A document is replaced in one transaction,
-so that a killed process leaves only whole documents, and another process reads only whole documents. Each document has a
-mark of the user's key, because a folder from elsewhere may bring an index; what has none is read again.
+so that a killed process leaves only whole documents, and another process reads only whole documents. Each document has
+a mark of the user's key, because a folder from elsewhere may bring an index; what has none is read again.
 """
 
 import hashlib
@@ -202,11 +202,12 @@ SELECT passages.document, passages.id, min(found.score) FROM found JOIN passages
 ONLY = "WHERE passages.document IN (SELECT value FROM json_each(?))"
 KNOWN = "SELECT id, name, path, size, mtime_ns, ctime_ns, sha256, problem, attempts FROM documents"
 TOUCH = "UPDATE documents SET path = ?, size = ?, mtime_ns = ?, ctime_ns = ?, mark = ? WHERE name = ?"
-MARKED = (
-    "name, path, size, mtime_ns, ctime_ns, sha256, title, author, published, language, flags, pages, page_starts, chars,"
-    " digest, problem, attempts"
+COLUMNS = (
+    "name, path, size, mtime_ns, ctime_ns, sha256, title, author, published, language, flags, pages, page_starts,"
+    " chars, digest, problem, attempts"
 )
 """What the mark of a document is of; its text is in it by the digest."""
+MARKED = "SELECT id, mark, " + COLUMNS + " FROM documents"
 PURPOSE = "corpus"
 DOCUMENT = (
     "SELECT path, title, author, published, language, mtime_ns, flags, pages, page_starts, text, digest FROM documents"
@@ -353,20 +354,20 @@ class Database:
     def remove_foreign(self) -> None:
         """Remove the documents that this user's explorer did not store as they are."""
         if self._key.is_there:
-            rows = self._all(f"SELECT id, mark, {MARKED} FROM documents")
+            rows = self._all(MARKED)
             self.remove([row[0] for row in rows if not self._key.made(str(row[1]), PURPOSE, self._content(row[2:]))])
 
     def touch(self, file: FoundFile) -> None:
         """Store the new path, size and times of a file whose content is unchanged."""
-        row = self._one(f"SELECT {MARKED} FROM documents WHERE name = ?", file.name)
+        row = self._one(f"{MARKED} WHERE name = ?", file.name)
         here = (file.path, file.size, file.mtime_ns, file.ctime_ns)
-        mark = self._key.mark(PURPOSE, self._content((file.name, *here, *row[5:])))
+        mark = self._key.mark(PURPOSE, self._content((file.name, *here, *row[7:])))
         self._all(TOUCH, *here, mark, file.name)
 
     def put(self, entry: IndexEntry) -> None:
         """Replace everything that the index stores about a file, in one transaction."""
         values = _values(entry)
-        values["mark"] = self._key.mark(PURPOSE, self._content([values[name] for name in MARKED.split(", ")]))
+        values["mark"] = self._key.mark(PURPOSE, self._content([values[name] for name in COLUMNS.split(", ")]))
 
         def replace(db: sqlite3.Connection) -> None:
             with transaction(db):
