@@ -15,6 +15,7 @@ from explorer.agents.context_block import RunFacts
 from explorer.agents.roles import Role
 from explorer.agents.run_rules import Model, TeamContext
 from explorer.agents.subagents import Team
+from explorer.agents.task_text import OF_ORCHESTRATOR
 from explorer.agents.tool_calls import Append, StoreFor
 from explorer.journal.agent_state import AgentState
 from explorer.journal.control import ControlKind, Inbox
@@ -233,8 +234,9 @@ async def test_what_each_agent_is_told(tmp_path: Path) -> None:
     (request,) = stage.asked_of("searcher-1")
     (task,) = request.history
     assert isinstance(task, UserText)
+    assert task.text.startswith("<<task ")
     assert without_marks(task.text) == (
-        "Look at May.\n\nWrite your files under `may/`.\n\n"
+        f"Look at May.\n\nWrite your files under `may/`.\n\n{OF_ORCHESTRATOR}\n\n"
         "Files for you, whole:\n\nnotes/a.md:\n# Notes on May\n\nlong text\n\n"
         "Files for you (read them with read_file):\n- notes/long.md (2 lines, 7013 bytes): # All of May\n\n"
         "Files that you cannot be given:\n- notes/none.md: there is no file notes/none.md; list_files shows all files\n"
@@ -251,7 +253,7 @@ def by_task(request: Request) -> Turn:
     """A helper that writes one file named in its task, and says so."""
     task = request.history[0]
     assert isinstance(task, UserText)
-    name = task.text.split()[-1]
+    name = without_marks(task.text).split("\n")[0].split()[-1]
     if any(isinstance(message, Results) for message in request.history):
         return says(f"Wrote {name}.")
     return says("", ("write_file", {"filepath": name, "content": f"# {name}\n"}))
@@ -319,7 +321,7 @@ async def test_a_helper_asked_again_remembers(tmp_path: Path) -> None:
     """Given its id it goes on with all it saw; its index holds the files of both tasks, its turns are renewed."""
 
     def search(request: Request) -> Turn:
-        words = [message.text for message in request.history if isinstance(message, UserText)]
+        words = [message.task.words for message in request.history if isinstance(message, UserText) and message.task]
         done = sum(isinstance(message, Turn) for message in request.history)
         script = [
             says("", ("write_file", {"filepath": "one.md", "content": "1"})),

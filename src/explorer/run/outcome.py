@@ -13,6 +13,7 @@ from explorer.schema.events import ORCHESTRATOR, AgentFinished, Frozen, JournalR
 from explorer.schema.limits import Limits, claimed_limits
 from explorer.schema.messages import JsonObject
 from explorer.schema.reasons import EndCause, EndReason, NoteReason
+from explorer.text.rendering import without_marks
 from explorer.text.sanitize import single_line
 from explorer.text.urls import page_key
 from explorer.text.words import sentences
@@ -251,7 +252,7 @@ def _limits(run_state: RunState) -> Limits:
 
 def _said(state: AgentState) -> str:
     if state.finished is None:
-        return f"\n**{state.agent}** was still at work on: {_first_line(state.task)}"
+        return f"\n**{state.agent}** was still at work on: {_first_line(without_marks(state.task))}"
     words = (state.finished.summary or state.finished.reason)[:MAX_SUMMARY_CHARS]
     return f"\n**{state.agent}** ({state.finished.status}): {words}"
 

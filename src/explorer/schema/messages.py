@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Protocol, cast
 
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     ConfigDict,
@@ -43,9 +44,15 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-LARGEST_COUNT = 10**15
-Count = Annotated[int, Field(ge=-LARGEST_COUNT, le=LARGEST_COUNT)]
-"""A number of things: a journal from elsewhere may have one that no float holds and that nothing can show."""
+LARGEST_COUNT = 10**18
+
+
+def _countable(number: int) -> int:
+    return max(-LARGEST_COUNT, min(number, LARGEST_COUNT))
+
+
+Count = Annotated[int, AfterValidator(_countable)]
+"""A number of things: a server or a journal from elsewhere may claim one that no float holds, and that is cut."""
 Moment = Annotated[AwareDatetime, Field(gt=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(9000, 1, 1, tzinfo=UTC))]
 """A time that every time zone can show."""
 

@@ -9,6 +9,8 @@ there is no other way to a `ModelText`; a plain `str` counts as text from outsid
     <<end MARK>>
     <<second-hand MARK>>    lines that a model of this run wrote, which may quote outsiders
     <<end MARK>>
+    <<task MARK>>           a helper's task, which the orchestrator wrote, and may quote outsiders
+    <<end MARK>>
 """
 
 import hashlib
@@ -40,6 +42,8 @@ class WrittenBy(StrEnum):
     """An outsider: a page, a service, a command, a tool that is not ours."""
     MODEL = "second-hand"
     """A model of this run, or a file of the run."""
+    ORCHESTRATOR = "task"
+    """The orchestrator, for the helper that is to do it: work, in which an outsider may be quoted."""
 
 
 FENCE_START = re.compile(rf"<<(?:{'|'.join(WrittenBy)}) ([0-9a-f]{{{MARK_DIGITS}}})>>")

@@ -204,8 +204,8 @@ def show(
     elif costs:
         emit_page(costs_page(spending_of(records), _columns()))
     else:
-        page = timeline_page(events) if timeline else _page(view, folder, events, spending_of(records))
-        emit_page("\n\n".join(filter(None, [origin, page])))
+        page = "\n\n".join(filter(None, [origin, _page(view, folder, events, spending_of(records))]))
+        emit_page(timeline_page(events) if timeline else page)
     return 0
 
 

@@ -98,6 +98,11 @@ def outage_words(outage: Outage, now: datetime | None = None) -> str:
     return f"waiting for {outage.model} since {since}, {next_try}"
 
 
+def _task(event: AgentStarted | AgentContinued) -> str:
+    """Return a task as people read it."""
+    return without_marks(event.task).strip()
+
+
 WORKING = "working"
 RUNNING = "running"
 
@@ -309,7 +314,7 @@ class RunView:
     def _start(self, event: AgentStarted) -> None:
         self._reopen()
         self.agents[event.agent] = AgentView(
-            id=event.agent, role=event.role, parent=event.parent, task=event.task, max_steps=event.max_steps
+            id=event.agent, role=event.role, parent=event.parent, task=_task(event), max_steps=event.max_steps
         )
 
     def _reopen(self) -> None:
@@ -324,7 +329,7 @@ class RunView:
                 self._reopen()
                 agent.status, agent.reason, agent.doing = WORKING, "", "thinking"
                 agent.max_steps = agent.steps + event.max_steps
-                agent.task = event.task
+                agent.task = _task(event)
             case TurnTaken():
                 self._take(agent, event)
             case TurnFailed():

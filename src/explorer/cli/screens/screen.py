@@ -32,6 +32,7 @@ from explorer.schema.events import (
     TurnFailed,
     TurnTaken,
 )
+from explorer.text.rendering import without_marks
 
 TASK_CHARS = 100
 CLOCK = "%H:%M:%S"
@@ -107,7 +108,7 @@ def line_of(record: JournalRecord, view: RunView) -> str:
     line = ""
     match event:
         case AgentStarted() | AgentContinued():
-            line = f"{event.agent}  task: {one_line(event.task, TASK_CHARS)}"
+            line = f"{event.agent}  task: {one_line(without_marks(event.task), TASK_CHARS)}"
         case ToolFinished():
             line = _tool_line(event, view)
         case TurnFailed():

@@ -207,7 +207,7 @@ COLUMNS = (
     " chars, digest, problem, attempts"
 )
 """What the mark of a document is of; its text is in it by the digest."""
-MARKED = "SELECT id, mark, " + COLUMNS + " FROM documents"
+MARKED = f"SELECT id, mark, {COLUMNS} FROM documents"  # noqa: S608 - our own columns
 PURPOSE = "corpus"
 DOCUMENT = (
     "SELECT path, title, author, published, language, mtime_ns, flags, pages, page_starts, text, digest FROM documents"
