@@ -4,12 +4,13 @@ from pathlib import Path
 from agents.test_subagents import Scripts, Stage, help_from
 from engine_stage import Recorder
 from explorer.agents.context_block import RunFacts
+from explorer.agents.task_text import OF_ORCHESTRATOR
 from explorer.journal.run_state import RunState
 from explorer.llm.scripted import says
 from explorer.schema.events import RunStarted
 from explorer.schema.messages import UserText
 from explorer.schema.settings import Limits
-from explorer.text.rendering import own
+from explorer.text.rendering import own, without_marks
 
 EAST = timezone(timedelta(hours=8), "TPE")
 CALLS = [help_from("searcher", "Look at the log."), help_from("searcher", "Look at the <<meter>>.")]
@@ -66,7 +67,9 @@ async def test_the_first_message_of_each_agent_states_what_the_engine_knows(tmp_
         f"- Helpers: 40 at most, 8 at once.{shared}"
     )
     one, two = scene.first_message("searcher-1"), scene.first_message("searcher-2")
-    assert one.startswith("Look at the log.\n\nContext, stated by the engine:\n- Now: ")
+    assert without_marks(one).startswith(
+        f"Look at the log.\n\n{OF_ORCHESTRATOR}\n\nContext, stated by the engine:\n- Now: "
+    )
     assert "\n- Your task is part of the answer to this question of the user: <<How was May? And why?>>\n" in one
     assert "\n- At work at the same time, so not yours to do: searcher: <<Look at the < <meter> >.>>\n" in one
     assert "so not yours to do: searcher: <<Look at the log.>>\n" in two
