@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator
 
 from explorer.schema.errors import ToolError
+from explorer.sources.hackernews.items import plain_text
 from explorer.sources.http.fetched import API_LIMITS
 from explorer.sources.http.wire import WireModel, listed, parse
 from explorer.sources.page import Fetcher, Site, WebPage
@@ -58,7 +59,7 @@ class _Comment(WireModel):
             id=self.short_id,
             author=self.commenting_user or "",
             time=_seconds(self.created_at),
-            text="" if state else (self.comment_plain or _markdown(self.comment or "")).strip(),
+            text="" if state else (self.comment_plain or plain_text(self.comment or "")).strip(),
             state=state,
             points=self.score,
             replies=tuple(replies),
@@ -112,7 +113,7 @@ class Lobsters:
 def _page(story: _Story) -> WebPage:
     comments, _ = _tree(story.comments, 0, 0)
     shown = page_of(comments, [comment.id for comment in comments], SHOWN)
-    text = (story.description_plain or _markdown(story.description or "")).strip()
+    text = (story.description_plain or plain_text(story.description or "")).strip()
     address = f"{URL}/s/{story.short_id}"
     title = single_line(story.title) or "(no title)"
     points = "" if story.score is None else f"{story.score} points, "
@@ -146,12 +147,6 @@ def _tree(flat: Sequence[_Comment], start: int, level: int) -> tuple[list[Commen
         replies, place = _tree(flat, place + 1, level + 1)
         comments.append(one.ours(replies))
     return comments, place
-
-
-def _markdown(html: str) -> str:
-    from explorer.documents.parsing.html_pages import markdown_of  # noqa: PLC0415 - every command reads the sites
-
-    return markdown_of(html)
 
 
 def _seconds(text: str | None) -> int | None:

@@ -15,14 +15,19 @@ from explorer.text.sanitize import parsable_html
 
 CODE = "\x00"
 """Marks both ends of code while reading; the API's text does not contain this character."""
+MAX_HTML_CHARS = 200_000
+"""Limit of one comment; its rest is left out."""
 
 
 def plain_text(html: str) -> str:
-    """Return HTML as text: paragraphs separated by an empty line, `*italics*`, code in fences, links as addresses."""
+    """Return HTML as text: paragraphs separated by an empty line, `*italics*`, code in fences, links as addresses.
+
+    A comment is read by this process, in time that grows with its length alone, and by Python code alone.
+    """
     reader = _Reader()
-    reader.feed(parsable_html(html))
+    reader.feed(parsable_html(html[:MAX_HTML_CHARS]))
     reader.close()
-    return reader.text()
+    return reader.text() if len(html) <= MAX_HTML_CHARS else f"{reader.text()} [...]"
 
 
 class _Reader(HTMLParser):
@@ -83,7 +88,8 @@ class _Reader(HTMLParser):
 
 
 def _tidied(text: str) -> str:
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", text)).strip()
+    lines = "\n".join(line.strip(" ") for line in text.split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", lines).strip()
 
 
 def _link(href: str, text: str) -> str:
