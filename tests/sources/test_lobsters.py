@@ -55,7 +55,7 @@ async def test_a_thread() -> None:
         "Text of the story: Why card?",
         "- bob (2026-08-09T14:00:00Z, 3 points, id c1): Words of c1.",
         "  - bob (2026-08-09T14:00:00Z, 3 points, id c2): Words of c2.",
-        "    - bob (2026-08-09T14:00:00Z, 3 points, id c3): See [this](https://x.example/).",
+        "    - bob (2026-08-09T14:00:00Z, 3 points, id c3): See this (https://x.example/).",
         "      Bye",
         "- [deleted] (id c4)",
     ]
