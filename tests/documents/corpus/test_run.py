@@ -133,8 +133,8 @@ async def test_pdf_and_html_as_files(tmp_path: Path) -> None:
     assert "The nets of the fleet were mended by hand" in words
     assert "<p>" not in words
     first = (result.folder / ".explorer" / "journal.jsonl").read_text()
-    assert "inputs/nets.html.md [S1]" in first
-    assert "inputs/tide.pdf.md [S2]" in first
+    assert "inputs/nets.html.md>> [S1]" in first
+    assert "inputs/tide.pdf.md>> [S2]" in first
     forked = await fork(result.folder, None, datetime.now(UTC))
     assert (forked.folder / "inputs" / "tide.pdf").read_bytes() == files[0].read_bytes()
 

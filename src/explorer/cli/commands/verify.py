@@ -120,22 +120,20 @@ def verify(
     settings = configured(options, passed_over).settings
     folder = find_run(settings.workspace, run)
     run_state = RunState.of(record.event for record in read_records(folder))
-    sources = run_state.sources
     workspace = Workspace(folder)
     draft, text_of = draft_of(workspace), text_reader(workspace)
     verification, found = _checked(run_state, draft.text, workspace)
     model = settings.judge if judge_model is None else judge_model
     judged = asyncio.run(_judged(verification.claims, text_of, settings, model)) if model else None
     try:
-        write_results(workspace, draft, sources, verification, judged)
+        write_results(workspace, draft, run_state.sources, verification, judged)
     except (StorageError, ToolError, OSError) as error:
         say(f"the results could not be kept in the run's folder: {error}")
     answer = check_answer(run_state, text_of)
     origin = run_origin(folder, settings.state_dir)
     if options.output_format == "text":
         page = _page(folder, draft.path, verification, judged, is_all=is_all)
-        blocks = [page, *map(_flaw_line, found), *([answer.page] if answer else []), origin]
-        emit_page("\n\n".join(filter(None, blocks)))
+        emit_page("\n\n".join(filter(None, [page, *map(_flaw_line, found), answer.page if answer else "", origin])))
         if not is_all and not options.quiet and verification.claims:
             say(f"  → every cited sentence: explorer verify {folder.name} --all")
     else:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from explorer.documents.corpus.document_marks import COLUMNS, MARKED, DocumentMarks
 from explorer.documents.corpus.folder import FoundFile
 from explorer.documents.corpus.passages import Passage, indexed
 from explorer.schema.errors import ToolError
@@ -202,13 +203,6 @@ SELECT passages.document, passages.id, min(found.score) FROM found JOIN passages
 ONLY = "WHERE passages.document IN (SELECT value FROM json_each(?))"
 KNOWN = "SELECT id, name, path, size, mtime_ns, ctime_ns, sha256, problem, attempts FROM documents"
 TOUCH = "UPDATE documents SET path = ?, size = ?, mtime_ns = ?, ctime_ns = ?, mark = ? WHERE name = ?"
-COLUMNS = (
-    "name, path, size, mtime_ns, ctime_ns, sha256, title, author, published, language, flags, pages, page_starts,"
-    " chars, digest, problem, attempts"
-)
-"""What the mark of a document is of; its text is in it by the digest."""
-MARKED = f"SELECT id, mark, {COLUMNS} FROM documents"  # noqa: S608 - our own columns
-PURPOSE = "corpus"
 DOCUMENT = (
     "SELECT path, title, author, published, language, mtime_ns, flags, pages, page_starts, text, digest FROM documents"
     " WHERE id = ?"
@@ -278,6 +272,7 @@ class Database:
     def __init__(self, path: Path, key: UserKey = NO_KEY) -> None:
         self._path = path
         self._key = key
+        self._marks = DocumentMarks(path.name, key)
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
 
@@ -354,30 +349,26 @@ class Database:
     def remove_foreign(self) -> None:
         """Remove the documents that this user's explorer did not store as they are."""
         if self._key.is_there:
-            rows = self._all(MARKED)
-            self.remove([row[0] for row in rows if not self._key.made(str(row[1]), PURPOSE, self._content(row[2:]))])
+            foreign = [row[0] for row in self._all(MARKED) if not self._marks.is_own(str(row[1]), row[2:])]
+            self.remove(foreign)
 
     def touch(self, file: FoundFile) -> None:
         """Store the new path, size and times of a file whose content is unchanged."""
         row = self._one(f"{MARKED} WHERE name = ?", file.name)
         here = (file.path, file.size, file.mtime_ns, file.ctime_ns)
-        mark = self._key.mark(PURPOSE, self._content((file.name, *here, *row[7:])))
+        mark = self._marks.of((file.name, *here, *row[7:]))
         self._all(TOUCH, *here, mark, file.name)
 
     def put(self, entry: IndexEntry) -> None:
         """Replace everything that the index stores about a file, in one transaction."""
         values = _values(entry)
-        values["mark"] = self._key.mark(PURPOSE, self._content([values[name] for name in COLUMNS.split(", ")]))
+        values["mark"] = self._marks.of([values[name] for name in COLUMNS.split(", ")])
 
         def replace(db: sqlite3.Connection) -> None:
             with transaction(db):
                 _put(db, entry, values)
 
         self._run(replace)
-
-    def _content(self, values: Sequence[object]) -> bytes:
-        """Return what a document's mark is of: also the index's name, so that no other folder's document counts."""
-        return json.dumps([self._path.name, *values], default=str).encode()
 
     def titles(self) -> list[tuple[int, str, str]]:
         """Return the id, path and title of each document with text, sorted by path."""
