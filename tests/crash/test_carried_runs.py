@@ -92,7 +92,7 @@ def test_a_killed_import_leaves_a_whole_run_or_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("point", CHECKPOINTS)
 @pytest.mark.parametrize("of_user", [False, True])
 def test_a_resumed_run_keeps_whose_it_is(point: str, tmp_path: Path, *, of_user: bool) -> None:
-    """Killed at any point of its first session here, a run loses nothing, makes no foreign call, and stays whose it is."""
+    """Killed at any point of its first session here, a run loses nothing, makes no foreign call, and stays as it is."""
     deaths = 0
     for count in some(range(1, MOST)):
         folder = tmp_path / str(count)
