@@ -90,6 +90,7 @@ def story_list(*stories: Story, words: str = "Hacker News top stories.") -> Tool
         {
             "source": source,
             "id": item,
+            "page": f"https://news.ycombinator.com/item?id={item}",
             "title": title,
             "url": url,
             "points": points,

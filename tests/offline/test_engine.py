@@ -32,7 +32,7 @@ async def test_a_sample_run_is_complete_and_every_quote_is_verbatim(settings: Se
     result = await start("What was notable on Hacker News?", settings)
     assert result.status is Status.COMPLETE
     assert "invented sample data" in result.report_text
-    assert len(re.findall(r"^## \d\.", result.report_text, re.MULTILINE)) == 6
+    assert len(re.findall(r"^## \d\.", result.report_text, re.MULTILINE)) == 9
     quotes = 0
     for note in (result.folder / "stories").glob("*.md"):
         for text, source in re.findall(r"“(.*)” \[(S\d+)\]$", note.read_text("utf-8"), re.MULTILINE):

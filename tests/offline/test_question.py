@@ -36,7 +36,7 @@ def test_where_to_look(question: str, kind: QuestionKind) -> None:
         ("three Show HN posts worth a look", 3),
         ("Hacker News 前三条热门新闻", 3),
         ("the 10 most discussed stories on HN", 10),
-        ("What is on Hacker News?", 6),
+        ("What is on Hacker News?", 9),
         ("the 99 best stories on HN", 12),
     ],
 )

@@ -20,21 +20,17 @@ STORY = ("S3", 123, "A database that survives power cuts", 512, 230, "https://a.
 def test_a_list_is_read() -> None:
     """Every field of a listed story arrives, whatever the words around the data."""
     (story,) = listed_stories(answer(story_list(STORY, words="zzz")))
-    assert (story.source, story.id, story.title) == ("S3", 123, "A database that survives power cuts")
-    assert (story.points, story.comments, story.velocity, story.age_hours) == (512, 230, 102.4, 5.0)
-    assert (story.url, story.site, story.by, story.time) == (
-        "https://a.example/x",
-        "a.example",
-        "someone",
-        "2026-03-14T09:12:00Z",
-    )
+    assert (story.source, story.id, story.title) == ("S3", "123", "A database that survives power cuts")
+    assert (story.points, story.comments, story.time) == (512, 230, "2026-03-14T09:12:00Z")
+    assert (story.url, story.site, story.platform) == ("https://a.example/x", "a.example", "hackernews")
 
 
 def test_unknown_numbers_and_text_stories_are_read() -> None:
     """Null counts as nothing, and a text-only story links to its own page."""
-    data = {"stories": [{"source": "S1", "id": 7, "title": "Ask HN: What now? (2019)", "points": None, "comments": 3}]}
+    page = "https://news.ycombinator.com/item?id=7"
+    data = {"stories": [{"source": "S1", "id": 7, "title": "Ask HN: What now? (2019)", "points": None, "page": page}]}
     (story,) = listed_stories(ToolAnswer("", data=data))
-    assert (story.title, story.points, story.age_hours) == ("Ask HN: What now? (2019)", 0, 0.0)
+    assert (story.title, story.points, story.comments) == ("Ask HN: What now? (2019)", 0, 0)
     assert story.link == "https://news.ycombinator.com/item?id=7"
 
 

@@ -1,17 +1,19 @@
 """What a question asks for, as far as patterns can tell."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from explorer.offline.phrases import SAMPLE_LINE, language_in_task, language_of
 from explorer.schema.messages import TaskData
 from explorer.text.words import words_of
 
-DEFAULT_STORIES = 6
+DEFAULT_STORIES = 9
 MAX_STORIES = 12
-TOPIC_STORIES = 4
+TOPIC_STORIES = 6
 MAX_TOPIC_CHARS = 60
+PLACE_LINE = re.compile(r"^Place: (?:Hacker News|r/(\w+))$", re.MULTILINE)
+TOPIC_LINE = re.compile(r"^Topic: (.+)$", re.MULTILINE)
 TASK_QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
 SAYS_HACKER_NEWS = re.compile(r"hacker\s*news|\bhn\b|黑客新闻", re.IGNORECASE)
 HACKER_NEWS = re.compile(
@@ -47,7 +49,8 @@ TOPIC_PATTERNS = (
         r"(.+?)(?=\s+(?:on|in|at|from|over)\s+(?:hacker|hn\b|the)|[?.,;!\n]|$)",
         re.IGNORECASE,
     ),
-    re.compile(r"(?:关于|有关|提到)(.{1,20}?)(?:的|在|？|\?|，|。|$)"),
+    re.compile(r"(?:关于|有关|提到|怎么看待?|如何看待?|看待)\s*(.{1,20}?)(?:的|在|？|\?|，|。|$)"),
+    re.compile(r"(?:上|里|中|对)\s*([\w+#.-]{1,20}?)\s*(?:有什么|有哪些)?的?(?:讨论|看法|评价)"),
     re.compile(rf"\b(?:which|what|any|the|all)\s+([\w+#.-]+(?:\s[\w+#.-]+)?)\s+{STORY_NOUN}\b", re.IGNORECASE),
     re.compile(
         r"\banything\s+(?:new\s+)?(?:on|in|for)\s+(?!hacker|hn\b)(.+?)(?=\s+(?:on|at)\s|[?.,;!\n]|$)", re.IGNORECASE
@@ -76,6 +79,22 @@ WHOLE_DAY = re.compile(
     r"|stories|posts|threads|discussions?|overview|digest|summar\w+)\b",
     re.IGNORECASE,
 )
+SUBREDDIT = re.compile(r"(?<![\w/])/?r/([A-Za-z0-9_]{2,21})\b|\bsubreddits?\s+([A-Za-z0-9_]{2,21})\b", re.IGNORECASE)
+SAYS_REDDIT = re.compile(r"\breddit\b", re.IGNORECASE)
+SORTS = (
+    ("new", re.compile(r"\bnew(?:est)?\b|\blatest\b|最新", re.IGNORECASE)),
+    ("top", re.compile(r"\b(?:top|best|biggest|most)\b|热门|最热", re.IGNORECASE)),
+)
+TIMES = (
+    (re.compile(r"\b(\d{4}-\d{2}-\d{2}|\d{4}-\d{2})\b"), r"\1", True),
+    (re.compile(r"\byesterday\b|昨天|昨日", re.IGNORECASE), "yesterday", True),
+    (re.compile(r"\blast (week|month|year)\b", re.IGNORECASE), r"last \1", True),
+    (re.compile(r"\b(?:last|past) (\d{1,3}) ?(hour|day|week)s?\b", re.IGNORECASE), r"\1 \2", False),
+    (re.compile(r"\b(?:this|past) week\b|本周|这周|这一周|最近一周", re.IGNORECASE), "7d", False),
+    (re.compile(r"\b(?:this|past) month\b|本月|这个月|最近一个月", re.IGNORECASE), "30d", False),
+    (re.compile(r"\b(?:this|past) year\b|今年", re.IGNORECASE), "365d", False),
+)
+"""Times as a question names them, how tools read them, and whether they have an end."""
 URL = re.compile(r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]")
 
 
@@ -83,9 +102,15 @@ class QuestionKind(StrEnum):
     """Where an answer is looked for."""
 
     HACKER_NEWS = "hacker_news"
+    REDDIT = "reddit"
     WEB = "web"
     FILES = "files"
     FOLDER = "folder"
+
+    @property
+    def lists_stories(self) -> bool:
+        """Whether an answer is a list of stories."""
+        return self in {QuestionKind.HACKER_NEWS, QuestionKind.REDDIT}
 
 
 @dataclass(frozen=True)
@@ -95,14 +120,19 @@ class Wish:
     question: str
     kind: QuestionKind
     language: str
-    is_sample: bool
-    story_list: str
-    """Which list: `top`, `ask`, ..."""
-    topic: str
+    is_sample: bool = False
+    story_list: str = "top"
+    """Which list of Hacker News: `top`, `ask`, ..."""
+    topic: str = ""
     """What the stories should be about; empty for any."""
-    count: int
-    is_counted: bool
+    count: int = DEFAULT_STORIES
+    is_counted: bool = False
     """Whether the question says how many."""
+    since: str = ""
+    """The time that the question names, as tools read it."""
+    until: str = ""
+    subreddit: str = "all"
+    sort: str = "hot"
     files: tuple[tuple[str, str], ...] = ()
     """Paths of the user's files, with their source ids."""
     has_folder: bool = False
@@ -113,13 +143,25 @@ class Wish:
         """The words of the topic that a title could share."""
         return frozenset(words_of(self.topic)) - GENERAL_WORDS
 
+    @property
+    def place(self) -> str:
+        """The name of the site."""
+        return f"r/{self.subreddit}" if self.kind is QuestionKind.REDDIT else "Hacker News"
+
 
 def understand(task: TaskData) -> Wish:
     """Understand what a run is started with."""
     question, settings = task.words.strip(), task.settings
     language = str(settings.get("language") or "") or language_of(question)
-    is_sample, has_folder = bool(settings.get("is_sample")), bool(settings.get("corpus"))
-    return _wish(question, language, task.files, is_sample=is_sample, has_folder=has_folder)
+    wish = Wish(
+        question,
+        QuestionKind.WEB,
+        language,
+        is_sample=bool(settings.get("is_sample")),
+        files=task.files,
+        has_folder=bool(settings.get("corpus")),
+    )
+    return _detailed(replace(wish, kind=_kind(wish)))
 
 
 def understand_task(task: TaskData) -> Wish:
@@ -127,43 +169,70 @@ def understand_task(task: TaskData) -> Wish:
     words = task.words
     match = TASK_QUESTION.search(words)
     question = match[1] if match else words
-    return _wish(question, language_in_task(words) or language_of(question), (), is_sample=SAMPLE_LINE in words)
+    language = language_in_task(words) or language_of(question)
+    wish = Wish(question, QuestionKind.WEB, language, is_sample=SAMPLE_LINE in words)
+    place, topic = PLACE_LINE.search(words), TOPIC_LINE.search(words)
+    if place is None:
+        return _detailed(replace(wish, kind=_kind(wish)))
+    kind = QuestionKind.REDDIT if place[1] else QuestionKind.HACKER_NEWS
+    found = _detailed(replace(wish, kind=kind))
+    return replace(found, topic=topic[1] if topic else "", subreddit=place[1] or "all")
 
 
-def _wish(
-    question: str,
-    language: str,
-    files: tuple[tuple[str, str], ...],
-    *,
-    is_sample: bool,
-    has_folder: bool = False,
-) -> Wish:
-    kind = _kind(question, has_files=bool(files), has_folder=has_folder, is_sample=is_sample)
-    topic = topic_of(question) if kind is QuestionKind.HACKER_NEWS else ""
+def understand_follow_up(message: str, wish: Wish) -> Wish:
+    """Understand a further question of a run: where nothing else is said, it is about the same place."""
+    further = replace(wish, question=message, kind=QuestionKind.WEB, language=language_of(message))
+    kind = _kind(further)
+    kind = wish.kind if kind is QuestionKind.WEB else kind
+    found = _detailed(replace(further, kind=kind))
+    if not kind.lists_stories or found.topic or WHOLE_DAY.search(message):
+        return found
+    words = [word for word in re.findall(r"[\w+#.'-]+", message) if set(words_of(word)) - GENERAL_WORDS]
+    return replace(found, topic=" ".join(words)[:MAX_TOPIC_CHARS])
+
+
+def _kind(wish: Wish) -> QuestionKind:
+    """Return where an answer is looked for: in files first, then where the question says, then in the user's folder."""
+    if wish.files:
+        return QuestionKind.FILES
+    if wish.is_sample or SAYS_HACKER_NEWS.search(wish.question):
+        return QuestionKind.HACKER_NEWS
+    if SUBREDDIT.search(wish.question) or SAYS_REDDIT.search(wish.question):
+        return QuestionKind.REDDIT
+    if wish.has_folder:
+        return QuestionKind.FOLDER
+    return QuestionKind.HACKER_NEWS if HACKER_NEWS.search(wish.question) else QuestionKind.WEB
+
+
+def _detailed(wish: Wish) -> Wish:
+    """Add what a question about stories says of them."""
+    if not wish.kind.lists_stories:
+        return wish
+    question = wish.question
+    subreddit = next((name for found in SUBREDDIT.finditer(question) for name in found.groups() if name), "all")
+    topic = topic_of(SUBREDDIT.sub(" ", question))
     counted = count_of(question)
-    return Wish(
-        question=question,
-        kind=kind,
-        language=language,
-        is_sample=is_sample,
+    since, until = time_of(question)
+    return replace(
+        wish,
         story_list=next((name for name, pattern in LISTS if pattern.search(question)), "top"),
         topic=topic,
         count=min(counted or (TOPIC_STORIES if topic else DEFAULT_STORIES), MAX_STORIES),
         is_counted=counted > 0,
-        files=files,
-        has_folder=has_folder,
+        since=since,
+        until=until,
+        subreddit=subreddit,
+        sort=next((name for name, pattern in SORTS if pattern.search(question)), "hot"),
     )
 
 
-def _kind(question: str, *, has_files: bool, has_folder: bool, is_sample: bool) -> QuestionKind:
-    """Return where an answer is looked for: in files first, then where the question says, then in the user's folder."""
-    if has_files:
-        return QuestionKind.FILES
-    if is_sample or SAYS_HACKER_NEWS.search(question):
-        return QuestionKind.HACKER_NEWS
-    if has_folder:
-        return QuestionKind.FOLDER
-    return QuestionKind.HACKER_NEWS if HACKER_NEWS.search(question) else QuestionKind.WEB
+def time_of(question: str) -> tuple[str, str]:
+    """Return the beginning and the end of the time that a question names; empty when it names none."""
+    for pattern, words, has_end in TIMES:
+        if match := pattern.search(question):
+            time = match.expand(words)
+            return time, time if has_end else "today"
+    return "", ""
 
 
 def count_of(question: str) -> int:
@@ -182,6 +251,8 @@ def topic_of(question: str) -> str:
     candidates += [match[1] for pattern in TOPIC_PATTERNS for match in pattern.finditer(question)]
     if (fact := FACT.match(question)) and not WHOLE_DAY.search(question):
         candidates.append(question[fact.end() :])
+    if language_of(question) == "zh":
+        candidates += [" ".join(re.findall(r"[A-Za-z][\w+#.-]*", SAYS_HACKER_NEWS.sub(" ", question)))]
     for candidate in candidates:
         words = [word for word in re.findall(r"[\w+#.'-]+", candidate) if set(words_of(word)) - GENERAL_WORDS]
         topic = " ".join(words)[:MAX_TOPIC_CHARS].strip(" .")

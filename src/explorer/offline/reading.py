@@ -14,10 +14,9 @@ from explorer.text.rendering import fenced_lines
 
 STORY_HEAD = re.compile(r"^(\d+)\. \[(S\d+)\] (.+)$")
 STORY_FACTS = re.compile(
-    r"^ {3}id (\d+) \| ([\d,]+|\?) points? \| ([\d,]+|\?) comments? \| ([\d.,]+|\?) points/h \| ([\d.,]+|\?) h old"
-    r" \| by (\S+) \| (\S+) \| (text|\?|https?://\S+)"
+    r"^ {3}id (\w+) \| (\d+) points \| (\d+) comments \| (\S+) \| (https?://\S+) \| (text|https?://\S+)$"
 )
-"""Second line of a story in a task or a note; `story_entry` writes both lines."""
+"""Second line of a story in a task or a file; `story_entry` writes both lines."""
 ADDRESS = re.compile(r"https?://\S+")
 HARMLESS = str.maketrans("[]<>`", "()\u2039\u203a'")
 
@@ -27,16 +26,15 @@ class ListedStory:
     """A story as a list shows it."""
 
     source: str
-    id: int
+    id: str
     title: str
     url: str
     """Empty for a text-only story."""
     points: int
     comments: int
-    velocity: float
-    age_hours: float
-    by: str
     time: str
+    page: str
+    """The address of its own page, with its comments."""
 
     @property
     def site(self) -> str:
@@ -46,7 +44,12 @@ class ListedStory:
     @property
     def link(self) -> str:
         """Address of the story's article, or of its own page."""
-        return self.url or f"https://news.ycombinator.com/item?id={self.id}"
+        return self.url or self.page
+
+    @property
+    def platform(self) -> str:
+        """The name of its site, as tools take it."""
+        return "reddit" if "reddit" in urlsplit(self.page).netloc else "hackernews"
 
 
 class _Read(BaseModel):
@@ -57,14 +60,12 @@ class _Read(BaseModel):
 
 class _StoryData(_Read):
     source: str
-    id: int
+    id: int | str
     title: str
+    page: str
     url: str = ""
     points: int | None = None
     comments: int | None = None
-    points_per_hour: float | None = None
-    age_hours: float | None = None
-    author: str = ""
     time: str = ""
 
 
@@ -165,22 +166,14 @@ class ReadPage:
 
 @dataclass(frozen=True)
 class ListedHit:
-    """A search result."""
+    """A result of a search in the web, or in the user's folder."""
 
     source: str
     title: str
     url: str
-    snippet: str
-
-
-@dataclass(frozen=True)
-class FolderHit:
-    """A document that the search in the user's folder found."""
-
-    source: str
-    title: str
-    path: str
-    offset: int
+    snippet: str = ""
+    path: str = ""
+    offset: int = 0
 
 
 def body_of(answer: ToolAnswer) -> list[str]:
@@ -196,60 +189,36 @@ def listed_stories(answer: ToolAnswer) -> list[ListedStory]:
         listed = _ListData.model_validate(answer.data).stories
     except ValidationError:
         return []
-    found: dict[int, ListedStory] = {}
+    found: dict[str, ListedStory] = {}
     for one in listed:
-        found.setdefault(one.id, _story(one))
+        found.setdefault(one.page, _story(one))
     return list(found.values())
 
 
 def _story(one: _StoryData) -> ListedStory:
     return ListedStory(
         source=one.source,
-        id=one.id,
+        id=str(one.id),
         title=harmless(one.title),
         url=one.url if ADDRESS.fullmatch(one.url) else "",
         points=one.points or 0,
         comments=one.comments or 0,
-        velocity=one.points_per_hour or 0.0,
-        age_hours=one.age_hours or 0.0,
-        by=one.author or "?",
         time=one.time or "?",
+        page=one.page,
     )
 
 
 def stories_in(lines: Sequence[str]) -> list[ListedStory]:
-    """Return the stories that a task or a note lists; an entry is two lines, and anything else is passed over."""
-    found: dict[int, ListedStory] = {}
+    """Return the stories that a task or a file lists; an entry is two lines, and anything else is passed over."""
+    found: dict[str, ListedStory] = {}
     for head_line, facts_line in pairwise(lines):
         head, facts = STORY_HEAD.match(head_line), STORY_FACTS.match(facts_line)
         if head and facts:
-            story = _written_story(head[2], head[3], facts)
-            found.setdefault(story.id, story)
+            name, points, comments, time, page, url = facts.groups()
+            url = "" if url == "text" else url
+            story = ListedStory(head[2], name, harmless(head[3]), url, int(points), int(comments), time, page)
+            found.setdefault(story.page, story)
     return list(found.values())
-
-
-def _written_story(source: str, title: str, facts: "re.Match[str]") -> ListedStory:
-    url = facts[8] if facts[8].startswith("http") else ""
-    site = urlsplit(url).netloc.removeprefix("www.")
-    return ListedStory(
-        source=source,
-        id=int(facts[1]),
-        title=harmless(title.removesuffix(f" ({site})") if site else title),
-        url=url,
-        points=int(_number(facts[2])),
-        comments=int(_number(facts[3])),
-        velocity=_number(facts[4]),
-        age_hours=_number(facts[5]),
-        by=facts[6],
-        time=facts[7],
-    )
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text.replace(",", ""))
-    except ValueError:
-        return 0.0
 
 
 def harmless(text: str) -> str:
@@ -258,12 +227,10 @@ def harmless(text: str) -> str:
 
 
 def story_entry(number: int, story: ListedStory) -> str:
-    """Return a story in the form of the lists, for tasks and notes."""
-    site = f" ({story.site})" if story.site else ""
+    """Return a story on two lines, for tasks and files."""
     return (
-        f"{number}. [{story.source}] {story.title}{site}\n"
-        f"   id {story.id} | {story.points} points | {story.comments} comments | {story.velocity:.1f} points/h"
-        f" | {story.age_hours:.1f} h old | by {story.by} | {story.time} | {story.url or 'text'}"
+        f"{number}. [{story.source}] {story.title}\n   id {story.id} | {story.points} points"
+        f" | {story.comments} comments | {story.time} | {story.page} | {story.url or 'text'}"
     )
 
 
@@ -318,21 +285,13 @@ def page_read(answer: ToolAnswer) -> ReadPage | None:
 
 
 def listed_hits(answer: ToolAnswer) -> list[ListedHit]:
-    """Return the results of a web search, each address once."""
+    """Return the results of a search in the web or in the user's folder, each address or document once."""
     body, found = body_of(answer), dict[str, ListedHit]()
     for one in _hits(answer.data):
-        if not ADDRESS.fullmatch(one.url):
-            continue
-        snippet = body[one.line].strip() if 0 <= one.line < len(body) else ""
-        found.setdefault(one.url, ListedHit(one.source, harmless(one.title), one.url, snippet))
-    return list(found.values())
-
-
-def folder_hits(answer: ToolAnswer) -> list[FolderHit]:
-    """Return the results of a search in the user's folder, each document once."""
-    found: dict[str, FolderHit] = {}
-    for one in _hits(answer.data):
-        found.setdefault(one.path, FolderHit(one.source, harmless(one.title), one.path, one.offset))
+        if one.path or ADDRESS.fullmatch(one.url):
+            snippet = body[one.line].strip() if 0 <= one.line < len(body) else ""
+            hit = ListedHit(one.source, harmless(one.title), one.url, snippet, one.path, one.offset)
+            found.setdefault(one.path or one.url, hit)
     return list(found.values())
 
 

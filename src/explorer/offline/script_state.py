@@ -28,7 +28,7 @@ HURRIES = frozenset(
 """Notes that ask for an end now."""
 CONTINUED = frozenset({NoteReason.CONTINUE, NoteReason.TRY_AGAIN})
 """Words of the engine with which a run is continued that ended early."""
-VERSION = 2
+VERSION = 3
 """Version of the data that scripts read. Turns of an older version are not replayed: their results lack the data."""
 NUMBERED_LINE = re.compile(r"\s*(\d+)\t(.*)")
 
@@ -63,6 +63,8 @@ Script = Generator[Step, Sequence[ToolAnswer], str]
 """A role, or a part of one; its value is the part's result."""
 Part = Generator[Step, Sequence[ToolAnswer], None]
 """A part of a script without a result."""
+Texts = Generator[Step, Sequence[ToolAnswer], dict[str, str]]
+"""A part whose result is the text of files by path."""
 
 
 @dataclass
@@ -180,7 +182,7 @@ def _in_order(calls: Sequence[Ask], state: ScriptState, answers: Sequence[ToolAn
     ]
 
 
-def read_files(state: ScriptState, paths: Sequence[str]) -> Generator[Step, Sequence[ToolAnswer], dict[str, str]]:
+def read_files(state: ScriptState, paths: Sequence[str]) -> Texts:
     """Read files side by side, to their ends or until there is no time; those that cannot be read are left out."""
     texts: dict[str, list[str]] = {path: [] for path in paths}
     waiting = dict.fromkeys(texts, 1)

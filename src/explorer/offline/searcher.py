@@ -1,37 +1,39 @@
-"""The rule-driven searcher: lists Hacker News, reads stories with their articles and comments, searches the web."""
+"""The rule-driven searcher: lists stories, reads them with their articles and comments, searches folder and web."""
 
 import re
 from collections.abc import Sequence
 
-from explorer.offline.notes import NoteQuote, ResearchNote, quote, short_reason, slug, write_note, write_overview
-from explorer.offline.passages import IN_FOLDER, SEARCH, keep_notes, read_pages, search_folder, search_web
+from explorer.offline.documents import SEARCH, keep, passages_about, read_pages, search_folder, search_web, sections_of
 from explorer.offline.phrases import Phrases
 from explorer.offline.question import URL, QuestionKind, Wish, understand_task
 from explorer.offline.reading import (
     ListedStory,
-    ReadPage,
     ReadThread,
-    Remark,
     harmless,
     listed_stories,
     page_read,
     stories_in,
+    story_entry,
     thread_read,
 )
 from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer
+from explorer.offline.sections import NoteQuote, quote, short_reason, slug, story_section, unknown
 from explorer.offline.text import TOO_ALIKE, best_sentences, is_quotable, opening, overlap
 from explorer.schema.messages import TaskData
 from explorer.text.words import words_of
 
+IN_FOLDER = "Search the user's own folder"
+"""How a task says where to look."""
 LIST_LIMIT = 30
 COMMENTS = "get_comments"
 COMMENT_LIMIT = 40
+SEARCH_SPAN = "365d"
+"""How far back a search goes for a question that names no time."""
 ARTICLE_SENTENCES = 3
 POST_SENTENCES = 2
 REMARK_CHARS = 220
 MIN_REPLY_CHARS = 40
-LIST_WORDS = re.compile(r"list of (top|new|best|ask|show|job) stories", re.IGNORECASE)
-SEARCH_WORDS = re.compile(r"search Hacker News for “([^”]+)”(?: since (\S+?))?[.,\s]")
+MAX_REMARKS = 3
 DISAGREES = re.compile(
     r"\bdisagree\b|\bnot (?:really|quite|true|the|what|an?|stable)\b|\bbut\b|\bhowever\b|\bon the other hand\b"
     r"|\bwrong\b|\bwith respect\b|\bno[,.]|\bunless\b|\bactually\b|\bskeptical\b|不同意|但是|不过|并非|然而",
@@ -40,34 +42,28 @@ DISAGREES = re.compile(
 
 
 def search(state: ScriptState) -> Script:
-    """Do one task: look closely at the stories it lists, or list stories, or search the web."""
-    wish = understand_task(state.task)
-    stories = stories_in(state.task.words.splitlines())
-    if stories:
+    """Do one task: look closely at the stories it lists, or list stories, or search the folder or the web."""
+    wish, words = understand_task(state.task), state.task.words
+    if stories := stories_in(words.splitlines()):
         return (yield from _look_closely(state, stories, wish))
-    if IN_FOLDER in state.task.words:
-        return (yield from _in_folder_first(state, wish))
-    urls = [url for url in URL.findall(state.task.words) if "news.ycombinator.com/item" not in url]
-    if urls and wish.kind is not QuestionKind.HACKER_NEWS:
-        return (yield from read_pages(wish, urls, folder_in(state.task)))
-    if (
-        wish.kind is QuestionKind.HACKER_NEWS
-        or SEARCH_WORDS.search(state.task.words)
-        or LIST_WORDS.search(state.task.words)
-    ):
+    if IN_FOLDER not in words and wish.kind.lists_stories:
         return (yield from _overview(state, wish))
-    return (yield from _in_folder_first(state, wish))
+    folder = folder_in(state.task) or "notes/"
+    if urls := [url for url in URL.findall(words) if IN_FOLDER not in words]:
+        return (yield from read_pages(wish, urls, folder))
+    return (yield from _in_folder_first(state, wish, folder))
 
 
-def _in_folder_first(state: ScriptState, wish: Wish) -> Script:
+def _in_folder_first(state: ScriptState, wish: Wish, folder: str) -> Script:
     """Search the user's folder, where there is one; search the web where it has nothing."""
-    folder, phrases = folder_in(state.task), Phrases(wish.language)
+    phrases = Phrases(wish.language)
     if SEARCH not in state.tools:
         return (yield from search_web(state, wish, folder))
     found = yield from search_folder(state, wish)
-    if not found.notes and not state.is_hurried:
+    passages = passages_about(found.documents, wish.question, follows_names=True)
+    if not passages and not state.is_hurried:
         return (yield from search_web(state, wish, folder, [*found.gaps, phrases("folder_nothing")]))
-    return (yield from keep_notes(found.notes, found.gaps, folder, phrases))
+    return (yield from keep(sections_of(passages, phrases), found.gaps, folder, phrases))
 
 
 def folder_in(task: TaskData) -> str:
@@ -77,23 +73,18 @@ def folder_in(task: TaskData) -> str:
 
 def _overview(state: ScriptState, wish: Wish) -> Script:
     phrases = Phrases(wish.language)
-    kind = match[1].lower() if (match := LIST_WORDS.search(state.task.words)) else wish.story_list
-    searched = SEARCH_WORDS.search(state.task.words)
-    words, since = (searched[1], searched[2] or "") if searched else (wish.topic, "")
-    calls = [Ask("get_hn_stories", {"story_type": kind, "limit": LIST_LIMIT})]
-    if words:
-        calls.append(Ask("search_hn", {"query": words} | ({"since": since} if since else {})))
-    answers = yield Step(calls=tuple(calls))
+    answers = yield Step(calls=_list_calls(wish))
     gaps: list[str] = []
-    found: dict[int, ListedStory] = {}
-    for answer, key in zip(answers, ("list_failed", "search_failed"), strict=False):
+    found: dict[str, ListedStory] = {}
+    for answer in answers:
         if answer.is_error:
-            gaps.append(phrases(key, words=words, why=short_reason(answer.text)))
+            key = "search_failed" if wish.topic else "list_failed"
+            gaps.append(phrases(key, words=harmless(wish.topic), why=short_reason(answer.text)))
         for story in listed_stories(answer):
-            found.setdefault(story.id, story)
+            found.setdefault(story.page, story)
     path = f"{folder_in(state.task)}overview.md"
-    title = f"Hacker News, {kind}" + (f", “{harmless(words)}”" if words else "")
-    content = write_overview(title, list(found.values()), gaps, phrases)
+    entries = [story_entry(number, story) for number, story in enumerate(found.values(), 1)]
+    content = "\n".join([f"# {wish.place}", "", *entries, "", *unknown(gaps, phrases)]) + "\n"
     yield Step(calls=(Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),))
     by_points = sorted(found.values(), key=lambda story: -story.points)
     leading = "; ".join(f"{story.title} ({story.points} points, [{story.source}])" for story in by_points[:5])
@@ -101,97 +92,74 @@ def _overview(state: ScriptState, wish: Wish) -> Script:
     return _with_gaps(summary, gaps)
 
 
+def _list_calls(wish: Wish) -> tuple[Ask, ...]:
+    """Return the calls that list what a question about stories asks for: a list, a day's stories, or a search."""
+    if wish.kind is QuestionKind.REDDIT:
+        query = {"query": wish.topic} if wish.topic else {}
+        span = {"time": "week"} if wish.since == "7d" and wish.sort == "top" else {}
+        return (
+            Ask(
+                "get_reddit_posts", {"subreddit": wish.subreddit, "sort": wish.sort, "limit": LIST_LIMIT} | query | span
+            ),
+        )
+    listing: dict[str, object] = {"story_type": wish.story_list, "limit": LIST_LIMIT}
+    if not wish.topic:
+        return (Ask("get_hn_stories", listing | ({"date": wish.since} if wish.since else {})),)
+    span = {"since": wish.since or SEARCH_SPAN} | ({"until": wish.until} if wish.until else {})
+    found = Ask("search_hn", {"query": wish.topic} | span)
+    # Without a time, what is on the page just now counts, too: its titles are compared with the topic.
+    return (found,) if wish.since else (Ask("get_hn_stories", listing), found)
+
+
 def _with_gaps(summary: str, gaps: Sequence[str]) -> str:
     return f"{summary}\nNot known: {'; '.join(gaps[:6])[:700]}" if gaps else summary
 
 
 def _look_closely(state: ScriptState, stories: Sequence[ListedStory], wish: Wish) -> Script:
-    """Read each story's article and thread side by side; write its file while the next is read."""
+    """Read each story's article and thread side by side; write its section while the next is read."""
     phrases, folder = Phrases(wish.language), folder_in(state.task)
-    notes: list[ResearchNote] = []
+    read, gaps = list[str](), list[str]()
     writing: tuple[Ask, ...] = ()
     for story in stories:
         if state.is_hurried:
+            gaps.append(phrases("stopped"))
             break
-        reading = _reading_calls(story)
-        answers = yield Step(calls=(*writing, *reading))
-        note = _note_on(
-            story, dict(zip((call.tool for call in reading), answers[len(writing) :], strict=True)), phrases
-        )
-        notes.append(note)
-        path = f"{folder}{'-'.join(part for part in (str(story.id), slug(story.title)) if part)}.md"
-        content = write_note(note, phrases)
-        writing = (Ask("write_file", {"filepath": path, "content": content, "mode": "overwrite"}),)
+        calls = _reading_calls(story)
+        answers = yield Step(calls=(*writing, *calls))
+        section, is_read = _section(story, dict(zip((call.tool for call in calls), answers[len(writing) :])), phrases)  # noqa: B905 - a hurried run has none
+        read += [story.title] if is_read else []
+        path = f"{folder}{'-'.join(part for part in (story.id, slug(story.title)) if part)}.md"
+        writing = (Ask("write_file", {"filepath": path, "content": section, "mode": "overwrite"}),)
     if writing:
         yield Step(calls=writing)
-    read = [note.title for note in notes if note.has_text]
-    gaps = [gap for note in notes for gap in note.unknown]
-    if len(notes) < len(stories):
-        gaps.append(phrases("stopped"))
-    summary = f"{len(notes)} stories looked at; text to quote was found for {len(read)}: {'; '.join(read) or 'none'}."
+    summary = f"Of {len(stories)} stories, text to quote was found for {len(read)}: {'; '.join(read) or 'none'}."
     return _with_gaps(summary[:1200], gaps)
 
 
 def _reading_calls(story: ListedStory) -> tuple[Ask, ...]:
-    thread = Ask(COMMENTS, {"post_id": str(story.id), "platform": "hackernews", "limit": COMMENT_LIMIT})
+    thread = Ask(COMMENTS, {"post_id": story.id, "platform": story.platform, "limit": COMMENT_LIMIT})
     return (Ask("read_webpage", {"url": story.url}), thread) if story.url else (thread,)
 
 
-def _note_on(story: ListedStory, answers: dict[str, ToolAnswer], phrases: Phrases) -> ResearchNote:
-    article, gaps = _article(story, answers.get("read_webpage"), phrases)
-    thread, missing = _thread(story, answers.get(COMMENTS), phrases)
-    post: list[NoteQuote] = []
-    discussion: list[NoteQuote] = []
+def _section(story: ListedStory, answers: dict[str, ToolAnswer], phrases: Phrases) -> tuple[str, bool]:
+    """Return the section on a story, and whether there is anything to quote."""
+    missing: list[str] = []
+    parts: dict[str, Sequence[NoteQuote]] = {}
+    page = page_read(answers["read_webpage"]) if "read_webpage" in answers else None
+    if page is not None:
+        found = best_sentences(page.text, story.title, ARTICLE_SENTENCES)
+        parts["article"] = [one for sentence in found if (one := quote(sentence, page.source))]
+    if story.url and not parts.get("article"):
+        missing.append(phrases("the_article"))
+    thread = thread_read(answers[COMMENTS])
     if thread is not None:
-        words = best_sentences(thread.text, story.title, POST_SENTENCES)
-        post = _unlike(article, _quotes(words, thread))
-        discussion = choose_remarks(thread)
-    return ResearchNote(
-        title=story.title,
-        story=story,
-        article=tuple(article),
-        post=tuple(post),
-        discussion=tuple(discussion),
-        unknown=(*gaps, *missing),
-    )
-
-
-def _article(story: ListedStory, answer: ToolAnswer | None, phrases: Phrases) -> tuple[list[NoteQuote], list[str]]:
-    if answer is None:
-        return [], []
-    page = None if answer.is_error else page_read(answer)
-    if page is None:
-        return [], [phrases("no_article", title=story.title, why=short_reason(answer.text))]
-    quotes = _quotes(best_sentences(page.text, story.title, ARTICLE_SENTENCES), page)
-    return quotes, page_gaps(page, story.title, phrases, has_quotes=bool(quotes))
-
-
-def page_gaps(page: ReadPage, title: str, phrases: Phrases, *, has_quotes: bool) -> list[str]:
-    """Return what a reader should know about a page's completeness."""
-    gaps: list[str] = []
-    flags = ", ".join(flag for flag in page.flags.split(", ") if flag and flag != "sample")
-    if flags:
-        gaps.append(phrases("flagged", title=title, flags=flags))
-    if page.read_chars < page.all_chars:
-        gaps.append(phrases("part_read", title=title, read=page.read_chars, all=page.all_chars))
-    if not has_quotes:
-        gaps.append(phrases("no_quote", title=title))
-    return gaps
-
-
-def _thread(story: ListedStory, answer: ToolAnswer | None, phrases: Phrases) -> tuple[ReadThread | None, list[str]]:
-    if answer is None:
-        return None, []
-    thread = None if answer.is_error else thread_read(answer)
-    if thread is None:
-        return None, [phrases("no_thread", title=story.title, why=short_reason(answer.text))]
-    if thread.total and not thread.remarks:
-        return thread, [phrases("no_comment_text", title=story.title, total=thread.total)]
-    return thread, []
-
-
-def _quotes(sentences: Sequence[str], origin: ReadPage | ReadThread) -> list[NoteQuote]:
-    return [made for sentence in sentences if (made := quote(sentence, origin.source))]
+        words = best_sentences(thread.text, story.title, POST_SENTENCES) if thread.text else []
+        post = [one for sentence in words if (one := quote(sentence, thread.source))]
+        parts["post"] = _unlike(parts.get("article", ()), post)
+        parts["discussion"] = choose_remarks(thread)
+    if story.comments and not parts.get("discussion"):
+        missing.append(phrases("the_comments"))
+    return story_section(story, parts, missing, phrases), any(parts.values())
 
 
 def _unlike(known: Sequence[NoteQuote], quotes: Sequence[NoteQuote]) -> list[NoteQuote]:
@@ -207,29 +175,25 @@ def choose_remarks(thread: ReadThread) -> list[NoteQuote]:
         reverse=True,
     )
     tops = [-index for score, index in scored if score > 0 and thread.remarks[-index].depth == 0]
-    if not tops:
-        tops = [-index for score, index in scored if score > 0]
-    chosen: list[NoteQuote] = []
-    for top in tops[:2]:
-        chosen += _with_reply(thread, top)
-    return chosen[:3]
+    tops = tops or [-index for score, index in scored if score > 0]
+    return [one for top in tops[:2] for one in _with_reply(thread, top)][:MAX_REMARKS]
 
 
 def _with_reply(thread: ReadThread, index: int) -> list[NoteQuote]:
     remark = thread.remarks[index]
-    quoted_remark = quote(opening(remark.text, REMARK_CHARS), thread.source, remark.author)
-    if quoted_remark is None:
+    quoted = quote(opening(remark.text, REMARK_CHARS), thread.source, remark.author)
+    if quoted is None:
         return []
     others = [other for other in thread.remarks if other.parent == index and other.author != remark.author]
     # Who contradicts comes first; then whoever says most.
     others.sort(key=lambda other: (not DISAGREES.search(other.text), -min(len(other.text), 2 * REMARK_CHARS)))
     answers = [quote(opening(other.text, REMARK_CHARS), thread.source, other.author, is_reply=True) for other in others]
-    return [quoted_remark, *[answer for answer in answers if answer and len(answer.text) >= MIN_REPLY_CHARS][:1]]
+    return [quoted, *[answer for answer in answers if answer and len(answer.text) >= MIN_REPLY_CHARS][:1]]
 
 
 def _remark_score(thread: ReadThread, index: int) -> float:
     """Substance: length up to a point, replies, rank, a number; nothing when it has no sentence to quote."""
-    remark: Remark = thread.remarks[index]
+    remark = thread.remarks[index]
     first = opening(remark.text, REMARK_CHARS)
     if not first or not is_quotable(first[:320]):
         return 0.0

@@ -103,7 +103,7 @@ class _HackerNewsTool(Tool[Args]):
                 lines.append(hn_entry(place, sources[place - 1].id, hit, now))
         content = render(head, block("\n".join(lines)) if sources else own(""))
         hits = [hit for group in groups for hit in group.hits]
-        stories = [story_facts(source.id, hit.story, now) for source, hit in zip(sources, hits, strict=True)]
+        stories = [story_facts(source, hit.story, now) for source, hit in zip(sources, hits, strict=True)]
         metadata = {**shown(len(stories), "story", "stories"), "stories": stories}
         return ToolResult(success=True, content=content, metadata=metadata)
 

@@ -67,7 +67,7 @@ class RedditPostsTool(Tool[RedditPostsArguments]):
             for place, (source, post) in enumerate(zip(sources, found.posts, strict=True), start=1)
         ]
         content = render(*_head(query, found, routed), block("\n".join(entries)))
-        stories = [story_facts(source.id, post, now) for source, post in zip(sources, found.posts, strict=True)]
+        stories = [story_facts(source, post, now) for source, post in zip(sources, found.posts, strict=True)]
         return ToolResult(success=True, content=content, metadata={"stories": stories})
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from documents.corpus.stage import NOTES, opened, pdf, write
-from explorer.offline.reading import folder_hits
+from explorer.offline.reading import listed_hits
 from explorer.offline.script_state import ToolAnswer
 from explorer.run.fork import fork
 from explorer.run.run import RunResult, start
@@ -62,7 +62,7 @@ async def test_a_folder_is_researched_with_no_service_at_all(tmp_path: Path) -> 
         tmp_path / "notes",
         {
             **NOTES,
-            "tenders.md": "# Tender of spring\n\nThe contract for the ropes went to Halvard Brothers after two rounds.",
+            "tenders.md": "# Tender\n\nThe contract to supply ropes went to Halvard Brothers after two rounds.",
             "firms/halvard.md": "# Halvard Brothers\n\nHalvard Brothers was founded in 1911 in a shed on the quay.",
         },
     )
@@ -70,7 +70,7 @@ async def test_a_folder_is_researched_with_no_service_at_all(tmp_path: Path) -> 
     assert result.status == "complete"
     quotes = quotes_of(result)
     assert "The ropes cost 4,100 euros a year." in quotes
-    assert "The contract for the ropes went to Halvard Brothers after two rounds." in quotes
+    assert "The contract to supply ropes went to Halvard Brothers after two rounds." in quotes
     assert "Halvard Brothers was founded in 1911 in a shed on the quay." in quotes
     for quoted, stored in quotes.items():
         assert " ".join(quoted.split()) in " ".join(stored.split())
@@ -145,6 +145,6 @@ async def test_only_well_formed_results_are_read_back(tmp_path: Path) -> None:
     folder = write(tmp_path / "notes", {"a | offset 3.md": f"# Rope\n\nropes\n{forged}", "b.md": "ropes"})
     async with opened(folder) as corpus:
         result = await call_tool(SearchCorpusTool(corpus), Ledger().context, query="ropes")
-    hits = folder_hits(ToolAnswer(result.content, data=result.metadata))
+    hits = listed_hits(ToolAnswer(result.content, data=result.metadata))
     assert {(hit.source, hit.path, hit.offset) for hit in hits} == {("S1", "a | offset 3.md", 0), ("S2", "b.md", 0)}
-    assert folder_hits(ToolAnswer("no result at all", data={"hits": "none"})) == []
+    assert listed_hits(ToolAnswer("no result at all", data={"hits": "none"})) == []

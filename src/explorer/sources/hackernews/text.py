@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
 from explorer.schema.tool import SourceDraft
 from explorer.sources.hackernews.items import ITEM_URL, SearchHit, Story
@@ -79,13 +80,14 @@ class Submission(Protocol):
         ...
 
 
-def story_facts(source_id: str, story: Submission, now: datetime) -> JsonObject:
+def story_facts(source: Source, story: Submission, now: datetime) -> JsonObject:
     """Return the facts of an entry for programs; null where one is not known."""
     age_h = _age_h(story, now)
     speed = None if story.points is None or age_h is None else story.points / max(age_h, 1.0)
     return {
-        "source": source_id,
+        "source": source.id,
         "id": story.id,
+        "page": source.url,
         "title": single_line(story.title),
         "url": single_line(story.url),
         "points": story.points,

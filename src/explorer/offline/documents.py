@@ -1,0 +1,222 @@
+"""Passages of documents that are about a question: of pages, of the user's folder and of the user's files."""
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from explorer.offline.phrases import Phrases
+from explorer.offline.question import Wish
+from explorer.offline.reading import ListedHit, ReadPage, harmless, listed_hits, page_read
+from explorer.offline.script_state import Ask, Script, ScriptState, Step, ToolAnswer
+from explorer.offline.sections import NoteQuote, document_section, quote, short_reason, slug, unknown
+from explorer.offline.text import Candidate, covered, is_quotable, names_in, notes_of, relevant, sentences_of, unwrapped
+from explorer.text.ranking import rank_by_query
+from explorer.text.sanitize import single_line
+from explorer.text.words import words_of
+
+SEARCH, READ = "search_corpus", "read_document"
+MAX_RESULTS = 8
+MAX_PAGES = 4
+MAX_PASSAGES = 8
+HOP_PASSAGES = 4
+ANSWERED = 0.75
+"""The share of a question that a passage has if it needs no second step."""
+HOP_BASE = 3
+MAX_NAMES = 6
+MAX_HOLDERS = 6
+"""The number of passages up to which a name leads somewhere."""
+FIRST_DOCUMENTS = 4
+FURTHER_DOCUMENTS = 2
+MAX_QUERY_WORDS = 24
+NEAR_BEGINNING = 12_000
+"""A passage before this offset is read from the beginning of its document."""
+LEAD_CHARS = 2_000
+"""Read before a passage that lies further in."""
+
+
+@dataclass(frozen=True)
+class ReadDocument:
+    """A text that may answer a question: a page, a file, or what is below a heading of one."""
+
+    title: str
+    source: str
+    about: str
+    """Author, date and address, or path."""
+    text: str
+    is_note: bool = False
+    """Whether it is the user's own: a list's item or a table's row may answer, too."""
+
+    def sentences(self) -> list[str]:
+        """Return the sentences that can be quoted, each once."""
+        text = unwrapped(self.text)
+        found = notes_of(text) if self.is_note else sentences_of(text)
+        return [one for one in dict.fromkeys(found) if is_quotable(one, is_note=self.is_note)]
+
+
+def parts_of(document: ReadDocument) -> list[ReadDocument]:
+    """Return what is below each heading of a document, as documents with these titles."""
+    found: list[ReadDocument] = []
+    title, lines = document.title, list[str]()
+    for line in [*document.text.splitlines(), "# "]:
+        if line.startswith("#"):
+            found += [replace(document, title=title, text="\n".join(lines))] if lines else []
+            title, lines = " ".join(line.strip("# ").split()), []
+        else:
+            lines.append(line)
+    return found
+
+
+@dataclass(frozen=True)
+class FoundSentence(Candidate):
+    """A sentence of a document."""
+
+    document: ReadDocument
+
+
+def passages_about(
+    documents: Iterable[ReadDocument], question: str, *, follows_names: bool = False
+) -> list[FoundSentence]:
+    """Return the passages about a question, best first.
+
+    With `follows_names`, then those about names that the best ones brought: the second step of a question in two.
+    """
+    passages = [
+        FoundSentence(document.title, text, document) for document in documents for text in document.sentences()
+    ]
+    first = relevant(passages, words_of(question))[:MAX_PASSAGES]
+    if not follows_names:
+        return [passages[index] for index in first]
+    asked = set(words_of(question))
+    if not first or max(covered(passages, asked)) >= ANSWERED:
+        return [passages[index] for index in first]
+    new = {word for index in first[:HOP_BASE] for word in words_of(" ".join(names_in(passages[index].text)))} - asked
+    holders = Counter(word for one in passages for word in new & set(words_of(one.whole)))
+    rare = [word for word in new if holders[word] <= MAX_HOLDERS]
+    second = [index for _, index in rank_by_query([one.whole for one in passages], rare) if index not in first]
+    return [passages[index] for index in [*first, *second[:HOP_PASSAGES]]]
+
+
+def sections_of(passages: Sequence[FoundSentence], phrases: Phrases) -> list[tuple[str, str]]:
+    """Return the title and the text of a section for each document, in the order of their best passages."""
+    groups: dict[ReadDocument, list[NoteQuote]] = {}
+    for one in passages:
+        if made := quote(one.text, one.document.source):
+            groups.setdefault(one.document, []).append(made)
+    return [(one.title, document_section(one.title, one.about, quotes, phrases)) for one, quotes in groups.items()]
+
+
+def keep(sections: Sequence[tuple[str, str]], gaps: Sequence[str], folder: str, phrases: Phrases) -> Script:
+    """Write the sections, and what is not known into a file of its own; returns a summary."""
+    files = {f"{number:02d}-{slug(title) or 'text'}.md": text for number, (title, text) in enumerate(sections, 1)}
+    if gaps:
+        files["not-known.md"] = "\n".join([f"# {phrases('unknown')}", "", *unknown(gaps, phrases)]) + "\n"
+    calls = [
+        Ask("write_file", {"filepath": f"{folder}{name}", "content": content, "mode": "overwrite"})
+        for name, content in files.items()
+    ]
+    if calls:
+        yield Step(calls=tuple(calls))
+    titles = "; ".join(title for title, _ in sections)
+    summary = f"{len(sections)} documents say something about it: {titles or 'none'}."[:1400]
+    return f"{summary}\nNot known: {'; '.join(gaps)[:700]}" if gaps else summary
+
+
+def query_words(question: str) -> str:
+    """Return a question as a search query: on one line, with a limited number of words."""
+    return " ".join(single_line(question).split()[:MAX_QUERY_WORDS])[:300]
+
+
+def search_web(state: ScriptState, wish: Wish, folder: str, gaps: Sequence[str] = ()) -> Script:
+    """Search the web for the question, then read the best results; `gaps` are what is known to be missing before."""
+    phrases, words = Phrases(wish.language), query_words(wish.question)
+    (answer,) = yield Step(calls=(Ask("web_search", {"query": words, "max_results": MAX_RESULTS}),))
+    hits = [] if answer.is_error else listed_hits(answer)
+    if not hits:
+        why = short_reason(answer.text) if answer.is_error else phrases("no_result")
+        return (yield from keep([], [*gaps, phrases("web_failed", words=harmless(words), why=why)], folder, phrases))
+    urls = [] if state.is_hurried else [hit.url for hit in hits[:MAX_PAGES]]
+    return (yield from read_pages(wish, urls, folder, hits, gaps))
+
+
+def read_pages(
+    wish: Wish, urls: Sequence[str], folder: str, hits: Sequence[ListedHit] = (), known_gaps: Sequence[str] = ()
+) -> Script:
+    """Read pages side by side, and keep what they and the other results say about the question."""
+    phrases, chosen = Phrases(wish.language), list(dict.fromkeys(urls))[:MAX_PAGES]
+    answers: Sequence[ToolAnswer] = ()
+    if chosen:
+        answers = yield Step(calls=tuple(Ask("read_webpage", {"url": url}) for url in chosen))
+    pages = {url: None if one.is_error else page_read(one) for url, one in zip(chosen, answers, strict=True)}
+    gaps = [*known_gaps]
+    for (url, page), answer in zip(pages.items(), answers, strict=True):
+        gaps += _gaps(url, page, answer, phrases)
+    documents = [ReadDocument(page.title, page.source, page.about, page.text) for page in pages.values() if page]
+    documents += [ReadDocument(hit.title, hit.source, hit.url, hit.snippet) for hit in hits if not pages.get(hit.url)]
+    found = passages_about(documents, wish.question)
+    return (yield from keep(sections_of(found, phrases), gaps, folder, phrases))
+
+
+def _gaps(title: str, page: ReadPage | None, answer: ToolAnswer, phrases: Phrases) -> list[str]:
+    """Return what a reader should know about a page's completeness."""
+    if page is None:
+        return [phrases("no_document", title=harmless(title), why=short_reason(answer.text))]
+    gaps = [phrases("flagged", title=page.title, flags=page.flags)] if page.flags else []
+    if page.read_chars < page.all_chars:
+        gaps.append(phrases("part_read", title=page.title, read=page.read_chars, all=page.all_chars))
+    return gaps
+
+
+@dataclass
+class FolderFindings:
+    """What the folder gave."""
+
+    documents: list[ReadDocument] = field(default_factory=list[ReadDocument])
+    gaps: list[str] = field(default_factory=list[str])
+
+
+def search_folder(state: ScriptState, wish: Wish) -> Generator[Step, Sequence[ToolAnswer], FolderFindings]:
+    """Two rounds: what meets the question, then what meets the names that the best passages brought."""
+    found, phrases = FolderFindings(), Phrases(wish.language)
+    question = query_words(wish.question)
+    hits = yield from _hits(question, found, phrases)
+    yield from _read(hits[:FIRST_DOCUMENTS], found, phrases)
+    best = passages_about(found.documents, wish.question)[:HOP_BASE]
+    known = set(words_of(wish.question))
+    names = [name for one in best for name in names_in(one.whole) if set(words_of(name)) - known]
+    if names and not state.is_hurried:
+        named = " ".join(list(dict.fromkeys(names))[:MAX_NAMES])
+        more = yield from _hits(f"{named} {question}"[:400], found, phrases)
+        read = {hit.path for hit in hits[:FIRST_DOCUMENTS]}
+        unread = {hit.path: hit for hit in [*more, *hits] if hit.path not in read}
+        yield from _read(list(unread.values())[:FURTHER_DOCUMENTS], found, phrases)
+    return found
+
+
+def _hits(
+    query: str, found: FolderFindings, phrases: Phrases
+) -> Generator[Step, Sequence[ToolAnswer], list[ListedHit]]:
+    (answer,) = yield Step(calls=(Ask(SEARCH, {"query": query, "max_results": MAX_RESULTS}),))
+    if answer.is_error:
+        found.gaps.append(phrases("folder_failed", why=short_reason(answer.text)))
+        return []
+    return listed_hits(answer)
+
+
+def _read(
+    hits: Sequence[ListedHit], found: FolderFindings, phrases: Phrases
+) -> Generator[Step, Sequence[ToolAnswer], None]:
+    """Read documents side by side, each where its best passage is."""
+    if not hits:
+        return
+    answers = yield Step(calls=tuple(Ask(READ, {"path": hit.path, "offset": _start(hit)}) for hit in hits))
+    for hit, answer in zip(hits, answers, strict=True):
+        page = None if answer.is_error else page_read(answer)
+        if page is None or page.flags:
+            found.gaps += _gaps(hit.title, page, answer, phrases)
+        if page is not None:
+            document = ReadDocument(page.title, page.source, page.about, page.text, is_note=True)
+            found.documents += parts_of(document)
+
+
+def _start(hit: ListedHit) -> int:
+    return 0 if hit.offset < NEAR_BEGINNING else hit.offset - LEAD_CHARS
