@@ -15,8 +15,10 @@ from explorer.network.guard import Guard
 from explorer.offline.sample_day.transport import SAMPLE_NOW, SampleDayTransport
 from explorer.run.extensions import OWN, Point, ToolPart, UnusablePartError, foreign_code, installed_extensions, made
 from explorer.run.settings_parts import search_setup
+from explorer.schema.setting import NO_LIMIT
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
+from explorer.sources.archive import PUBLIC, WebArchive
 from explorer.sources.connections import CheckAddress, SourceConnections, as_asked
 from explorer.sources.date_ranges import zone_named
 from explorer.sources.http.cache import CACHE_FOLDER, DiskCache
@@ -82,6 +84,7 @@ class Connectors:
                     of_pages,
                     reader=_reader(web, settings),
                     threads=sites,
+                    archive=_archive(web, settings),
                 ),
                 search=await stack.enter_async_context(choose_search(search_setup(settings))),
                 corpus=await stack.enter_async_context(corpus) if corpus else None,
@@ -185,6 +188,12 @@ async def _open_sites(settings: Settings, access: SiteAccess, stack: AsyncExitSt
         except UnusablePartError as error:
             logger.warning("the site {}; its pages are read like any others", error)
     return own
+
+
+def _archive(web: Web, settings: Settings) -> WebArchive | None:
+    """Return the archive of pages that are gone; none on the sample day, and where the user wants none."""
+    url = settings.services.archive_url
+    return None if settings.is_sample or url == NO_LIMIT else WebArchive(web, url or PUBLIC)
 
 
 def _reader(web: Web, settings: Settings) -> ReaderService | None:

@@ -34,6 +34,18 @@ class Services(BaseModel):
         ),
     ] = ""
     """A Jina-style reader; empty: Jina's, where its key is set."""
+    archive_url: Annotated[
+        str,
+        Setting(
+            "EXPLORER_ARCHIVE_URL",
+            URL_OR_NONE,
+            "Archive that is asked for copies of pages that are gone; `none`: none is",
+            Group.SOURCES,
+            default="the Internet Archive",
+            details="It learns the addresses of these pages",
+        ),
+    ] = ""
+    """An archive with the Wayback availability API; empty: the public one."""
     allow_hosts: Annotated[
         tuple[str, ...],
         Setting(

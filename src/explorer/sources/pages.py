@@ -18,7 +18,9 @@ from explorer.documents.parsing.document import CHALLENGE, NO_TEXT_LAYER, TRUNCA
 from explorer.documents.parsing.judgement import FEW_WORDS, language_of, text_flags, words
 from explorer.documents.parsing.kinds import KINDS, PACKED, PDF, kind_of, text_of
 from explorer.documents.parsing.parser import DocumentParser
+from explorer.network.guard import NoSuchSiteError
 from explorer.schema.errors import NoSuchThingError, ToolError
+from explorer.sources.archive import WebArchive
 from explorer.sources.http.cache import ResponseCache
 from explorer.sources.http.fetch import Web
 from explorer.sources.http.fetched import Fetched, FetchLimits
@@ -149,7 +151,7 @@ GONE = frozenset({404, 410})
 
 
 class PageReader:
-    """Reads pages; `reader` is asked for public pages, and `threads` has the services of some hosts."""
+    """Reads pages; `reader` is asked for public pages, `threads` for those of some hosts, `archive` for those gone."""
 
     def __init__(
         self,
@@ -158,11 +160,13 @@ class PageReader:
         *,
         reader: ReaderService | None = None,
         threads: Mapping[str, ThreadReader] | None = None,
+        archive: WebArchive | None = None,
     ) -> None:
         self._web = web
         self._parser = parser
         self._reader = reader
         self._threads = threads or {}
+        self._archive = archive
         self._pages = ResponseCache[WebPage](time.monotonic)
         self._locks: dict[str, asyncio.Lock] = {}
 
@@ -213,10 +217,39 @@ class PageReader:
             raise fault(f"{error.message} (The reader service did not help: {problem})") from error
 
     async def _directly(self, url: str) -> WebPage:
-        fetched = await self._web.get(url, accept=PAGE_TYPES)
+        try:
+            fetched = await self._web.get(url, accept=PAGE_TYPES)
+        except NoSuchSiteError:
+            if copy := await self._copy(url, own("its host is gone")):
+                return copy
+            raise
         if fetched.problem:
+            if fetched.status in GONE and (copy := await self._copy(url, own("status {s}", s=fetched.status))):
+                return copy
             fault = NoSuchThingError if fetched.status in GONE else ToolError
             raise fault(_error_words(url, fetched))
+        return await self._document(url, fetched)
+
+    async def _copy(self, url: str, why: ModelText) -> WebPage | None:
+        """Return the archived copy of a page that is gone; None where there is none that can be read."""
+        if self._archive is None or self._web.guard.is_allowed_host(urlsplit(url).hostname or ""):
+            return None
+        copy = await self._archive.latest_copy(url)
+        if copy is None:
+            return None
+        try:
+            page = await self._document(url, copy.fetched)
+        except ToolError:
+            return None
+        note = own("The page is gone ({why}). This is its archived copy of {day}: say so.", why=why, day=copy.day)
+        return replace(page, url=copy.url, via="archive", flags=(copy.flag, *page.flags), notes=(note, *page.notes))
+
+    async def _document(self, url: str, fetched: Fetched) -> WebPage:
+        """Return what was fetched as a page.
+
+        Raises:
+            ToolError: It has no text to read.
+        """
         kind = kind_of(fetched.body, fetched.content_type)
         if kind not in KINDS:
             raise ToolError(

@@ -133,7 +133,7 @@ def _first_foreign(raw: str) -> int:
 
 MAX_SEARCHED_CHARS = 50_000_000
 """The characters of stored texts that are searched for one address, the newest first: about a second."""
-PAGE_VIAS = frozenset({"direct", "reader"})
+PAGE_VIAS = frozenset({"direct", "reader", "archive"})
 """The ways by which a page is read at its address; other ways bring addresses that are seen as such."""
 OWN_FILES = "file:inputs/"
 OWN_VIA = "file"
