@@ -204,7 +204,7 @@ async def test_a_short_wait_is_waited_for() -> None:
 async def test_unreachable() -> None:
     """When nobody listens, or nothing comes in time, the run is told to go on without."""
     async with TavilySearch("", f"http://127.0.0.1:{free_port()}", rules=RULES) as engine:
-        with pytest.raises(ToolError, match=r"cannot be reached .*Continue with search_hn"):
+        with pytest.raises(ToolError, match=r"cannot be reached .*Continue with search_site"):
             await engine.search(WebQuery("glue"))
     with serving({}) as site:
 

@@ -9,6 +9,7 @@ from explorer.run.extensions import installed_extensions
 from explorer.run.settings_parts import search_setup
 from explorer.schema.errors import ConfigError, CredentialsError, ToolError
 from explorer.schema.settings import Secrets, Services, Settings
+from explorer.sources.http.well_known import NAMED
 from explorer.sources.search.exa import ExaSearch
 from explorer.sources.search.port import SearchFailedError, WebAnswer, WebHit, WebQuery, WebSearch, merged
 from explorer.sources.search.selection import SearchChain, SearchSetup, choose_search, plan_search
@@ -158,7 +159,8 @@ async def test_nobody_left() -> None:
     assert caught.value.message == (
         "No web search answered: tavily is over its plan's limit (status 432); "
         "brave did not accept its key (BRAVE_API_KEY) (status 401). "
-        "Continue with search_hn, get_hn_stories and read_webpage. "
+        "Continue with search_site, search_hn and get_hn_stories; read_webpage opens the front pages of well-known "
+        f"sites, such as {NAMED}. "
         "The user can add an engine: EXA_API_KEY, EXPLORER_SEARXNG_URL, EXPLORER_SEARCH=ddgs."
     )
 

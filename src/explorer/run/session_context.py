@@ -40,6 +40,7 @@ from explorer.schema.settings import Settings
 from explorer.schema.tool import SourceDraft, Tool
 from explorer.sources.date_ranges import zone_named
 from explorer.sources.http.url_allowlist import UrlAllowlist
+from explorer.sources.http.well_known import well_known_addresses
 from explorer.sources.search.selection import plan_search
 from explorer.tools.files import file_tools
 from explorer.tools.library import LibraryAccess, Past, SearchRunsTool, library_tools
@@ -130,6 +131,8 @@ class SessionContext:
         is_page = bool(since) and not is_own(self.folder.parent / since, open_key(self.settings.state_dir))
         for url in earlier_addresses(self.folder, since):
             seen.saw_url(url, is_page=is_page)
+        for url in () if self.settings.is_sample else well_known_addresses():
+            seen.saw_url(url, is_page=True)
         return seen
 
     def _earlier_work(self, sources: Callable[[], Mapping[str, Source]]) -> list[Tool]:

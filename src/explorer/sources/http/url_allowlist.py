@@ -28,6 +28,7 @@ from explorer.schema.events import (
     TurnTaken,
 )
 from explorer.sources.http.link_budget import LinkBudget, registrable_domain
+from explorer.sources.http.well_known import NAMED
 from explorer.text.rendering import own, without_marks
 from explorer.text.sanitize import visible
 from explorer.text.urls import canonical_url
@@ -227,8 +228,9 @@ class UrlAllowlist:
             raise RefusedCallError(
                 own(
                     "{url} was not in the question, in a search result or on a page read; search for it, or read a "
-                    "page that links to it.",
+                    "page that links to it. Front pages of well-known sites may be opened, such as {named}.",
                     url=url[:300],
+                    named=own(NAMED),
                 )
             )
         if key not in self._given and key not in self._read:

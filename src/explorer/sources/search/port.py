@@ -17,10 +17,16 @@ from explorer.schema.errors import ToolError
 from explorer.schema.setting import ExtensionSettings, Setting, declared_setting
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, ServiceRefusedError
 from explorer.sources.http.caller import Caller
+from explorer.sources.http.well_known import NAMED
 from explorer.text.rendering import code, own
 from explorer.text.urls import canonical_url
 
-OTHER_TOOLS = own("Continue with search_hn, get_hn_stories and read_webpage.")
+OTHER_TOOLS = own(
+    "Continue with search_site, search_hn and get_hn_stories; read_webpage opens the front pages of well-known sites, "
+    "such as {named}.",
+    named=own(NAMED),
+)
+OF_SAMPLE_DAY = own("Continue with search_hn, get_hn_stories and read_webpage.")
 PAGE_TEXT_CHARS = 100_000
 """The largest text of a result's page, where an engine delivers it."""
 SHORT_REST_S = 60.0
