@@ -1,6 +1,7 @@
 """Addresses of services with something secret in them: in no journal, log, page or archive."""
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from explorer.run.resumed_settings import as_started
 from explorer.schema.events import RunStarted
 from explorer.schema.network import secrets_in, without_secrets
 from explorer.schema.settings import Services, Settings
+from sources.loopback import Answer, serving
 
 CANARY = "canary-0123456789"
+LOGGED = re.compile(r"\b(DEBUG|INFO|WARNING|ERROR)\b")
 
 
 @pytest.mark.parametrize(
@@ -74,3 +77,29 @@ def test_a_collector_with_a_login_is_not_recorded(here: Explorer, tmp_path: Path
     assert as_started(Settings(), RunState.of([started]), is_own=True).services.otlp_endpoint == ""
     now = Settings(services=Services(otlp_endpoint="http://127.0.0.1:8"))
     assert as_started(now, RunState.of([started]), is_own=True).services.otlp_endpoint == "http://127.0.0.1:8"
+
+
+@pytest.mark.slow
+def test_no_log_line_and_no_span_has_what_opens_something(here: Explorer) -> None:
+    """With -vv, logins and keys of pages, of what they redirect to, of a proxy and of a collector are in neither."""
+    moved = Answer(b"", 302, headers={"Location": f"/moved?access_token={CANARY}"})
+    text = Answer(b"The tide rose by 3.4 metres at the old pier in March. " * 9, content_type="text/plain")
+    routes = {"/v1/traces": Answer(b""), "/page": text, "/old": moved, "/moved": text, "/shut": Answer(b"no", 403)}
+    with serving(routes) as site:
+        host = site.url.removeprefix("http://")
+        pages = [f"{site.url}/{name}?api_key={CANARY}&token={CANARY}" for name in ("page", "old", "shut")]
+        pages += [f"http://me:{CANARY}@{host}/page", f"https://other.test/x?sig={CANARY}"]
+        variables = {
+            "EXPLORER_ALLOW_HOSTS": "127.0.0.1",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://me:{CANARY}@{host}",
+            "HTTPS_PROXY": f"http://me:{CANARY}@127.0.0.1:9",
+        }
+        question = f"What do these pages say of the tide? {' '.join(pages)}"
+        done = here("ask", question, "--model", "offline", "-vv", **variables)
+    logged = [line for line in done.stderr.splitlines() if LOGGED.search(line)]
+    assert any(CANARY in asked.path for asked in site.asked), "the pages were asked for with their keys"
+    spans = [asked.body for asked in site.asked if asked.path == "/v1/traces"]
+    assert spans
+    assert any("127.0.0.1" in line for line in logged)
+    assert not [line for line in logged if CANARY in line]
+    assert not [body for body in spans if CANARY.encode() in body]
