@@ -249,6 +249,42 @@ def floods() -> Iterator[Attack]:
             )
 
 
+WITHOUT_GROUPS = """
+import sys
+from attacks import commands
+from explorer.sandbox.control_group import is_available
+assert not is_available()
+tier, name = sys.argv[1:]
+flood = commands.FLOODS[name]
+limits = commands.replace(commands.ShellLimits(), **dict(flood.limits))
+sys.exit(commands._flood(tier, flood, limits, flood.seconds))
+"""
+HIDING = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
+
+
+def _flood_without_groups(tier: str, name: str, _folder: Path) -> bool:
+    """Run a flood in a mount namespace where the machine delegates no control group."""
+    words = ("unshare", "--mount", "/bin/sh", "-c", HIDING, "sh", sys.executable, "-c", WITHOUT_GROUPS, tier, name)
+    paths = os.pathsep.join(sys.path)
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, check=False, timeout=60)
+    assert done.returncode in {0, 1}, done.stderr
+    assert b"Traceback" not in done.stderr, done.stderr
+    return done.returncode == 1
+
+
+def floods_without_groups() -> Iterator[Attack]:
+    """Yield the floods that control groups stop, where there are none."""
+    for tier in ("bubblewrap", "landlock"):
+        for name in ("memory-of-many", "processes"):
+            yield Attack(
+                f"{tier}-no-group:use-up-{name}",
+                f"more than the limit of {name.replace('-', ' ')} where no control group is delegated, in {tier}",
+                partial(_flood_without_groups, tier, name),
+                lambda _folder, flood=FLOODS[name]: _flood("none", flood, WIDE, 20),
+                missing=lambda: "root" if os.geteuid() else "" if shutil.which("unshare") else "unshare",
+            )
+
+
 TRIED = Attestation(
     tier=SandboxTier.LANDLOCK, attempts=(EscapeAttempt(name="read_secret", held=True, said=""),), seconds=0.1
 )
@@ -299,4 +335,4 @@ def planted_notes() -> Iterator[Attack]:
         )
 
 
-ATTACKS = (*attempts(), *floods(), *planted_notes())
+ATTACKS = (*attempts(), *floods(), *floods_without_groups(), *planted_notes())
