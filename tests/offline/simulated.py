@@ -35,6 +35,7 @@ TOOLS_OF_ROLE = {
     ),
     "searcher": (
         "get_hn_stories",
+        "get_reddit_posts",
         "get_comments",
         "search_hn",
         "web_search",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from explorer.offline.question import QuestionKind, Wish, understand, understand_task
+from explorer.offline.question import QuestionKind, Wish, understand, understand_follow_up, understand_task
 from explorer.schema.messages import TaskData
 
 
@@ -20,6 +20,7 @@ def wish_of(question: str, files: tuple[tuple[str, str], ...] = (), **settings: 
         ("top stories right now", QuestionKind.HACKER_NEWS),
         ("anything about Rust on HN?", QuestionKind.HACKER_NEWS),
         ("今天有什么值得关注的新闻？", QuestionKind.HACKER_NEWS),
+        ("What is new on r/golang?", QuestionKind.REDDIT),
         ("Who invented the zipper?", QuestionKind.WEB),
         ("How do embedded databases differ?", QuestionKind.WEB),
     ],
@@ -52,6 +53,8 @@ def test_how_many(question: str, count: int) -> None:
         ("Which database stories are notable on HN?", "database"),
         ("What do people on HN think about self-hosting mail servers?", "self-hosting mail servers"),
         ("Hacker News 上关于数据库的讨论", "数据库"),
+        ("Hacker News 怎么看 Rust？", "Rust"),
+        ("What did Hacker News say about Rust this week?", "Rust"),
         ("What was notable on Hacker News, and what did people argue about?", ""),
         ("What are people on HN saying about the most notable stories today?", ""),
     ],
@@ -82,3 +85,28 @@ def test_the_language_asked_for_wins() -> None:
     assert wish_of("What is new on HN?", language="zh").language == "zh"
     task = TaskData(words="Do it.\n\nQuestion: 今天\nLanguage of the report: en")
     assert understand_task(task).language == "en"
+
+
+@pytest.mark.parametrize(
+    ("question", "since", "until"),
+    [
+        ("What did HN say about Rust this week?", "7d", "today"),
+        ("What was on HN yesterday?", "yesterday", "yesterday"),
+        ("Hacker News on 2026-08-11", "2026-08-11", "2026-08-11"),
+        ("本周 Hacker News 上关于 Rust 的讨论", "7d", "today"),
+        ("What is on HN?", "", ""),
+    ],
+)
+def test_when(question: str, since: str, until: str) -> None:
+    """A time that is named goes to the search as it is."""
+    wish = wish_of(question)
+    assert (wish.since, wish.until) == (since, until)
+
+
+def test_a_follow_up_is_about_the_same_place() -> None:
+    """Unless it names another; what it is about is its subject, or its own words."""
+    wish = wish_of("What is new on r/golang?")
+    assert (wish.subreddit, wish.sort, wish.place) == ("golang", "new", "r/golang")
+    further = understand_follow_up("And cheese?", wish)
+    assert (further.kind, further.place, further.topic) == (QuestionKind.REDDIT, "r/golang", "cheese")
+    assert understand_follow_up("What does HN think about Rust?", wish).kind is QuestionKind.HACKER_NEWS

@@ -153,6 +153,39 @@ def test_a_topic_nobody_wrote_about_is_said_so() -> None:
     assert "6 stories of the list" in report
 
 
+def test_a_subreddit_is_listed_and_read() -> None:
+    """Its posts are asked for by its name, and their comments from Reddit."""
+    posts = story_list(*STORIES)
+    for one in posts.metadata["stories"]:
+        one["page"] = f"https://www.reddit.com/r/golang/comments/{one['id']}/"
+    asked: list[JsonObject] = []
+
+    def get_comments(given: JsonObject) -> ToolResult:
+        asked.append(given)
+        return thread_of(given)
+
+    changed: dict[str, Tool] = {"get_reddit_posts": lambda _given: posts, "get_comments": get_comments}
+    done = run("What is notable on r/golang?", changed=changed)
+    report = done.files["report.md"]
+    assert report.startswith("# Notable on r/golang, 14 March 2026")
+    assert "[291 comments](<https://www.reddit.com/r/golang/comments/101/>)" in report
+    assert {given["platform"] for given in asked} == {"reddit"}
+    assert "*alice*: “I have tested the lantern database" in report
+
+
+def test_argued_about_has_a_floor() -> None:
+    """Two comments on one point are no argument, and neither are fewer comments than points."""
+    quiet = run("What is notable on Hacker News today?").files["report.md"]
+    assert "Most argued about" not in quiet
+    loud = story_list(*STORIES, ("S90", 190, "A law on forums", 100, 551, "https://s1.example/law"))
+    changed: dict[str, Tool] = {
+        "get_hn_stories": lambda _given: loud,
+        "get_comments": lambda _given: thread("S50", [], total=551),
+    }
+    report = run("What is notable on HN?", changed=changed).files["report.md"]
+    assert "Most argued about: “A law on forums”, with 551 comments on 100 points [S90]." in report
+
+
 def test_chinese_questions_get_chinese_words() -> None:
     """The fixed words are Chinese, the quotes stay as they are."""
     report = run("今天 Hacker News 上有哪些值得关注的帖子？").files["report.md"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.offline.text import best_sentences, is_quotable, opening, sentences_of
+from explorer.offline.text import Candidate, best_sentences, is_quotable, opening, relevant, sentences_of
 from explorer.text.ranking import rank_by_query
 from explorer.text.words import words_of
 
@@ -60,6 +60,23 @@ def test_the_best_sentences_are_on_the_subject() -> None:
         "Lantern is an embedded database that stores everything in one file.",
         "It lost 3 records in 100,000 power cuts.",
     ]
+
+
+def test_menus_are_not_quoted() -> None:
+    """Short lines and lists of questions are no article; neither is code."""
+    menu = "I would like to log out of all of my sessions now.\nI plan to launch a product with this interface soon."
+    asking = "Claude is producing links that do not work, and says that it has sent emails or documents. Why is that?"
+    code = (
+        "We should look for patterns such as api_key in each of the files that the tool has found, one after another."
+    )
+    assert best_sentences(f"{menu}\n{asking}\n{code}", "Links", 3) == []
+
+
+def test_one_common_word_is_no_relevance() -> None:
+    """A text needs a share of the question's words, weighed by how rare they are."""
+    texts = ["Use the command explorer.", "A command may use 2 GB of memory.", "Commands run in a sandbox."]
+    found = relevant([Candidate("Commands", text) for text in texts], words_of("How much memory may a command use?"))
+    assert found == [1]
 
 
 def test_a_repeated_sentence_is_chosen_once() -> None:

@@ -185,6 +185,8 @@ def understand_follow_up(message: str, wish: Wish) -> Wish:
     kind = _kind(further)
     kind = wish.kind if kind is QuestionKind.WEB else kind
     found = _detailed(replace(further, kind=kind))
+    if kind is wish.kind and not SUBREDDIT.search(message):
+        found = replace(found, subreddit=wish.subreddit)
     if not kind.lists_stories or found.topic or WHOLE_DAY.search(message):
         return found
     words = [word for word in re.findall(r"[\w+#.'-]+", message) if set(words_of(word)) - GENERAL_WORDS]
