@@ -80,8 +80,9 @@ class ContextSize:
 
     def take_turn(self, turn: Turn, messages: int) -> None:
         """Add a turn, which is the last of so many messages."""
-        is_counted = turn.usage.input_tokens and not turn.is_estimated and not turn.cut_from_tokens
-        self._counted_tokens = turn.usage.total_tokens if is_counted else 0
+        # A journal from elsewhere may claim less than nothing, with which every request would fit a limit.
+        is_counted = turn.usage.input_tokens > 0 and not turn.is_estimated and not turn.cut_from_tokens
+        self._counted_tokens = max(0, turn.usage.total_tokens) if is_counted else 0
         self._counted_messages = messages
 
     def take_results(self, results: Results) -> None:
