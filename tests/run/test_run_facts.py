@@ -35,7 +35,7 @@ async def test_a_run_states_its_facts_and_a_follow_up_those_of_its_day(tmp_path:
         "Now: Saturday, 2026-03-14 13:30 CET (UTC+0100).",
         "Your limit: 60 turns. Left for all agents of the run: 285 turns, 60 minutes.",
         "Helpers: 40 at most, 8 at once.",
-        "Sites read through their services: news.ycombinator.com, reddit.com, lobste.rs.",
+        "Sites read through their services: news.ycombinator.com, reddit.com, lobste.rs",
         "Shell: none.",
         "Files from the user, with their source ids: <<inputs/may.txt>> [S1]",
     ):

@@ -18,8 +18,8 @@ from explorer.text.rendering import NOTHING, ModelText, code, inline, own, rende
 HEADING = own("Context, stated by the engine:")
 MAX_QUESTION_CHARS = 1_500
 """Limit of the user's question in a helper's context; all of it is in `question.txt`."""
-MAX_NEIGHBOURS = 12
-NEIGHBOUR_CHARS = 160
+MAX_NEIGHBOURS = 6
+NEIGHBOUR_CHARS = 120
 MAX_FILES = 40
 """Limit of the user's files that are listed; the others are counted."""
 
