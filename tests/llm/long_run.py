@@ -59,5 +59,5 @@ def settings(server: ModelServer, tmp_path: Path, steps: int, model: str = "anth
         secrets=Secrets(anthropic_key=SecretStr("key"), openai_key=SecretStr("key")),
         limits=Limits(max_steps=steps + 50, max_agents=0, max_cost_usd=None),
         shell="off",
-        context_window=60_000,
+        context_window=40_000,
     )

@@ -176,7 +176,7 @@ def test_every_request_begins_with_the_one_before(wire: str) -> None:
         heads[_agent(body)].add(json.dumps([body["tools"], system]))
     assert [len(head) for head in heads.values()] == [1] * 6
     # A changed word in an old message is seen, or the test could not fail.
-    changed = json.loads(json.dumps(requests[-1]).replace(", started ", ", begun ", 1))
+    changed = json.loads(json.dumps(requests[-1]).replace("stated by the engine", "said by the engine", 1))
     name = history_of(changed)
     assert len(breaks([*requests, changed | {name: [*changed[name], changed[name][-1]]}])) == 1
 
