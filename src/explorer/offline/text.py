@@ -45,7 +45,7 @@ LEANS_ON_OTHERS = re.compile(
 """Beginnings that need the sentence before."""
 CONTINUES = re.compile(r"(?:But|And|So|Or|Also|Then)\b|[但而]")
 """Beginnings that continue the sentence before."""
-MIN_COVERED = 0.2
+MIN_COVERED = 0.15
 """The least share of a question's words, by their rarity, that a passage must have."""
 NEAR_BEST = 0.35
 """The least share of what the best passage has."""
@@ -239,7 +239,8 @@ def covered(candidates: Sequence[Candidate], question: Iterable[str]) -> list[fl
     wanted = set(question)
     bags = [wanted & set(words_of(one.whole)) for one in candidates]
     holders = Counter(word for one in candidates for word in wanted & set(words_of(one.text)))
-    weights = {word: rarity(len(candidates), holders[word]) for word in wanted}
+    # In a small collection, words that nothing has would outweigh all others.
+    weights = {word: rarity(len(candidates), max(1, holders[word])) for word in wanted}
     whole, least = sum(weights.values()) or 1.0, min(MIN_SHARED, len(wanted))
     return [sum(weights[word] for word in bag) / whole if len(bag) >= least else 0.0 for bag in bags]
 
