@@ -169,7 +169,7 @@ NAMES = [
             _with_notes,
             words=(*OFFLINE, "--file", "notes/latin.zip", QUESTION),
             codes=(2,),
-            shows="latin.zip is neither text",
+            shows="latin.zip is none of text",
         ),
         NAMED_AS_TEXT,
     ),
