@@ -3,24 +3,30 @@
     OPENAI_BASE_URL=http://127.0.0.1:8080/v1 uv run python bench/local_model.py [--out DIR] [--team] [--only ID ...]
 
 Each question is a process of `explorer`, as a user starts it, in lean mode, or with `--team` without it. The questions
-and their files are in `local_model.jsonl`; to one of them the files have no answer, and right is a run that ends with
-`nothing_found`. Times depend on what else the machine does, so its load is printed beside them; tokens do not.
-Intervals are Wilson's, 95 %. Runs that are there already are measured and not made again.
+and their files are in `local_model.jsonl`. To one of them the files have no answer: right is to say so. In an answer to
+a comparison, the right one of the two has to be named first. Times depend on what else the machine does, so its load is
+printed beside them; tokens do not. Runs that are there already are measured and not made again.
+Intervals are Wilson's, 95 %.
 """
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from explorer.evaluation.questions import EvalQuestion, read_set
-from explorer.evaluation.scoring import Score, medians, score_run, share_of
+from explorer.evaluation.scoring import Score, answer_part, medians, score_run, share_of
 from explorer.journal.listing import is_run
 from explorer.schema.events import Status
+from explorer.text.frontmatter import without_frontmatter
 
+REFERENCE = re.compile(r"\s*\[\d+\]")
+SAYS_NOT = re.compile(r"^[^\d]*\b(not|no)\b[^\d]*$")
+"""An answer without a figure that denies something: that the sources say it."""
 QUESTIONS = Path(__file__).with_name("local_model.jsonl")
 MOST_S = 1_200
 """Seconds after which a question is given up."""
@@ -75,9 +81,28 @@ def measured(question: EvalQuestion, folder: Path) -> Score:
         return Score(id=question.id, status="", error="no run", right=False, cited=False)
     score = score_run(question, runs[-1])
     if question.answers:
-        return score
+        return score.model_copy(update={"right": bool(score.right) and names_first(question, answer_in(runs[-1]))})
+    says_so = SAYS_NOT.search(answer_in(runs[-1])) is not None
     is_cited = score.has_report and score.citations > 0
-    return score.model_copy(update={"right": score.status == Status.NOTHING_FOUND, "cited": is_cited})
+    is_right = score.status == Status.NOTHING_FOUND or (score.has_report and says_so)
+    return score.model_copy(update={"right": is_right, "cited": is_cited})
+
+
+def answer_in(run: Path) -> str:
+    """Return the first paragraph of a run's report, without its references; empty without a report."""
+    path = run / "report.md"
+    if not path.exists():
+        return ""
+    return REFERENCE.sub("", answer_part(without_frontmatter(path.read_text())).partition("\n\n")[0])
+
+
+def names_first(question: EvalQuestion, answer: str) -> bool:
+    """Return whether an answer to a comparison names the right one of the two first, as the subject."""
+    lines = (json.loads(line) for line in QUESTIONS.read_text(encoding="utf-8").splitlines())
+    rejected: list[str] = next(line.get("rejected", []) for line in lines if line["id"] == question.id)
+    places = {name: answer.casefold().find(name.casefold()) for name in (*question.answers, *rejected)}
+    first = min((place, name) for name, place in places.items() if place >= 0) if max(places.values()) >= 0 else (0, "")
+    return not rejected or first[1] in question.answers
 
 
 def table(scores: Sequence[Score]) -> str:

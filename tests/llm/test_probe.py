@@ -39,6 +39,11 @@ def with_calls(write: Callable[[list[dict[str, Any]]], Reply]) -> Script:
     return script
 
 
+def called(call: dict[str, Any]) -> Reply:
+    """One call, made as it should be."""
+    return Reply(calls=[(call["name"], call["arguments"])])
+
+
 def joined(before: str, after: str, *, most: int = 9) -> Script:
     """The same, with its calls as text between marks."""
     return with_calls(
@@ -86,6 +91,7 @@ def probed(script: Script, folder: Path) -> Generator[tuple[OpenAIServer, str]]:
 
 QUIRKS = {
     "capable": (capable, "2 of 2 tool calls, parallel calls, replies in a form", "the whole team"),
+    "single": (with_calls(lambda calls: called(calls[0])), "2 of 2 tool calls, one call at a time", "lean mode"),
     "fence": (joined("```json\n", "\n```", most=1), "(text that is read as calls), one call at a time", "lean mode"),
     "tool_call": (joined("<tool_call>\n", "\n</tool_call>", most=1), "(text that is read as calls)", "lean mode"),
     "tools": (joined("<tools>\n", "\n</tools>"), "2 of 2 tool calls (text that is read as calls)", "the whole team"),

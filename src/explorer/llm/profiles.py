@@ -64,7 +64,7 @@ class ModelProfile(Frozen):
             return "its replies run away"
         if self.window_tokens is not None and self.window_tokens < LEAST_WINDOW_TOKENS:
             return f"a window of {self.window_tokens:,} tokens"
-        return "it writes calls as text, one at a time" if self.calls_as_text and not self.parallel_calls else ""
+        return "" if self.parallel_calls else "one call where two were asked for"
 
 
 def load_profile(folder: Path | None, url: str, model: str) -> ModelProfile | None:
