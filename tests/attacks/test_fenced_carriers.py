@@ -11,7 +11,7 @@ from explorer.text.rendering import ModelText, block, inline, own
 
 SRC = Path(__file__).parents[2] / "src" / "explorer"
 RENDERING = "rendering.py"
-WITH_THE_USERS_WORDS = {"session.py", "single_agent.py", RENDERING}
+WITH_THE_USERS_WORDS = {"session.py", "single_agent.py", "lean_session.py", RENDERING}
 TOOL_ERRORS = {
     "ToolError",
     "RefusedCallError",
@@ -57,6 +57,8 @@ def test_only_one_module_makes_text_that_needs_no_fence() -> None:
     """`ModelText` is made where the fences are, and the user's words are named where a run begins."""
     assert {path for path, _ in calls("ModelText")} == {RENDERING}
     assert {path for path, _ in calls("by_user")} <= WITH_THE_USERS_WORDS
+    # Lean mode shows a conversation again that is recorded.
+    assert {path for path, _ in calls("from_record")} == {"client.py"}
 
 
 def test_own_text_is_a_literal() -> None:

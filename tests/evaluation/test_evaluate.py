@@ -68,14 +68,14 @@ def test_a_set_that_was_killed_is_continued(tmp_path: Path) -> None:
 
 def answers(_asked: Asked) -> Reply:
     """A model that costs ten cents a turn and never ends."""
-    return Reply(calls=[("list_files", {})], usage={"input": 100_000, "output": 10})
+    return Reply(calls=[("list_files", {})], usage={"input": 20_000, "output": 10})
 
 
 def test_the_limit_of_all_questions_holds_by_the_bill(tmp_path: Path) -> None:
     """Three at once, at a dollar each and $1.20 for all: the bill stays below, and who was not asked is named."""
     name = a_set(tmp_path, *({"id": f"q{number}", "question": f"What is {number}?"} for number in range(5)))
     with OpenAIServer(answers) as server:
-        settings = {"OPENAI_BASE_URL": server.url, "EXPLORER_PRICE": "1/5"}
+        settings = {"OPENAI_BASE_URL": server.url, "EXPLORER_PRICE": "5/5"}
         words = (name, "--model", "openai:any", "--max-cost", "1", "--parallel", "3", "--max-total-cost", "1.2")
         facts = measured(tmp_path, *words, settings=settings, code=3)
         billed = (0.1 + 10 * 5e-6) * len(server.requests)

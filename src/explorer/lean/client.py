@@ -27,11 +27,11 @@ from explorer.text.rendering import (
     ModelText,
     WrittenBy,
     block,
-    by_user,
     code,
     codes,
     fenced_lines,
     first_chars,
+    from_record,
     own,
     render,
 )
@@ -127,7 +127,7 @@ def _shown_message(message: Message, progress: LeanProgress, actions: Actions) -
     if isinstance(message, Results):
         return UserText(text=render(*map(_shown_result, _worth_showing(message)), _next_step(progress, actions)))
     if message.task is not None or not message.reason:
-        return UserText(text=render(ModelText(message.text), _next_step(progress, actions), between="\n\n"))
+        return UserText(text=render(from_record(message.text), _next_step(progress, actions), between="\n\n"))
     if message.reason == NoteReason.SUMMARISE:
         return message
     return UserText(text=render(NOTES.get(NoteReason(message.reason), own("")), _next_step(progress, actions)))
@@ -144,7 +144,7 @@ def _worth_showing(results: Results) -> list[tuple[str, str]]:
 
 def _shown_result(result: tuple[str, str]) -> ModelText:
     name, content = result
-    text = ModelText(content)
+    text = from_record(content)
     if name != FINISH:
         return text
     problems = fenced_lines(content)
@@ -159,7 +159,7 @@ def _next_step(progress: LeanProgress, actions: Actions) -> ModelText:
     if actions.report and not (actions.read or actions.search):
         return own(
             "\nThe question: {question}\nReply with the action report.",
-            question=by_user(single_line(progress.question, QUESTION_CHARS)),
+            question=from_record(single_line(progress.question, QUESTION_CHARS)),
         )
     read = own("read ({ids})", ids=codes(actions.read)) if actions.read else own("")
     others = [code(name) for name, is_possible in ((SEARCH, actions.search), (REPORT, actions.report)) if is_possible]

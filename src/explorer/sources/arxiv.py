@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import TypeAdapter
 
-from explorer.documents.parsing.document import FeedEntry
-from explorer.documents.parsing.kinds import ENTRIES
 from explorer.schema.setting import URL, ExtensionSettings, Group, Setting
 from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import moment
@@ -24,6 +22,7 @@ from explorer.text.sanitize import single_line
 
 if TYPE_CHECKING:
     # Every command reads the sites' settings, and the parser imports much.
+    from explorer.documents.parsing.document import FeedEntry
     from explorer.documents.parsing.parser import DocumentParser
 
 RULES = ApiRules(in_flight=1, gap_s=3.0, seconds=30.0)
@@ -45,6 +44,9 @@ class Arxiv(SearchableSite):
         self._parser = parser
 
     async def _found(self, query: WebQuery) -> WebAnswer:
+        from explorer.documents.parsing.document import FeedEntry  # noqa: PLC0415 - as above
+        from explorer.documents.parsing.kinds import ENTRIES  # noqa: PLC0415
+
         parameters = {"search_query": _searched(query), "start": "0", "max_results": str(query.max_results)}
         body = await self._body("/query", parameters)
         listed = await self._parser.parse(ENTRIES, body, content_type="application/atom+xml")
@@ -53,7 +55,7 @@ class Arxiv(SearchableSite):
             raise self.refusal(own("did not accept the query"), single_line(entries[0].content))
         return self.answer([self._hit(rank, entry) for rank, entry in enumerate(entries, start=1)])
 
-    def _hit(self, rank: int, entry: FeedEntry) -> WebHit:
+    def _hit(self, rank: int, entry: "FeedEntry") -> WebHit:
         return WebHit(
             title=single_line(entry.title),
             url=VERSION.sub("", entry.id.replace("http://", "https://", 1)),

@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Annotated
 
-from explorer.documents.parsing.judgement import language_of
 from explorer.schema.setting import URL, ExtensionSettings, Group, Setting
 from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import WireModel
@@ -60,6 +59,9 @@ class Wikipedia(SearchableSite):
         self._by_language = {DEFAULT_LANGUAGE: self._call}
 
     async def _found(self, query: WebQuery) -> WebAnswer:
+        # Every command reads the sites' settings, and the parser imports much.
+        from explorer.documents.parsing.judgement import language_of  # noqa: PLC0415
+
         language = language_of("", query.words) or DEFAULT_LANGUAGE
         if language not in self._by_language:
             self._by_language[language] = self._open(language)

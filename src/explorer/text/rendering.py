@@ -93,6 +93,11 @@ def by_user(text: str) -> ModelText:
     return ModelText(text)
 
 
+def from_record(text: str) -> ModelText:
+    """Return a text of a conversation, which was rendered before it was recorded."""
+    return ModelText(text)
+
+
 def inline(text: str, max_chars: int = 0) -> ModelText:
     """Fence a text from outside on one line; `max_chars` as in `single_line`."""
     kept_apart = DOUBLED.sub(r"\1 ", single_line(text, max_chars))
