@@ -14,7 +14,7 @@ from explorer.agents.decisions import WORDS
 from explorer.agents.loop import AgentContext, run_agent
 from explorer.agents.on_record import compaction_note
 from explorer.journal.agent_state import AgentState
-from explorer.journal.context_size import bytes_of
+from explorer.journal.context_size import bytes_of, is_plan
 from explorer.llm.models import ModelRef
 from explorer.llm.scripted import Script, ScriptedClient, says
 from explorer.run.resources import window_of
@@ -484,3 +484,18 @@ def test_every_model_has_its_own_window() -> None:
     assert window_of(ModelRef("openai", "gpt-4o"), plain.model_copy(update={"context_window": 8_192})) == 8_192
     assert window_of(ModelRef("openai", "gpt-4o"), plain.model_copy(update={"context_window": 900_000})) == 128_000
     assert window_of(ModelRef("offline", "offline"), plain) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        ("plan.md", True),
+        ("work/Plan-2.md", True),
+        ("todo.txt", True),
+        ("plants.md", False),
+        ("inputs/plant-log.md", False),
+    ],
+)
+def test_a_plan_is_known_by_its_first_word(path: str, is_one: bool) -> None:  # noqa: FBT001 - of the table
+    """A plan is never cleared; a file on plants is."""
+    assert is_plan(path) is is_one

@@ -674,7 +674,7 @@ def whole_team() -> Scripts:
 
 
 def _searching(request: Request) -> Turn:
-    tasks = [message.text for message in request.history if isinstance(message, UserText)]
+    tasks = [one.task.words for one in request.history if isinstance(one, UserText) and one.task is not None]
     name = tasks[-1].split()[-1]
     last = request.history[-1]
     if isinstance(last, UserText):

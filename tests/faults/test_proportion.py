@@ -33,13 +33,16 @@ async def _ask(question: str, folder: Path, settings: Settings | None = None) ->
     return await start(question, asked)
 
 
+MOST_NARROW_STEPS = 15
+"""Turns of all agents: the orchestrator's five, the writer's three, and those of one or two searchers."""
+
+
 @pytest.fixture(scope="module")
 def broad(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     """The overview, made once."""
     return asyncio.run(_ask(OVERVIEW, tmp_path_factory.mktemp("broad")))
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_an_overview_is_a_fan_out(broad: RunResult) -> None:
     """A question about a whole day is worth several helpers; the measure of the narrow ones has something to bite."""
@@ -50,12 +53,12 @@ def test_an_overview_is_a_fan_out(broad: RunResult) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("question", NARROW)
 async def test_a_question_about_one_story_starts_fewer_helpers(question: str, broad: RunResult, tmp_path: Path) -> None:
-    """A question about one topic of the day takes at most half of the overview's helpers and turns."""
+    """A question about one topic of the day takes at most half of the overview's searchers, and few turns."""
     narrow = await _ask(question, tmp_path)
     assert narrow.status is Status.COMPLETE, narrow.reason
-    assert _helpers(narrow).total() <= _helpers(broad).total() / 2
-    assert _helpers(narrow)["searcher"] <= 2
-    assert narrow.steps <= broad.steps / 2
+    assert _helpers(narrow)["searcher"] <= _helpers(broad)["searcher"] / 2
+    assert _helpers(narrow).total() < _helpers(broad).total()
+    assert narrow.steps <= MOST_NARROW_STEPS < broad.steps
 
 
 async def test_a_question_about_one_file_starts_at_most_two_helpers(tmp_path: Path) -> None:

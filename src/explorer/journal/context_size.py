@@ -1,5 +1,6 @@
 """The size of a conversation, and what remains of results that are cleared."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -18,7 +19,8 @@ MAX_NAMED = 40
 NEVER_CLEARED = frozenset({"call_agent", "list_files", "list_sources"})
 """Tools whose results stay: what helpers answered, and what says which files and sources there are."""
 PLANS = ("plan", "todo")
-"""Beginnings of the names of files with an agent's plan, whose content stays, too."""
+"""First words of the names of files with an agent's plan, whose content stays, too."""
+FIRST_WORD = re.compile(r"[a-z]+")
 WRAPPING_BYTES = 60
 """The bytes of names, ids and brackets around one text in a request."""
 COMPACTION_TURNS = 8
@@ -128,8 +130,9 @@ def is_clearable(result: CallResult) -> bool:
 
 
 def is_plan(path: str, names: tuple[str, ...] = PLANS) -> bool:
-    """Return whether a file is an agent's plan, by the beginning of its name."""
-    return PurePosixPath(path).stem.lower().startswith(names)
+    """Return whether a file is an agent's plan, by the first word of its name: `plan-2.md`, not `plants.md`."""
+    first = FIRST_WORD.match(PurePosixPath(path).stem.lower())
+    return first is not None and first[0] in names
 
 
 def cleared(results: Results) -> Results:
