@@ -52,4 +52,4 @@ def test_a_session_holds_hardly_any_record(tmp_path: Path) -> None:
     kept = (run.folder / FILES_INDEX).read_text("utf-8")
     told = origins(read_records(run.folder), Workspace(run.folder))
     assert kept == "".join(f"{one.model_dump_json()}\n" for one in told)
-    assert len(told) > 5
+    assert len(told) >= 5
