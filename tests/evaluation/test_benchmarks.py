@@ -166,8 +166,13 @@ def test_a_grader_that_hands_over_nothing_is_named(tmp_path: Path) -> None:
     with OpenAIServer(lambda _asked: Reply(text="A fine report.")) as server:
         settings = {"OPENAI_BASE_URL": server.url, "EXPLORER_PRICE": "1/5"}
         facts, _ = measured(tmp_path, name, "--grader", "openai:any", settings=settings)
-    assert facts["grades"] == {}
-    assert "the grader gave no grades; to ask again, delete" in facts["questions"][0]["error"]
+        assert facts["grades"] == {}
+        assert "the grader gave no grades; to ask again, delete" in facts["questions"][0]["error"]
+        (journal,) = (tmp_path / "eval").glob("*/grades/*/.explorer/journal.jsonl")
+        journal.write_text("no journal\n" + journal.read_text())
+        damaged, _ = measured(tmp_path, name, "--grader", "openai:any", settings=settings)
+    assert damaged["questions"][0]["status"] == "complete"
+    assert "journal" in damaged["questions"][0]["error"]
     refused = explorer_here("eval", "sample", "--model", "offline", "--grader", "offline", cwd=tmp_path)
     assert (refused.returncode, "no criteria" in refused.stderr) == (2, True), refused.stderr
 

@@ -111,8 +111,12 @@ class _Work:
         except ExplorerError as damaged:
             error, score = single_line(damaged.message, MAX_ERROR_CHARS), Score(id=question.id, status="")
         score = score.model_copy(update={"error": error})
-        self.scores[question.id] = await self._graded(question, score) if score.status else score
-        self.on_score(self.scores[question.id])
+        try:
+            score = await self._graded(question, score) if score.status else score
+        except ExplorerError as damaged:
+            score = score.model_copy(update={"error": error or single_line(damaged.message, MAX_ERROR_CHARS)})
+        self.scores[question.id] = score
+        self.on_score(score)
 
     async def _run(self, question: EvalQuestion, folder: Path) -> str:
         """Return why the run did not end; empty when it did."""
@@ -134,7 +138,7 @@ class _Work:
             return single_line(error.message, MAX_ERROR_CHARS)
         finally:
             if most is not None:
-                await self.purse.give_back(most - (_cost_of(folder) - before))
+                await self.purse.give_back(_unused(folder, most + before))
         return ""
 
     async def _graded(self, question: EvalQuestion, score: Score) -> Score:
@@ -290,6 +294,14 @@ def scores_in(folder: Path, questions: Sequence[EvalQuestion]) -> tuple[Score, .
 
 def _has_ended(folder: Path) -> bool:
     return is_run(folder) and RunState.of(record.event for record in read_records(folder)).finished is not None
+
+
+def _unused(folder: Path, most_usd: float) -> float:
+    """Return what a run has left of its money; of a run that cannot be read, nothing."""
+    try:
+        return most_usd - _cost_of(folder)
+    except ExplorerError:
+        return 0.0
 
 
 def _cost_of(folder: Path) -> float:
