@@ -275,9 +275,10 @@ def _flood_without_groups(tier: str, name: str, _folder: Path) -> bool:
 
 def floods_without_groups() -> Iterator[Attack]:
     """Yield the floods that control groups stop, where there are none."""
-    for tier in ("bubblewrap", "landlock"):
-        # Of root, the kernel limits no processes there: they are counted, and a command that has too many is stopped.
-        for name in ("memory-of-many", "counted-processes"):
+    # Of root's number, the kernel limits no processes in the Landlock tier: they are counted at intervals, and a
+    # command that has too many is stopped (SECURITY.md). In bubblewrap, none beyond the limit even starts.
+    for tier, processes in (("bubblewrap", "processes"), ("landlock", "counted-processes")):
+        for name in ("memory-of-many", processes):
             yield Attack(
                 f"{tier}-no-group:use-up-{name}",
                 f"more than the limit of {name.replace('-', ' ')} where no control group is delegated, in {tier}",
