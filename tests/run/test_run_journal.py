@@ -43,7 +43,13 @@ def test_a_session_holds_hardly_any_record(tmp_path: Path) -> None:
     """In a new run and in a resumed one; where files come from is collected all the same, as the journal tells it."""
     settings = Settings(workspace=tmp_path, is_sample=True, model="offline", shell="off")
     first, second = Watch(), Watch()
-    run = asyncio.run(start("top 3 stories on Hacker News", settings, RunHooks(observe=first.see)))
+    run = asyncio.run(
+        start(
+            "What was notable on Hacker News today, and what did people argue about?",
+            settings,
+            RunHooks(observe=first.see),
+        )
+    )
     assert first.seen > 100
     assert len(first.held) < FEW
     asyncio.run(resume(run.folder, settings, "What does the court ruling say?", RunHooks(observe=second.see)))
@@ -52,4 +58,4 @@ def test_a_session_holds_hardly_any_record(tmp_path: Path) -> None:
     kept = (run.folder / FILES_INDEX).read_text("utf-8")
     told = origins(read_records(run.folder), Workspace(run.folder))
     assert kept == "".join(f"{one.model_dump_json()}\n" for one in told)
-    assert len(told) >= 5
+    assert len(told) > 5
