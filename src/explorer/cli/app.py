@@ -102,6 +102,14 @@ COMMANDS_OF_REPORTS = {
 }
 """Where each command below `report` is; `report` alone prints a run's report."""
 
+COMMANDS_OF_MCP = {
+    "list": (
+        "commands.mcp:list_servers",
+        "List the MCP servers that are configured, and the roles that get their tools.\n\nExample: `explorer mcp list`",
+    ),
+}
+"""Where each command below `mcp` is."""
+
 
 def build_app() -> App:
     """Return the parser with all commands."""
@@ -134,6 +142,10 @@ def build_app() -> App:
     for name, (place, words) in COMMANDS_OF_REPORTS.items():
         report.command(f"explorer.cli.{place}", name=name, help=words)
     app.command(report)
+    mcp = App(name="mcp", help="MCP servers, whose tools agents may call.")
+    for name, (place, words) in COMMANDS_OF_MCP.items():
+        mcp.command(f"explorer.cli.{place}", name=name, help=words)
+    app.command(mcp)
     app.command(ask_anyway, name="ask")
     app.default(ask)
     return app

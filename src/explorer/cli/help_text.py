@@ -24,6 +24,7 @@ COMMANDS = (
     "agents",
     "models",
     "config",
+    "mcp",
     "trust",
     "doctor",
     "completion",
@@ -67,6 +68,7 @@ Commands:
   agents                   roles: purpose, tools and limits of each
   models                   which model each role would use
   config show              every setting, its value, and where it comes from
+  mcp list                 MCP servers, whose tools roles may call
   trust [FOLDER]           let the settings in a folder's files take effect
   doctor [RUN]             check this machine, keys and services; or one run
   completion SHELL         completions for bash, zsh or fish

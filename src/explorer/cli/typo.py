@@ -9,6 +9,7 @@ from explorer.schema.errors import ConfigError
 
 SUBCOMMANDS: Mapping[str, tuple[str, ...]] = {
     "config": ("show",),
+    "mcp": ("list",),
     "runs": ("list", "rm", "gc", "export", "import"),
     "report": ("list", "show"),
     "completion": ("bash", "zsh", "fish"),

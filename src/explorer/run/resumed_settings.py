@@ -49,6 +49,7 @@ def as_started(now: Settings, run_state: RunState, *, is_own: bool) -> Settings:
         "network": now.network,
         "cache_dir": now.cache_dir,
         "state_dir": now.state_dir,
+        "mcp": now.mcp,
     }
     if "effort" not in explicit:
         kept["effort"] = {**recorded.effort, **efforts}

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 
 from explorer.schema.errors import ConfigError
 from explorer.schema.limits import DEPENDENT_LIMITS, Limits
+from explorer.schema.mcp import McpServer
 from explorer.schema.model_options import Effort, Price
 from explorer.schema.network import Network, secrets_in, without_secrets
 from explorer.schema.services import Secrets, Services
@@ -48,7 +49,7 @@ LEAN = ("auto", "on", "off")
 """The allowed values of `lean`."""
 
 
-NOT_RECORDED = ("secrets", "network", "cache_dir", "state_dir")
+NOT_RECORDED = ("secrets", "network", "cache_dir", "state_dir", "mcp")
 """Settings that a journal does not have."""
 
 Extension = TypeVar("Extension", bound=ExtensionSettings)
@@ -245,6 +246,8 @@ class Settings(BaseModel):
     """The user's own cache folder on this machine; None: nothing is kept between sessions."""
     state_dir: Path | None = None
     """The user's own folder for what proves that a run is the user's: never one of a run's; None: nothing proves it."""
+    mcp: dict[str, McpServer] = {}
+    """The MCP servers that are set up now, by name: never those of the time a run was started."""
     is_sample: bool = False
     """Read the bundled, invented sample day instead of the network."""
     files: tuple[Path, ...] = ()
@@ -380,4 +383,5 @@ class Settings(BaseModel):
         addresses = self.services.model_dump().values()
         found = [one for address in addresses if isinstance(address, str) for one in secrets_in(address)]
         found += [one.partition(":")[2] for one in found]
-        return [*self.secrets.all(), *self.network.secrets(), *filter(None, found)]
+        servers = [text for server in self.mcp.values() for text in server.secret_texts()]
+        return [*self.secrets.all(), *self.network.secrets(), *filter(None, [*found, *servers])]

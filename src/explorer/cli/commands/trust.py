@@ -20,6 +20,7 @@ from explorer.cli.settings.trust import TrustedFolders, TrustRecord, read_folder
 from explorer.cli.settings.untrusted import Withheld
 from explorer.schema.errors import ConfigError, NotFoundError
 
+MCP_SERVER = "MCP server: its tools reach the roles that name them"
 NOTHING = "its files set nothing that needs trust"
 
 
@@ -95,7 +96,8 @@ def _table(configuration: Configuration) -> str:
     """Return what would change: each value, and what holds without it."""
     now = {value.name: value for value in configuration.values}
     rows = [
-        (one.origin, one.value, written(now[one.name].value), now[one.name].help) for one in _waiting(configuration)
+        (one.origin, one.value, written(now[one.name].value), now[one.name].help or MCP_SERVER)
+        for one in _waiting(configuration)
     ]
     rows += [(f"role file {path}", "", "", "") for path in configuration.folder.role_files]
     return aligned(("SETTING", "VALUE", "NOW", "WHAT IT IS"), rows)

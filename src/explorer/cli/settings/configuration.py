@@ -22,6 +22,7 @@ from explorer.cli.settings.layers import (
     user_layer,
     variable_layer,
 )
+from explorer.cli.settings.mcp_servers import mcp_servers
 from explorer.cli.settings.options import CommonOptions, ModelOptions, RunOptions
 from explorer.cli.settings.resolve import settings_of
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
@@ -84,6 +85,11 @@ class Configuration:
         return {value.name: value.origin for value in self.values if value.origin != DEFAULT}
 
     @property
+    def withheld_needs(self) -> list[Withheld]:
+        """The values not in force that commands do not work without."""
+        return [one for one in self.withheld if not one.is_optional]
+
+    @property
     def of_stranger(self) -> set[str]:
         """The names of the settings that files of a folder without trust set."""
         return {value.name for value in self.values if value.level is Origin.FOLDER and not self.is_trusted}
@@ -115,7 +121,9 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     taken, withheld = _of_folder(files, [*above, *below], is_trusted=is_trusted)
     layers = [*above, *taken, *below]
     found, models = overlay(layer.values for layer in layers), overlay(layer.models for layer in layers)
-    settings = settings_of(found, models).model_copy(update=_of_environment(environment))
+    mcp = mcp_servers(files, user_file(environment), environment, is_trusted=is_trusted)
+    withheld += mcp.withheld
+    settings = settings_of(found, models).model_copy(update={**_of_environment(environment), "mcp": dict(mcp.servers)})
     unread = tuple(name for name in files.variables if name in NETWORK_VARIABLES)
     unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(files.variables, ".env"))
     values = with_ignored(values_of(settings, found, models), _ignored(withheld, unread))
@@ -180,12 +188,14 @@ OnUntrusted = Callable[[Configuration, CommonOptions], bool]
 
 
 def refused(configuration: Configuration, _options: CommonOptions | None = None) -> bool:
-    """Refuse to work in a folder whose files set what has no effect.
+    """Refuse to work in a folder whose files set what has no effect, but for what commands work without.
 
     Raises:
-        ConfigError: Always.
+        ConfigError: They do.
     """
-    raise _refusal(configuration, configuration.withheld)
+    if needed := configuration.withheld_needs:
+        raise _refusal(configuration, needed)
+    return False
 
 
 def _refusal(configuration: Configuration, withheld: Collection[Withheld]) -> ConfigError:
@@ -258,7 +268,7 @@ def configured(options: CommonOptions, on_untrusted: OnUntrusted = refused) -> C
     environment = dict(os.environ)
     configuration = inspected(options)
     refuse_unknown(configuration)
-    decide = passed_over if options.ignore_folder else on_untrusted
+    decide = on_untrusted if configuration.withheld_needs and not options.ignore_folder else passed_over
     if configuration.withheld and decide(configuration, options):
         # Read again, because the files may have changed while the user looked at what they say.
         configuration = inspected(options, environment)
@@ -357,7 +367,7 @@ def settings_of_process(*, trust_folder: bool = False, given: Collection[str] = 
     flags = replace(NO_FLAGS, trusts_folder=trust_folder or None)
     configuration = read_configuration(flags, os.environ, settings_folder(Path.cwd()))
     refuse_unknown(configuration)
-    withheld = [one for one in configuration.withheld if one.name.partition(".")[0] not in given]
+    withheld = [one for one in configuration.withheld_needs if one.name.partition(".")[0] not in given]
     if withheld:
         raise _refusal(configuration, withheld)
     return configuration.settings

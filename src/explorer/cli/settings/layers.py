@@ -132,6 +132,7 @@ def toml_layer(path: Path, content: bytes, place: str, origin: Origin) -> Layer:
     try:
         table = tomllib.loads(content.decode())
         models = table.pop(MODELS_KEY, {})
+        table.pop("mcp", None)  # read by `mcp_servers.py`
         flat = _flat(table)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise unreadable(path, error) from error

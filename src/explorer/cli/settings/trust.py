@@ -20,7 +20,7 @@ from explorer.cli.settings.values import Origin, Raw, setting_named
 from explorer.schema.errors import ConfigError, StorageError
 from explorer.workspace.private import make_private_folder, write_private
 
-DOTENV, TOML = ".env", "explorer.toml"
+DOTENV, TOML, MCP_JSON = ".env", "explorer.toml", ".mcp.json"
 PLACES = ("workspace", "reports_dir")
 """Settings whose default is a folder in the current one, which may be a link."""
 MAX_FILE_BYTES = 1024**2
@@ -44,6 +44,8 @@ class SettingsFolder:
     path: Path
     dotenv: SettingsFile | None
     toml: SettingsFile | None
+    mcp_json: SettingsFile | None = None
+    """The file of MCP servers that other programs share."""
     links: Mapping[str, Path] = field(default_factory=dict[str, Path])
     """Default folders of runs and reports that are links out of the folder, by the setting's name."""
 
@@ -91,10 +93,15 @@ class SettingsFolder:
         paths = sorted((self.path / place).glob("*.md"))
         return {str(path): _bounded(path) for path in paths if path.is_file()}
 
+    @property
+    def files(self) -> list[SettingsFile]:
+        """Its files of settings."""
+        return [file for file in (self.dotenv, self.toml, self.mcp_json) if file]
+
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of its files of settings, and of the role files that these lead to."""
-        files = {str(file.path): file.content for file in (self.dotenv, self.toml) if file} | dict(self.role_files)
+        files = {str(file.path): file.content for file in self.files} | dict(self.role_files)
         files |= {name: os.fsencode(target) for name, target in self.links.items()}
         total = hashlib.sha256()
         for name, content in sorted(files.items()):
@@ -123,7 +130,7 @@ def read_folder(path: Path) -> SettingsFolder:
     """
     links = {name: place.resolve() for name in PLACES for place in [path / str(setting_named(name).initial)]}
     out = {name: target for name, target in links.items() if not target.is_relative_to(path.resolve())}
-    return SettingsFolder(path, _read(path / DOTENV), _read(path / TOML), out)
+    return SettingsFolder(path, _read(path / DOTENV), _read(path / TOML), _read(path / MCP_JSON), out)
 
 
 def _read(path: Path) -> SettingsFile | None:
@@ -201,7 +208,7 @@ class TrustedFolders:
         Raises:
             StorageError: The disk refused.
         """
-        files = [file.path for file in (folder.dotenv, folder.toml) if file]
+        files = [file.path for file in folder.files]
         record = {
             "folder": str(folder.path.resolve()),
             "sha256": folder.digest,

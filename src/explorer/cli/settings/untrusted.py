@@ -47,6 +47,8 @@ class Withheld:
     why: str
     is_final: bool = False
     """Whether it has no effect in a trusted folder either."""
+    is_optional: bool = False
+    """Whether commands work without it: the file is shared with other programs."""
 
 
 @dataclass(frozen=True)
