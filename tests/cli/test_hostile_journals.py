@@ -11,8 +11,14 @@ import pytest
 
 from command import explorer_here
 from explorer.journal.codec import GENESIS
+from explorer.journal.run_state import RunState
+from explorer.lean.progress import LeanProgress
+from explorer.llm.scripted import says
+from explorer.schema.events import AgentStarted, Lookup, ToolFinished, TurnTaken
 from explorer.schema.limits import Limits
+from explorer.schema.messages import CallResult, JsonObject, Results
 from explorer.schema.reasons import EndCause
+from explorer.tools.finish import GIVE_ANSWER, answer_of
 from explorer.workspace.access import journal_path
 from thoroughness import examples
 
@@ -65,6 +71,27 @@ def test_a_hostile_journal_ends_no_command_in_an_unforeseen_way(tmp_path: Path) 
             assert "Traceback" not in done.stderr, (number, words, what)
             good += words == ("show", RUN) and done.returncode == 0
     assert good > MOST // 10, "many of the journals can be read"
+
+
+def test_data_of_results_that_nobody_foresees_is_passed_over() -> None:
+    """What a stranger's journal, or a tool of somebody's own, has where our tools have lists and numbers."""
+    progress, turn = LeanProgress(), says("", (GIVE_ANSWER, {}))
+    begun = [AgentStarted(agent="a", role="a", task="Look.", max_steps=9), TurnTaken(agent="a", turn=turn, seconds=0)]
+    for value in HOSTILE:
+        data: JsonObject = dict.fromkeys(("stories", "hits", "last", "total", "answer"), value)
+        done = ToolFinished(
+            agent="a", call="a.t1.1", name=GIVE_ANSWER, success=True, content="", data=data, lookup=Lookup.FOUND
+        )
+        (lookup,) = RunState.of([*begun, done]).lookups.values()
+        assert lookup.stories == tuple(cast("list[JsonObject]", value) if isinstance(value, list) else ())
+        assert answer_of(done) == (value if isinstance(value, dict) else None)
+        hit: JsonObject = {"hits": [{"source": "S1", "offset": value, "line": value}, value]}
+        given = [("read_source", data), ("read_webpage", data), ("web_search", data), ("search_corpus", hit)]
+        progress.known.clear()
+        progress.add(Results(results=tuple(CallResult(id="c", name=name, content="", data=one) for name, one in given)))
+        assert set(progress.known) == {"S1"}
+    for key in ("²", "9" * 5_000, "-1", "0", "2"):
+        assert RunState.of(begun).agents["a"].call_at(f"a.t1.{key}") is None
 
 
 def with_files(run: Path, *, has_report: bool) -> None:

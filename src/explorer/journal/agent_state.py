@@ -305,7 +305,7 @@ class AgentState:
         """Return the call of the open turn with the engine's key; None when no such call is open."""
         calls = self.open_turn.calls if self.open_turn is not None else ()
         index = key.rpartition(".")[2]
-        return calls[int(index) - 1] if index.isdigit() and 1 <= int(index) <= len(calls) else None
+        return next((call for place, call in enumerate(calls, 1) if str(place) == index), None)
 
     @property
     def last_turn(self) -> Turn | None:

@@ -24,7 +24,7 @@ from explorer.schema.events import (
     TurnTaken,
     WrittenFile,
 )
-from explorer.schema.messages import Estimate, JsonObject, TaskData, Turn, Usage
+from explorer.schema.messages import Estimate, JsonObject, TaskData, Turn, Usage, list_in
 from explorer.text.rendering import without_marks
 
 JUDGE = "judge"
@@ -286,9 +286,8 @@ class RunState:
         call = agent.call_at(event.call)
         if call is not None:
             first_line = without_marks(event.content.partition("\n")[0])
-            stories = tuple(event.data.get("stories", ()))
             self.lookups[call_key(call)] = LookupRecord(
-                call.name, call.arguments or {}, event.lookup, first_line, stories
+                call.name, call.arguments or {}, event.lookup, first_line, tuple(list_in(event.data, "stories"))
             )
 
     def _continue(self, event: AgentContinued) -> None:

@@ -7,7 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from explorer.schema.messages import CallResult, JsonObject, Message, Results, ToolCall, Turn, UserText
+from explorer.schema.messages import (
+    CallResult,
+    JsonObject,
+    Message,
+    Results,
+    ToolCall,
+    Turn,
+    UserText,
+    list_in,
+    number_in,
+)
 from explorer.schema.reasons import NoteReason
 from explorer.text.rendering import fenced_lines
 from explorer.text.sanitize import single_line
@@ -105,7 +115,7 @@ class LeanProgress:
             case "search_corpus" | "web_search":
                 self.lookups, self.searches = self.lookups + 1, self.searches + 1
                 lines = fenced_lines(result.content)
-                for hit in result.data.get("hits", ()):
+                for hit in list_in(result.data, "hits"):
                     self._add_hit(hit, lines)
                 self.has_new_hits = len(self.known) > before
             case "finish_exploration":
@@ -117,7 +127,7 @@ class LeanProgress:
 
     def _read(self, source: str, result: CallResult) -> None:
         self.unread.pop(source, None)
-        last, total = result.data.get("last", 0), result.data.get("total", 0)
+        last, total = number_in(result.data, "last"), number_in(result.data, "total")
         if not result.is_error and last < total:
             self.unread[source] = last
         if not result.is_error and source in self.known:
@@ -142,14 +152,14 @@ class LeanProgress:
 
     def _add_hit(self, hit: Any, lines: Sequence[str]) -> None:  # noqa: ANN401 - a result's data is foreign JSON
         facts = cast("JsonObject", hit) if isinstance(hit, dict) else {}
-        source, url, offset = facts.get("source"), facts.get("url"), facts.get("offset", 0)
+        source, url, offset = facts.get("source"), facts.get("url"), number_in(facts, "offset")
         if not isinstance(source, str) or source in self.known:
             return
         self._know(source, 0 if offset < PAGE_CHARS else offset - BEFORE_CHARS)
         if isinstance(url, str):
             self.pages[source] = url
-        place = facts.get("line")
-        if isinstance(place, int) and place < len(lines):
+        place = number_in(facts, "line", -1)
+        if 0 <= place < len(lines):
             self._add_sentences([lines[place]], source)
 
     def _know(self, source: str, offset: int | None) -> None:

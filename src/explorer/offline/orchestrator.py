@@ -26,6 +26,7 @@ from explorer.offline.writer import (
     report_of,
     write_report,
 )
+from explorer.schema.messages import list_in
 from explorer.schema.reasons import ErrorCode
 from explorer.text.sanitize import single_line
 from explorer.text.words import words_of
@@ -239,7 +240,7 @@ def _finish(plan: ResearchPlan) -> Script:
     if answer.data.get("code") == ErrorCode.CORRECT_REPORT:
         # Its sentences were taken from the sources word for word: there is nothing to correct by rule.
         (answer,) = yield Step(calls=(call,))
-    unknown = [str(one) for one in answer.data.get("sources", ())] if answer.is_error else []
+    unknown = [str(one) for one in list_in(answer.data, "sources")] if answer.is_error else []
     if unknown:
         plan.texts[REPORT] = _without(plan.texts.get(REPORT, ""), unknown)
         yield write_report(plan.texts[REPORT])
@@ -257,5 +258,5 @@ def _finishing(plan: ResearchPlan) -> Ask:
 
 def _without(report: str, unknown: Sequence[str]) -> str:
     for source in unknown:
-        report = re.sub(rf"\s?\[{source}\]", "", report)
+        report = re.sub(rf"\s?\[{re.escape(source)}\]", "", report)
     return report

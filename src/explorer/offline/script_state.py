@@ -9,7 +9,16 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from explorer.schema.messages import JsonObject, Message, Results, TaskData, ToolSchema, Turn, UserText
+from explorer.schema.messages import (
+    JsonObject,
+    Message,
+    Results,
+    TaskData,
+    ToolSchema,
+    Turn,
+    UserText,
+    number_in,
+)
 from explorer.schema.reasons import NoteReason
 
 PROVIDER = "offline"
@@ -198,7 +207,7 @@ def read_files(state: ScriptState, paths: Sequence[str]) -> Texts:
             texts[path] += lines
             if answer.data.get("cut"):
                 state.cut_files.add(path)
-            if lines and following <= int(answer.data.get("total", 0)):
+            if lines and following <= number_in(answer.data, "total"):
                 waiting[path] = following
     return {path: "\n".join(lines) for path, lines in texts.items() if lines}
 

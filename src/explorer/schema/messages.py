@@ -38,6 +38,18 @@ def repair_text(text: str) -> str:
     return text
 
 
+def list_in(data: JsonObject, key: str) -> list[Any]:
+    """Return a list of a result's data; empty where a tool, or a journal from elsewhere, has something else there."""
+    value = data.get(key)
+    return [*cast("Sequence[Any]", value)] if isinstance(value, list | tuple) else []
+
+
+def number_in(data: JsonObject, key: str, default: int = 0) -> int:
+    """Return a whole number of a result's data; the default where something else is there."""
+    value = data.get(key)
+    return value if isinstance(value, int) else default
+
+
 class Frozen(BaseModel):
     """Base of our own values: immutable, and unknown fields are errors."""
 

@@ -1,7 +1,7 @@
 """The tools that end the orchestrator's work: `finish_exploration`, and `give_answer` for an answer in a form."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, Field
 
@@ -75,5 +75,6 @@ class AnswerTool(Tool[Any]):
 def answer_of(event: AnyEvent) -> JsonObject | None:
     """Return the answer that an event has; None for other events."""
     if isinstance(event, ToolFinished) and event.name == GIVE_ANSWER and event.success:
-        return event.data[ANSWER]
+        answer = event.data.get(ANSWER)
+        return cast("JsonObject", answer) if isinstance(answer, dict) else None
     return None
