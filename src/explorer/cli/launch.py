@@ -192,7 +192,7 @@ def _files(names: Sequence[str]) -> tuple[Path, ...]:
         if not path.exists():
             raise NotFoundError(f"there is no file {path}", hint="check the path given to --file")
         if not path.is_file() or not os.access(path, os.R_OK):
-            raise ConfigError(f"{path} is not a readable file", hint="give a text file to --file")
+            raise ConfigError(f"{path} is not a readable file", hint="give a file that you may read: --file PATH")
     return paths
 
 

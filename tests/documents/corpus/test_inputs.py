@@ -65,8 +65,9 @@ async def test_what_cannot_be_read_is_refused_at_the_start(
     with pytest.raises(ConfigError, match=words) as caught:
         await parsed_texts(read_inputs([path]), CountingParser())
     assert "convert it" in caught.value.hint
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot be read") as caught:
         read_inputs([tmp_path / "missing.txt"])
+    assert "PDF, Word" in caught.value.hint
 
 
 @pytest.mark.parametrize(

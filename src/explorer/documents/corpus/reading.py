@@ -193,7 +193,7 @@ def _body(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ConfigError(
-            f"{path} cannot be read: {error.strerror}", hint="give one of {READ_FILES}: --file PATH"
+            f"{path} cannot be read: {error.strerror}", hint=f"give a file of {READ_FILES}: --file PATH"
         ) from error
 
 
