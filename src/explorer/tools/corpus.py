@@ -12,8 +12,7 @@ from explorer.documents.corpus.database import StoredDocument
 from explorer.documents.corpus.index import Corpus
 from explorer.documents.corpus.passages import page_at
 from explorer.documents.corpus.search import CorpusHit, modified_date
-from explorer.schema.errors import RefusedCallError
-from explorer.schema.messages import JsonObject
+from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, TextPart, facts_of, part_at
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import SourceConnections
 from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
@@ -22,7 +21,6 @@ from explorer.text.sanitize import single_line
 PAGE_CHARS = 20_000
 """The characters of a document's text per call."""
 SNIPPET_CHARS = 400
-TITLE_CHARS = 300
 TOLD_CHARS = 800
 """The characters of the list of what the index lacks."""
 VIA = "corpus"
@@ -133,30 +131,10 @@ class ReadDocumentTool(Tool[ReadDocumentArguments]):
     async def execute(self, arguments: ReadDocumentArguments, context: ToolContext) -> ToolResult:
         """Return one part of the document."""
         document = await self._corpus.read(arguments.path)
-        if arguments.offset and arguments.offset >= len(document.text):
-            size = len(document.text)
-            raise RefusedCallError(
-                own(
-                    "offset={offset} is past the end: {path} has {size} characters.",
-                    offset=arguments.offset,
-                    path=document.path,
-                    size=size,
-                )
-            )
-        (source,) = await context.store([_draft(document)])
-        content = _document_lines(source.id, document, arguments.offset)
-        page_facts: JsonObject = {
-            "title": single_line(document.title, TITLE_CHARS),
-            "url": f"file:{single_line(document.path, 4_000)}",
-            "author": single_line(document.author, TITLE_CHARS),
-            "published": single_line(document.published, TITLE_CHARS),
-            "flags": list(document.flags),
-            "unit": "characters",
-            "first": arguments.offset,
-            "last": min(arguments.offset + PAGE_CHARS, len(document.text)),
-            "total": len(document.text),
-        }
-        return ToolResult(success=True, content=content, metadata=page_facts)
+        part, draft = part_at(document.text, arguments.offset, PAGE_CHARS, document.path), _draft(document)
+        (source,) = await context.store([draft])
+        content = _document_lines(source.id, document, part)
+        return ToolResult(success=True, content=content, metadata=facts_of(draft) | part.facts)
 
 
 def _draft(document: StoredDocument) -> SourceDraft:
@@ -176,7 +154,7 @@ def _draft(document: StoredDocument) -> SourceDraft:
 def _entry(number: int, source_id: str, hit: CorpusHit) -> str:
     page = f"page {hit.page} of {hit.document.pages}" if hit.page else ""
     named = f"named in {single_line(hit.named_in, TITLE_CHARS)}" if hit.named_in else ""
-    facts = [f"file:{single_line(hit.path, 4_000)}", page, f"offset {hit.offset}", named]
+    facts = [f"file:{single_line(hit.path, URL_CHARS)}", page, f"offset {hit.offset}", named]
     return (
         f"{number}. [{source_id}] {single_line(hit.title, TITLE_CHARS)} ({hit.modified})\n"
         f"   {' | '.join(fact for fact in facts if fact)}\n"
@@ -184,31 +162,30 @@ def _entry(number: int, source_id: str, hit: CorpusHit) -> str:
     )
 
 
-def _document_lines(source_id: str, document: StoredDocument, offset: int) -> ModelText:
-    end = min(offset + PAGE_CHARS, len(document.text))
+def _document_lines(source_id: str, document: StoredDocument, part: TextPart) -> ModelText:
     theirs = [
         f"by {single_line(document.author, TITLE_CHARS)}" if document.author else "",
         f"published {single_line(document.published, TITLE_CHARS)}" if document.published else "",
         f"file:{document.path}",
     ]
-    more = own("; read on with offset={end}", end=end) if end < len(document.text) else own("")
     return render(
         own("[{id}] {title}", id=code(source_id), title=inline(document.title, TITLE_CHARS)),
         render(
             inline(" | ".join(fact for fact in theirs if fact)),
             own("modified {date}", date=code(modified_date(document))),
-            _pages(document, offset, end),
+            _pages(document, part),
             between=" | ",
         ),
-        own("characters {offset}-{end} of {total}{more}", offset=offset, end=end, total=len(document.text), more=more),
+        part.place,
         own("flags: {flags}", flags=codes(document.flags)) if document.flags else own(""),
-        block(document.text[offset:end]),
+        part.content,
     )
 
 
-def _pages(document: StoredDocument, offset: int, end: int) -> ModelText:
-    if not document.page_starts:
+def _pages(document: StoredDocument, part: TextPart) -> ModelText:
+    starts = document.page_starts
+    if not starts:
         return own("")
-    first, last = page_at(offset, document.page_starts), page_at(max(offset, end - 1), document.page_starts)
+    first, last = page_at(part.start, starts), page_at(max(part.start, part.end - 1), starts)
     to = own("-{last}", last=last) if last > first else own("")
     return own("page {first}{to} of {pages}", first=first, to=to, pages=document.pages)

@@ -24,6 +24,7 @@ from explorer.reports.render import SAMPLE_FLAG
 from explorer.reports.verify.claims import FAULTS, TextOf, words_for_writer
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
+from explorer.schema.text_part import part_at
 from explorer.schema.tool import Arguments, Effect, SourceDraft, Tool, ToolContext, ToolResult
 from explorer.text.rendering import ModelText, block, code, inline, own, render
 from explorer.text.sanitize import single_line, visible
@@ -161,26 +162,10 @@ class ReadReportTool(Tool[ReadReportArguments]):
                     problem=single_line(found.problem),
                 )
             )
-        text = visible(found.text)
-        if arguments.offset and arguments.offset >= len(text):
-            raise ToolError(
-                own(
-                    "offset={offset} is past the end: {name} has {count} characters",
-                    offset=arguments.offset,
-                    name=found.name,
-                    count=len(text),
-                )
-            )
+        part = part_at(visible(found.text), arguments.offset, PAGE_CHARS, found.name)
         (source,) = await context.store([draft_of(found)])
-        end = min(arguments.offset + PAGE_CHARS, len(text))
-        more = own("; read on with offset={end}", end=end) if end < len(text) else own("")
-        start = arguments.offset
-        content = render(
-            own("[{id}] {name}, an earlier report", id=code(source.id), name=found.name),
-            own("characters {start}-{end} of {total}{more}", start=start, end=end, total=len(text), more=more),
-            block(text[start:end]),
-        )
-        return ToolResult(success=True, content=content)
+        head = own("[{id}] {name}, an earlier report", id=code(source.id), name=found.name)
+        return ToolResult(success=True, content=render(head, part.place, part.content))
 
 
 def draft_of(report: StoredReport) -> SourceDraft:

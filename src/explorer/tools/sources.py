@@ -9,6 +9,7 @@ from pydantic import Field
 from explorer.schema.errors import ToolError
 from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
+from explorer.schema.text_part import part_at
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.text.citations import cited_ids
 from explorer.text.rendering import ModelText, block, code, codes, inline, own, render
@@ -118,23 +119,14 @@ class ReadSourceTool(Tool[ReadSourceArguments]):
         """Return a part of the text, or the passage searched for."""
         source = self._find(arguments.source_id)
         text = stored_text(await asyncio.to_thread(self._workspace.read_text, stored_at(source.id)))
-        if arguments.offset and arguments.offset >= len(text):
-            raise ToolError(
-                own(
-                    "offset={offset} is past the end: {id} has {count} characters.",
-                    offset=arguments.offset,
-                    id=source.id,
-                    count=len(text),
-                )
-            )
+        part = part_at(text, arguments.offset, self._page_chars, source.id)
         changed = own("") if is_intact(source, text) else CHANGED
         facts: JsonObject = {"sources": [source.id]}
         if arguments.find.strip():
             place = await asyncio.to_thread(_place, text, arguments.find, arguments.offset)
         else:
-            place = _stretch(text, arguments.offset, self._page_chars)
-            last = min(arguments.offset + self._page_chars, len(text))
-            facts |= {"unit": "characters", "first": arguments.offset, "last": last, "total": len(text)}
+            place = [part.place, part.content]
+            facts |= part.facts
         content = render(*_head(source), changed, *remarks([source]), *place)
         return ToolResult(success=True, content=content, metadata=facts)
 
@@ -199,24 +191,14 @@ def _head(source: Source) -> list[ModelText]:
     ]
 
 
-def _stretch(text: str, offset: int, chars: int = TEXT_CHARS) -> list[ModelText]:
-    end = min(offset + chars, len(text))
-    more = own("; read on with offset={end}", end=end) if end < len(text) else own("")
-    head = own("characters {offset}-{end} of {total}{more}", offset=offset, end=end, total=len(text), more=more)
-    return [head, block(text[offset:end])]
-
-
 def _place(text: str, wanted: str, offset: int) -> list[ModelText]:
     """Return the first place of a passage from `offset` on, with the text around it; else the most similar sentence."""
     found = list(_pattern(wanted).finditer(text, offset))
     if found:
         places = codes(str(match.start()) for match in found[:10])
         times = own("{count} times", count=len(found)) if len(found) > 1 else own("once")
-        start = max(0, found[0].start() - BEFORE_CHARS)
-        return [
-            own("Found {times}, at {places}.", times=times, places=places),
-            *_stretch(text, start, BEFORE_CHARS + AFTER_CHARS),
-        ]
+        part = part_at(text, max(0, found[0].start() - BEFORE_CHARS), BEFORE_CHARS + AFTER_CHARS, "")
+        return [own("Found {times}, at {places}.", times=times, places=places), part.place, part.content]
     from_here = own(" from character {offset} on", offset=offset) if offset else own("")
     nearest = _nearest(text[offset:], wanted)
     lines = [own("It is not there word for word{from_here}.", from_here=from_here)]

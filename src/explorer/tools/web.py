@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from pydantic import Field, create_model
 
 from explorer.documents.relevance import Stretch, fitting_stretches
-from explorer.schema.errors import RefusedCallError
 from explorer.schema.events import Source
 from explorer.schema.messages import JsonObject
+from explorer.schema.text_part import TITLE_CHARS, URL_CHARS, TextPart, facts_of, part_at
 from explorer.schema.tool import Arguments, SourceDraft, Tool, ToolContext, ToolResult, shown
 from explorer.sources.connections import CheckAddress, SourceConnections, as_asked
 from explorer.sources.date_ranges import since_time
@@ -27,7 +27,6 @@ PAGE_CHARS = 20_000
 """The characters of a page's text per call."""
 LEAD_CHARS = 12_000
 """The characters from its beginning, where the page is longer and passages further down fit the task."""
-TITLE_CHARS = 300
 
 
 class ReadWebpageArguments(Arguments):
@@ -67,15 +66,7 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
         address = await self._check(arguments.url)
         page = _dated(await self._client.read(address), context.now())
         text = visible(page.text)
-        if arguments.offset and arguments.offset >= len(text):
-            raise RefusedCallError(
-                own(
-                    "offset={offset} is past the end: {url} has {count} characters.",
-                    offset=arguments.offset,
-                    url=page.url,
-                    count=len(text),
-                )
-            )
+        part = part_at(text, arguments.offset, PAGE_CHARS, page.url)
         draft = SourceDraft(
             url=page.url,
             title=page.title,
@@ -90,20 +81,9 @@ class ReadWebpageTool(Tool[ReadWebpageArguments]):
         )
         (source,) = await context.store([draft])
         fitting = await _fitting(text, arguments.offset, context.task)
-        end = min(arguments.offset + (LEAD_CHARS if fitting else PAGE_CHARS), len(text))
-        content = render(_page_lines(source.id, page, text, (arguments.offset, end)), *_passages(text, fitting))
-        page_facts: JsonObject = {
-            "title": single_line(page.title, TITLE_CHARS),
-            "url": page.url,
-            "author": single_line(page.author, TITLE_CHARS),
-            "published": single_line(page.published, TITLE_CHARS),
-            "flags": list(page.flags),
-            "unit": "characters",
-            "first": arguments.offset,
-            "last": end,
-            "total": len(text),
-        }
-        return ToolResult(success=True, content=content, metadata=page_facts)
+        part = replace(part, end=LEAD_CHARS) if fitting else part
+        content = render(_page_lines(source.id, page, part), *_passages(text, fitting))
+        return ToolResult(success=True, content=content, metadata=facts_of(draft) | part.facts)
 
 
 def _host(url: str) -> str:
@@ -130,14 +110,12 @@ def _passages(text: str, stretches: Sequence[Stretch]) -> Iterator[ModelText]:
         yield block(text[start:end])
 
 
-def _page_lines(source_id: str, page: WebPage, text: str, shown_part: Stretch) -> ModelText:
-    offset, end = shown_part
+def _page_lines(source_id: str, page: WebPage, part: TextPart) -> ModelText:
     theirs = [
         f"by {single_line(page.author, TITLE_CHARS)}" if page.author else "",
         f"published {single_line(page.published, TITLE_CHARS)}" if page.published else "",
         page.url,
     ]
-    more = own("; read on with offset={end}", end=end) if end < len(text) else own("")
     return render(
         own("[{id}] {title}", id=code(source_id), title=inline(page.title, TITLE_CHARS)),
         render(
@@ -146,15 +124,14 @@ def _page_lines(source_id: str, page: WebPage, text: str, shown_part: Stretch) -
             own("{pages} pages", pages=page.pages) if page.pages else own(""),
             between=" | ",
         ),
-        own("characters {offset}-{end} of {total}{more}", offset=offset, end=end, total=len(text), more=more),
+        part.place,
         own("flags: {flags}", flags=codes(page.flags)) if page.flags else own(""),
         *(own("{note}", note=note) for note in page.notes),
-        block(text[offset:end]),
+        part.content,
     )
 
 
 SNIPPET_CHARS = 1_000
-URL_CHARS = 4_000
 ENTRY_LINES = 3
 """The lines of a hit: title, address and snippet."""
 

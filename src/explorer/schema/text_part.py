@@ -1,0 +1,61 @@
+"""A part of a long text, as tools show it: how each of them says where it ends, and how to read on."""
+
+from dataclasses import dataclass
+
+from explorer.schema.errors import RefusedCallError
+from explorer.schema.messages import JsonObject
+from explorer.schema.tool import SourceDraft
+from explorer.text.rendering import ModelText, block, own
+from explorer.text.sanitize import single_line
+
+TITLE_CHARS = 300
+URL_CHARS = 4_000
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """The characters of a text from `start` to `end`."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def place(self) -> ModelText:
+        """Where it is in the text, and how to read on."""
+        total = len(self.text)
+        more = own("; read on with offset={end}", end=self.end) if self.end < total else own("")
+        return own("characters {start}-{end} of {total}{more}", start=self.start, end=self.end, total=total, more=more)
+
+    @property
+    def content(self) -> ModelText:
+        """What it says, as a text from outside."""
+        return block(self.text[self.start : self.end])
+
+    @property
+    def facts(self) -> JsonObject:
+        """Its place, for programs."""
+        return {"unit": "characters", "first": self.start, "last": self.end, "total": len(self.text)}
+
+
+def part_at(text: str, offset: int, chars: int, name: str) -> TextPart:
+    """Return the part of a text that begins at an offset; `name` is what the text is called in the error.
+
+    Raises:
+        RefusedCallError: The text ends before.
+    """
+    if offset and offset >= len(text):
+        words = "offset={offset} is past the end: {name} has {count} characters."
+        raise RefusedCallError(own(words, offset=offset, name=name, count=len(text)))
+    return TextPart(text, offset, min(offset + chars, len(text)))
+
+
+def facts_of(draft: SourceDraft) -> JsonObject:
+    """Return what a program may want to know of a text that was read."""
+    return {
+        "title": single_line(draft.title, TITLE_CHARS),
+        "url": single_line(draft.url, URL_CHARS),
+        "author": single_line(draft.author, TITLE_CHARS),
+        "published": single_line(draft.published, TITLE_CHARS),
+        "flags": list(draft.flags),
+    }
