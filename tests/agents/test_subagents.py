@@ -213,7 +213,7 @@ async def test_a_helper_hands_back_what_the_journal_knows(tmp_path: Path) -> Non
         {
             "agent_id": "searcher-1",
             "status": "complete",
-            "summary": SEARCH[2].text,
+            "summary": "It rose by 12 % [S1]. I also wrote june.md and july.md.",
             "files": [{"path": "may.md", "title": "May", "lines": 3, "bytes": 33}],
             "open_questions": "the cause.",
         }

@@ -42,16 +42,20 @@ def subagent_result(
     state: AgentState, finished: AgentFinished, *, full: bool = False, retry: Retry | None = None
 ) -> ToolResult:
     """Return a helper's result: a short summary, and an index of the files that the journal says it wrote."""
-    summary = finished.summary if full else _cut(finished.summary, MAX_SUMMARY_BYTES)
+    unknown = OPEN_QUESTIONS.search(finished.summary)
+    questions = unknown[1].strip(" *_\n") if unknown else ""
+    open_questions = _cut(questions, MAX_QUESTIONS_BYTES)
+    # What is open is given by itself, and left out of the summary where all of it fits there.
+    said = finished.summary[: unknown.start()] if unknown and open_questions == questions else finished.summary
+    summary = finished.summary if full else _cut(said, MAX_SUMMARY_BYTES)
     early = finished.status is not Status.COMPLETE
     reason = f"Ended early: {_cut(finished.reason, MAX_REASON_BYTES)}. " if early else ""
-    unknown = OPEN_QUESTIONS.search(finished.summary)
     words = {
         "agent_id": state.agent,
         "status": finished.status,
         "summary": (reason + summary).strip(),
         "files": _index(list(state.files.values())),
-        "open_questions": _cut(unknown[1].strip(" *_\n"), MAX_QUESTIONS_BYTES) if unknown else "",
+        "open_questions": open_questions,
     }
     content = render(
         block(json.dumps(words, ensure_ascii=False), WrittenBy.MODEL),
