@@ -53,6 +53,20 @@ def test_whatever_ends_a_run_leaves_a_report_that_says_so(tmp_path: Path, error:
     assert f"explorer resume {tmp_path.name}" in report
 
 
+@pytest.mark.parametrize("point", ["before_append", "after_append"])
+async def test_a_run_of_which_nothing_is_on_record_leaves_no_folder(tmp_path: Path, point: str) -> None:
+    """The disk was full before the first record, say; with one record, the run can be resumed."""
+
+    def refuse(reached: str) -> None:
+        if reached == point:
+            raise StorageError("the disk is full")
+
+    hooks = RunHooks(client=ScriptedClient({}), run_id="r", files={"a.md": b"Words."}, on_checkpoint=refuse)
+    with pytest.raises(StorageError):
+        await start("How tall?", Settings(workspace=tmp_path / "runs"), hooks)
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ([] if point == "before_append" else ["r"])
+
+
 def test_a_cancellation_of_unknown_cause_is_called_one() -> None:
     """As in a program that embeds the engine."""
     assert reason_of(asyncio.CancelledError()) == "the run was cancelled"

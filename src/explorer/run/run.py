@@ -6,7 +6,7 @@ Starting is resuming an empty journal: `start` makes the folder, and both go thr
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from explorer.agents.budget import Budget
 from explorer.documents.corpus.reading import InputFile, parsed_texts, read_inputs
 from explorer.journal.control import Inbox
 from explorer.journal.journal import Journal, Observe, Protection
-from explorer.journal.listing import free_run_id, is_run
+from explorer.journal.listing import free_run_id, is_run, read_records
 from explorer.journal.run_state import RunState
 from explorer.llm.clients import RetrySettings
 from explorer.observe.run_log import RunLog, log_closed, log_written
@@ -35,7 +35,7 @@ from explorer.run.session import INPUTS, RunSession
 from explorer.run.session_context import SessionReasons, session_configured
 from explorer.run.since import changes_path
 from explorer.run.single_agent import AgentSession
-from explorer.schema.errors import ConfigError, NotFoundError
+from explorer.schema.errors import ConfigError, NotFoundError, StorageError
 from explorer.schema.events import CarriedRun, JournalRecord, RunStarted, SessionConfigured, SingleAgent, Status
 from explorer.schema.messages import Estimate, Frozen, JsonObject, LLMClient, Usage, repair_text
 from explorer.schema.reasons import EndCause
@@ -45,6 +45,7 @@ from explorer.schema.version import __version__
 from explorer.text.frontmatter import without_frontmatter
 from explorer.text.sanitize import Redactor
 from explorer.workspace.private import FOLDER_MODE, make_private_folder, write_private
+from explorer.workspace.safe_open import remove_tree
 from explorer.workspace.user_key import open_key
 from explorer.workspace.workspace import Workspace
 
@@ -192,19 +193,18 @@ async def _start(question: str, settings: Settings, hooks: RunHooks) -> RunResul
     run_id = hooks.run_id or free_run_id(settings.workspace, question, hooks.now())
     async with open_resources(settings, hooks.tools, hooks.client, hooks.retry_settings, hooks.progress) as resources:
         texts = await parsed_texts(inputs, resources.connectors.parser)
-        folder = _make_folder(settings.workspace, run_id)
-        _keep_inputs(folder, inputs, texts)
-        with _opened(folder, settings, hooks) as journal:
-            await journal.record(
-                RunStarted(
+        with _new_folder(settings.workspace, run_id) as folder:
+            _keep_inputs(folder, inputs, texts)
+            with _opened(folder, settings, hooks) as journal:
+                begun = RunStarted(
                     run_id=run_id,
                     question=question,
                     engine=__version__,
                     settings=settings.public(),
                     single_agent=hooks.single_agent,
                 )
-            )
-            return await _work(folder, journal, resources, hooks, Asked("", settings))
+                await journal.record(begun)
+                return await _work(folder, journal, resources, hooks, Asked("", settings))
 
 
 async def resume(folder: Path, settings: Settings, message: str = "", hooks: RunHooks | None = None) -> RunResult:
@@ -281,7 +281,13 @@ def _keep_inputs(folder: Path, inputs: Iterable[InputFile], texts: Mapping[str, 
             write_private(folder / INPUTS / one.name, one.body)
 
 
-def _make_folder(workspace: Path, run_id: str) -> Path:
+@contextmanager
+def _new_folder(workspace: Path, run_id: str) -> Generator[Path]:
+    """Make a run's folder; after an error it is removed again if nothing of the run is on record in it.
+
+    Raises:
+        ConfigError: It is there already, or cannot be made.
+    """
     folder = workspace / run_id
     try:
         make_private_folder(workspace)
@@ -293,7 +299,13 @@ def _make_folder(workspace: Path, run_id: str) -> Path:
         raise ConfigError(
             f"cannot write in {workspace}: {error.strerror}", hint="choose another folder: --workspace DIR"
         ) from error
-    return folder.resolve()
+    try:
+        yield folder.resolve()
+    except BaseException:
+        with suppress(OSError, StorageError):
+            if not (is_run(folder) and read_records(folder)):
+                remove_tree(folder)
+        raise
 
 
 @dataclass(frozen=True)
