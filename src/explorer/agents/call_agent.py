@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import Field
 
 from explorer.agents.roles import CALL_AGENT
-from explorer.journal.agent_state import AgentState
+from explorer.journal.agent_state import RESULT, AgentState
+from explorer.schema.errors import NO_DATA
 from explorer.schema.events import AgentFinished, Status, WrittenFile
 from explorer.schema.tool import Arguments, Effect, Tool, ToolContext, ToolResult
 from explorer.text.rendering import ModelText, WrittenBy, block, first_chars, own, render
@@ -18,8 +19,13 @@ MAX_SUMMARY_BYTES = 2_600
 MAX_REASON_BYTES = 300
 MAX_QUESTIONS_BYTES = 500
 MAX_RETRY_CHARS = 500
+MAX_RESULT_BYTES = 1_500
+"""Limit of a result in the form of its role, as the orchestrator reads it; the journal has all of it."""
 MAX_INDEX_BYTES = 2_400
-"""Limit of the index of files, so that a helper's result is under 6 kB however much was found, in any script."""
+"""Limit of the index of files, so that what a helper answers is under 6 kB however much was found, in any script.
+
+With a result in the form of its role it is under 8 kB.
+"""
 OPEN_QUESTIONS = re.compile(
     r"^[^\w\n]*(?:not known|open questions|unknown|未知|未解决的问题)\W*[:：]\s*(.+)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
@@ -39,24 +45,23 @@ class Retry:
 
 
 def subagent_result(
-    state: AgentState, finished: AgentFinished, *, full: bool = False, retry: Retry | None = None
+    state: AgentState,
+    finished: AgentFinished,
+    *,
+    full: bool = False,
+    retry: Retry | None = None,
+    result: Mapping[str, object] = NO_DATA,
 ) -> ToolResult:
-    """Return a helper's result: a short summary, and an index of the files that the journal says it wrote."""
-    unknown = OPEN_QUESTIONS.search(finished.summary)
-    questions = unknown[1].strip(" *_\n") if unknown else ""
-    open_questions = _cut(questions, MAX_QUESTIONS_BYTES)
-    # What is open is given by itself, and left out of the summary where all of it fits there.
-    said = finished.summary[: unknown.start()] if unknown and open_questions == questions else finished.summary
-    summary = finished.summary if full else _cut(said, MAX_SUMMARY_BYTES)
-    early = finished.status is not Status.COMPLETE
-    reason = f"Ended early: {_cut(finished.reason, MAX_REASON_BYTES)}. " if early else ""
-    words = {
-        "agent_id": state.agent,
-        "status": finished.status,
-        "summary": (reason + summary).strip(),
-        "files": _index(list(state.files.values())),
-        "open_questions": open_questions,
-    }
+    """Return a helper's result: a short summary, and an index of the files that the journal says it wrote.
+
+    Args:
+        state: The helper.
+        finished: Its end.
+        full: Whether its whole final message is wanted.
+        retry: How its work can still be done, if its model failed.
+        result: Its result in the form of its role. The model is shown only what the helper's model gave of it.
+    """
+    words = _words(state, finished, full=full)
     content = render(
         block(json.dumps(words, ensure_ascii=False), WrittenBy.MODEL),
         first_chars(retry.words, MAX_RETRY_CHARS) if retry else own(""),
@@ -72,9 +77,33 @@ def subagent_result(
         metadata |= {"fault": finished.fault, "model": retry.model, "other_helpers": dict(retry.others)}
     if full:
         metadata["full_output"] = finished.summary
+    if result:
+        metadata[RESULT] = dict(result)
     if finished.status is Status.FAILED:
         return ToolResult(success=False, error=content, metadata=metadata)
     return ToolResult(success=True, content=content, metadata=metadata)
+
+
+def _words(state: AgentState, finished: AgentFinished, *, full: bool) -> dict[str, object]:
+    """Return what a helper answered, as the orchestrator reads it."""
+    unknown = OPEN_QUESTIONS.search(finished.summary)
+    questions = unknown[1].strip(" *_\n") if unknown else ""
+    open_questions = _cut(questions, MAX_QUESTIONS_BYTES)
+    # What is open is given by itself, and left out of the summary where all of it fits there.
+    said = finished.summary[: unknown.start()] if unknown and open_questions == questions else finished.summary
+    summary = finished.summary if full else _cut(said, MAX_SUMMARY_BYTES)
+    early = finished.status is not Status.COMPLETE
+    reason = f"Ended early: {_cut(finished.reason, MAX_REASON_BYTES)}. " if early else ""
+    words: dict[str, object] = {
+        "agent_id": state.agent,
+        "status": finished.status,
+        "summary": (reason + summary).strip(),
+        "files": _index(list(state.files.values())),
+        "open_questions": open_questions,
+    }
+    if state.result:
+        words[RESULT] = _cut(json.dumps(state.result, ensure_ascii=False), MAX_RESULT_BYTES)
+    return words
 
 
 def _cut(text: str, max_bytes: int) -> str:

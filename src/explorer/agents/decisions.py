@@ -49,6 +49,9 @@ WORDS: dict[NoteReason, LiteralString] = {
     NoteReason.ERRORS: ("Your last {turns} turns brought only errors. Do something else, or end with what you have."),
     NoteReason.REPEATING: "You made the same call with the same result several times. Do something else.",
     NoteReason.NOTHING_NEW: "Nothing new came of your last {turns} turns. Write down what you have, then end.",
+    NoteReason.RESULT: (
+        "Your result is missing: call give_result now, with your summary and the fields that it names. Your files stay."
+    ),
     NoteReason.BUDGET_70: BUDGET,
     NoteReason.BUDGET_85: BUDGET,
     NoteReason.WINDING_DOWN: (

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from explorer.agents.result_schema import NO_RESULT, ResultSchema
 from explorer.schema.errors import ConfigError
 from explorer.schema.model_options import Effort, Tier
 from explorer.text.frontmatter import fields_in, split_frontmatter
@@ -44,6 +45,8 @@ class Role(BaseModel):
     """Whether it is the role of the orchestrator, the one agent that answers the question and calls the others."""
     writes_report: bool = False
     """Whether its agents write the report: what is held back of the limits is for them."""
+    result: ResultSchema = NO_RESULT
+    """The form of the result that its agents return besides their summary."""
     guidance: dict[str, str] = {}
     """Text added to the prompt for some models, by patterns of their names, such as `*qwen*, *llama*`."""
     prompt: str

@@ -10,6 +10,7 @@ from explorer.agents.decisions import WORDS
 from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
 from explorer.agents.on_record import MAX_HELPERS_CHARS, compaction_note
 from explorer.agents.policies import concerns_run, cut_short, failed_end, other_helpers, ways_to_retry
+from explorer.agents.role_results import GIVE_RESULT, GiveResultTool, asked_for_result, refusals, result_of
 from explorer.agents.roles import CALL_AGENT, Role, check_roles, helper_lines, helpers_in, leading_role, report_writers
 from explorer.agents.run_rules import Model, RunRules, TeamContext
 from explorer.agents.task_text import task_text
@@ -92,7 +93,15 @@ class Team:
                 finished = await self._run_subagent(state)
         finally:
             self._busy.discard(state.agent)
-        return subagent_result(state, finished, full=asked.return_full_output, retry=self._retry(state, finished))
+        role = self._context.roles.get(state.role)
+        read = self._context.workspace.read_text
+        return subagent_result(
+            state,
+            finished,
+            full=asked.return_full_output,
+            retry=self._retry(state, finished),
+            result=result_of(role, state, read) if role is not None else {},
+        )
 
     async def _run_subagent(self, state: AgentState) -> AgentFinished:
         """Run a helper to its end; it also ends when its model fails and the orchestrator's does not."""
@@ -228,7 +237,7 @@ class Team:
 
     async def _record_prefix(self, role: str) -> None:
         known = self._context.roles[role]
-        schemas = tuple(self._tools[name].schema() for name in known.tools if name in self._tools)
+        schemas = tuple(tool.schema() for tool in self._tools_of(known).values())
         model = self._context.model_of(role)
         await self._context.record(
             RoleLoaded(
@@ -250,7 +259,9 @@ class Team:
         await self._load(state.role)
         loaded = self._context.run_state.prefixes[state.role]
         model = self._context.model_of(state.role)
-        toolbox = Toolbox(self._tools[tool.name] for tool in loaded.tools if tool.name in self._tools)
+        role = self._context.roles[state.role]
+        offered = {**self._tools, **self._tools_of(role)}
+        toolbox = Toolbox(offered[tool.name] for tool in loaded.tools if tool.name in offered)
         stopping = self._context.budget.stopping
         # What the writer is asked for is what there is to wait for.
         client = model.client
@@ -278,9 +289,17 @@ class Team:
             shortened=self.rules.shortened,
             context_policy=model.context_policy,
             compaction_note=lambda state: self._on_record(state, model),
-            review=self._context.review,
+            review=lambda state, decision: asked_for_result(role, state, self._context.review(state, decision)),
         )
         return await self._until_stopped(state, context)
+
+    def _tools_of(self, role: Role) -> dict[str, Tool]:
+        """Return the tools that agents of a role may call, in the order in which their model sees them."""
+        tools = {name: self._tools[name] for name in role.tools if name in self._tools}
+        if role.result.is_given and not role.leads:
+            agents = self._context.run_state.agents
+            tools[GIVE_RESULT] = GiveResultTool(role.result, lambda agent: refusals(agents[agent]))
+        return tools
 
     def _on_record(self, state: AgentState, model: Model) -> ModelText:
         """Return what an agent has to know of the run next to a summary; helpers take a quarter of a window."""

@@ -102,11 +102,12 @@ class Toolbox:
             return tool, tool.arguments.model_validate(call.arguments)
         except ValidationError as error:
             raise ToolError(
-                own("{name} was not run: {why}", name=code(tool.name), why=_explain(error, tool)), data=INVALID
+                own("{name} was not run: {why}", name=code(tool.name), why=explained(error, tool)), data=INVALID
             ) from error
 
 
-def _explain(error: ValidationError, tool: Tool) -> ModelText:
+def explained(error: ValidationError, tool: Tool) -> ModelText:
+    """Return what is wrong with arguments, and what a tool takes."""
     properties: JsonObject = tool.parameters["properties"]
     lines: list[ModelText] = []
     for problem in error.errors():

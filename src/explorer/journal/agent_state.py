@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
@@ -15,6 +16,7 @@ from explorer.schema.events import (
     AnyEvent,
     Clearing,
     Compacted,
+    Lookup,
     NoteAdded,
     ReasoningDropped,
     Steered,
@@ -23,11 +25,14 @@ from explorer.schema.events import (
     ToolStarted,
     WrittenFile,
 )
-from explorer.schema.messages import CallResult, Message, Results, TaskData, ToolCall, Turn, Usage, UserText
+from explorer.schema.messages import CallResult, JsonObject, Message, Results, TaskData, ToolCall, Turn, Usage, UserText
 from explorer.schema.reasons import NoteReason
 
 NEW_TEXT_CHARS = 2_000
 """The least length of a result that counts as new when the agent had it for the first time."""
+
+RESULT = "result"
+"""The key of a helper's result in the data of calls: the one that gives it, and the one that asked for it."""
 
 MAX_REASONING_REFUSALS = 2
 """The number of refusals after which no reasoning of the conversation is sent back."""
@@ -105,6 +110,11 @@ class AgentState:
     """The number of turns when it last wrote a file, met a source, or read a long text for the first time."""
     sources: set[str] = field(default_factory=set[str])
     """Ids of the sources it met."""
+    searches: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    """The query of each of its searches and lists, empty for a list, and the number of results; by tool and arguments.
+    """
+    result: JsonObject = field(default_factory=dict[str, Any])
+    """What it gave as the result of its latest task, in the form of its role."""
     reasoning_refusals: int = 0
     """How often the provider refused reasoning of earlier turns."""
     is_steered: bool = False
@@ -149,7 +159,7 @@ class AgentState:
     def _begin(self, event: AgentStarted | AgentContinued, task: TaskData | None) -> None:
         if isinstance(event, AgentStarted):
             self.role, self.task, self.parent = event.role, event.task, event.parent
-        self.finished, self.ends, self.notes, self.is_steered = None, False, {}, False
+        self.finished, self.ends, self.notes, self.is_steered, self.result = None, False, {}, False, {}
         self.summing_at, self.context_size.compactions = None, 0
         self._forget_calls()
         self.asked.add(event.task)
@@ -206,6 +216,9 @@ class AgentState:
         if event.files or is_helped or is_met or self._is_new_text(event):
             self.found_at = self.steps
         self.sources.update(event.sources)
+        self._note_search(event)
+        if event.ends_agent:
+            self.result = event.data.get(RESULT) or {}
         for written in event.files:
             self.files[written.path] = written
         for path in event.removed:
@@ -215,6 +228,15 @@ class AgentState:
         is_done = turn is not None and len(self._done) >= len(turn.calls) and all(one.finished for one in self.calls())
         if turn is not None and is_done:
             self._close(turn)
+
+    def _note_search(self, event: ToolFinished) -> None:
+        """Count what a search showed, which is a lookup with a query, or a list of stories."""
+        call = self.call_at(event.call) if event.lookup is not Lookup.NONE else None
+        given = (call.arguments or {}).get("query") if call is not None else None
+        query = given.strip() if isinstance(given, str) else ""
+        if call is not None and (query or "stories" in event.data):
+            shown = event.data.get("shown")
+            self.searches[call_key(call)] = query, shown if isinstance(shown, int) else len(event.sources)
 
     def _is_new_text(self, event: ToolFinished) -> bool:
         """Return whether a call brought a long text for the first time; results with sources are not counted."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from explorer.journal.agent_state import AgentState, call_key
+from explorer.journal.agent_state import RESULT, AgentState, call_key
 from explorer.schema.events import (
     ORCHESTRATOR,
     AgentContinued,
@@ -178,6 +178,8 @@ class RunState:
     """The models that took turns, with their providers' prefixes."""
     structured_results: JsonObject = field(default_factory=dict[str, Any])
     """The data that the orchestrator returned at its latest end, next to the report."""
+    results: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """The latest result of each helper whose role declares one, by agent."""
     orders: set[str] = field(default_factory=set[str])
     """Ids of the orders of other processes that were applied."""
     _asked_by: dict[str, str] = field(default_factory=dict[str, str])
@@ -280,6 +282,8 @@ class RunState:
         self.revised.update(written.path for written in event.files)
         if event.ends_agent and event.agent == ORCHESTRATOR:
             self.structured_results = event.data
+        elif "agent_id" in event.data and isinstance(event.data.get(RESULT), dict):
+            self.results[str(event.data["agent_id"])] = event.data[RESULT]
         agent = self.agents.get(event.agent)
         if event.lookup is Lookup.NONE or agent is None:
             return

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from pydantic import Field
+
 from explorer.journal.agent_state import AgentState
 from explorer.journal.run_state import LookupRecord, RunState
 from explorer.reports.render import with_hosts_only
@@ -290,6 +292,8 @@ class HelperResult(Frozen):
     """Paths in the run's folder."""
     summary: str
     """All that it said at the end, whether or not the orchestrator was shown all of it."""
+    result: JsonObject = Field(default={})
+    """Its result in the form that its role declares."""
 
 
 def further_links(run_state: RunState) -> tuple[FurtherLink, ...]:
@@ -315,6 +319,7 @@ def helper_results(run_state: RunState) -> tuple[HelperResult, ...]:
             steps=state.steps,
             output_files=tuple(state.files),
             summary=state.finished.summary if state.finished is not None else "",
+            result=run_state.results.get(state.agent, {}),
         )
         for state in run_state.agents.values()
         if state.agent != ORCHESTRATOR

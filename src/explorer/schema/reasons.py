@@ -41,6 +41,8 @@ class NoteReason(StrEnum):
     """A run that ended early is continued."""
     TRY_AGAIN = "try_again"
     """A run in which no lookup brought a source is continued."""
+    RESULT = "result"
+    """A helper ended with text, and its role declares a result that it has not given."""
     LATE_WORDS = "late_words"
     """The user sent a message while the orchestrator was finishing."""
 

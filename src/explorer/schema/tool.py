@@ -290,7 +290,7 @@ class Tool(ABC, Generic[Args]):
     @cached_property
     def parameters(self) -> JsonObject:
         """The JSON Schema of the arguments for models; they do not see every constraint."""
-        return deepcopy(_field_for_model(self.arguments))
+        return deepcopy(schema_for_model(self.arguments))
 
     def schema(self) -> ToolSchema:
         """Return the description of the tool that a model sees."""
@@ -329,7 +329,7 @@ def lookup_of(tool: Tool, result: ToolResult, error: ToolError | None) -> Lookup
 
 
 @lru_cache(maxsize=256)
-def _field_for_model(arguments: type[BaseModel]) -> JsonObject:
+def schema_for_model(arguments: type[BaseModel]) -> JsonObject:
     """Return the schema of arguments for models; cached, because every role and every run needs it again."""
     schema = _for_model(arguments.model_json_schema())
     schema.pop("description", None)

@@ -108,8 +108,13 @@ def agents(*, options: CommonOptions = COMMON) -> int:
     if options.output_format == "text":
         emit_page("\n\n".join(_role_page(role, origin) for role, origin in origins))
     else:
-        emit_json([{**role.model_dump(mode="json", exclude={"prompt"}), "origin": origin} for role, origin in origins])
+        emit_json([_role_facts(role, origin) for role, origin in origins])
     return 0
+
+
+def _role_facts(role: Role, origin: str) -> dict[str, object]:
+    result = role.result.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"kind"})
+    return {**role.model_dump(mode="json", exclude={"prompt"}), "result": result, "origin": origin}
 
 
 def _origin(role: Role, configuration: Configuration) -> str:
@@ -182,6 +187,7 @@ def _role_page(role: Role, origin: str) -> str:
         ),
         ("limit", counted(role.limits.max_steps, "step")),
         ("tools", ", ".join(role.tools)),
+        *([("result", ", ".join(role.result.properties))] if role.result.properties else []),
         ("file", str(role.path)),
         *([("origin", origin)] if origin != OWN else []),
     ]

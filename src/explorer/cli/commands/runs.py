@@ -12,7 +12,18 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from explorer.cli.screens.formatting import cost, counted, duration, money, one_line, plain, size, spent, tokens
+from explorer.cli.screens.formatting import (
+    cost,
+    counted,
+    duration,
+    money,
+    one_line,
+    plain,
+    result_words,
+    size,
+    spent,
+    tokens,
+)
 from explorer.cli.screens.live import tree
 from explorer.cli.screens.output import aligned, emit_json, emit_page, print_report, say, terminal_width, token_counts
 from explorer.cli.screens.run_costs import costs_page, head, head_rows, role_table, spending_facts
@@ -140,6 +151,7 @@ def _agent_facts(agent: AgentView, seconds: float) -> dict[str, object]:
         "tokens": token_counts(agent.usage),
         "cost_usd": agent.cost_usd,
         "seconds": round(seconds, 3),
+        "result": agent.result,
     }
 
 
@@ -286,7 +298,8 @@ def _head(view: RunView, folder: Path, spending: Spending) -> str:
 def _agent(agent: AgentView) -> str:
     figures = f"{counted(agent.steps, 'step')}, {tokens(agent.usage.total_tokens)} tokens, {money(agent.cost_usd)}"
     reason = f" ({one_line(agent.reason)})" if agent.reason else ""
-    return f"{agent.id}  {agent.status}{reason}  {figures}"
+    result = f"; {result_words(agent.result)}" if agent.result else ""
+    return f"{agent.id}  {agent.status}{reason}  {figures}{result}"
 
 
 def _file(view: RunView, path: str) -> str:

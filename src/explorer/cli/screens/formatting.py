@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from typing import cast
 
 from explorer.schema.messages import Estimate
 from explorer.text.sanitize import single_line, visible
@@ -106,3 +107,11 @@ def plain(text: str) -> str:
 def one_line(text: str, limit: int = 0) -> str:
     """Return text on one line, without control sequences and invisible characters; cut at `limit` unless it is 0."""
     return single_line(plain(text), limit)
+
+
+def result_words(result: Mapping[str, object]) -> str:
+    """Return a result in a few words for people: lists by their lengths."""
+    shown = {
+        name: len(cast("list[object]", one)) if isinstance(one, list | dict) else one for name, one in result.items()
+    }
+    return ", ".join(f"{name.replace('_', ' ')} {one_line(str(value), 40)}" for name, value in shown.items())

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any, cast
 
 from explorer.cli.screens.formatting import counted, one_line
+from explorer.journal.agent_state import RESULT
 from explorer.journal.run_state import Unanswered, reserved
 from explorer.schema.events import (
     ORCHESTRATOR,
@@ -29,7 +31,7 @@ from explorer.schema.events import (
     TurnTaken,
     WrittenFile,
 )
-from explorer.schema.messages import Estimate, ToolCall, Usage
+from explorer.schema.messages import Estimate, JsonObject, ToolCall, Usage
 from explorer.schema.reasons import EndCause
 from explorer.schema.tool import Effect
 from explorer.text.rendering import FENCE_START, without_marks
@@ -135,6 +137,9 @@ class AgentView:
     """The calls of its last turn that are not answered, by the engine's key."""
     started: dict[str, ToolStarted] = field(default_factory=dict[str, ToolStarted])
     """Open calls that were begun, by the engine's key."""
+
+    result: JsonObject = field(default_factory=dict[str, Any])
+    """Its result in the form that its role declares."""
 
     def seconds(self, now: datetime) -> float:
         """Return how long it has been at work."""
@@ -385,6 +390,9 @@ class RunView:
             agent.cost_usd = _sum(agent.cost_usd, sent.cost_usd)
 
     def _finish_call(self, agent: AgentView, event: ToolFinished) -> None:
+        helper, result = self.agents.get(str(event.data.get("agent_id", ""))), event.data.get(RESULT)
+        if helper is not None and isinstance(result, dict):
+            helper.result = cast("JsonObject", result)
         agent.open_calls.pop(event.call, None)
         agent.started.pop(event.call, None)
         agent.doing = _doing(agent)
