@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from documents.parsing.documents import laughs, pdf_of, pdf_of_many
+from explorer.documents.parsing.archives import ArchiveError, opened_archive
 from explorer.documents.parsing.document import ConfinementReport, Document, ParseReply, answer_bytes
 from explorer.documents.parsing.parser import KEPT, Parser
 from explorer.documents.parsing.worker_process import ParserLimits
@@ -242,3 +243,13 @@ async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not holds():  # noqa: ASYNC110 - the system tells nobody
             await asyncio.sleep(0)
+
+
+def test_a_process_that_unpacks_and_says_nothing_is_ended(tmp_path: Path) -> None:
+    """Waiting takes no CPU time, so its own limit never ends it."""
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o700)
+    limits = ParserLimits(wall_s=0.1)
+    with pytest.raises(ArchiveError, match="time"), opened_archive(program, 1_000, str(program), limits) as entries:
+        next(entries)

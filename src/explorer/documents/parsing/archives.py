@@ -3,6 +3,7 @@
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from explorer.documents.parsing.unpack_worker import (
 )
 from explorer.documents.parsing.worker_process import ParserLimits, worker_command, worker_environment
 
-LIMITS = ParserLimits(cpu_s=300)
+LIMITS = ParserLimits(cpu_s=300, wall_s=900.0)
 HEADERS = TypeAdapter(ArchiveHeader)
 NOT_ENDED = "it took too much memory or time to unpack, or the process that unpacks did not start"
 
@@ -55,10 +56,13 @@ class ArchiveEntry:
 
 
 @contextmanager
-def opened_archive(source: Path, max_bytes: int, python: str = sys.executable) -> Generator[Iterator[ArchiveEntry]]:
+def opened_archive(
+    source: Path, max_bytes: int, python: str = sys.executable, limits: ParserLimits = LIMITS
+) -> Generator[Iterator[ArchiveEntry]]:
     """Open an archive, and return its entries in their order; what is not read of one is passed over.
 
-    `max_bytes` is what it may unpack to, headers included; `python` is the interpreter of the process.
+    `max_bytes` is what it may unpack to, headers included; `python` is the interpreter of the process, which `limits`
+    hold.
 
     Raises:
         OSError: The file cannot be opened, or no process can be started.
@@ -66,7 +70,7 @@ def opened_archive(source: Path, max_bytes: int, python: str = sys.executable) -
     """
     with source.open("rb") as file:
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [*worker_command(python, ARCHIVE, LIMITS), str(max_bytes)],
+            [*worker_command(python, ARCHIVE, limits), str(max_bytes)],
             stdin=file,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -74,9 +78,14 @@ def opened_archive(source: Path, max_bytes: int, python: str = sys.executable) -
             start_new_session=True,
         )
     assert process.stdout
+    # Its own limit is of CPU time, and a process that waits takes none.
+    deadline = threading.Timer(limits.wall_s, process.kill)
+    deadline.daemon = True
+    deadline.start()
     try:
         yield _entries(process.stdout)
     finally:
+        deadline.cancel()
         process.kill()
         process.stdout.close()
         process.wait()
