@@ -15,8 +15,9 @@ from explorer.sources.date_ranges import Window, days_in, window
 from explorer.sources.hackernews.hackernews import HackerNews
 from explorer.sources.hackernews.items import HnUser, SearchHit
 from explorer.sources.hackernews.services import HnFound, HnQuery, or_advise
-from explorer.sources.hackernews.text import VIA, hn_draft, hn_entry, hn_thread_text, story_facts
+from explorer.sources.hackernews.text import VIA, hn_draft, hn_entry, hn_thread_text
 from explorer.sources.http.wire import moment
+from explorer.sources.submissions import submission_facts
 from explorer.sources.threads import CommentRange, stored
 from explorer.text.rendering import ModelText, block, code, own, render, without_marks
 from explorer.text.sanitize import single_line
@@ -103,7 +104,7 @@ class _HackerNewsTool(Tool[Args]):
                 lines.append(hn_entry(place, sources[place - 1].id, hit, now))
         content = render(head, block("\n".join(lines)) if sources else own(""))
         hits = [hit for group in groups for hit in group.hits]
-        stories = [story_facts(source, hit.story, now) for source, hit in zip(sources, hits, strict=True)]
+        stories = [submission_facts(source, hit.story, now) for source, hit in zip(sources, hits, strict=True)]
         metadata = {**shown(len(stories), "story", "stories"), "stories": stories}
         return ToolResult(success=True, content=content, metadata=metadata)
 

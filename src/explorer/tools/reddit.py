@@ -6,9 +6,9 @@ from pydantic import Field
 
 from explorer.schema.tool import Arguments, Tool, ToolContext, ToolResult
 from explorer.sources.connections import SourceConnections
-from explorer.sources.hackernews.text import story_facts
 from explorer.sources.reddit.reddit import Reddit, reddit_draft, reddit_entry
 from explorer.sources.reddit.routes import PostsQuery, RedditPosts, Routed, subreddit_named
+from explorer.sources.submissions import submission_facts
 from explorer.text.rendering import ModelText, block, code, own, render
 
 MAX_POSTS = 100
@@ -67,7 +67,7 @@ class RedditPostsTool(Tool[RedditPostsArguments]):
             for place, (source, post) in enumerate(zip(sources, found.posts, strict=True), start=1)
         ]
         content = render(*_head(query, found, routed), block("\n".join(entries)))
-        stories = [story_facts(source, post, now) for source, post in zip(sources, found.posts, strict=True)]
+        stories = [submission_facts(source, post, now) for source, post in zip(sources, found.posts, strict=True)]
         return ToolResult(success=True, content=content, metadata={"stories": stories})
 
 

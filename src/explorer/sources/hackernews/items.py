@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 from explorer.sources.http.wire import Ids, Seconds, WireModel, listed
+from explorer.sources.submissions import Submission
 from explorer.sources.threads import DEAD, DELETED, Comment
 from explorer.text.sanitize import parsable_html
 
@@ -110,29 +111,18 @@ DEAD_TEXTS = frozenset({"[dead]", "[flagged]"})
 
 
 @dataclass(frozen=True)
-class Story:
-    """A submission: a story, a job or a poll."""
+class Story(Submission):
+    """A story, a job or a poll."""
 
     id: int
-    title: str
-    url: str = ""
-    """The address that it links to; empty for a story that is its own text."""
-    author: str = ""
-    points: int | None = None
-    comments: int | None = None
-    time: int | None = None
-    """The time of submission in Unix seconds."""
-    text: str = ""
     kind: str = "story"
     kids: tuple[int, ...] = ()
     """The ids of direct comments in rank order."""
     options: tuple[str, ...] = ()
     """The options of a poll, with their points."""
-    state: str = ""
-    """`deleted`, `dead`, or empty for a live story."""
 
     @property
-    def item_url(self) -> str:
+    def page(self) -> str:
         """The address of its page on Hacker News."""
         return ITEM_URL.format(self.id)
 

@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 from pydantic import BeforeValidator, ValidationError
 
 from explorer.sources.http.wire import Seconds, WireModel, listed
+from explorer.sources.submissions import Submission
 from explorer.sources.threads import DELETED, REMOVED, Comment, CommentPage, CommentRange, page_of, size
 
 SITE = "https://www.reddit.com"
@@ -65,22 +66,11 @@ class Thing(WireModel):
 
 
 @dataclass(frozen=True)
-class Post:
-    """A submission."""
+class Post(Submission):
+    """A post."""
 
     id: str
-    title: str
     subreddit: str = ""
-    url: str = ""
-    """The address that it links to; empty for a text post."""
-    author: str = ""
-    points: int | None = None
-    comments: int | None = None
-    time: int | None = None
-    """The time of submission in Unix seconds."""
-    text: str = ""
-    state: str = ""
-    """`deleted`, `removed`, or empty for a live post."""
     marks: tuple[str, ...] = ()
     """Labels such as `pinned` and `nsfw`."""
     path: str = ""

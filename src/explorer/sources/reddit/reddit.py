@@ -5,11 +5,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Self, TypeVar
-from urllib.parse import urlsplit
 
 from explorer.schema.errors import NoSuchThingError, ToolError
 from explorer.schema.tool import SourceDraft
-from explorer.sources.hackernews.text import velocity
 from explorer.sources.http.wire import moment
 from explorer.sources.page import SiteAccess, WebPage
 from explorer.sources.reddit.api import RedditApi
@@ -27,6 +25,7 @@ from explorer.sources.reddit.routes import (
     post_at,
 )
 from explorer.sources.reddit.session import Access, RedditSession
+from explorer.sources.submissions import preview, submission_draft, submission_entry
 from explorer.sources.threads import (
     CommentRange,
     LeadLine,
@@ -46,44 +45,13 @@ PREVIEW_CHARS = 300
 
 def reddit_entry(place: int, source_id: str, post: Post, now: datetime) -> str:
     """Return two lines for a post; a third with the beginning of its text."""
-    site = _site(post.url)
-    title = f"{place}. [{source_id}] {single_line(post.title)}" + (f" ({site})" if site else "")
-    age_h = None if post.time is None else max(now.timestamp() - post.time, 0.0) / 3600
-    facts = [
-        f"id {post.id}",
-        f"{number(post.points)} points",
-        f"{number(post.comments)} comments",
-        f"{velocity(post.points, age_h)} points/h",
-        f"{'?' if age_h is None else f'{age_h:.1f}'} h old",
-        f"by {single_line(post.author) or '?'}",
-        moment(post.time) or "?",
-        single_line(post.url) or "text",
-        f"r/{single_line(post.subreddit) or '?'}",
-        *post.marks,
-        *([post.state] if post.state else []),
-    ]
-    lines = [title, "   " + " | ".join(facts)]
-    if words := single_line(post.text):
-        lines.append("   " + (words if len(words) <= PREVIEW_CHARS else words[:PREVIEW_CHARS] + " ..."))
-    return "\n".join(lines)
+    more = [f"r/{single_line(post.subreddit) or '?'}", *post.marks, *([post.state] if post.state else [])]
+    return submission_entry(place, source_id, post, now, *more) + preview(post.text, PREVIEW_CHARS)
 
 
 def reddit_draft(post: Post, routed: Routed) -> SourceDraft:
     """Return a post as a source, with all that is known of it."""
-    facts = (
-        f"r/{post.subreddit}, {number(post.points)} points, {number(post.comments)} comments, by {post.author or '?'},"
-        f" {moment(post.time) or '?'}"
-    )
-    parts = [post.title, post.url, facts, post.state, *([f"\n{post.text}"] if post.text else [])]
-    return SourceDraft(
-        url=post.page,
-        title=post.title,
-        kind="story",
-        via=routed.via,
-        author=post.author,
-        published=moment(post.time),
-        text="\n".join(part for part in parts if part),
-    )
+    return submission_draft(post, routed.via, where=f"r/{post.subreddit}, ")
 
 
 def reddit_thread_text(thread: RedditThread, routed: Routed, argument: str) -> ThreadText:
@@ -142,13 +110,6 @@ def _post_lines(post: Post) -> list[LeadLine]:
     if post.text:
         lines.append(LeadLine(hanging(post.text, "  "), "Text of the post: ", is_of_author=True))
     return lines
-
-
-def _site(url: str) -> str:
-    try:
-        return single_line(urlsplit(url).netloc.removeprefix("www."))
-    except ValueError:
-        return ""
 
 
 API = own("the API")
