@@ -289,6 +289,16 @@ class Setting:
         return self.format.parse(raw)
 
 
+def address_of(variable: str, words: str, group: Group = Group.SOURCES, default: str = "the public one") -> Setting:
+    """Return the setting of a service's address."""
+    return Setting(variable, URL, words, group, default=default)
+
+
+def key_of(variable: str, words: str, group: Group = Group.SOURCES) -> Setting:
+    """Return the setting of a key, which no file of a folder that is not trusted can replace."""
+    return Setting(variable, KEY, words, group, without_trust=WithoutTrust.KEY)
+
+
 @dataclass(frozen=True)
 class PerRole:
     """A setting that has a value for each role: a variable per role, and a table in a file."""

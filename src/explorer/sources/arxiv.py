@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import TypeAdapter
 
-from explorer.schema.setting import URL, ExtensionSettings, Group, Setting
+from explorer.schema.setting import ExtensionSettings, address_of
 from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import moment
 from explorer.sources.page import Site, SiteAccess, ThreadReader
@@ -79,9 +79,7 @@ def _searched(query: WebQuery) -> str:
 class ArxivSettings(ExtensionSettings):
     """The address of the service."""
 
-    url: Annotated[str, Setting("EXPLORER_ARXIV_URL", URL, "arXiv's API", Group.SOURCES, default="the public one")] = (
-        "https://export.arxiv.org/api"
-    )
+    url: Annotated[str, address_of("EXPLORER_ARXIV_URL", "arXiv's API")] = "https://export.arxiv.org/api"
 
 
 @asynccontextmanager

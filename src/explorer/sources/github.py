@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, SecretStr, TypeAdapter, ValidationError
 
-from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
+from explorer.schema.setting import ExtensionSettings, address_of, key_of
 from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import WireModel, listed
 from explorer.sources.page import Site, SiteAccess, ThreadReader, WebPage
@@ -182,18 +182,9 @@ def _notes(*, is_cut: bool) -> list[str]:
 class GitHubSettings(ExtensionSettings):
     """The address of the service, and the token for it."""
 
-    url: Annotated[
-        str, Setting("EXPLORER_GITHUB_URL", URL, "GitHub's REST API", Group.SOURCES, default="the public one")
-    ] = "https://api.github.com"
+    url: Annotated[str, address_of("EXPLORER_GITHUB_URL", "GitHub's REST API")] = "https://api.github.com"
     token: Annotated[
-        SecretStr,
-        Setting(
-            "EXPLORER_GITHUB_TOKEN",
-            KEY,
-            "Token for searching GitHub, without any rights; raises its limits",
-            Group.SOURCES,
-            without_trust=WithoutTrust.KEY,
-        ),
+        SecretStr, key_of("EXPLORER_GITHUB_TOKEN", "Token for searching GitHub, without any rights; raises its limits")
     ] = SecretStr("")
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, SecretStr
 
-from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
+from explorer.schema.setting import ExtensionSettings, address_of, key_of
 from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import WireModel, listed
 from explorer.sources.page import Site, SiteAccess, ThreadReader, WebPage
@@ -152,18 +152,9 @@ class OpenAlex(SearchableSite):
 class OpenAlexSettings(ExtensionSettings):
     """The address of the service, and the key for it."""
 
-    url: Annotated[
-        str, Setting("EXPLORER_OPENALEX_URL", URL, "OpenAlex's API", Group.SOURCES, default="the public one")
-    ] = "https://api.openalex.org"
+    url: Annotated[str, address_of("EXPLORER_OPENALEX_URL", "OpenAlex's API")] = "https://api.openalex.org"
     key: Annotated[
-        SecretStr,
-        Setting(
-            "OPENALEX_API_KEY",
-            KEY,
-            "Key for OpenAlex; free, for 1,000 searches a day instead of a few",
-            Group.SOURCES,
-            without_trust=WithoutTrust.KEY,
-        ),
+        SecretStr, key_of("OPENALEX_API_KEY", "Key for OpenAlex; free, for 1,000 searches a day instead of a few")
     ] = SecretStr("")
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
+from explorer.schema.setting import ExtensionSettings, address_of, key_of
 from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import Seconds, WireModel, moment
 from explorer.sources.page import Site, SiteAccess, ThreadReader, WebPage
@@ -68,7 +68,6 @@ class _Post(WireModel):
 class _Answer(WireModel):
     items: tuple[_Post, ...] = ()
     backoff: int = 0
-    quota_remaining: int | None = None
     has_more: bool = False
 
 
@@ -167,19 +166,12 @@ def _site_of(host: str) -> str:
 class StackExchangeSettings(ExtensionSettings):
     """The address of the service, and the key for it."""
 
-    url: Annotated[
-        str,
-        Setting("EXPLORER_STACKEXCHANGE_URL", URL, "Stack Exchange's API", Group.SOURCES, default="the public one"),
-    ] = "https://api.stackexchange.com/2.3"
+    url: Annotated[str, address_of("EXPLORER_STACKEXCHANGE_URL", "Stack Exchange's API")] = (
+        "https://api.stackexchange.com/2.3"
+    )
     key: Annotated[
         SecretStr,
-        Setting(
-            "EXPLORER_STACKEXCHANGE_KEY",
-            KEY,
-            "Key for Stack Exchange; free, for 10,000 requests a day instead of 300",
-            Group.SOURCES,
-            without_trust=WithoutTrust.KEY,
-        ),
+        key_of("EXPLORER_STACKEXCHANGE_KEY", "Key for Stack Exchange; free, for 10,000 requests a day instead of 300"),
     ] = SecretStr("")
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Annotated
 
-from explorer.schema.setting import URL, ExtensionSettings, Group, Setting
+from explorer.schema.setting import ExtensionSettings, address_of
 from explorer.sources.http.api_client import ApiClient, ApiRules
 from explorer.sources.http.wire import WireModel
 from explorer.sources.page import Site, SiteAccess, ThreadReader
@@ -30,7 +30,6 @@ class _Article(WireModel):
     fullurl: str = ""
     extract: str = ""
     index: int = 0
-    touched: str = ""
 
 
 class _Found(WireModel):
@@ -102,11 +101,9 @@ class WikipediaSettings(ExtensionSettings):
 
     url: Annotated[
         str,
-        Setting(
+        address_of(
             "EXPLORER_WIKIPEDIA_URL",
-            URL,
             "MediaWiki's API (the folder of `api.php`), for all languages",
-            Group.SOURCES,
             default="Wikipedia's",
         ),
     ] = ""

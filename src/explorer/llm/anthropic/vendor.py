@@ -11,7 +11,7 @@ from explorer.llm.options import ClientOptions, Timeouts, check_url, key_text
 from explorer.llm.vendors import ModelAccess, Server, Vendor
 from explorer.schema.messages import LLMClient
 from explorer.schema.model_options import Tier
-from explorer.schema.setting import KEY, TEXT, URL, ExtensionSettings, Group, Setting, WithoutTrust
+from explorer.schema.setting import TEXT, ExtensionSettings, Group, Setting, WithoutTrust, address_of, key_of
 
 TIER_MODELS = {
     Tier.STRONG: "claude-opus-5-5",
@@ -37,13 +37,9 @@ class AnthropicSettings(ExtensionSettings):
         ),
     ] = ""
     url: Annotated[
-        str,
-        Setting("ANTHROPIC_BASE_URL", URL, "Anthropic's API, or a proxy of it", Group.MODELS, default="the SDK's"),
+        str, address_of("ANTHROPIC_BASE_URL", "Anthropic's API, or a proxy of it", Group.MODELS, default="the SDK's")
     ] = ""
-    key: Annotated[
-        SecretStr,
-        Setting("ANTHROPIC_API_KEY", KEY, "Key for Anthropic's models", Group.MODELS, without_trust=WithoutTrust.KEY),
-    ] = SecretStr("")
+    key: Annotated[SecretStr, key_of("ANTHROPIC_API_KEY", "Key for Anthropic's models", Group.MODELS)] = SecretStr("")
 
 
 def _server(settings: AnthropicSettings) -> Server:

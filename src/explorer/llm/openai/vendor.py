@@ -12,7 +12,7 @@ from explorer.llm.vendors import ModelAccess, Server, Vendor
 from explorer.schema.messages import LLMClient
 from explorer.schema.model_options import Effort, Tier
 from explorer.schema.network import Network
-from explorer.schema.setting import KEY, TEXT, URL, ExtensionSettings, Group, Setting, WithoutTrust
+from explorer.schema.setting import TEXT, ExtensionSettings, Group, Setting, WithoutTrust, address_of, key_of
 
 NAME = "openai"
 TIER_MODELS = {Tier.STRONG: "gpt-6.1-sol", Tier.BALANCED: "gpt-6.1-terra", Tier.FAST: "gpt-6-luna"}
@@ -46,23 +46,15 @@ class OpenAISettings(ExtensionSettings):
     ] = ""
     url: Annotated[
         str,
-        Setting(
+        address_of(
             "OPENAI_BASE_URL",
-            URL,
             "OpenAI's API, or a compatible server like `http://127.0.0.1:11434/v1`",
             Group.MODELS,
             default="the SDK's",
         ),
     ] = ""
     key: Annotated[
-        SecretStr,
-        Setting(
-            "OPENAI_API_KEY",
-            KEY,
-            "Key for OpenAI's models, or for the compatible server",
-            Group.MODELS,
-            without_trust=WithoutTrust.KEY,
-        ),
+        SecretStr, key_of("OPENAI_API_KEY", "Key for OpenAI's models, or for the compatible server", Group.MODELS)
     ] = SecretStr("")
 
 

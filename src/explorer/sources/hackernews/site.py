@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated
 
-from explorer.schema.setting import URL, ExtensionSettings, Group, Setting
+from explorer.schema.setting import ExtensionSettings, address_of
 from explorer.sources.page import Site, SiteAccess, SiteProbe, ThreadReader
 
 HOST = "news.ycombinator.com"
@@ -13,12 +13,12 @@ HOST = "news.ycombinator.com"
 class HnSettings(ExtensionSettings):
     """The addresses of the two services."""
 
-    api_url: Annotated[
-        str, Setting("EXPLORER_HN_API_URL", URL, "Hacker News API", Group.SOURCES, default="the public one")
-    ] = "https://hacker-news.firebaseio.com/v0"
-    search_url: Annotated[
-        str, Setting("EXPLORER_HN_SEARCH_URL", URL, "Hacker News search API", Group.SOURCES, default="the public one")
-    ] = "https://hn.algolia.com/api/v1"
+    api_url: Annotated[str, address_of("EXPLORER_HN_API_URL", "Hacker News API")] = (
+        "https://hacker-news.firebaseio.com/v0"
+    )
+    search_url: Annotated[str, address_of("EXPLORER_HN_SEARCH_URL", "Hacker News search API")] = (
+        "https://hn.algolia.com/api/v1"
+    )
 
 
 @asynccontextmanager

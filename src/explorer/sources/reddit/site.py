@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import SecretStr
 
-from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
+from explorer.schema.setting import ExtensionSettings, address_of, key_of
 from explorer.sources.http.caller import Caller
 from explorer.sources.page import Site, SiteAccess, SiteProblem, ThreadReader
 
@@ -19,30 +19,13 @@ class RedditSettings(ExtensionSettings):
 
     url: Annotated[
         str,
-        Setting(
-            "EXPLORER_REDDIT_URL",
-            URL,
-            "Replaces all of Reddit's hosts and its archive",
-            Group.SOURCES,
-            default="the public ones",
-        ),
+        address_of("EXPLORER_REDDIT_URL", "Replaces all of Reddit's hosts and its archive", default="the public ones"),
     ] = ""
     id: Annotated[
         SecretStr,
-        Setting(
-            "REDDIT_CLIENT_ID",
-            KEY,
-            "Client id for Reddit's API; without one an archive and the feeds are read",
-            Group.SOURCES,
-            without_trust=WithoutTrust.KEY,
-        ),
+        key_of("REDDIT_CLIENT_ID", "Client id for Reddit's API; without one an archive and the feeds are read"),
     ] = SecretStr("")
-    secret: Annotated[
-        SecretStr,
-        Setting(
-            "REDDIT_CLIENT_SECRET", KEY, "Client secret for Reddit's API", Group.SOURCES, without_trust=WithoutTrust.KEY
-        ),
-    ] = SecretStr("")
+    secret: Annotated[SecretStr, key_of("REDDIT_CLIENT_SECRET", "Client secret for Reddit's API")] = SecretStr("")
 
 
 @asynccontextmanager

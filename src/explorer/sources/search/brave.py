@@ -6,10 +6,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic import SecretStr
 
-from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
+from explorer.schema.setting import ExtensionSettings, address_of, key_of
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, ServiceRefusedError, parsed
+from explorer.sources.http.wire import WireModel
 from explorer.sources.search.port import (
     ApiSearch,
     SearchAccess,
@@ -36,10 +37,8 @@ UNPROCESSABLE = 422
 MARK_UP = re.compile(r"</?[a-z][^>]{0,100}>", re.IGNORECASE)
 
 
-class BraveResult(BaseModel):
+class BraveResult(WireModel):
     """A result in Brave's answer."""
-
-    model_config = ConfigDict(extra="ignore")
 
     title: str | None = None
     url: str = ""
@@ -49,18 +48,14 @@ class BraveResult(BaseModel):
     extra_snippets: list[str] | None = None
 
 
-class BraveResults(BaseModel):
+class BraveResults(WireModel):
     """The web results of Brave's answer."""
 
-    model_config = ConfigDict(extra="ignore")
-
-    results: list[BraveResult] = []
+    results: tuple[BraveResult, ...] = ()
 
 
-class BraveAnswer(BaseModel):
+class BraveAnswer(WireModel):
     """The answer to a search; `web` is missing when nothing is found."""
-
-    model_config = ConfigDict(extra="ignore")
 
     web: BraveResults | None = None
 
@@ -103,7 +98,7 @@ class BraveSearch(ApiSearch):
             raise failure(
                 self.name, error, {401: KEY_REFUSED, **({UNPROCESSABLE: KEY_REFUSED} if is_key else {})}
             ) from error
-        results = answer.web.results if answer.web else []
+        results = answer.web.results if answer.web else ()
         return answered(query, self.name, [self._hit(rank, result) for rank, result in enumerate(results, start=1)])
 
     def _hit(self, rank: int, result: BraveResult) -> WebHit:
@@ -126,13 +121,8 @@ def _plain(text: str) -> str:
 class BraveSettings(ExtensionSettings):
     """The address of Brave's search API, and the key for it."""
 
-    url: Annotated[
-        str, Setting("EXPLORER_BRAVE_URL", URL, "Brave's search API", Group.SOURCES, default="the public one")
-    ] = "https://api.search.brave.com"
-    key: Annotated[
-        SecretStr,
-        Setting("BRAVE_API_KEY", KEY, "Key for Brave's web search", Group.SOURCES, without_trust=WithoutTrust.KEY),
-    ] = SecretStr("")
+    url: Annotated[str, address_of("EXPLORER_BRAVE_URL", "Brave's search API")] = "https://api.search.brave.com"
+    key: Annotated[SecretStr, key_of("BRAVE_API_KEY", "Key for Brave's web search")] = SecretStr("")
 
 
 def _open(settings: BraveSettings, access: SearchAccess) -> WebSearch:

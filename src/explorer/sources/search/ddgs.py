@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from explorer.schema.network import Network
 from explorer.schema.setting import NoSettings
+from explorer.sources.http.wire import WireModel
 from explorer.sources.search.port import (
     LONG_REST_S,
     SHORT_REST_S,
@@ -42,10 +43,8 @@ SEARCH_S = 45.0
 NOTHING = "No results found"
 
 
-class DdgsResult(BaseModel):
+class DdgsResult(WireModel):
     """A result of the package."""
-
-    model_config = ConfigDict(extra="ignore")
 
     title: str = ""
     href: str = ""

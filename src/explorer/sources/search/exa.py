@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, LiteralString
 
-from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic import SecretStr
 
 from explorer.schema.messages import JsonObject
-from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
+from explorer.schema.setting import ExtensionSettings, address_of, key_of
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
+from explorer.sources.http.wire import WireModel
 from explorer.sources.search.port import (
     PAGE_TEXT_CHARS,
     ApiSearch,
@@ -32,10 +33,8 @@ PASSAGE_CHARS = {"basic": 1_000, "advanced": 3_000}
 REFUSALS: Mapping[int, LiteralString] = {401: "did not accept its key (EXA_API_KEY)"}
 
 
-class ExaResult(BaseModel):
+class ExaResult(WireModel):
     """A result in Exa's answer."""
-
-    model_config = ConfigDict(extra="ignore")
 
     title: str | None = None
     url: str = ""
@@ -46,12 +45,10 @@ class ExaResult(BaseModel):
     highlights: list[str] | None = None
 
 
-class ExaAnswer(BaseModel):
+class ExaAnswer(WireModel):
     """The answer to a search."""
 
-    model_config = ConfigDict(extra="ignore")
-
-    results: list[ExaResult] = []
+    results: tuple[ExaResult, ...] = ()
 
 
 class ExaSearch(ApiSearch):
@@ -113,19 +110,8 @@ def _payload(query: WebQuery) -> JsonObject:
 class ExaSettings(ExtensionSettings):
     """The address of Exa's search API, and the key for it."""
 
-    url: Annotated[
-        str, Setting("EXPLORER_EXA_URL", URL, "Exa's search API", Group.SOURCES, default="the public one")
-    ] = "https://api.exa.ai"
-    key: Annotated[
-        SecretStr,
-        Setting(
-            "EXA_API_KEY",
-            KEY,
-            "Key for Exa's web search",
-            Group.SOURCES,
-            without_trust=WithoutTrust.KEY,
-        ),
-    ] = SecretStr("")
+    url: Annotated[str, address_of("EXPLORER_EXA_URL", "Exa's search API")] = "https://api.exa.ai"
+    key: Annotated[SecretStr, key_of("EXA_API_KEY", "Key for Exa's web search")] = SecretStr("")
 
 
 def _open(settings: ExaSettings, access: SearchAccess) -> WebSearch:

@@ -6,10 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, LiteralString
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
 from explorer.schema.setting import URL, ExtensionSettings, Group, Setting
 from explorer.sources.http.api_client import ApiClient, ApiRules, CallError, parsed
+from explorer.sources.http.wire import WireModel
 from explorer.sources.search.port import (
     ApiSearch,
     SearchAccess,
@@ -38,10 +39,8 @@ MAX_ENGINES_NAMED = 6
 NOT_A_NAME = re.compile(r"[^\w .:/-]")
 
 
-class SearxngResult(BaseModel):
+class SearxngResult(WireModel):
     """A result in SearXNG's answer."""
-
-    model_config = ConfigDict(extra="ignore")
 
     title: str | None = None
     url: str | None = None
@@ -50,13 +49,11 @@ class SearxngResult(BaseModel):
     publishedDate: str | None = None  # noqa: N815 - the wire's name
 
 
-class SearxngAnswer(BaseModel):
+class SearxngAnswer(WireModel):
     """The answer to a search."""
 
-    model_config = ConfigDict(extra="ignore")
-
-    results: list[SearxngResult] = []
-    unresponsive_engines: list[list[JsonValue]] = []
+    results: tuple[SearxngResult, ...] = ()
+    unresponsive_engines: tuple[list[JsonValue], ...] = ()
     """Pairs of an engine's name and the reason why it did not answer."""
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, LiteralString
 
-from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
+from pydantic import SecretStr, ValidationError
 
 from explorer.schema.messages import JsonObject
-from explorer.schema.setting import KEY, URL, ExtensionSettings, Group, Setting, WithoutTrust
+from explorer.schema.setting import ExtensionSettings, address_of, key_of
 from explorer.sources.http.api_client import (
     TOO_MANY,
     ApiClient,
@@ -17,6 +17,7 @@ from explorer.sources.http.api_client import (
     ServiceRefusedError,
     UnreachableError,
 )
+from explorer.sources.http.wire import WireModel
 from explorer.sources.search.port import (
     LONG_REST_S,
     SearchAccess,
@@ -37,10 +38,8 @@ from explorer.text.sanitize import single_line
 HEADERS_PASSED = ("authorization", "content-type", "x-")
 
 
-class TavilyResult(BaseModel):
+class TavilyResult(WireModel):
     """A result in Tavily's answer."""
-
-    model_config = ConfigDict(extra="ignore")
 
     url: str = ""
     title: str | None = None
@@ -50,12 +49,10 @@ class TavilyResult(BaseModel):
     published_date: str | None = None
 
 
-class TavilyAnswer(BaseModel):
+class TavilyAnswer(WireModel):
     """The answer to a search."""
 
-    model_config = ConfigDict(extra="ignore")
-
-    results: list[TavilyResult] = []
+    results: tuple[TavilyResult, ...] = ()
 
 
 class TavilySession:
@@ -121,10 +118,8 @@ REFUSALS: Mapping[int, LiteralString] = {
 }
 
 
-class KeylessProblem(BaseModel):
+class KeylessProblem(WireModel):
     """The content of `error` in a keyless refusal, next to its message."""
-
-    model_config = ConfigDict(extra="ignore")
 
     window: str | None = None
     retry_after_seconds: float | None = None
@@ -210,18 +205,9 @@ def _parameters(query: WebQuery) -> JsonObject:
 class TavilySettings(ExtensionSettings):
     """The address of Tavily's API, and the key for it."""
 
-    url: Annotated[
-        str, Setting("EXPLORER_TAVILY_URL", URL, "Tavily's API", Group.SOURCES, default="the public one")
-    ] = "https://api.tavily.com"
+    url: Annotated[str, address_of("EXPLORER_TAVILY_URL", "Tavily's API")] = "https://api.tavily.com"
     key: Annotated[
-        SecretStr,
-        Setting(
-            "TAVILY_API_KEY",
-            KEY,
-            "Key for Tavily's web search; without one its keyless mode is used",
-            Group.SOURCES,
-            without_trust=WithoutTrust.KEY,
-        ),
+        SecretStr, key_of("TAVILY_API_KEY", "Key for Tavily's web search; without one its keyless mode is used")
     ] = SecretStr("")
 
 
