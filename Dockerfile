@@ -11,6 +11,7 @@ COPY pyproject.toml uv.lock README.md LICENSE CHANGELOG.md ./
 RUN uv sync --locked --no-dev --extra uvloop --no-install-project
 COPY src src
 COPY prompts prompts
+COPY presets presets
 RUN uv sync --locked --no-dev --extra uvloop --no-editable --compile-bytecode
 
 FROM python:3.13-slim

@@ -19,7 +19,7 @@ BEGIN = "<!-- The tables of settings are made from the fields in schema/settings
 END = "<!-- The end of the tables of settings. -->"
 EXAMPLE_HEAD = """\
 # Copy to `.env` and fill in what you need; everything here is optional.
-# Precedence: flags > environment > .env > explorer.toml > ~/.config/explorer/config.toml > defaults.
+# Precedence: flags > environment > preset > .env > explorer.toml > ~/.config/explorer/config.toml > defaults.
 # `explorer config show` shows every value and where it comes from.
 # Proxies and certificates (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR) are read from the
 # environment only, not from this file.

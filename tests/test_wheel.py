@@ -52,9 +52,12 @@ def test_the_wheel_holds_all_that_runs_need(wheel: Path) -> None:
     samples = {
         f"explorer/offline/sample_day/{path.name}" for path in (ROOT / "src/explorer/offline/sample_day").glob("*.json")
     }
+    files = (path.relative_to(ROOT / "presets") for path in (ROOT / "presets").rglob("*.*") if path.is_file())
+    presets = {f"explorer/_presets/{path.as_posix()}" for path in files}
     assert prompts
     assert samples
-    assert prompts | samples | {"explorer/py.typed"} <= names
+    assert presets
+    assert prompts | samples | presets | {"explorer/py.typed"} <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"explorer"}
 
 

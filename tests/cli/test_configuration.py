@@ -22,8 +22,8 @@ from explorer.schema.settings import Settings
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 ROOT = Path(__file__).parents[2]
 TRUSTING = Flags({}, {}, trusts_folder=True)
-NOT_WRITTEN = {"cache_dir", "role_models", "is_sample", "files", "since_run", "state_dir", "mcp"}
-"""Settings with a way of their own: a variable per role, `demo`, `--file`, tables, the user's folders."""
+NOT_WRITTEN = {"cache_dir", "role_models", "is_sample", "files", "since_run", "state_dir", "mcp", "preset"}
+"""Settings with a way of their own: a variable per role, `demo`, `--file`, `--preset`, tables, the user's folders."""
 
 
 def leaves(model: type[BaseModel], prefix: str = "") -> set[str]:

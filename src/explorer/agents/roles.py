@@ -2,15 +2,18 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from explorer.agents.result_schema import NO_RESULT, ResultSchema
 from explorer.schema.errors import ConfigError
 from explorer.schema.model_options import Effort, Tier
+from explorer.schema.preset import Preset
+from explorer.schema.tool import Tool
 from explorer.text.frontmatter import fields_in, split_frontmatter
 from explorer.text.sanitize import single_line
 
@@ -49,6 +52,12 @@ class Role(BaseModel):
     """The form of the result that its agents return besides their summary."""
     guidance: dict[str, str] = {}
     """Text added to the prompt for some models, by patterns of their names, such as `*qwen*, *llama*`."""
+    extends: str = ""
+    """The role that this file adds to: its fields hold where this file has none, its tools and prompt come first."""
+    confined: bool = False
+    """Whether its agents have a shell only where a sandbox holds, not where the user allows one without."""
+    defaults: dict[str, dict[str, JsonValue]] = {}
+    """Defaults of tools' arguments for its agents, by tool: `web_search: {max_results: 10}`."""
     prompt: str
     path: Path
 
@@ -79,14 +88,83 @@ TAKEN_OVER = ("leads", "writes_report")
 """Fields that a role inherits from the one of the same name that it replaces, where its file does not set them."""
 
 
-class PromptLoader:
-    """Reads role files from folders; a later folder's file replaces an earlier one's role of the same name.
+@dataclass(frozen=True)
+class RoleFile:
+    """A role file as it was read."""
 
-    A later folder's role that leads replaces the one that led before, whatever their names.
+    path: Path
+    fields: Mapping[str, Any]
+    prompt: str
+
+    @classmethod
+    def parse(cls, path: Path, text: str) -> Self:
+        """Read the text of a role file.
+
+        Raises:
+            ConfigError: It has no frontmatter that can be read, or no prompt.
+        """
+        head, prompt = split_frontmatter(text)
+        if head is None:
+            raise ConfigError(
+                f"{path} has no frontmatter",
+                hint=f"start {path} with: ---, name: ..., description: ..., tools: [...], ---, then the prompt",
+            )
+        if not prompt.strip():
+            raise ConfigError(f"{path} has no prompt below its frontmatter", hint=f"edit {path}")
+        try:
+            return cls(path, fields_in(head), prompt.strip())
+        except ValueError as error:
+            words = f"{path}: the frontmatter cannot be read: {single_line(str(error))}"
+            raise ConfigError(words, hint=f"edit {path}") from error
+
+    def role(self, earlier: Mapping[str, Role]) -> Role:
+        """Return the role, with what it takes from an earlier one.
+
+        Raises:
+            ConfigError: A field is wrong, or the role that it extends is not there.
+        """
+        extended = self.fields.get("extends")
+        if not extended:
+            made = self._validated(self.fields)
+            return _taking_over(made, earlier.get(made.name))
+        base = earlier.get(str(extended))
+        if base is None:
+            known = ", ".join(earlier) or "none"
+            raise ConfigError(
+                f"{self.path}: it extends the role {str(extended)[:40]!r}, which is not there",
+                hint=f"edit its field `extends`; known are: {known}",
+            )
+        taken = {name: getattr(base, name) for name in Role.model_fields}
+        own = self._validated({**taken, **self.fields})
+        return own.model_copy(
+            update={
+                "tools": tuple(dict.fromkeys([*base.tools, *own.tools])),
+                "guidance": base.guidance | own.guidance,
+                "defaults": base.defaults | own.defaults,
+                "prompt": f"{base.prompt}\n\n{own.prompt}",
+            }
+        )
+
+    def _validated(self, fields: Mapping[str, Any]) -> Role:
+        try:
+            return Role.model_validate({**fields, "prompt": self.prompt, "path": self.path})
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(str(part) for part in first["loc"])
+            raise ConfigError(f"{self.path}: field `{field}`: {first['msg']}", hint=f"edit {self.path}") from error
+
+
+class PromptLoader:
+    """Reads role files; a later origin's file replaces an earlier one's role of the same name.
+
+    A later origin's role that leads replaces the one that led before, whatever their names.
+
+    Args:
+        origins: Folders of role files, and presets, which say in addition what the team is.
     """
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = folders
+    def __init__(self, origins: Sequence[Path | Preset]) -> None:
+        self._origins = origins
 
     def roles(self) -> dict[str, Role]:
         """Return all roles by name, the one that leads first.
@@ -95,10 +173,11 @@ class PromptLoader:
             ConfigError: A folder or a file is not usable; the message names the file and the field.
         """
         found: dict[str, Role] = {}
-        for folder in self._folders:
-            if not folder.is_dir():
-                raise ConfigError(f"{folder} is not a folder of role files", hint="give a folder: --roles DIR")
-            found = _joined(found, [load_role(path) for path in sorted(folder.glob("*.md"))])
+        for origin in self._origins:
+            files = role_files(origin) if isinstance(origin, Path) else _files_of(origin)
+            found = _joined(found, [file.role(found) for file in files])
+            if isinstance(origin, Preset):
+                found = _team_of(origin, found)
         leads = [name for name, role in found.items() if role.leads]
         if not leads:
             raise ConfigError(
@@ -107,13 +186,44 @@ class PromptLoader:
         return {name: found[name] for name in dict.fromkeys([*leads, *found])}
 
 
+def role_files(folder: Path) -> list[RoleFile]:
+    """Read the role files of a folder.
+
+    Raises:
+        ConfigError: It is no folder, or a file cannot be read.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is not a folder of role files", hint="give a folder: --roles DIR")
+    return [RoleFile.parse(path, role_text(path)) for path in sorted(folder.glob("*.md"))]
+
+
+def _files_of(preset: Preset) -> list[RoleFile]:
+    folder = Path(preset.place) / "roles"
+    return [RoleFile.parse(folder / name, text) for name, text in sorted(preset.roles.items())]
+
+
+def _team_of(preset: Preset, found: Mapping[str, Role]) -> dict[str, Role]:
+    """Return the roles that a preset has.
+
+    Raises:
+        ConfigError: One of them is not there.
+    """
+    for name in preset.team:
+        if name not in found:
+            raise ConfigError(
+                f"the preset {preset.name} has the role {name!r} in its team, which is not there",
+                hint=f"add {Path(preset.place) / 'roles' / name}.md, or correct `roles` in {preset.place}/preset.toml",
+            )
+    return {name: role for name, role in found.items() if name in preset.team} if preset.team else dict(found)
+
+
 def _joined(earlier: Mapping[str, Role], read: Sequence[Role]) -> dict[str, Role]:
-    """Return the roles of earlier folders and of one more.
+    """Return the roles of earlier origins and of one more.
 
     Raises:
         ConfigError: Two of its roles lead.
     """
-    own = {role.name: _taking_over(role, earlier.get(role.name)) for role in read}
+    own = {role.name: role for role in read}
     leads = [str(role.path) for role in own.values() if role.leads]
     if len(leads) > 1:
         raise ConfigError(f"two roles lead the run: {' and '.join(leads)}", hint="leave `leads: true` in one of them")
@@ -127,43 +237,28 @@ def _taking_over(role: Role, replaced: Role | None) -> Role:
 
 
 def load_role(path: Path) -> Role:
-    """Read one role file.
+    """Read one role file that extends no other.
 
     Raises:
         ConfigError: It cannot be read, has no frontmatter, or a field is wrong.
     """
-    head, prompt = _split(path)
-    try:
-        fields = fields_in(head)
-    except ValueError as error:
-        words = f"{path}: the frontmatter cannot be read: {single_line(str(error))}"
-        raise ConfigError(words, hint=f"edit {path}") from error
-    try:
-        return Role.model_validate({**fields, "prompt": prompt.strip(), "path": path})
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{path}: field `{field}`: {first['msg']}", hint=f"edit {path}") from error
+    return RoleFile.parse(path, role_text(path)).role({})
 
 
-def _split(path: Path) -> tuple[str, str]:
+def role_text(path: Path) -> str:
+    """Return the text of a role file.
+
+    Raises:
+        ConfigError: It cannot be read, or is too long.
+    """
     try:
         if path.stat().st_size > MAX_ROLE_FILE_BYTES:
             raise ConfigError(
                 f"{path} is over {MAX_ROLE_FILE_BYTES} bytes; a role file is a prompt", hint=f"edit {path}"
             )
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}", hint=f"fix or remove {path}") from error
-    head, prompt = split_frontmatter(text)
-    if head is None:
-        raise ConfigError(
-            f"{path} has no frontmatter",
-            hint=f"start {path} with: ---, name: ..., description: ..., tools: [...], ---, then the prompt",
-        )
-    if not prompt.strip():
-        raise ConfigError(f"{path} has no prompt below its frontmatter", hint=f"edit {path}")
-    return head, prompt
 
 
 def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
@@ -186,6 +281,30 @@ def check_roles(roles: Mapping[str, Role], tools: Collection[str]) -> None:
             )
 
 
+def check_defaults(roles: Mapping[str, Role], tools: Iterable[Tool]) -> None:
+    """Check that tools take the defaults of arguments that role files set; tools that are not there are passed over.
+
+    Raises:
+        ConfigError: A role sets one for a tool that it does not have, or that the tool does not take.
+    """
+    known = {tool.name: tool for tool in tools}
+    for role in roles.values():
+        for name, values in role.defaults.items():
+            if name not in role.tools:
+                words = f"{role.path}: `defaults` has the tool {name!r}, which its `tools` do not have"
+                raise ConfigError(words, hint=f"edit {role.path}")
+            try:
+                _ = known[name].with_defaults(values) if name in known else None
+            except ValueError as error:
+                raise ConfigError(f"{role.path}: `defaults`: {error}", hint=f"edit {role.path}") from error
+
+
+def tool_of(role: Role, tool: Tool) -> Tool:
+    """Return a tool as a role has it: with the role's defaults of its arguments."""
+    values = role.defaults.get(tool.name)
+    return tool.with_defaults(values) if values else tool
+
+
 def leading_role(roles: Mapping[str, Role]) -> Role:
     """Return the role of the orchestrator."""
     return next(role for role in roles.values() if role.leads)
@@ -199,6 +318,13 @@ def helpers_in(roles: Mapping[str, Role]) -> list[Role]:
 def with_tools(role: Role, names: Iterable[str]) -> Role:
     """Return a role that may call these tools, too."""
     return role.model_copy(update={"tools": tuple(dict.fromkeys([*role.tools, *names]))})
+
+
+def without_tools(role: Role, names: Collection[str]) -> Role:
+    """Return a role that may not call these tools."""
+    kept = {name: values for name, values in role.defaults.items() if name not in names}
+    tools = tuple(name for name in role.tools if name not in names)
+    return role.model_copy(update={"tools": tools, "defaults": kept})
 
 
 def with_offered(roles: Mapping[str, Role], tools: Collection[str]) -> dict[str, Role]:

@@ -11,7 +11,17 @@ from explorer.agents.loop import AgentContext, PromptPrefix, run_agent
 from explorer.agents.on_record import MAX_HELPERS_CHARS, compaction_note
 from explorer.agents.policies import concerns_run, cut_short, failed_end, other_helpers, ways_to_retry
 from explorer.agents.role_results import GIVE_RESULT, GiveResultTool, asked_for_result, refusals, result_of
-from explorer.agents.roles import CALL_AGENT, Role, check_roles, helper_lines, helpers_in, leading_role, report_writers
+from explorer.agents.roles import (
+    CALL_AGENT,
+    Role,
+    check_defaults,
+    check_roles,
+    helper_lines,
+    helpers_in,
+    leading_role,
+    report_writers,
+    tool_of,
+)
 from explorer.agents.run_rules import Model, RunRules, TeamContext
 from explorer.agents.task_text import task_text
 from explorer.agents.tool_calls import CallServices, Toolbox
@@ -41,6 +51,7 @@ class Team:
         call_agent = CallAgentTool(self.run_subagent, helper_lines(context.roles))
         self._tools: dict[str, Tool] = {**context.tools, CALL_AGENT: call_agent}
         check_roles(context.roles, {*self._tools, *context.absent})
+        check_defaults(context.roles, self._tools.values())
 
     async def run_orchestrator(self, task: str, inputs: dict[str, str] | None = None) -> AgentFinished:
         """Start the orchestrator with a task, or resume it from where its events left it."""
@@ -254,7 +265,7 @@ class Team:
         if state.role not in self._context.roles:
             raise ConfigError(
                 f"this run used the role {state.role!r}, which is not there now",
-                hint="give its folder again: --roles DIR",
+                hint="give its folder again, --roles DIR, or its preset, --preset NAME",
             )
         await self._load(state.role)
         loaded = self._context.run_state.prefixes[state.role]
@@ -295,7 +306,7 @@ class Team:
 
     def _tools_of(self, role: Role) -> dict[str, Tool]:
         """Return the tools that agents of a role may call, in the order in which their model sees them."""
-        tools = {name: self._tools[name] for name in role.tools if name in self._tools}
+        tools = {name: tool_of(role, self._tools[name]) for name in role.tools if name in self._tools}
         if role.result.is_given and not role.leads:
             agents = self._context.run_state.agents
             tools[GIVE_RESULT] = GiveResultTool(role.result, lambda agent: refusals(agents[agent]))

@@ -99,7 +99,7 @@ class Toolbox:
                 data=INVALID,
             )
         try:
-            return tool, tool.arguments.model_validate(call.arguments)
+            return tool, tool.parse(call.arguments)
         except ValidationError as error:
             raise ToolError(
                 own("{name} was not run: {why}", name=code(tool.name), why=explained(error, tool)), data=INVALID

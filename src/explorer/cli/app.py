@@ -109,6 +109,20 @@ COMMANDS_OF_MCP = {
     ),
 }
 """Where each command below `mcp` is."""
+COMMANDS_OF_PRESETS = {
+    "list": (
+        "commands.presets:list_presets",
+        "List the presets: built-in ones, yours, and those of this folder.\n\nExample: `explorer presets list`",
+    ),
+    "show": (
+        "commands.presets:show_preset",
+        (
+            "Show a preset: its question, team, settings, and what it needs. Nothing of it takes effect.\n\n"
+            "Example: `explorer presets show hn-news`"
+        ),
+    ),
+}
+"""Where each command below `presets` is."""
 
 
 def build_app() -> App:
@@ -146,6 +160,10 @@ def build_app() -> App:
     for name, (place, words) in COMMANDS_OF_MCP.items():
         mcp.command(f"explorer.cli.{place}", name=name, help=words)
     app.command(mcp)
+    presets = App(name="presets", help="Whole explorers as configurations: list and show them.")
+    for name, (place, words) in COMMANDS_OF_PRESETS.items():
+        presets.command(f"explorer.cli.{place}", name=name, help=words)
+    app.command(presets)
     app.command(ask_anyway, name="ask")
     app.default(ask)
     return app

@@ -2,6 +2,8 @@
 
 FLAG_HELP = """\
 Models and roles:
+  --preset NAME            A whole explorer as a configuration: see explorer
+                           presets list. Or its folder, with a slash
   --roles DIR              Folder of your own role files, which override the
                            built-in ones
   --tools FILE.py          A Python file with tools of your own; it runs as you.

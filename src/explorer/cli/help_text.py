@@ -23,6 +23,7 @@ COMMANDS = (
     "tools",
     "agents",
     "models",
+    "presets",
     "config",
     "mcp",
     "trust",
@@ -67,6 +68,7 @@ Commands:
   tools                    tools of agents, and the roles that have them
   agents                   roles: purpose, tools and limits of each
   models                   which model each role would use
+  presets list, show NAME  whole explorers as configurations (`--preset NAME`)
   config show              every setting, its value, and where it comes from
   mcp list                 MCP servers, whose tools roles may call
   trust [FOLDER]           let the settings in a folder's files take effect

@@ -13,7 +13,7 @@ UTF8_BYTES = 4
 
 
 def question_of(words: Sequence[str], options: AskOptions) -> str:
-    """Return the question, or with `-c` the follow-up, which may be empty.
+    """Return the question, which may be empty with a preset; or with `-c` the follow-up, which may be, too.
 
     Raises:
         ConfigError: It is missing, too long, or looks like a mistyped command.
@@ -21,9 +21,14 @@ def question_of(words: Sequence[str], options: AskOptions) -> str:
     if not options.is_literal and not options.from_stdin and not options.go_on:
         refuse_mistyped_command(words)
     question = as_asked(_stdin() if options.from_stdin else " ".join(words))
-    if not question and not options.go_on:
-        raise ConfigError("there is no question", hint='write: explorer "your question", or see: explorer --help')
+    if not question and not options.go_on and not options.preset:
+        raise no_question()
     return question
+
+
+def no_question(hint: str = "") -> ConfigError:
+    """Return the error where there is nothing to explore."""
+    return ConfigError("there is no question", hint=hint or 'write: explorer "your question", or see: explorer --help')
 
 
 def as_asked(text: str) -> str:

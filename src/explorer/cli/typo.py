@@ -12,6 +12,7 @@ SUBCOMMANDS: Mapping[str, tuple[str, ...]] = {
     "mcp": ("list",),
     "runs": ("list", "rm", "gc", "export", "import"),
     "report": ("list", "show"),
+    "presets": ("list", "show"),
     "completion": ("bash", "zsh", "fish"),
 }
 """Words that may follow a command, by command."""
@@ -105,6 +106,7 @@ COMMAND_LIKE: Mapping[str, str] = {
     "plugin": "",
     "plugins": "",
     "completions": "completion",
+    "preset": "presets list",
     "roles": "agents",
     "role": "agents",
     "providers": "models",

@@ -81,28 +81,32 @@ class Library:
         folder: The library's folder, which is created with the first report.
         now: The clock in the user's zone; its date is the name of a new report's folder.
         max_wait_s: The seconds to wait for another process that is writing.
+        is_once: Whether a story or topic gets one report ever, and not one a day.
     """
 
-    def __init__(self, folder: Path, now: Callable[[], datetime], max_wait_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, folder: Path, now: Callable[[], datetime], max_wait_s: float = PATIENCE_S, *, is_once: bool = False
+    ) -> None:
         self.folder = folder
         self._now = now
         self._max_wait_s = max_wait_s
+        self._is_once = is_once
         self._space = Workspace(folder)
 
     def create(self, new: NewReport, content: Contribution) -> str:
         """Create a report and return its name; a repeated call returns the name of the report that it created.
 
         Raises:
-            ToolError: The text is empty, too long, or cites an id that no source of the run has; today's folder has a
-                report with the same subject; or the disk refused.
+            ToolError: The text is empty, too long, or cites an id that no source of the run has; there is a report with
+                the same subject, of today or, where a subject gets one report ever, of any day; or the disk refused.
         """
         with self._writing():
             made = self._made_by(content)
             if made:
                 return made
             day = f"{self._now():%Y-%m-%d}"
-            for stored in self._of(day):
-                _refuse_double(new, stored)
+            for stored in self._of("" if self._is_once else day):
+                _refuse_double(new, stored, day)
             moment = self._now().isoformat(timespec="seconds")
             fields = ReportFields(
                 title=single_line(new.title, MAX_LINE_CHARS) or UNNAMED,
@@ -287,14 +291,15 @@ class Library:
             lock.release()
 
 
-def _refuse_double(new: NewReport, stored: StoredReport) -> None:
+def _refuse_double(new: NewReport, stored: StoredReport, today: str) -> None:
     fields = stored.fields
     reason = _likeness(new, fields) if fields is not None else ""
     if reason:
         raise ToolError(
             own(
-                "today's library has a report on this already: {name} ({reason}). Nothing was written: read it "
+                "{where} has a report on this already: {name} ({reason}). Nothing was written: read it "
                 'with read_report, then add what is new with append_report(report="{name}", ...)',
+                where=own("today's library" if stored.day == today else "the library"),
                 name=stored.name,
                 reason=reason,
             )

@@ -61,6 +61,8 @@ def _flat(settings: Mapping[str, object]) -> dict[str, object]:
         if name in {"limits", "services"} and isinstance(value, dict):
             group = cast("dict[str, object]", value)
             flat |= {f"{name}.{single_line(str(leaf), SHOWN_CHARS)}": one for leaf, one in group.items()}
+        elif name == "preset" and isinstance(value, dict):
+            flat[name] = cast("dict[str, object]", value).get("name")
         elif name in Settings.model_fields:
             flat[name] = value
     return flat

@@ -14,7 +14,15 @@ from loguru import logger
 from explorer.agents.budget import ReportReserve, WorstCost, report_reserve
 from explorer.agents.compaction import DEFAULT_WINDOW_TOKENS, LOCAL_WINDOW_TOKENS, ContextPolicy
 from explorer.agents.payments import PaidClient
-from explorer.agents.roles import PromptLoader, Role, built_in_roles, leading_role, report_writers, with_offered
+from explorer.agents.roles import (
+    PromptLoader,
+    Role,
+    built_in_roles,
+    leading_role,
+    report_writers,
+    with_offered,
+    without_tools,
+)
 from explorer.agents.run_rules import Model
 from explorer.lean.client import LeanClient
 from explorer.llm.clients import Clients, RetrySettings
@@ -27,12 +35,14 @@ from explorer.network.client_options import check_network
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import installed_extensions
 from explorer.run.settings_parts import model_setup, vendor_of
+from explorer.sandbox.confinement import SandboxTier
 from explorer.sandbox.selection import Sandbox, choose_sandbox
 from explorer.schema.errors import ConfigError, CredentialsError
 from explorer.schema.limits import DEFAULT_COST_USD, DEFAULT_TOKENS, Limits
 from explorer.schema.messages import LLMClient, Usage
 from explorer.schema.model_options import EVERY_ROLE, Price, Tier
 from explorer.schema.network import is_this_machine
+from explorer.schema.preset import Preset
 from explorer.schema.setting import extension_place
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool
@@ -157,6 +167,8 @@ async def open_resources(
     roles, choice, lean = await choose_team(asked, [tool.name for tool in further])
     if lean:
         settings = lean_settings(settings)
+    if own_client is None:
+        _refuse_offline(settings.preset, choice.models[leading_role(roles).name])
     for role, ref in choice.models.items():
         vendor = vendor_of(ref, settings)
         check_effort(vendor.vendor if vendor else None, ref, effort_of(settings, roles[role]))
@@ -172,8 +184,29 @@ async def open_resources(
         chosen = judge.models[JUDGE] if judge else None
         await clients.open([*choice.models.values(), *([chosen] if chosen else [])])
         sandbox = Sandbox(None, "lean mode has no shell") if lean else await choose_shell(settings)
+        roles = _without_open_shell(roles, sandbox)
         yield RunResources(
             settings, roles, choice, clients, connectors, extra_tools, own_client, sandbox, chosen, origins, lean
+        )
+
+
+def _without_open_shell(roles: Mapping[str, Role], sandbox: Sandbox) -> Mapping[str, Role]:
+    """Return the roles, those that must be confined without a shell where commands are not."""
+    is_open = sandbox.confinement is not None and sandbox.confinement.tier is SandboxTier.UNCONFINED
+    names = {tool.name for tool in SHELL_TOOLS}
+    return {name: without_tools(role, names) if is_open and role.confined else role for name, role in roles.items()}
+
+
+def _refuse_offline(preset: Preset | None, leading: ModelRef) -> None:
+    """Refuse a preset with roles where no model reads their prompts.
+
+    Raises:
+        ConfigError: It would be a run like any other, under the preset's name.
+    """
+    if preset is not None and preset.has_team and leading.provider == OFFLINE:
+        raise ConfigError(
+            f"the preset {preset.name} is prompts for a language model, and offline mode is none",
+            hint="set a key or name a model: ANTHROPIC_API_KEY, OPENAI_API_KEY, or --model NAME (explorer models)",
         )
 
 
@@ -211,9 +244,10 @@ def shell_set_by(sandbox: Sandbox, settings: Settings, origins: Mapping[str, str
     return sandbox if settings.shell == "auto" else replace(sandbox, set_by=origins.get("shell", ""))
 
 
-def role_folders(settings: Settings) -> list[Path]:
-    """Return where role files are: the built-in ones, those of installed packages, and the user's."""
-    return [*installed_extensions().role_folders, *([settings.roles_dir] if settings.roles_dir is not None else [])]
+def role_origins(settings: Settings) -> list[Path | Preset]:
+    """Return where roles come from: built-in ones, installed packages, the preset, and the user's folder."""
+    own = (settings.preset, settings.roles_dir)
+    return [*installed_extensions().role_folders, *(origin for origin in own if origin is not None)]
 
 
 def load_roles(settings: Settings) -> dict[str, Role]:
@@ -222,10 +256,13 @@ def load_roles(settings: Settings) -> dict[str, Role]:
     Raises:
         ConfigError: A role file cannot be used, or a model is set for a role that is not there.
     """
-    roles = PromptLoader(role_folders(settings)).roles()
+    roles = PromptLoader(role_origins(settings)).roles()
+    # The user's own file may name a model for a built-in role that a preset's team does not have.
+    built_in = (path.stem for folder in installed_extensions().role_folders for path in folder.glob("*.md"))
+    known = {*roles, LEAN_ROLE, *built_in}
     for what, named in (("a model", settings.role_models), ("an effort", settings.effort.keys() - {EVERY_ROLE})):
         for name in sorted(named):
-            if name not in roles and name != LEAN_ROLE:
+            if name not in known:
                 near = get_close_matches(name, roles, 1)
                 hint = f"did you mean {near[0]}? All roles: explorer agents" if near else "all roles: explorer agents"
                 raise ConfigError(f"{what} is set for the role {name!r}, which is not there", hint=hint)
@@ -253,11 +290,12 @@ async def choose_team(settings: Settings, offered: Collection[str] = ()) -> Chos
         ModelError: The server the user named cannot be asked for its models.
     """
     roles = with_offered(load_roles(settings), offered)
-    if settings.lean != "on":
+    wanted = _lean_wanted(settings)
+    if wanted != "on":
         choice = await choose_models(settings, roles)
         ref = choice.models[leading_role(roles).name]
         profile = profile_of(ref, with_servers(settings, choice.found))
-        why = profile.why_lean if profile and settings.lean == "auto" else ""
+        why = profile.why_lean if profile and wanted == "auto" else ""
         if not why:
             return ChosenTeam(roles, choice, "")
         why = f"by the profile of {ref}: {why}"
@@ -266,6 +304,20 @@ async def choose_team(settings: Settings, offered: Collection[str] = ()) -> Chos
     lean = PromptLoader([built_in_roles() / LEAN_ROLE]).roles()
     own = {role: name for role, name in settings.role_models.items() if role in lean}
     return ChosenTeam(lean, await choose_models(settings.model_copy(update={"role_models": own}), lean), why)
+
+
+def _lean_wanted(settings: Settings) -> str:
+    """Return whether lean mode is wanted; a preset with a team is never made one agent by a model's profile.
+
+    Raises:
+        ConfigError: Both were asked for.
+    """
+    preset = settings.preset
+    if preset is None or not preset.has_team:
+        return settings.lean
+    if settings.lean == "on":
+        raise ConfigError(f"the preset {preset.name} is a team, and lean mode is one agent", hint="leave out --lean")
+    return "off"
 
 
 def lean_settings(settings: Settings) -> Settings:

@@ -144,7 +144,8 @@ class SessionContext:
     def past(self, limits: SearchLimits | None = None) -> Past:
         """Return the library of reports and the other runs."""
         zone = zone_named(self.settings.timezone)
-        library = Library(self.settings.reports_dir, lambda: self.now().astimezone(zone))
+        is_once = self.settings.library == "once"
+        library = Library(self.settings.reports_dir, lambda: self.now().astimezone(zone), is_once=is_once)
         return Past(self.folder.parent, self.folder.name, library, limits or SearchLimits())
 
     def wait_limits(self, budget: Budget, *, is_for_report: bool) -> WaitLimits:

@@ -15,6 +15,7 @@ from explorer.schema.limits import DEPENDENT_LIMITS, Limits
 from explorer.schema.mcp import McpServer
 from explorer.schema.model_options import Effort, Price
 from explorer.schema.network import Network, secrets_in, without_secrets
+from explorer.schema.preset import Preset
 from explorer.schema.services import Secrets, Services
 from explorer.schema.setting import (
     ABSOLUTE_PATH,
@@ -47,6 +48,8 @@ SHELLS = ("auto", "off", "unsafe")
 """The allowed values of `shell`."""
 LEAN = ("auto", "on", "off")
 """The allowed values of `lean`."""
+LIBRARY = ("daily", "once")
+"""The allowed values of `library`."""
 
 
 NOT_RECORDED = ("secrets", "network", "cache_dir", "state_dir", "mcp")
@@ -136,6 +139,8 @@ class Settings(BaseModel):
         ),
     ] = None
     """A folder of role files, which replace built-in ones of the same name."""
+    preset: Preset | None = Field(default=None, exclude_if=lambda preset: preset is None)
+    """What the run was configured as by `--preset`; its roles come before those of `roles_dir`."""
     price: Annotated[
         Price | None,
         Setting(
@@ -266,6 +271,17 @@ class Settings(BaseModel):
         Path, Setting("EXPLORER_REPORTS_DIR", PATH, "Library of reports that later runs add to", Group.FILES)
     ] = Path("reports")
     """The library of reports, which outlives runs."""
+    library: Annotated[
+        str,
+        Setting(
+            "EXPLORER_LIBRARY",
+            one_of(*LIBRARY),
+            "How often the library takes a report on the same story or topic: `daily` or `once`",
+            Group.FILES,
+            details="With `once`, what is new later is added to its report",
+            without_trust=WithoutTrust.FULL,
+        ),
+    ] = "daily"
     since_run: str = ""
     """An earlier run to compare this one with: only what is new matters."""
     timezone: Annotated[

@@ -2,15 +2,16 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
-from copy import deepcopy
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property, lru_cache, update_wrapper
+from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, Protocol, Self, TypedDict, Unpack, get_type_hints, overload
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, create_model, field_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError, create_model, field_validator
 from typing_extensions import TypeVar
 
 from explorer.schema.errors import NoSuchThingError, RefusedCallError, ToolError
@@ -217,6 +218,8 @@ class Tool(ABC, Generic[Args]):
     """Whether it reads stored text part by part: a result too long for a conversation is cut, not stored again."""
     activity: str = ""
     """A call's action for people, with arguments in braces: `reading {filepath}`; empty: the tool's name is enough."""
+    _defaults = MappingProxyType[str, object]({})
+    """Defaults of arguments in place of those that `arguments` declares, as a role's file sets them."""
 
     @classmethod
     def connect(cls, connections: Any) -> Self:  # noqa: ARG003, ANN401 - `SourceConnections`
@@ -290,7 +293,35 @@ class Tool(ABC, Generic[Args]):
     @cached_property
     def parameters(self) -> JsonObject:
         """The JSON Schema of the arguments for models; they do not see every constraint."""
-        return deepcopy(schema_for_model(self.arguments))
+        schema = deepcopy(schema_for_model(self.arguments))
+        for name, value in self._defaults.items():
+            schema["properties"][name]["default"] = value
+        return schema
+
+    def parse(self, given: Mapping[str, object]) -> Args:
+        """Return the arguments of a call, validated.
+
+        Raises:
+            ValidationError: They do not fit.
+        """
+        return self.arguments.model_validate({**self._defaults, **given})
+
+    def with_defaults(self, values: Mapping[str, object]) -> Self:
+        """Return this tool with other defaults of some arguments.
+
+        Raises:
+            ValueError: The tool has no such argument, or does not take the value; the message names it.
+        """
+        try:
+            self.arguments.model_validate({**values})
+        except ValidationError as error:
+            for problem in error.errors():
+                if problem["loc"] and problem["loc"][0] in values:
+                    raise ValueError(f"{self.name}, argument {problem['loc'][0]}: {problem['msg']}") from error
+        changed = copy(self)
+        vars(changed)["_defaults"] = MappingProxyType({**self._defaults, **values})
+        vars(changed).pop("parameters", None)
+        return changed
 
     def schema(self) -> ToolSchema:
         """Return the description of the tool that a model sees."""

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.commands.trust import settings_to_run
-from explorer.cli.question import as_asked
+from explorer.cli.question import as_asked, no_question
 from explorer.cli.screens.formatting import one_line
 from explorer.cli.screens.output import say
 from explorer.cli.settings.configuration import Configuration
@@ -23,7 +23,8 @@ SAMPLE_QUESTION = "What was notable on Hacker News on the sample day, and what d
 def ask_question(question: str, options: AskOptions) -> int:
     """Explore a question, or resume the latest run."""
     if not options.go_on:
-        return _start(question, settings_to_run(options), options)
+        configuration = settings_to_run(options)
+        return _start(question or _of_preset(configuration), configuration, options)
     if options.dry_run:
         raise ConfigError("only a new question can be planned", hint="leave out -c, or --dry-run")
     if options.since_run is not None:
@@ -31,6 +32,19 @@ def ask_question(question: str, options: AskOptions) -> int:
     if options.files:
         raise ConfigError("files are given when a run starts, not when it is resumed", hint="leave out --file, or -c")
     return _resume("latest", question, options)
+
+
+def _of_preset(configuration: Configuration) -> str:
+    """Return the question that the preset asks where the user gives none.
+
+    Raises:
+        ConfigError: It asks none.
+    """
+    preset = configuration.settings.preset
+    if preset is None or not preset.question:
+        name = preset.name if preset else "NAME"
+        raise no_question(f'this preset answers yours: explorer --preset {name} "your question"')
+    return preset.question
 
 
 def resume(

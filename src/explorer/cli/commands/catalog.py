@@ -4,12 +4,12 @@ Files that the user names with `--tools` are code that runs with the user's righ
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from explorer.agents.call_agent import CallAgentArguments, CallAgentTool
-from explorer.agents.roles import Role, check_roles, helper_lines, with_offered
+from explorer.agents.roles import Role, check_defaults, check_roles, helper_lines, with_offered
 from explorer.cli.commands.library import library_of
 from explorer.cli.commands.window_check import window_words
 from explorer.cli.screens.formatting import counted, one_line
@@ -32,6 +32,7 @@ from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.shell import Shell
 from explorer.schema.errors import ConfigError, ToolError
+from explorer.schema.preset import Preset
 from explorer.schema.settings import Settings
 from explorer.schema.tool import Tool, ToolResult
 from explorer.text.words import sentences
@@ -121,6 +122,9 @@ def _origin(role: Role, configuration: Configuration) -> str:
     """Return where a role comes from: explorer, an installed package, or the place that names the user's folder."""
     folders = installed_extensions().of(Point.ROLES)
     own = (one.origin for one in folders if role.path.is_relative_to(one.value))
+    preset = configuration.settings.preset
+    if preset is not None and role.path.is_relative_to(preset.place):
+        return f"preset {preset.name}"
     return next(own, configuration.origin("roles_dir"))
 
 
@@ -162,7 +166,23 @@ def check_team(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
     """
     roles = load_roles(settings)
     offered, absent = asyncio.run(all_tools(settings, roles, own))
+    _check_needs(settings.preset, {tool.name for tool in offered}, absent)
     check_roles(roles, {*(tool.name for tool in offered), *absent})
+    check_defaults(roles, offered)
+
+
+def _check_needs(preset: Preset | None, offered: Collection[str], absent: Mapping[str, str]) -> None:
+    """See that the tools are there without which a preset cannot work.
+
+    Raises:
+        ConfigError: One is not; the hint is the command that provides it.
+    """
+    if preset is None:
+        return
+    for tool, command in preset.needs.items():
+        if tool not in offered:
+            why = f": {absent[tool]}" if absent.get(tool) else ""
+            raise ConfigError(f"the preset {preset.name} needs the tool {tool}, which is not there{why}", hint=command)
 
 
 def first_sentence(text: str) -> str:

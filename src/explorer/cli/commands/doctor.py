@@ -32,7 +32,7 @@ from explorer.llm.models import AUTO, parse_model
 from explorer.llm.vendors import ConfiguredVendor
 from explorer.run.extensions import Extensions, Point, installed_extensions
 from explorer.run.outcome import resume_command
-from explorer.run.resources import choose_shell, role_folders, shell_set_by
+from explorer.run.resources import choose_shell, role_origins, shell_set_by
 from explorer.run.settings_parts import model_setup, search_setup
 from explorer.sandbox.jobs import noted_jobs
 from explorer.schema.errors import ConfigError, JournalVersionError, StorageError, ToolError
@@ -309,7 +309,7 @@ def check_disk(workspace: Path) -> CheckResult:
 def check_roles(settings: Settings) -> CheckResult:
     """Check that all role files can be used."""
     try:
-        roles = PromptLoader(role_folders(settings)).roles()
+        roles = PromptLoader(role_origins(settings)).roles()
     except ConfigError as error:
         return CheckResult("roles", "fail", error.message, error.hint)
     return CheckResult("roles", "ok", ", ".join(roles))

@@ -16,6 +16,7 @@ from explorer.cli.screens.formatting import counted, one_line
 from explorer.cli.screens.output import aligned, emit_json, emit_page, fitted, say
 from explorer.cli.settings.configuration import Configuration, configured, folder_configuration, refused
 from explorer.cli.settings.options import COMMON, CommonOptions
+from explorer.cli.settings.presets import PROJECT, PresetFolder, described
 from explorer.cli.settings.trust import TrustedFolders, TrustRecord, read_folder
 from explorer.cli.settings.untrusted import Withheld
 from explorer.schema.errors import ConfigError, NotFoundError
@@ -98,9 +99,16 @@ def _table(configuration: Configuration) -> str:
     rows = [
         (one.origin, one.value, written(now[one.name].value), now[one.name].help or MCP_SERVER)
         for one in _waiting(configuration)
+        if one.name != "preset"
     ]
+    rows += [_preset_row(one) for one in _waiting(configuration) if one.name == "preset"]
     rows += [(f"role file {path}", "", "", "") for path in configuration.folder.role_files]
     return aligned(("SETTING", "VALUE", "NOW", "WHAT IT IS"), rows)
+
+
+def _preset_row(one: Withheld) -> tuple[str, ...]:
+    folder = PresetFolder(one.origin.rpartition(" ")[2], Path(one.value), PROJECT)
+    return (one.origin, one.value, "", described(folder))
 
 
 def _print_result(configuration: Configuration, options: CommonOptions, *, is_kept: bool, was_trusted: bool) -> int:

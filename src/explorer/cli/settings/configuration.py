@@ -1,7 +1,7 @@
 """From flags, environment and files to one frozen `Settings`, with the origin of every value.
 
-Precedence: flags > environment > `.env` > `explorer.toml` > the user's `config.toml` > defaults. The two files of the
-folder may be a stranger's: while the user does not trust it, they set what is harmless (`untrusted.py`).
+Precedence: flags > environment > preset > `.env` > `explorer.toml` > the user's `config.toml` > defaults. What lies in
+the folder may be a stranger's: while the user does not trust it, it sets what is harmless (`untrusted.py`).
 """
 
 import os
@@ -24,9 +24,17 @@ from explorer.cli.settings.layers import (
 )
 from explorer.cli.settings.mcp_servers import mcp_servers
 from explorer.cli.settings.options import CommonOptions, ModelOptions, RunOptions
+from explorer.cli.settings.presets import (
+    PROJECT,
+    LoadedPreset,
+    PresetFolder,
+    find_preset,
+    load_preset,
+    project_presets,
+)
 from explorer.cli.settings.resolve import settings_of
 from explorer.cli.settings.trust import SettingsFolder, TrustedFolders, read_folder
-from explorer.cli.settings.untrusted import OUTSIDE, OVERRIDING, Withheld, without_trust
+from explorer.cli.settings.untrusted import OUTSIDE, OVERRIDING, UNTRUSTED, Withheld, without_trust
 from explorer.cli.settings.user_folders import cache_folder, state_folder
 from explorer.cli.settings.values import (
     CORE,
@@ -115,19 +123,39 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
         ConfigError: A value is not allowed, or a file cannot be read; it names the place.
     """
     files = read_folder(folder)
-    above = [flag_layer(flags), variable_layer(environment, "environment", Origin.ENVIRONMENT)]
-    below = [user_layer(user_file(environment)), machine_layer(environment)]
     is_trusted = TrustedFolders(environment).trusts(files) if flags.trusts_folder is None else flags.trusts_folder
+    preset, refused_preset = _preset(flags.preset, environment, folder, is_trusted=is_trusted)
+    above = [flag_layer(flags), variable_layer(environment, "environment", Origin.ENVIRONMENT)]
+    above += [preset.layer] if preset else []
+    below = [user_layer(user_file(environment)), machine_layer(environment)]
     taken, withheld = _of_folder(files, [*above, *below], is_trusted=is_trusted)
+    withheld += refused_preset
     layers = [*above, *taken, *below]
     found, models = overlay(layer.values for layer in layers), overlay(layer.models for layer in layers)
     mcp = mcp_servers(files, user_file(environment), environment, is_trusted=is_trusted)
     withheld += mcp.withheld
-    settings = settings_of(found, models).model_copy(update={**_of_environment(environment), "mcp": dict(mcp.servers)})
+    given = {**_of_environment(environment), **({"preset": preset.preset} if preset else {})}
+    settings = settings_of(found, models).model_copy(update={**given, "mcp": dict(mcp.servers)})
     unread = tuple(name for name in files.variables if name in NETWORK_VARIABLES)
     unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(files.variables, ".env"))
     values = with_ignored(values_of(settings, found, models), _ignored(withheld, unread))
     return Configuration(settings, values, unknown, files, is_trusted, withheld, unread)
+
+
+def _preset(
+    name: str, environment: Mapping[str, str], folder: Path, *, is_trusted: bool
+) -> tuple[LoadedPreset | None, tuple[Withheld, ...]]:
+    """Return the preset of that name, or that it needs trust; nothing where none is named."""
+    if not name:
+        return None, ()
+    found = find_preset(name, environment, folder)
+    if found.owner == PROJECT and not is_trusted:
+        return None, (_withheld(found),)
+    return load_preset(found), ()
+
+
+def _withheld(preset: PresetFolder) -> Withheld:
+    return Withheld("preset", f"preset {preset.name}", str(preset.path), UNTRUSTED)
 
 
 def _of_folder(
@@ -275,6 +303,9 @@ def configured(options: CommonOptions, on_untrusted: OnUntrusted = refused) -> C
         if configuration.withheld:
             refused(configuration)
     _refuse_links(configuration)
+    if options.preset and configuration.settings.preset is None:
+        # Left out with the rest of the folder: without its preset the run would be another one.
+        raise _refusal(configuration, [one for one in configuration.withheld if one.name == "preset"])
     if not options.quiet:
         for failure in installed_extensions().failures:
             print(failure, file=sys.stderr)
@@ -291,9 +322,11 @@ def inspected(options: CommonOptions, environment: Mapping[str, str] = os.enviro
 def folder_configuration(folder: Path | None) -> Configuration:
     """Return the settings as they are without trust in a folder, for the command that shows what trust would change."""
     flags = replace(NO_FLAGS, trusts_folder=False)
-    configuration = read_configuration(flags, os.environ, folder or settings_folder(Path.cwd()))
+    place = folder or settings_folder(Path.cwd())
+    configuration = read_configuration(flags, os.environ, place)
     keep_secret(configuration.settings, os.environ)
-    return configuration
+    presets = tuple(_withheld(preset) for preset in project_presets(place))
+    return replace(configuration, withheld=configuration.withheld + presets)
 
 
 def settings_folder(here: Path) -> Path:
@@ -322,7 +355,7 @@ def flags_of(options: CommonOptions) -> Flags:
                 given[setting.name] = JOINED[setting.name](value)
             else:
                 _take_models(value or (), given, models)
-    return Flags(given, models, trusts_folder=options.trust_folder or None)
+    return Flags(given, models, trusts_folder=options.trust_folder or None, preset=options.preset or "")
 
 
 def _only_roles(values: Sequence[str]) -> str:

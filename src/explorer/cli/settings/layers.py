@@ -41,6 +41,8 @@ class Flags:
     models: Mapping[str, str]
     trusts_folder: bool | None = None
     """Whether this one command trusts the folder's files; None: if the user remembered it."""
+    preset: str = ""
+    """The preset's name or folder; empty: none."""
 
 
 NO_FLAGS = Flags({}, {})
@@ -131,16 +133,24 @@ def toml_layer(path: Path, content: bytes, place: str, origin: Origin) -> Layer:
     """
     try:
         table = tomllib.loads(content.decode())
-        models = table.pop(MODELS_KEY, {})
         table.pop("mcp", None)  # read by `mcp_servers.py`
-        flat = _flat(table)
+        return table_layer(path, table, place, origin)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise unreadable(path, error) from error
+
+
+def table_layer(path: Path, table: Mapping[str, Any], place: str, origin: Origin) -> Layer:
+    """Return what a table of settings says.
+
+    Raises:
+        ConfigError: It names something that is no setting; the message names the file.
+    """
+    models = table.get(MODELS_KEY, {})
     if not isinstance(models, dict):
         raise ConfigError(f"{path}: `{MODELS_KEY}` must be a table of models by role")
     names = {setting.key: setting.name for setting in all_settings() if setting.key}
     values: dict[str, Raw] = {}
-    for key, value in flat.items():
+    for key, value in _flat({name: value for name, value in table.items() if name != MODELS_KEY}).items():
         if key not in names:
             raise _unknown_key(path, key, list(names))
         values[names[key]] = Raw(_written(path, key, value), f"{place} {key}", origin)

@@ -41,6 +41,17 @@ class CommonOptions:
     """Flags of every command."""
 
     workspace: Annotated[str | None, _flag("--workspace")] = None
+    preset: Annotated[
+        str | None,
+        Parameter(
+            name="--preset",
+            metavar="NAME",
+            negative="",
+            show_default=False,
+            group=MODELS,
+            help="A whole explorer as a configuration: see `explorer presets list`. Or its folder, with a slash.",
+        ),
+    ] = None
     roles: Annotated[tuple[str, ...], _flag("--roles")] = ()
     tools: Annotated[
         tuple[str, ...],

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from explorer.cli.settings.layers import Layer, overlay, toml_layer, unreadable, variable_layer, variables_in
+from explorer.cli.settings.presets import files_of, project_presets
 from explorer.cli.settings.resolve import parsed
 from explorer.cli.settings.user_folders import config_folder
 from explorer.cli.settings.values import Origin, Raw, setting_named
@@ -99,9 +100,16 @@ class SettingsFolder:
         return [file for file in (self.dotenv, self.toml, self.mcp_json) if file]
 
     @cached_property
+    def preset_files(self) -> Mapping[str, bytes]:
+        """The files of its presets, by path."""
+        paths = [path for preset in project_presets(self.path) for path in files_of(preset.path)]
+        return {str(path): _bounded(path) for path in paths}
+
+    @cached_property
     def digest(self) -> str:
-        """The SHA-256 of its files of settings, and of the role files that these lead to."""
+        """The SHA-256 of its files of settings, of the role files that these lead to, and of its presets."""
         files = {str(file.path): file.content for file in self.files} | dict(self.role_files)
+        files |= self.preset_files
         files |= {name: os.fsencode(target) for name, target in self.links.items()}
         total = hashlib.sha256()
         for name, content in sorted(files.items()):
@@ -213,7 +221,7 @@ class TrustedFolders:
             "folder": str(folder.path.resolve()),
             "sha256": folder.digest,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "files": [*map(str, files), *folder.role_files],
+            "files": [*map(str, files), *folder.role_files, *folder.preset_files],
         }
         path = self._file(folder.path)
         new = path.with_suffix(f".{os.getpid()}.new")

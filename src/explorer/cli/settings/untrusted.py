@@ -30,7 +30,7 @@ UNTRUSTED = "the folder is not trusted"
 SHELLS_BY_REACH = ("off", "auto", "unsafe")
 OFFLINE = "offline"
 """The name of offline mode in settings; not imported from the models, which few folders name."""
-OVERRIDING = frozenset({Origin.FLAG, Origin.ENVIRONMENT})
+OVERRIDING = frozenset({Origin.FLAG, Origin.ENVIRONMENT, Origin.PRESET})
 """Origins that go before a folder's files anyway."""
 
 

@@ -55,6 +55,8 @@ class Origin(StrEnum):
 
     FLAG = "flag"
     ENVIRONMENT = "environment"
+    PRESET = "preset"
+    """The preset that the user names for this run."""
     USER = "user"
     """The user's own configuration file."""
     FOLDER = "folder"
