@@ -11,6 +11,7 @@ from explorer.lean.progress import (
     READ_SOURCE,
     SEARCH_FOLDER,
     SEARCH_WEB,
+    SENTENCE_CHARS,
     LeanProgress,
 )
 from explorer.lean.report import report_calls
@@ -41,6 +42,8 @@ class Actions:
     report: bool
     facts: tuple[str, ...] = ()
     """Sentences of sources, with their ids, from which the report's facts are chosen: so none is made up."""
+    lists_facts: bool = True
+    """Whether the form lists the sentences; otherwise the model copies them."""
 
     @property
     def schema(self) -> JsonObject:
@@ -48,28 +51,32 @@ class Actions:
         forms = [
             *([_read_form(self.read)] if self.read else []),
             *([_form(SEARCH, words=_text(MAX_QUERY_CHARS))] if self.search else []),
-            *([_report_form(self.facts)] if self.report else []),
+            *([_report_form(self.facts, lists_facts=self.lists_facts)] if self.report else []),
         ]
         return forms[0] if len(forms) == 1 else {"anyOf": forms}
 
 
-def actions_of(progress: LeanProgress, tools: Collection[str], *, is_full: bool = False) -> Actions:
+def actions_of(
+    progress: LeanProgress, tools: Collection[str], *, is_full: bool = False, lists_facts: bool = True
+) -> Actions:
     """Return what the model may do now.
 
     Args:
         progress: What the conversation has brought.
         tools: The tools of the run.
         is_full: Whether the conversation takes most of the model's window.
+        lists_facts: Whether the form may list sentences of sources.
     """
     facts = _likely_facts(progress)
     if progress.is_ending or is_full:
-        return Actions((), "", report=True, facts=facts)
+        return Actions((), "", report=True, facts=facts, lists_facts=lists_facts)
     if progress.own_unread:
         return Actions(tuple(progress.own_unread), "", report=False)
     read = tuple(progress.unread)[:MAX_CHOICES]
     may_search = progress.searches < MAX_SEARCHES and not progress.has_new_hits
     search = _search_tool(progress, tools) if may_search else ""
-    return Actions(read, search, report=bool(facts) or not (read or search), facts=facts)
+    may_report = bool(facts) or not (read or search)
+    return Actions(read, search, report=may_report, facts=facts, lists_facts=lists_facts)
 
 
 def _likely_facts(progress: LeanProgress) -> tuple[str, ...]:
@@ -118,8 +125,9 @@ def _read_form(ids: tuple[str, ...]) -> JsonObject:
     return _form(READ, sources={"type": "array", "minItems": 1, "maxItems": most, "items": _choice(*ids)})
 
 
-def _report_form(sentences: tuple[str, ...]) -> JsonObject:
-    facts: JsonObject = {"facts": {"type": "array", "maxItems": MAX_FACTS, "items": _choice(*sentences)}}
+def _report_form(sentences: tuple[str, ...], *, lists_facts: bool) -> JsonObject:
+    choice = _choice(*sentences) if lists_facts else _text(2 * SENTENCE_CHARS)
+    facts: JsonObject = {"facts": {"type": "array", "maxItems": MAX_FACTS, "items": choice}}
     facts = facts if sentences else {}
     return _form(REPORT, **facts, found=_choice("yes", "no"), answer=_text(MAX_ANSWER_CHARS))
 

@@ -70,10 +70,13 @@ class LeanClient:
     Args:
         client: The client of the model.
         window_tokens: The model's context window; None: not known.
+        is_local: Whether its server is on this machine. Only then forms list sentences of sources: a server of
+            somebody else's may show its model the form as words of the engine, outside of all fences.
     """
 
-    def __init__(self, client: LLMClient, window_tokens: int | None = None) -> None:
+    def __init__(self, client: LLMClient, window_tokens: int | None = None, *, is_local: bool = False) -> None:
         self._client = client
+        self._lists_facts = is_local
         self._most_chars = int((window_tokens or 0) * FULL_SHARE * CHARS_PER_TOKEN)
         self._shown: dict[str, _Shown] = {}
 
@@ -108,7 +111,7 @@ class LeanClient:
 
     def _actions(self, progress: LeanProgress, tools: Collection[str]) -> Actions:
         is_full = 0 < self._most_chars < progress.chars
-        return actions_of(progress, tools, is_full=is_full)
+        return actions_of(progress, tools, is_full=is_full, lists_facts=self._lists_facts)
 
 
 def _goes_on(before: tuple[Message, ...], now: tuple[Message, ...]) -> bool:

@@ -78,6 +78,10 @@ class LeanProgress:
         unread = [one for one in self.own if self.unread.get(one) == 0]
         return unread if len(self.own) <= MAX_OWN_FILES else []
 
+    def fact_of(self, said: str) -> Fact | None:
+        """Return the fact that a model copied, with or without its source's id; None when nothing read says so."""
+        return self.facts.get(said) or next((one for one in self.facts.values() if one.words == said), None)
+
     def add(self, message: Message) -> None:
         """Take in the next message."""
         if isinstance(message, Turn):

@@ -54,8 +54,8 @@ def _facts(value: Any, progress: LeanProgress) -> Iterable[Fact]:  # noqa: ANN40
     for one in cast("list[object]", value) if isinstance(value, list) else []:
         fields = cast("JsonObject", one) if isinstance(one, dict) else {"fact": one}
         said, source = fields.get("fact"), fields.get("source")
-        if isinstance(said, str) and said in progress.facts:
-            yield progress.facts[said]
+        if isinstance(said, str) and (known := progress.fact_of(said)):
+            yield known
         elif _plain(said) and source in progress.known:
             yield Fact(_plain(said), str(source))
 

@@ -142,7 +142,8 @@ class RunResources:
         retrying = RetryingClient(paid, gate, on_failure, limits=waits, timing=timing)
         policy = context_policy(ref, self.settings)
         effort = effort_of(self.settings, self.roles[role])
-        asked = LeanClient(retrying, policy.window_tokens) if self.lean else retrying
+        is_local = _is_local(ref, self.settings)
+        asked = LeanClient(retrying, policy.window_tokens, is_local=is_local) if self.lean else retrying
         return Model(str(ref), ref.name, asked, worst_cost(ref, self.settings), policy, effort)
 
 
