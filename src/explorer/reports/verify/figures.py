@@ -1,10 +1,11 @@
 """All figures of a plain text in one pass: dates, times, names, versions, and numbers with units in what is left."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
+from string import ascii_lowercase, digits
 from typing import NamedTuple
 
 from explorer.reports.verify.calendar_dates import Dated, dates, times
@@ -252,6 +253,8 @@ MARKED_VERSION = re.compile(
 )
 DOTTED_VERSION = re.compile(r"(?<![A-Za-z0-9_.])(\d+(?:\.\d+){2,})(?:-?(?:alpha|beta|rc)\.?\d*)?(?![A-Za-z0-9_])")
 PIECE = re.compile(r"[a-z]+|\d+|[^a-z\d\s]+")
+LATIN = frozenset(ascii_lowercase)
+ALNUM = LATIN | frozenset(digits)
 
 
 def names(text: str) -> Iterator[Named]:
@@ -296,12 +299,42 @@ def release(figures: str) -> tuple[int, ...]:
     return tuple(parts)
 
 
-def name_pattern(name: str) -> "re.Pattern[str]":
-    """Return what a name looks like among the words of a text: GPT-4o, GPT 4o, gpt4o."""
-    pieces = [re.escape(piece) for word in words(name) for piece in PIECE.findall(word)]
-    if pieces and pieces[-1] == "s" and len(pieces) > 1:
+def has_name(text: str, name: str) -> bool:
+    """Return whether a name is among the words of a text: GPT-4o, GPT 4o, gpt4o.
+
+    Without a pattern of its own for each name: the module `re` keeps the last five hundred for the whole process.
+
+    Args:
+        text: Lower-case words with one space between them.
+        name: As it is written in a sentence.
+    """
+    pieces = [piece for word in words(name) for piece in PIECE.findall(word)]
+    if len(pieces) > 1 and pieces[-1] == "s":
         pieces.pop()
-    return re.compile(r"(?<![a-z0-9])" + " ?".join(pieces) + r"(?![0-9])(?:s(?![a-z])|(?![a-z]))")
+    if not pieces:
+        return True
+    start = text.find(pieces[0])
+    while start >= 0:
+        if text[start - 1 : start] not in ALNUM and _ends_name(text, _end_of(pieces, text, start)):
+            return True
+        start = text.find(pieces[0], start + 1)
+    return False
+
+
+def _end_of(pieces: Sequence[str], text: str, place: int) -> int:
+    """Return where the pieces, with at most one space between two, end; -1 when they are not all there."""
+    for number, piece in enumerate(pieces):
+        place += number > 0 and text.startswith(" ", place)
+        if not text.startswith(piece, place):
+            return -1
+        place += len(piece)
+    return place
+
+
+def _ends_name(text: str, end: int) -> bool:
+    """Return whether no word or number goes on at a place, but for a plural's s."""
+    following = text[end : end + 2]
+    return end > 0 and (following[:1] not in ALNUM or (following[:1] == "s" and following[1:] not in LATIN))
 
 
 RATIO = re.compile(r"(?<![\d:.])\d{1,4}:\d{1,4}(?![\d:])")

@@ -10,7 +10,7 @@ from explorer.reports.verify.calendar_dates import Day, fits, utc_minutes
 from explorer.reports.verify.claims import Finding, Kind, Verdict
 from explorer.reports.verify.context import ClaimText, Conflict, claim_text, conflict_at, statement_conflict
 from explorer.reports.verify.derived import COUNTED, own_count, post_facts, worked_out
-from explorer.reports.verify.figures import FILLER, Figures, Named, Quantity, figures, measured, name_pattern, release
+from explorer.reports.verify.figures import FILLER, Figures, Named, Quantity, figures, has_name, measured, release
 from explorer.reports.verify.indexed_source import ZONE_CHARS, IndexedSource
 from explorer.reports.verify.passages import Figure, figure_of, is_label
 from explorer.reports.verify.plain import plain, words
@@ -278,15 +278,14 @@ def _version(text: str, version: tuple[int, ...], cited: Cited) -> LookupOutcome
         if any(known[: len(version)] == version for known in indexed.releases):
             return "found"
         is_number = len(version) == 1 and any(not one.unit for one in indexed.by_value.get(Fraction(version[0]), ()))
-        return "found" if is_number or name_pattern(text).search(indexed.spaced) else ""
+        return "found" if is_number or has_name(indexed.spaced, text) else ""
 
     source, how = cited.first(has)
     return found("version", text, source, how) if source else not_found("version", text, cited)
 
 
 def _name(text: str, cited: Cited) -> LookupOutcome:
-    pattern = name_pattern(text)
-    source, how = cited.first(lambda indexed: "found" if pattern.search(indexed.spaced) else "")
+    source, how = cited.first(lambda indexed: "found" if has_name(indexed.spaced, text) else "")
     return found("name", text, source, how) if source else not_found("name", text, cited)
 
 
