@@ -148,15 +148,16 @@ def test_a_role_file_that_cannot_be_used(typed: Explorer, tmp_path: Path, text: 
     assert not (tmp_path / "workspace").exists()
 
 
-@pytest.mark.parametrize("name", ["report.pdf", "report.html", "report.docx", "plant.JSON"])
-def test_a_report_in_another_format_than_markdown(typed: Explorer, tmp_path: Path, name: str) -> None:
-    """2, before anything is asked; the hint has a name that would do."""
+@pytest.mark.parametrize(
+    ("name", "words"), [("report.odt", "the endings are: .md"), ("there.md", "add --overwrite"), (".", "folder")]
+)
+def test_a_report_that_cannot_be_written_there(typed: Explorer, tmp_path: Path, name: str, words: str) -> None:
+    """2, before anything is asked; the hint has what would do, and a file that exists stays as it is."""
+    (tmp_path / "there.md").write_text("mine")
     with OpenAIServer([]) as server:
         done = typed("-o", name, "q q", OPENAI_BASE_URL=server.url)
-    lines = told(done, 2)
-    assert name in lines[0]
-    assert f"-o {Path(name).with_suffix('.md')}" in lines[1]
-    assert list(tmp_path.iterdir()) == []
+    assert words in "\n".join(told(done, 2))
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
 @pytest.mark.slow

@@ -236,7 +236,7 @@ def test_quiet_says_nothing_of_success(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_copy_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     """It is told, not dropped."""
     target = tmp_path / "gone" / "copy.md"
-    with pytest.raises(StorageError, match="could not be copied"):
+    with pytest.raises(StorageError, match="could not be written"):
         SummaryPrinter(RunOptions(output=str(target)), Path("workspace")).print_end(endings()[0][0])
 
 

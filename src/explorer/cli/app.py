@@ -180,12 +180,26 @@ def print_report_of_run(
     run: Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")] = "latest",
     /,
     *,
+    output: Annotated[
+        str | None,
+        Parameter(
+            name=["--output", "-o"],
+            metavar="FILE",
+            help="Write it to FILE instead: .md, .html, .pdf, .docx, .json.",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, Parameter(name="--overwrite", negative="", help="Let -o replace a file that exists.")
+    ] = False,
     options: CommonOptions = COMMON,
 ) -> int:
-    """Print a run's report: rendered on a terminal, plain markdown in a pipe."""
+    """Print a run's report: rendered on a terminal, plain markdown in a pipe; or write it to a file.
+
+    Example: `explorer report latest -o report.pdf`
+    """
     from explorer.cli.commands.runs import report  # noqa: PLC0415 - as above
 
-    return report(run, options=options)
+    return report(run, output=output, overwrite=overwrite, options=options)
 
 
 def ask(*question: str, options: AskOptions = ASK) -> int:

@@ -48,7 +48,9 @@ Input and output:
   -v, --verbose            Log to stderr; -vv: everything, with tracebacks
   -q, --quiet              Print only errors to stderr
   --lang LANGUAGE          Language of the report. Otherwise the question's
-  -o, --output FILE        Also write the report to FILE: .md, .markdown, .txt
+  -o, --output FILE        Also write the report to FILE: .md, .html, .pdf,
+                           .docx, .json
+  --overwrite              Let -o replace a file that exists
   --file PATH              A file the question is about: text, HTML, PDF,
                            Office, EPUB; repeatable
   --corpus DIR             Folder of your own to search: text, markdown, HTML,

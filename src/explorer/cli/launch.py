@@ -15,6 +15,7 @@ from pathlib import Path
 from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.dry_run import print_plan
 from explorer.cli.piped_input import piped_files
+from explorer.cli.report_files import check_target
 from explorer.cli.screens.output import say
 from explorer.cli.screens.run_summary import SummaryPrinter
 from explorer.cli.screens.screen import screen_for, tap_for
@@ -37,8 +38,6 @@ from explorer.workspace.user_key import open_key
 
 LAST_RESORT_S = 5.0
 CONFINED = frozenset({SandboxTier.BUBBLEWRAP, SandboxTier.LANDLOCK})
-REPORT_SUFFIXES = frozenset({"", ".md", ".markdown", ".txt"})
-"""What a copy of the report may be called: it is markdown, whatever its name."""
 
 
 def _piped(options: RunOptions) -> dict[str, bytes]:
@@ -199,11 +198,4 @@ def _files(names: Sequence[str]) -> tuple[Path, ...]:
 def check_before_paying(options: RunOptions) -> None:
     """Find now what would otherwise fail after the money is spent."""
     if options.output is not None:
-        target = Path(options.output).expanduser()
-        if target.suffix.lower() not in REPORT_SUFFIXES:
-            raise ConfigError(
-                f"the report is markdown, and {target} would be taken for something else",
-                hint=f"write it as markdown and convert that: -o {target.with_suffix('.md')}",
-            )
-        if target.is_dir() or not os.access(target.parent, os.W_OK):
-            raise ConfigError(f"cannot write the report to {target}", hint="give a file in a folder that exists")
+        check_target(options.output, overwrite=options.overwrite)

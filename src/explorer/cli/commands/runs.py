@@ -12,6 +12,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from explorer.cli.report_files import check_target, document_of, write_report
 from explorer.cli.screens.formatting import (
     cost,
     counted,
@@ -221,8 +222,11 @@ def show(
     return 0
 
 
-def report(run: RunName = LATEST, /, *, options: CommonOptions = COMMON) -> int:
-    """Print a run's report, or the answer of a run of one agent: rendered on a terminal, plain markdown in a pipe."""
+def report(
+    run: RunName = LATEST, /, *, output: str | None = None, overwrite: bool = False, options: CommonOptions = COMMON
+) -> int:
+    """Print a run's report, or the answer of a run of one agent; or write it to a file."""
+    target = None if output is None else check_target(output, overwrite=overwrite)
     folder = find_run(configured(options, looks_at_runs).settings.workspace, run)
     report_of_unfinished(folder)
     markdown = report_text(folder)
@@ -231,10 +235,16 @@ def report(run: RunName = LATEST, /, *, options: CommonOptions = COMMON) -> int:
     if not markdown:
         why = f": {REPORT} is not a plain text file" if os.path.lexists(folder / REPORT) else ""
         raise NotFoundError(f"run {folder.name} has no report{why}", hint=f"finish it: explorer resume {folder.name}")
-    if options.output_format == "text":
-        print_report(markdown)
+    if target is not None:
+        warning = write_report(document_of(markdown, folder), target, overwrite=overwrite)
+        if warning:
+            say(warning)
+    if options.output_format != "text":
+        emit_json({"run_id": folder.name, "report": path, "report_text": markdown, "written": output})
+    elif target is not None:
+        emit_page(str(target))
     else:
-        emit_json({"run_id": folder.name, "report": path, "report_text": markdown})
+        print_report(markdown)
     return 0
 
 

@@ -1,6 +1,5 @@
 """How a run ends on the terminal: the result on stdout, a short account on stderr, the exit code."""
 
-import os
 import shlex
 import shutil
 import sys
@@ -8,6 +7,7 @@ import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from explorer.cli.report_files import document_of, write_report
 from explorer.cli.screens.formatting import cached, cited, counted, duration, one_line, spent, tokens
 from explorer.cli.screens.output import (
     CommandResult,
@@ -27,7 +27,7 @@ from explorer.journal.run_state import RunState
 from explorer.run.finish import report_path
 from explorer.run.outcome import resume_command
 from explorer.run.run import RunResult
-from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError, StorageError
+from explorer.schema.errors import ConfigError, CredentialsError, ExplorerError, RunLockedError
 from explorer.schema.reasons import LIMIT_WORDS
 from explorer.text.citations import without_references
 
@@ -74,7 +74,9 @@ class SummaryPrinter:
     def _result(self, result: RunResult, view: RunView) -> int:
         outcome = replace(_outcome(result), session=session_facts(view))
         if self.options.output is not None and (result.report_text or result.words):
-            _copy(result, Path(self.options.output).expanduser())
+            warning = _copy(result, self.options)
+            if warning:
+                say(warning)
         if self.options.output_format == "text":
             text = result.answer or result.report_text or result.words
             # On a terminal the account of the run, with the path, is the next thing to read.
@@ -210,12 +212,14 @@ def _outcome(result: RunResult) -> CommandResult:
     )
 
 
-def _copy(result: RunResult, target: Path) -> None:
-    """Write the copy of the report whole or not at all."""
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
+def _copy(result: RunResult, options: RunOptions) -> str:
+    """Write the copy of the report, or of the answer; return a warning, empty without one."""
+    target = Path(options.output or "").expanduser()
+    text = result.answer or result.report_text or result.words
+    about = {"run_id": result.run_id, "status": result.status.value, "reason": result.reason}
+    document = document_of(text, result.folder, None if text == result.report_text else about)
     try:
-        beside.write_text(result.answer or result.report_text or result.words, encoding="utf-8")
-        beside.replace(target)
-    except OSError as error:
-        message = f"the report could not be copied to {target}: {error.strerror}"
-        raise StorageError(message, hint=f"it is at {result.report}") from error
+        return write_report(document, target, overwrite=options.overwrite)
+    except ExplorerError as error:
+        error.hint = "\n  → ".join(filter(None, [error.hint, f"the report is at {result.report or result.folder}"]))
+        raise

@@ -150,9 +150,19 @@ class RunOptions(ModelOptions):
             name=["--output", "-o"],
             metavar="FILE",
             group=INPUT_OUTPUT,
-            help="Also write the report to FILE: .md, .markdown, .txt.",
+            help="Also write the report to FILE: .md, .html, .pdf, .docx, .json.",
         ),
     ] = None
+    overwrite: Annotated[
+        bool,
+        Parameter(
+            name="--overwrite",
+            negative="",
+            show_default=False,
+            group=INPUT_OUTPUT,
+            help="Let -o replace a file that exists.",
+        ),
+    ] = False
 
 
 @Parameter(name="*")

@@ -1,0 +1,85 @@
+"""A report as one HTML file: nothing in it runs, and nothing is loaded from anywhere.
+
+nh3 removes whatever is not text, a web link or an image in the file, and a policy says the same to the browser.
+"""
+
+import re
+from html import escape
+
+import nh3
+
+from explorer.reports.formats.document import ReportDocument
+from explorer.reports.formats.tokens import WEB_LINK, markdown_reader, report_tokens
+
+DATA_IMAGE = re.compile(r"data:image/(?:png|jpeg|gif);base64,[A-Za-z0-9+/=]*")
+REFERENCE_ID = re.compile(r"ref-\d+")
+LISTS_AND_TABLES = {"li", "ol", "table", "tbody", "td", "th", "thead", "tr", "ul"}
+TAGS = {"a", "blockquote", "br", "code", "em", "hr", "img", "p", "pre", "strong", *LISTS_AND_TABLES}
+HEADINGS = {f"h{level}" for level in range(1, 7)}
+ATTRIBUTES = {"a": {"href"}, "img": {"src", "alt"}, "li": {"id"}, "ol": {"start"}}
+SCHEMES = {"http", "https", "mailto", "data"}
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+STYLE = """\
+:root { color-scheme: light; --line: #c8c8d0; --soft: #55555f; }
+body { font: 1rem/1.6 system-ui, "DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", sans-serif; color: #1b1b1f;
+  background: #fff; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
+h1, h2, h3 { line-height: 1.25; }
+a { color: #0b57d0; }
+img { max-width: 100%; }
+pre, code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .9em; background: #f3f3f6; }
+pre { padding: .8rem; white-space: pre-wrap; }
+blockquote { border-left: 3px solid var(--line); margin-left: 0; padding-left: 1rem; }
+table { border-collapse: collapse; }
+td, th { border: 1px solid var(--line); padding: .25rem .5rem; text-align: left; vertical-align: top; }
+.facts { font-size: .85em; color: var(--soft); border-top: 1px solid var(--line); margin-top: 3rem; }
+@page { size: A4; margin: 2cm; @bottom-right { content: counter(page) " / " counter(pages); font-size: 8pt; } }
+@media print {
+  body { font-size: 10pt; margin: 0; max-width: none; padding: 0; }
+  h1, h2, h3 { break-after: avoid; }
+}
+"""
+
+
+def html_page(document: ReportDocument) -> str:
+    """Return a report as a page that is complete in itself."""
+    language = f' lang="{document.language}"' if document.language else ""
+    return (
+        f'<!DOCTYPE html>\n<html{language}>\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(document.title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+        f"{_body(document)}{_facts(document)}</body>\n</html>\n"
+    )
+
+
+def _body(document: ReportDocument) -> str:
+    reader = markdown_reader()
+    found = reader.renderer.render(report_tokens(document), reader.options, {})
+    return nh3.clean(
+        found,
+        tags=TAGS | HEADINGS,
+        attributes=ATTRIBUTES,
+        attribute_filter=_kept,
+        url_schemes=SCHEMES,
+        link_rel="noreferrer",
+    )
+
+
+def _facts(document: ReportDocument) -> str:
+    rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>\n" for name, value in document.facts)
+    return f'<div class="facts">\n<h2>About this report</h2>\n<table>\n{rows}</table>\n</div>\n' if rows else ""
+
+
+def _kept(tag: str, name: str, value: str) -> str | None:
+    """Return the value of an attribute; None when it is removed."""
+    match tag, name:
+        case "a", "href":
+            is_kept = WEB_LINK.match(value) or REFERENCE_ID.fullmatch(value.removeprefix("#"))
+        case "img", "src":
+            is_kept = DATA_IMAGE.fullmatch(value)
+        case "li", "id":
+            is_kept = REFERENCE_ID.fullmatch(value)
+        case _:
+            return value if name in ATTRIBUTES.get(tag, ()) else None
+    return value if is_kept else None
