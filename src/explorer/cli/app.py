@@ -107,6 +107,22 @@ COMMANDS_OF_MCP = {
         "commands.mcp:list_servers",
         "List the MCP servers that are configured, and the roles that get their tools.\n\nExample: `explorer mcp list`",
     ),
+    "serve": (
+        "commands.mcp_serve:serve",
+        (
+            "Serve explorations to other agents, until the client closes stdin.\n\n"
+            "Clients start runs, wait for reports, and read findings and sources. They can only lower the limits set "
+            "here. When the server ends, its runs are saved, and `explorer resume` continues them.\n\n"
+            "Example: `explorer mcp serve --max-cost 1`"
+        ),
+    ),
+    "token": (
+        "commands.mcp_serve:token",
+        (
+            "Print the token that clients of `explorer mcp serve --http` send.\n\n"
+            "It stays the same on this machine. EXPLORER_MCP_TOKEN sets another one."
+        ),
+    ),
 }
 """Where each command below `mcp` is."""
 COMMANDS_OF_PRESETS = {
@@ -156,7 +172,7 @@ def build_app() -> App:
     for name, (place, words) in COMMANDS_OF_REPORTS.items():
         report.command(f"explorer.cli.{place}", name=name, help=words)
     app.command(report)
-    mcp = App(name="mcp", help="MCP servers, whose tools agents may call.")
+    mcp = App(name="mcp", help="MCP servers whose tools agents may call; and explorer as a server of other agents.")
     for name, (place, words) in COMMANDS_OF_MCP.items():
         mcp.command(f"explorer.cli.{place}", name=name, help=words)
     app.command(mcp)

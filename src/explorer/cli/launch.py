@@ -82,14 +82,11 @@ def continue_run(folder: Path, message: str, configuration: Configuration, optio
     if _piped(options):
         hint = "start a run with it: leave out -c; or make it the follow-up itself: explorer -c -"
         raise ConfigError("text is piped in, and files are given when a run starts, not when it is resumed", hint=hint)
-    settings = configuration.settings
-    _refuse_standing_unsafe(folder, configuration)
+    settings = settings_to_continue(folder, configuration)
     if folder.parent.resolve() != settings.workspace.resolve():
         # The run was given by its path: all that is said of it names its own workspace.
         settings = settings.model_copy(update={"workspace": folder.parent})
         options = replace(options, workspace=str(folder.parent))
-    if configuration.of_stranger:
-        settings = _within_recorded(settings, configuration.of_stranger, folder)
     tools = named_tools(options, settings)
     session = _session(options, replace(configuration, settings=settings))
     _refuse_second(folder)
@@ -99,6 +96,17 @@ def continue_run(folder: Path, message: str, configuration: Configuration, optio
         return await resume(folder, settings, message, replace(hooks, tools=tools))
 
     return _drive(work, session, settings, options)
+
+
+def settings_to_continue(folder: Path, configuration: Configuration) -> Settings:
+    """Return the settings that a run is continued with.
+
+    Raises:
+        ConfigError: A file of settings alone would take the sandbox from a run that had one, or that was carried here.
+    """
+    _refuse_standing_unsafe(folder, configuration)
+    settings, of_stranger = configuration.settings, configuration.of_stranger
+    return _within_recorded(settings, of_stranger, folder) if of_stranger else settings
 
 
 def _within_recorded(settings: Settings, of_folder: Collection[str], folder: Path) -> Settings:

@@ -96,7 +96,7 @@ class Session:
                     catch_up=self.catch_up,
                     observe=self._observe,
                     stop=self.stop,
-                    on_checkpoint=_crash_point(),
+                    on_checkpoint=crash_point(),
                     progress=self._print_progress,
                     origins=self.origins,
                 )
@@ -170,7 +170,7 @@ class Session:
                     loop.remove_signal_handler(number)
 
 
-def _crash_point() -> OnCheckpoint | None:
+def crash_point() -> OnCheckpoint | None:
     """Return where a test wants the process to end; users' builds lack the module, and the variable means nothing."""
     wanted = os.environ.get("EXPLORER_CRASH", "")
     if not wanted:

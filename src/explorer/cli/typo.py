@@ -9,7 +9,7 @@ from explorer.schema.errors import ConfigError
 
 SUBCOMMANDS: Mapping[str, tuple[str, ...]] = {
     "config": ("show",),
-    "mcp": ("list",),
+    "mcp": ("list", "serve", "token"),
     "runs": ("list", "rm", "gc", "export", "import"),
     "report": ("list", "show"),
     "presets": ("list", "show"),
@@ -42,7 +42,6 @@ COMMAND_LIKE: Mapping[str, str] = {
     "web": "",
     "ui": "",
     "gui": "",
-    "mcp": "",
     "chat": "ask",
     "repl": "",
     "shell": "",

@@ -175,7 +175,7 @@ def overview(folder: Path) -> RunOverview:
         run_id=folder.name,
         folder=folder,
         question=run_state.started.question if run_state.started else "",
-        status=_status(run_state, folder),
+        status=status_of(run_state, folder),
         started=records[0].at if records else None,
         last=records[-1].at if records else None,
         cost_usd=run_state.cost_usd,
@@ -185,7 +185,8 @@ def overview(folder: Path) -> RunOverview:
     )
 
 
-def _status(run_state: RunState, folder: Path) -> str:
+def status_of(run_state: RunState, folder: Path) -> str:
+    """Return a run's status as in `RunOverview`."""
     if run_state.finished is not None:
         return str(run_state.finished.status)
     return RUNNING if is_running(folder) else UNFINISHED

@@ -110,6 +110,17 @@ class Secrets(BaseModel):
         ),
     ] = SecretStr("")
 
+    mcp_token: Annotated[
+        SecretStr,
+        Setting(
+            "EXPLORER_MCP_TOKEN",
+            KEY,
+            "Token that clients of `explorer mcp serve --http` send; 16 characters or more",
+            Group.FILES,
+            default="made once for this machine: `explorer mcp token` prints it",
+        ),
+    ] = SecretStr("")
+
     def all(self) -> list[str]:
         """Return every key that is set."""
         values = [getattr(self, name).get_secret_value() for name in type(self).model_fields]

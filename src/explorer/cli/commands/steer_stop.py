@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import time
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +14,13 @@ from explorer.cli.question import as_asked
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.configuration import changes_runs, configured
 from explorer.cli.settings.options import CommonOptions
-from explorer.journal.control import ControlKind, ControlMessage, Inbox
-from explorer.journal.listing import JournalTail, find_run, holder, is_running
+from explorer.journal.control import ControlKind
+from explorer.journal.delivery import APPLIED, ENDED, LOOK_EVERY_S, QUEUED, Delivery, deliver
+from explorer.journal.listing import find_run, holder, is_running
 from explorer.schema.errors import ConfigError, ExplorerError
-from explorer.schema.events import JournalRecord, Steered, StopAsked
 from explorer.schema.setting import or_none, seconds
 
 STOP_REASON = "stopped by the user"
-LOOK_EVERY_S = 0.05
-APPLIED = "applied"
-QUEUED = "queued"
-ENDED = "ended"
 RunName = Annotated[str, Parameter(help="A run's id, the beginning of one, or `latest`.")]
 
 
@@ -41,15 +35,6 @@ class OrderOptions(CommonOptions):
 
 
 ORDER = OrderOptions()
-
-
-@dataclass(frozen=True)
-class Delivery:
-    """What became of an order."""
-
-    state: str
-    """`applied`, `queued` (the run is running, and will take it), or `ended` (the run ended without it)."""
-    record: int | None = None
 
 
 def steer(run: RunName, /, *words: str, options: OrderOptions = ORDER) -> int:
@@ -109,21 +94,14 @@ def _seconds(raw: str) -> float | None:
 
 def _give(folder: Path, kind: ControlKind, text: str, wait_s: float | None, options: OrderOptions) -> Delivery:
     """Leave an order and tell what becomes of it."""
-    tail = JournalTail(folder)
-    tail.read()
-    inbox = Inbox(folder / ".explorer")
-    order = inbox.leave(kind, text, time.time_ns)
-    if options.output_format == "text":
-        emit_page(QUEUED)
-    delivery = Delivery(QUEUED) if wait_s == 0 else asyncio.run(_delivery(tail, folder, order, wait_s))
-    if delivery.state == ENDED:
-        # Nobody takes it any more; a later session of the run must not obey words meant for this one.
-        inbox.done(order)
-    if options.output_format != "text" and not (delivery.state == ENDED and kind is ControlKind.STEER):
+    is_text = options.output_format == "text"
+    delivery = asyncio.run(deliver(folder, kind, text, wait_s, lambda: emit_page(QUEUED) if is_text else None))
+    if not is_text and not (delivery.state == ENDED and kind is ControlKind.STEER):
         emit_json(
-            {"run_id": folder.name, "order": order.id, "kind": kind, "state": delivery.state, "record": delivery.record}
+            {"run_id": folder.name, "order": delivery.order, "kind": kind}
+            | {"state": delivery.state, "record": delivery.record}
         )
-    elif options.output_format == "text":
+    elif is_text:
         _print_delivery(delivery, kind, wait_s, options)
     return delivery
 
@@ -135,29 +113,6 @@ def _print_delivery(delivery: Delivery, kind: ControlKind, wait_s: float | None,
         emit_page("the run ended by itself meanwhile")
     elif delivery.state == QUEUED and wait_s and not options.quiet:
         say(f"not applied within {wait_s:g} s; the run takes it at the next turn of any agent")
-
-
-async def _delivery(tail: JournalTail, folder: Path, order: ControlMessage, wait_s: float | None) -> Delivery:
-    try:
-        async with asyncio.timeout(wait_s):
-            while True:
-                # Asked before reading: what was written before the end is then read.
-                is_alive = is_running(folder)
-                record = _applied(tail.read(), order)
-                if record is not None:
-                    return Delivery(APPLIED, record)
-                if not is_alive:
-                    return Delivery(ENDED)
-                await asyncio.sleep(LOOK_EVERY_S)
-    except TimeoutError:
-        return Delivery(QUEUED)
-
-
-def _applied(records: Iterable[JournalRecord], order: ControlMessage) -> int | None:
-    for record in records:
-        if isinstance(record.event, Steered | StopAsked) and record.event.order == order.id:
-            return record.seq
-    return None
 
 
 def _end_process(folder: Path, wait_s: float | None, options: OrderOptions) -> int:

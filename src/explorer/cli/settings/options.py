@@ -217,6 +217,19 @@ class AskOptions(RunOptions):
     """The question was `-`."""
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class McpServeOptions(RunOptions):
+    """Flags of the MCP server."""
+
+    corpus: Annotated[str | None, _flag("--corpus")] = None
+    http: Annotated[
+        bool, Parameter(name="--http", negative="", help="Serve HTTP on 127.0.0.1, with a token, instead of stdio.")
+    ] = False
+    port: Annotated[int, Parameter(name="--port", metavar="N", help="Port of --http; 0: a free one.")] = 8765
+    max_runs: Annotated[int, Parameter(name="--max-runs", metavar="N", help="Runs at work at the same time.")] = 2
+
+
 COMMON = CommonOptions()
 MODEL = ModelOptions()
 RUN = RunOptions()
@@ -231,3 +244,6 @@ def wanted_format(tokens: list[str]) -> OutputFormat:
     if "stream-json" in values:
         return "stream-json"
     return "json" if "json" in values else "text"
+
+
+MCP_SERVE = McpServeOptions()

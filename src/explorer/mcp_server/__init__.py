@@ -1,0 +1,1 @@
+"""explorer as a server of the Model Context Protocol (MCP): other agents start runs and read what they found."""

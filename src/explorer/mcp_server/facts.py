@@ -1,0 +1,144 @@
+"""What a client is told of a run: facts of its journal, with every text that others wrote in a fence."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+
+from explorer.journal.listing import DAMAGED, RUNNING, UNFINISHED, JournalTail, is_running, read_records, status_of
+from explorer.journal.run_state import RunState
+from explorer.run.finish import report_text
+from explorer.schema.errors import JournalDamagedError, StorageError
+from explorer.text.frontmatter import without_frontmatter
+from explorer.text.rendering import NOTHING, ModelText, WrittenBy, block, code, first_chars, inline, own, render
+from explorer.text.sanitize import single_line
+from explorer.workspace.access import REPORT
+
+LOOK_EVERY_S = 0.5
+MAX_FILES = 100
+QUESTION_CHARS = 300
+REASON_CHARS = 500
+PATH_CHARS = 300
+REPORT_CHARS = 40_000
+"""The characters of a report that one answer has; `read_run_file` reads on."""
+SCHEME = "explorer://runs/"
+
+
+class RunStatus(BaseModel):
+    """The state of a run."""
+
+    run_id: str
+    question: str = Field(description="As it was asked, in a fence")
+    status: str = Field(
+        description="running, unfinished (resumable), complete, partial, nothing_found, sources_unavailable, failed, "
+        "damaged"
+    )
+    reason: str = Field(default="", description="Why it is not complete")
+    steps: int = Field(default=0, description="Model turns of all agents")
+    agents: int = 0
+    sources: int = 0
+    tokens: int = 0
+    cost_usd: float | None = Field(default=None, description="None: a price is not known")
+    files: list[str] = Field(default=[], description="Paths of the report and the findings, for read_run_file")
+    report_uri: str = Field(default="", description="The report as a resource; empty: there is none yet")
+    next: str = Field(description="What can be done with it")
+
+
+class ReportFacts(RunStatus):
+    """The state of a run, and its report or answer."""
+
+    text: str = Field(description="The report, or the answer to the follow-up; empty while the run is at work")
+
+
+NEXT = {
+    RUNNING: own("It is at work: wait_for_report waits for it; steer sends it a message; stop lets it write up."),
+    UNFINISHED: own("Nothing is lost: follow_up without a message continues it."),
+    DAMAGED: own("Its journal is damaged: `explorer doctor RUN` says where."),
+    "complete": own("follow_up asks it further; read_run_file and read_source read its findings and its evidence."),
+}
+INCOMPLETE = own("follow_up without a message continues it; with one, it asks further.")
+
+
+def facts_of(folder: Path, error: ModelText = NOTHING) -> RunStatus:
+    """Return the facts of a run.
+
+    Args:
+        folder: The run's.
+        error: What ended its latest session, where the journal does not say it.
+    """
+    try:
+        run_state = _state_of(folder)
+    except (JournalDamagedError, StorageError):
+        return RunStatus(run_id=folder.name, question="", status=DAMAGED, next=NEXT[DAMAGED])
+    finished, status = run_state.finished, status_of(run_state, folder)
+    reason = inline(finished.reason, REASON_CHARS) if finished is not None and finished.reason else error
+    return RunStatus(
+        run_id=folder.name,
+        question=inline(run_state.started.question if run_state.started else "", QUESTION_CHARS),
+        status=status,
+        reason=reason if status != RUNNING else "",
+        steps=run_state.steps,
+        agents=len(run_state.agents),
+        sources=len(run_state.sources),
+        tokens=run_state.usage.total_tokens,
+        cost_usd=run_state.cost_usd,
+        files=[single_line(path, PATH_CHARS) for path in sorted(run_state.files)][:MAX_FILES],
+        report_uri=report_uri(folder.name) if finished is not None and report_text(folder) else "",
+        next=NEXT.get(status, INCOMPLETE),
+    )
+
+
+def report_facts(folder: Path, error: ModelText = NOTHING) -> ReportFacts:
+    """Return the facts of a run, with its report or its answer where nobody works on it."""
+    facts = facts_of(folder, error)
+    text = NOTHING if facts.status in {RUNNING, DAMAGED} else _answer_of(folder)
+    return ReportFacts(**facts.model_dump(), text=text)
+
+
+def _state_of(folder: Path) -> RunState:
+    return RunState.of(record.event for record in read_records(folder))
+
+
+def report_uri(run_id: str) -> str:
+    """Return the address of a run's report as a resource."""
+    return f"{SCHEME}{run_id}/report"
+
+
+async def until_ended(folder: Path, seconds: float, report: Callable[[str], Awaitable[None]]) -> None:
+    """Wait until nobody works on a run, at most so many seconds.
+
+    Args:
+        folder: The run's.
+        seconds: How long to wait.
+        report: Awaited with a line whenever the run recorded something.
+    """
+    tail, run_state, loop = JournalTail(folder), RunState(), asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while await asyncio.to_thread(is_running, folder):
+        records = await asyncio.to_thread(tail.read)
+        for record in records:
+            run_state.apply(record.event)
+        if run_state.finished is not None or loop.time() >= deadline:
+            return
+        if records:
+            agents, sources = len(run_state.agents), len(run_state.sources)
+            await report(f"{run_state.steps} steps, {agents} agents, {sources} sources")
+        await asyncio.sleep(min(LOOK_EVERY_S, max(0.0, deadline - loop.time())))
+
+
+def _answer_of(folder: Path) -> ModelText:
+    """Return what a run ended with: the answer to a follow-up, or the report."""
+    finished = _state_of(folder).finished
+    if finished is not None and finished.answer:
+        return block(finished.answer, WrittenBy.MODEL)
+    return report_for_model(folder, REPORT_CHARS)
+
+
+def report_for_model(folder: Path, most: int) -> ModelText:
+    """Return the beginning of a run's report in a fence; empty where there is none."""
+    report = block(without_frontmatter(report_text(folder)), WrittenBy.MODEL)
+    if len(report) <= most:
+        return report
+    words = "The first {most} of {total} characters; read_run_file with path {path} reads on."
+    return render(own(words, most=most, total=len(report), path=code(REPORT)), first_chars(report, most))
