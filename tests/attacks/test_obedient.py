@@ -33,7 +33,7 @@ from attacks.world import (
     world,
 )
 from command import environment
-from explorer.cli.commands.doctor import check_run
+from explorer.cli.commands.run_check import check_run
 from explorer.run.run import RunHooks, RunResult, resume
 from explorer.schema.errors import ModelError, ModelFault
 from explorer.schema.events import RunFinished, SandboxChosen, Status
