@@ -7,12 +7,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from explorer.cli.commands.trust import settings_to_run
-from explorer.cli.launch import check_before_paying, continue_run
 from explorer.cli.question import as_asked
 from explorer.cli.screens.formatting import counted
 from explorer.cli.screens.output import emit_json, emit_page, say
 from explorer.cli.settings.options import RUN, RunOptions
-from explorer.cli.telemetry import show_logs
 from explorer.journal.listing import find_run, read_records
 from explorer.journal.run_state import RunState
 from explorer.run.fork import Forked
@@ -43,6 +41,9 @@ def fork(
     if len(run.split()) > 1:
         raise ConfigError("the run comes first, and its name has no spaces", hint='write: explorer fork latest "..."')
     configuration = settings_to_run(options)
+    from explorer.cli.launch import check_before_paying, continue_run  # noqa: PLC0415 - it loads the engine
+    from explorer.cli.telemetry import show_logs  # noqa: PLC0415 - as above
+
     check_before_paying(options)
     words = as_asked(" ".join(message))
     folder = find_run(configuration.settings.workspace, run)
