@@ -21,7 +21,6 @@ from explorer.text.rendering import own
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """Return a host's addresses; raise OSError when it has none."""
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 REFUSED_V4 = {
     "0.0.0.0/8": "this machine",

@@ -66,10 +66,6 @@ class Rendered:
     text: str
     cited: tuple[str, ...]
     """The ids of the cited sources, in the order of their numbers."""
-    citations: int
-    """The number of citations in the prose; `[S1, S2]` counts as two."""
-    dangling: tuple[str, ...]
-    """The cited ids that no source has, sorted."""
 
 
 def is_placeholder(text: str) -> bool:
@@ -134,7 +130,6 @@ def render(
     body = without_network(without_frontmatter(draft).strip(), has_file)
     cited = list(dict.fromkeys(identifier for identifier in cited_ids(body) if identifier in sources))
     numbers = {identifier: number for number, identifier in enumerate(cited, 1)}
-    dangling = sorted({identifier for identifier in cited_ids(body) if identifier not in sources})
 
     def numbered(found: "re.Match[str]") -> str:
         if found["ids"] is None:
@@ -150,7 +145,7 @@ def render(
         sample_note = [SAMPLE_WORDS.get(language, SAMPLE_WORDS["en"]), ""] if is_sample else []
         text = f"{text}\n\n## {heading}\n\n" + "\n".join([*sample_note, *lines])
         text += _further([sources[name] for name in recommended if name not in numbers], language)
-    return Rendered(text + "\n", tuple(cited), len(cited_ids(body)), tuple(dangling))
+    return Rendered(text + "\n", tuple(cited))
 
 
 def _further(sources: Sequence[Source], language: str) -> str:

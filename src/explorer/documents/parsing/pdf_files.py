@@ -36,10 +36,6 @@ class _Reading:
     language: str = ""
     pages: list[str] = field(default_factory=list[str])
 
-    @property
-    def has_text(self) -> bool:
-        return any(self.pages)
-
 
 class _LockedError(Exception):
     """The PDF needs a password."""
