@@ -4,7 +4,7 @@ A search hit stores the whole document as its source, the same text that reading
 however an agent found it, and each quote can be looked up.
 """
 
-from typing import Self
+from typing import Self, TypeVar
 
 from pydantic import Field
 
@@ -27,26 +27,12 @@ VIA = "corpus"
 KIND = "file"
 NO_FOLDER = "give a folder: --corpus DIR"
 """The command that makes these tools available."""
+Args = TypeVar("Args", bound=Arguments)
 
 
-class SearchCorpusArguments(Arguments):
-    """Arguments of `search_corpus`."""
+class _CorpusTool(Tool[Args]):
+    """A tool over the user's folder."""
 
-    query: str = Field(min_length=1, max_length=500, description='Few specific words; "quoted" for a phrase')
-    max_results: int = Field(default=8, ge=1, le=30)
-    glob: str = Field(default="", description="Only these files, e.g. reports/*.pdf")
-
-
-class SearchCorpusTool(Tool[SearchCorpusArguments]):
-    """`search_corpus`: searches the user's folder."""
-
-    name = "search_corpus"
-    description = (
-        "Search the documents of the user's own folder, before anything else; read the passage before you cite it."
-    )
-    arguments = SearchCorpusArguments
-    activity = 'searching your folder for "{query}"'
-    is_search = True
     is_lookup = True
     timeout_s = None
     """The first call may have to index the folder, which has bounds of its own."""
@@ -64,6 +50,26 @@ class SearchCorpusTool(Tool[SearchCorpusArguments]):
     def missing(cls, connections: SourceConnections) -> str:
         """Return why the tool is not offered: there is no folder."""
         return "" if connections.corpus else NO_FOLDER
+
+
+class SearchCorpusArguments(Arguments):
+    """Arguments of `search_corpus`."""
+
+    query: str = Field(min_length=1, max_length=500, description='Few specific words; "quoted" for a phrase')
+    max_results: int = Field(default=8, ge=1, le=30)
+    glob: str = Field(default="", description="Only these files, e.g. reports/*.pdf")
+
+
+class SearchCorpusTool(_CorpusTool[SearchCorpusArguments]):
+    """`search_corpus`: searches the user's folder."""
+
+    name = "search_corpus"
+    description = (
+        "Search the documents of the user's own folder, before anything else; read the passage before you cite it."
+    )
+    arguments = SearchCorpusArguments
+    activity = 'searching your folder for "{query}"'
+    is_search = True
 
     async def execute(self, arguments: SearchCorpusArguments, context: ToolContext) -> ToolResult:
         """Search and list the documents."""
@@ -103,30 +109,13 @@ class ReadDocumentArguments(Arguments):
     offset: int = Field(default=0, ge=0)
 
 
-class ReadDocumentTool(Tool[ReadDocumentArguments]):
+class ReadDocumentTool(_CorpusTool[ReadDocumentArguments]):
     """`read_document`: reads a file of the user's folder."""
 
     name = "read_document"
     description = f"Read a document of the user's folder, {PAGE_CHARS} characters at a time."
     arguments = ReadDocumentArguments
     activity = "reading {path}"
-    is_lookup = True
-    timeout_s = None
-    """No limit, as for `search_corpus`."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-
-    @classmethod
-    def connect(cls, connections: SourceConnections) -> Self:
-        """Make the tool with the user's folder."""
-        assert connections.corpus is not None
-        return cls(connections.corpus)
-
-    @classmethod
-    def missing(cls, connections: SourceConnections) -> str:
-        """Return why the tool is not offered: there is no folder."""
-        return "" if connections.corpus else NO_FOLDER
 
     async def execute(self, arguments: ReadDocumentArguments, context: ToolContext) -> ToolResult:
         """Return one part of the document."""
