@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from engine_stage import compare_with_golden
 from explorer.reports.compare import Comparison, cited_sentences, compare_runs, comparison_page, snapshot_on_disk
 from explorer.schema.errors import JournalDamagedError, NotFoundError
+from explorer.schema.events import Source
 from explorer.text.urls import url_key
 from made_runs import A, B, make_run, page, two_runs
 
@@ -63,6 +65,19 @@ async def test_sources_are_matched_by_canonical_address(tmp_path: Path) -> None:
         ("page", "S5", "S6", ()),
     ]
     assert found.same_sources == 3
+
+
+async def test_each_changed_text_is_read_and_compared_once(tmp_path: Path) -> None:
+    """Comparing texts takes most of the time of two large runs."""
+    first, second = map(snapshot_on_disk, await two_runs(tmp_path))
+    read: list[str] = []
+
+    def reading(source: Source) -> str:
+        read.append(source.id)
+        return first.read(source)
+
+    found = compare_runs(replace(first, read=reading), second)
+    assert sorted(read) == sorted(one.before for one in found.changed_sources)
 
 
 async def test_a_run_that_found_the_same_does_not_differ(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -288,36 +289,43 @@ class ComparedSources:
     first_cited: set[str]
     second_cited: set[str]
 
-    def common(self) -> list[str]:
-        """Return the addresses that both runs have."""
-        return [address for address in _grouped(self.first) if address in _grouped(self.second)]
+    @cached_property
+    def before(self) -> dict[str, dict[str, Source]]:
+        """The sources of the first run, by address and kind."""
+        return _grouped(self.first)
 
+    @cached_property
+    def after(self) -> dict[str, dict[str, Source]]:
+        """The sources of the second run, by address and kind."""
+        return _grouped(self.second)
+
+    @cached_property
     def new(self) -> tuple[SourceDifference, ...]:
-        """Return the sources whose addresses only the second run has."""
-        known = _grouped(self.first)
-        found = [_telling(kinds) for address, kinds in _grouped(self.second).items() if address not in known]
+        """The sources whose addresses only the second run has."""
+        found = [_telling(kinds) for address, kinds in self.after.items() if address not in self.before]
         return _ordered(self._described(None, source) for source in found)
 
+    @cached_property
     def gone(self) -> tuple[SourceDifference, ...]:
-        """Return the sources whose addresses only the first run has."""
-        known = _grouped(self.second)
-        found = [_telling(kinds) for address, kinds in _grouped(self.first).items() if address not in known]
+        """The sources whose addresses only the first run has."""
+        found = [_telling(kinds) for address, kinds in self.before.items() if address not in self.after]
         return _ordered(self._described(source, None) for source in found)
 
-    def same(self, changed: Iterable[SourceDifference]) -> int:
-        """Return the number of addresses that both runs have, without the changed ones."""
-        return len({*self.common()} - {url_key(found.url) for found in changed})
+    @cached_property
+    def same(self) -> int:
+        """The number of addresses that both runs have, without the changed ones."""
+        return len((self.before.keys() & self.after.keys()) - {url_key(found.url) for found in self.changed})
 
+    @cached_property
     def changed(self) -> tuple[SourceDifference, ...]:
-        """Return the sources that both runs read with different texts.
+        """The sources that both runs read with different texts.
 
         Search results are left out, because their passages depend on the query.
         """
         found: list[SourceDifference] = []
-        latest = _grouped(self.second)
-        for address, kinds in _grouped(self.first).items():
+        for address, kinds in self.before.items():
             for kind, before in kinds.items():
-                after = latest.get(address, {}).get(kind)
+                after = self.after.get(address, {}).get(kind)
                 if after is not None and kind != SEARCH_HIT and after.sha256 != before.sha256:
                     found.append(self._described(before, after, self._changes(before, after)))
         return _ordered(found)
@@ -373,7 +381,7 @@ def compare_runs(first: RunSnapshot, second: RunSnapshot) -> Comparison:
     only_listed = listed | one_sided_addresses(stories)
     new_sources, gone_sources, changed_sources = (
         tuple(one for one in found if url_key(one.url) not in only_listed)
-        for found in (sources.new(), sources.gone(), sources.changed())
+        for found in (sources.new, sources.gone, sources.changed)
     )
     return Comparison(
         first=first.summary,
@@ -385,7 +393,7 @@ def compare_runs(first: RunSnapshot, second: RunSnapshot) -> Comparison:
         new_sources=new_sources,
         gone_sources=gone_sources,
         changed_sources=changed_sources,
-        same_sources=sources.same(sources.changed()),
+        same_sources=sources.same,
         stories=stories,
     )
 
