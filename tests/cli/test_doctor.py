@@ -53,6 +53,7 @@ def test_a_model_without_its_key_fails(here: Explorer) -> None:
     assert "set ANTHROPIC_API_KEY" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_search_engine_is_named(here: Explorer) -> None:
     """Which one would be asked and why, where it does not answer, and what is missing for one set by name."""
     nowhere = "http://127.0.0.1:9"

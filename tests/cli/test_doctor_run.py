@@ -43,6 +43,7 @@ def test_a_whole_run_is_fine(kept_run: Path, here: Explorer) -> None:
     assert here("doctor", kept_run.name).stdout.count("\n") == 7
 
 
+@pytest.mark.slow
 def test_a_torn_tail_is_explained_and_mended_by_going_on(kept_run: Path, here: Explorer) -> None:
     """Not damage: how many bytes, and what becomes of them."""
     journal(kept_run).write_bytes(journal(kept_run).read_bytes()[:-20])

@@ -46,6 +46,7 @@ def test_what_ran_out_is_doubled(cause: EndCause, limits: dict[str, float], turn
     assert resume_command(fold_of(limits, turns), RUN, cause) == command
 
 
+@pytest.mark.slow
 def test_a_run_out_of_steps_goes_on_with_the_command_it_tells(here: Explorer, tmp_path: Path) -> None:
     """On the terminal and in the report; typed as it stands, the run is completed."""
     done = here("demo", STORY, "--max-steps", "1", "--workspace", "my runs")

@@ -156,6 +156,7 @@ def test_a_run_that_began_offline_goes_on_with_a_model(here: Explorer, tmp_path:
     assert run_state.answered_by == {"offline", "openai:model-a"}
 
 
+@pytest.mark.slow
 def test_a_run_that_was_asked_to_be_offline_stays_so(here: Explorer, tmp_path: Path) -> None:
     """A key that is there is no wish; a model that is named is one."""
     assert here("demo", "--max-steps", "2").returncode == 3

@@ -142,6 +142,7 @@ def test_words_for_a_run_that_dies_are_said_to_be_unheard(held_run: Running, tmp
     assert Inbox(only_run(tmp_path / "workspace") / ".explorer").waiting() == []
 
 
+@pytest.mark.slow
 def test_a_stop_that_came_too_late_does_not_stop_the_next_life(kept_run: Path, here: Explorer) -> None:
     """An order to stop is meant for the process that was at work."""
     Inbox(kept_run / ".explorer").leave(ControlKind.STOP, STOP_REASON, lambda: 1)

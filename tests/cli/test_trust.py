@@ -148,6 +148,7 @@ def test_without_a_terminal_a_run_is_refused_with_the_ways_out(here: Explorer, t
     assert not (tmp_path / "workspace").exists()
 
 
+@pytest.mark.slow
 def test_what_is_not_in_force_is_said(here: Explorer, tmp_path: Path) -> None:
     """`config show`, `doctor` and commands that look at runs go on without it, and say so."""
     (tmp_path / ".env").write_text("EXPLORER_WORKSPACE=../elsewhere\nHTTPS_PROXY=http://u:hunter2@proxy.example\n")

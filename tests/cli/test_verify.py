@@ -40,6 +40,7 @@ def test_a_clean_report(kept_day: Path, here: Here) -> None:
     assert any(source["cited"] for source in sources)
 
 
+@pytest.mark.slow
 def test_three_planted_faults_are_all_found(kept_day: Path, here: Here) -> None:
     """A false number, a quote with words put in and an id that no source has: exit code 1, each with its line."""
     _planted(kept_day)
@@ -67,6 +68,7 @@ def test_a_dangling_id_in_a_draft(kept_day: Path, here: Here) -> None:
     assert "“918 points”, found in S7" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_changed_source_is_told(kept_day: Path, here: Here) -> None:
     """A stored text that was tampered with carries nothing any more."""
     folder = kept_day / ".explorer" / "sources"

@@ -118,6 +118,7 @@ def grades(asked: Asked, *, is_compared: bool) -> Reply:
     return Reply(calls=[("give_answer", {"grades": rows})])
 
 
+@pytest.mark.slow
 def test_a_report_is_compared_with_the_reference_and_with_another_system(tmp_path: Path) -> None:
     """Ours and theirs get points next to the reference; a second command asks nothing; the bill is within the limit."""
     (tmp_path / "notes").mkdir()
@@ -140,6 +141,7 @@ def test_a_report_is_compared_with_the_reference_and_with_another_system(tmp_pat
     assert "412 euros" in row["article"]
 
 
+@pytest.mark.slow
 def test_criteria_are_met_or_not(tmp_path: Path) -> None:
     """What rests on the blocked publication counts as not met, and is counted; people see the grade as a table."""
     (tmp_path / "notes").mkdir()
@@ -158,6 +160,7 @@ def test_criteria_are_met_or_not(tmp_path: Path) -> None:
     assert "Graded by openai:any: 3 of 3 criteria" in page.stdout
 
 
+@pytest.mark.slow
 def test_a_grader_that_hands_over_nothing_is_named(tmp_path: Path) -> None:
     """The report has no grade, and the command says how to ask again; a set without criteria needs no grader."""
     (tmp_path / "notes").mkdir()

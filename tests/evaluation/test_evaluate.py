@@ -86,6 +86,7 @@ def test_the_limit_of_all_questions_holds_by_the_bill(tmp_path: Path) -> None:
     assert sum(not error for error in errors) >= 2, "what one question leaves is for the next"
 
 
+@pytest.mark.slow
 def test_a_model_that_is_gone_leaves_the_questions_to_be_continued(tmp_path: Path) -> None:
     """The command says so and exits with 3; a key that is refused ends it at once with 4."""
     name = a_set(tmp_path, {"id": "q", "question": "What?"}, {"id": "r", "question": "Who?"})

@@ -113,6 +113,7 @@ def test_agents_are_told_apart() -> None:
     assert not prompts.marked(request_for(LONG[:1], agent="searcher-2"), short).cut_from_tokens
 
 
+@pytest.mark.slow
 def test_the_user_is_told_once_how_to_raise_it(tmp_path: Path) -> None:
     """One line for each model on the screen, with figures and the command; the journal has it at every turn."""
     (tmp_path / "notes.md").write_text(NOTES + f"{PROSE}\n" * 600)

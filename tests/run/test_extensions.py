@@ -157,6 +157,7 @@ def test_a_package_that_pip_installed_adds_every_kind_of_part(tmp_path: Path) ->
     check_run(by_process(site, folder), folder)
 
 
+@pytest.mark.slow
 def test_what_a_package_adds_is_listed_with_its_origin(garden: Path, tmp_path: Path) -> None:
     """`tools`, `config show` and `doctor` show its parts and settings, and no key."""
     assert garden.is_dir()

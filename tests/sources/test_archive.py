@@ -47,6 +47,7 @@ def reader(respond: Callable[[httpx2.Request], httpx2.Response]) -> PageReader:
     return PageReader(web, TrustingParser(), archive=WebArchive(web))
 
 
+@pytest.mark.slow
 async def test_the_copy_of_a_page_that_is_gone_is_dated_and_stated() -> None:
     """The model reads that it is a copy, and of which day; the source and the report's reference have the day."""
     ledger = Ledger()

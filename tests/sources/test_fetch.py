@@ -232,6 +232,7 @@ async def test_a_silent_server() -> None:
 HINT = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
 
 
+@pytest.mark.slow
 async def test_interim_answers_without_end_are_ended() -> None:
     """A server that only ever sends 103: each of three connections takes about the bytes that a head may have."""
     sent = [0]

@@ -219,6 +219,7 @@ async def test_readers_share_a_reading() -> None:
     assert len({id(task.result()) for task in tasks}) == 1
 
 
+@pytest.mark.slow
 async def test_in_a_process_of_its_own() -> None:
     """The real parser reads what the network brings: a page, a PDF, a feed, an API's answer."""
     rss = b"<rss version='2.0'><channel><title>News</title><item><title>One</title></item></channel></rss>"

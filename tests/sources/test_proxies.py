@@ -248,6 +248,7 @@ async def test_what_is_in_the_way_of_a_model_is_named(papers: Path, make: Client
     assert (down.fault, "HTTPS_PROXY" in down.message) == (ModelFault.TRANSPORT, True)
 
 
+@pytest.mark.slow
 async def test_services_and_lists_through_a_tunnel(papers: Path) -> None:
     """Tavily's SDK and the list of models go the same way; a login that is missing is told with its variable."""
     found = json.dumps(

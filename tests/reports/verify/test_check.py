@@ -26,6 +26,7 @@ def _prepared() -> set[int]:
     return {id(one) for one in gc.get_objects() if type(one) is IndexedSource}
 
 
+@pytest.mark.slow
 def test_a_source_is_prepared_once_for_all_checks_of_a_run() -> None:
     """A draft is checked several times; with the run, what was prepared is gone from the process."""
     before = _prepared()
