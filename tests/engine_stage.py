@@ -22,6 +22,8 @@ from explorer.schema.events import (
     AgentFinished,
     AgentStarted,
     AnyEvent,
+    ApprovalAnswer,
+    ApprovalDecided,
     CitationsJudged,
     Compacted,
     FileChange,
@@ -146,6 +148,9 @@ def one_of_each() -> list[AnyEvent]:
             unclear=1,
             usage=Usage(input_tokens=7, output_tokens=1),
             cost_usd=0.0,
+        ),
+        ApprovalDecided(
+            agent="searcher-1", call="searcher-1.t1.1", name="search", rule="ask search", answer=ApprovalAnswer.ONCE
         ),
         PathMoved(path="report.md", to="report.md.moved-1"),
         SandboxChosen(tier="landlock", why="landlock: stopped all of 11 attacks"),

@@ -33,6 +33,7 @@ WITHOUT_TRUST = {
     WithoutTrust.LOWERS: "lower",
     WithoutTrust.WORDS: "a name",
     WithoutTrust.MODEL: "same vendor",
+    WithoutTrust.TIGHTENS: "stricter",
     WithoutTrust.KEY: "yes",
     WithoutTrust.FULL: "yes",
 }

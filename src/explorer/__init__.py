@@ -17,6 +17,7 @@ from explorer.schema.version import __version__
 if TYPE_CHECKING:
     from explorer.api import Agent, Run, explore, explore_sync, fork, load_settings, open_run, resume
     from explorer.run.run import RunHooks, RunResult, StopSignal
+    from explorer.schema.approvals import Approval, ApprovalRequest
     from explorer.schema.errors import ConfigError, ExplorerError, ModelError, NotFoundError, StorageError, ToolError
     from explorer.schema.events import JournalRecord, Source, Status
     from explorer.schema.limits import Limits
@@ -39,6 +40,7 @@ _PLACES = {
         "resume",
     ),
     "explorer.run.run": ("RunHooks", "RunResult", "StopSignal"),
+    "explorer.schema.approvals": ("Approval", "ApprovalRequest"),
     "explorer.schema.errors": (
         "ConfigError",
         "ExplorerError",
@@ -58,6 +60,8 @@ _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [
     "Agent",
+    "Approval",
+    "ApprovalRequest",
     "Arguments",
     "ConfigError",
     "Effect",

@@ -20,6 +20,7 @@ from explorer.run.finish import report_text
 from explorer.run.fork import fork as fork_folder
 from explorer.run.run import RunHooks, RunResult, start
 from explorer.run.run import resume as resume_folder
+from explorer.schema.approvals import Approve
 from explorer.schema.errors import ConfigError
 from explorer.schema.events import JournalRecord, SingleAgent, Source
 from explorer.schema.messages import LLMClient
@@ -45,6 +46,8 @@ class ExploreOptions(TypedDict, total=False):
     """Further tools. Those that no role file names are offered to every helper that does not write the report."""
     client: LLMClient
     """Answers for every role, instead of the models chosen by the settings."""
+    approve: Approve
+    """Answers calls that an approval rule of the settings asks about; without it, they are refused."""
     output_type: type[BaseModel]
     """The form of an answer that is wanted besides the report: see `Run.output`."""
     hooks: RunHooks
@@ -336,6 +339,8 @@ class Agent:
     """Answers instead of the model."""
     output_type: type[BaseModel] | None = None
     """The form of the answer: see `Run.output`."""
+    approve: Approve | None = None
+    """Answers calls that an approval rule of the settings asks about."""
 
     def run(self, task: str) -> Run:
         """Return a run of a task, ready to be awaited.
@@ -354,7 +359,13 @@ class Agent:
             settings = settings.model_copy(update={"model": self.model})
         names = tuple(dict.fromkeys([*(tool.name for tool in self.tools), *self.run_tools]))
         agent = SingleAgent(instructions=self.instructions, tools=names)
-        hooks = RunHooks(tools=self.tools, client=self.client, answer_form=self.output_type, single_agent=agent)
+        hooks = RunHooks(
+            tools=self.tools,
+            client=self.client,
+            answer_form=self.output_type,
+            single_agent=agent,
+            approve=self.approve,
+        )
         return explore(task, settings=settings, hooks=hooks)
 
     def run_sync(self, task: str) -> RunResult:
@@ -392,6 +403,7 @@ def _prepared(options: ExploreOptions) -> tuple[Settings, RunHooks]:
         tools=(*hooks.tools, *options.get("tools", ())),
         client=options.get("client", hooks.client),
         answer_form=options.get("output_type", hooks.answer_form),
+        approve=options.get("approve", hooks.approve),
     )
 
 

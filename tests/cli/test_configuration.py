@@ -22,7 +22,17 @@ from explorer.schema.settings import Settings
 Explorer = Callable[..., subprocess.CompletedProcess[str]]
 ROOT = Path(__file__).parents[2]
 TRUSTING = Flags({}, {}, trusts_folder=True)
-NOT_WRITTEN = {"cache_dir", "role_models", "is_sample", "files", "since_run", "state_dir", "mcp", "preset"}
+NOT_WRITTEN = {
+    "tightening_rules",
+    "cache_dir",
+    "role_models",
+    "is_sample",
+    "files",
+    "since_run",
+    "state_dir",
+    "mcp",
+    "preset",
+}
 """Settings with a way of their own: a variable per role, `demo`, `--file`, `--preset`, tables, the user's folders."""
 
 

@@ -82,6 +82,8 @@ class TeamContext:
     """Return a line on each background job of an agent."""
     review: Callable[[AgentState, Decision | None], Decision | None] = lambda _state, decision: decision
     """Return what is done about an orchestrator's end."""
+    guard: Callable[[Tool], Tool] = lambda tool: tool
+    """Return a tool under the user's approval rules."""
 
 
 class RunRules:

@@ -49,7 +49,8 @@ class Team:
         self._writers = report_writers(context.roles)
         self._loading = asyncio.Lock()
         call_agent = CallAgentTool(self.run_subagent, helper_lines(context.roles))
-        self._tools: dict[str, Tool] = {**context.tools, CALL_AGENT: call_agent}
+        tools: dict[str, Tool] = {**context.tools, CALL_AGENT: call_agent}
+        self._tools = {name: context.guard(tool) for name, tool in tools.items()}
         check_roles(context.roles, {*self._tools, *context.absent})
         check_defaults(context.roles, self._tools.values())
 

@@ -196,7 +196,10 @@ async def _run_one(state: AgentState, call: OpenCall, services: CallServices) ->
     outputs, error = CallOutputs(partial(services.store, tool), services.workspace), None
     context = _context_of(state, call, outputs, services)
     try:
-        result = await _guarded(tool, services.within(tool, _execute(call, (tool, arguments), context, services)))
+        result = await _guarded(tool, _permitted(call, (tool, arguments), context), None)
+        if result.success:
+            doing = _execute(call, (tool, arguments), context, services)
+            result = await _guarded(tool, services.within(tool, doing), tool.timeout_s)
     except ToolError as refused:
         result, error = _refused(refused), refused
     result = outputs.added_to(result)
@@ -230,6 +233,14 @@ def _context_of(state: AgentState, call: OpenCall, outputs: CallOutputs, service
         now=services.now,
         progress=progress,
     )
+
+
+async def _permitted(call: OpenCall, asked: tuple[Tool, Arguments], context: ToolContext) -> ToolResult:
+    """Wait for the permission to begin a call; one that an earlier session began has it."""
+    tool, arguments = asked
+    if call.started is None:
+        await tool.permit(arguments, context)
+    return ToolResult(success=True)
 
 
 async def _execute(
@@ -274,9 +285,9 @@ async def _compare(tool: Tool, change: FileChange, now: str) -> ToolResult | Non
     return ToolResult(success=False, error=own(CHANGED_MEANWHILE, path=change.path))
 
 
-async def _guarded(tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
+async def _guarded(tool: Tool, doing: Awaitable[ToolResult], timeout_s: float | None) -> ToolResult:
     """Return what a tool returns within its time limit; any other outcome becomes an error for the model."""
-    limit = asyncio.timeout(tool.timeout_s)
+    limit = asyncio.timeout(timeout_s)
     try:
         async with limit:
             return well_formed(await doing)
@@ -290,7 +301,7 @@ async def _guarded(tool: Tool, doing: Awaitable[ToolResult]) -> ToolResult:
     except Exception as error:  # noqa: BLE001 - the one place: a crash in a tool is logged and becomes its result
         if limit.expired():
             words = "{name} took longer than {seconds:g} s and was stopped"
-            return ToolResult(success=False, error=own(words, name=code(tool.name), seconds=tool.timeout_s or 0.0))
+            return ToolResult(success=False, error=own(words, name=code(tool.name), seconds=timeout_s or 0.0))
         logger.exception("{} crashed", tool.name)
         kind = type(error).__name__
         return ToolResult(

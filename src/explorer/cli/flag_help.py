@@ -8,6 +8,9 @@ Models and roles:
                            built-in ones
   --tools FILE.py          A Python file with tools of your own; it runs as you.
                            Repeatable
+  --approval RULE          Which calls of tools are allowed, refused, or put to
+                           you: ask execute_shell(git push*); deny mcp__*.
+                           Repeatable
   --model NAME             Model of all roles: auto, offline, anthropic:NAME,
                            openai:NAME, or a bare NAME. Model of one role:
                            searcher=NAME; repeatable

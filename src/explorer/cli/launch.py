@@ -16,6 +16,7 @@ from explorer.cli.commands.catalog import check_team, named_tools
 from explorer.cli.commands.dry_run import print_plan
 from explorer.cli.piped_input import piped_files
 from explorer.cli.report_files import check_target
+from explorer.cli.screens.approval import terminal_approval
 from explorer.cli.screens.output import say
 from explorer.cli.screens.run_summary import SummaryPrinter
 from explorer.cli.screens.screen import screen_for, tap_for
@@ -189,7 +190,9 @@ class LastResort:
 
 def _session(options: RunOptions, configuration: Configuration) -> Session:
     """Return what one run is driven with."""
-    session = Session(screen_for(options), tap_for(options), origins=configuration.origins)
+    screen = screen_for(options)
+    approve = terminal_approval(screen, options)
+    session = Session(screen, tap_for(options), origins=configuration.origins, approve=approve)
     return traced(session, configuration.settings)
 
 

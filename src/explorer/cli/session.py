@@ -14,6 +14,7 @@ from explorer.cli.screens.run_view import RunView
 from explorer.cli.screens.screen import Screen
 from explorer.journal.journal import Observe, OnCheckpoint
 from explorer.run.run import RunHooks, RunResult, StopSignal
+from explorer.schema.approvals import Approve
 from explorer.schema.errors import ExplorerError
 from explorer.schema.events import JournalRecord
 
@@ -63,6 +64,8 @@ class Session:
     """Where each setting was set, by its name."""
     view: RunView = field(default_factory=RunView)
     stop: StopSignal = field(default_factory=StopSignal)
+    approve: Approve | None = None
+    """Asks the user about calls; None: nobody is at a terminal."""
     last_resort: Callable[[int], None] = lambda _code: None
     """Called when the run is stopped at once, to see that the process ends though something in it hangs."""
     interrupts: int = 0
@@ -99,6 +102,7 @@ class Session:
                     on_checkpoint=crash_point(),
                     progress=self._print_progress,
                     origins=self.origins,
+                    approve=self.approve,
                 )
                 return SessionEnd(self.view, result=await work(hooks))
             except ExplorerError as error:

@@ -10,6 +10,8 @@ from explorer.schema.events import (
     AgentContinued,
     AgentStarted,
     AnyEvent,
+    ApprovalAnswer,
+    ApprovalDecided,
     CitationsJudged,
     Lookup,
     PathMoved,
@@ -99,6 +101,7 @@ OF_THE_RUN = frozenset(
     {
         "run_started",
         "session_configured",
+        "approval_decided",
         "run_finished",
         "role_loaded",
         "source_recorded",
@@ -108,7 +111,7 @@ OF_THE_RUN = frozenset(
         "run_forked",
     }
 )
-"""Types of events that belong to no agent."""
+"""Types of events that change no agent's state."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,8 @@ class RunState:
     """The latest result of each helper whose role declares one, by agent."""
     orders: set[str] = field(default_factory=set[str])
     """Ids of the orders of other processes that were applied."""
+    approvals: list[ApprovalDecided] = field(default_factory=list[ApprovalDecided])
+    """The answers about calls in this run; those of a run that was carried here, or forked, are another's."""
     _asked_by: dict[str, str] = field(default_factory=dict[str, str])
     """The agent that works for each `call_agent` call, by call id."""
 
@@ -223,21 +228,25 @@ class RunState:
                 self.sources[event.source.id] = event.source
             case "citations_judged":
                 self.judged.append(event)
-            case "session_configured" | "sandbox_chosen" | "path_moved":
+            case "session_configured" | "sandbox_chosen" | "path_moved" | "approval_decided":
                 self._note_session(event)
             case "run_forked" if self.started is not None:
                 self.started = self.started.model_copy(update={"run_id": event.run_id})
+                self.approvals.clear()
             case _:
                 pass
 
-    def _note_session(self, event: SessionConfigured | SandboxChosen | PathMoved) -> None:
+    def _note_session(self, event: SessionConfigured | SandboxChosen | PathMoved | ApprovalDecided) -> None:
         match event:
             case SessionConfigured():
                 self.session = event
                 if event.carried is not None:
                     self.foreign_roles = set(self.prefixes)
+                    self.approvals.clear()
             case SandboxChosen():
                 self.sandbox = event.tier
+            case ApprovalDecided():
+                self.approvals.append(event)
             case PathMoved():
                 self.moved.append(event.to)
 
@@ -326,6 +335,14 @@ class RunState:
         lead = self.agents.get(ORCHESTRATOR)
         question = self.started.question if self.started is not None else ""
         return "\n".join([question, *sorted(lead.asked if lead is not None else ())])
+
+    def approval_of(self, call: str, tool: str, rule: str) -> ApprovalDecided | None:
+        """Return the answer that holds for a call which a rule asks about; None: it was not given yet."""
+        for one in self.approvals:
+            is_for_run = one.answer is ApprovalAnswer.RUN and (one.name, one.rule) == (tool, rule)
+            if one.call == call or is_for_run:
+                return one
+        return None
 
     def child_of(self, parent_call: str) -> AgentState | None:
         """Return the agent that a `call_agent` call started or continued."""

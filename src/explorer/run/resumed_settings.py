@@ -50,12 +50,19 @@ def as_started(now: Settings, run_state: RunState, *, is_own: bool) -> Settings:
         "cache_dir": now.cache_dir,
         "state_dir": now.state_dir,
         "mcp": now.mcp,
+        "approval_rules": _both(now.approval_rules, recorded.approval_rules),
+        "tightening_rules": _both(now.tightening_rules, recorded.tightening_rules),
     }
     if "effort" not in explicit:
         kept["effort"] = {**recorded.effort, **efforts}
     if run_state.prefixes:
         kept["lean"] = "on" if LEAN_ROLE in run_state.prefixes else "off"
     return recorded.model_copy(update={**explicit, **kept})
+
+
+def _both(now: tuple[str, ...], recorded: tuple[str, ...]) -> tuple[str, ...]:
+    """Return approval rules given now, and after them those that the run was started with: they add to each other."""
+    return tuple(dict.fromkeys((*now, *recorded)))
 
 
 def check_vendors(settings: Settings, run_state: RunState) -> None:

@@ -35,6 +35,7 @@ from explorer.run.session import INPUTS, RunSession
 from explorer.run.session_context import SessionReasons, session_configured
 from explorer.run.since import changes_path
 from explorer.run.single_agent import AgentSession
+from explorer.schema.approvals import Approve
 from explorer.schema.errors import ConfigError, NotFoundError, StorageError
 from explorer.schema.events import CarriedRun, JournalRecord, RunStarted, SessionConfigured, SingleAgent, Status
 from explorer.schema.messages import Estimate, Frozen, JsonObject, LLMClient, Usage, repair_text
@@ -167,6 +168,8 @@ class RunHooks:
     """Does the whole of a new run, instead of the roles; a resumed run has the one that it was started with."""
     catch_up: Callable[[Sequence[JournalRecord]], None] = lambda _records: None
     """Called once, before `observe`, with the records that a resumed run has so far."""
+    approve: Approve | None = None
+    """Answers calls that an approval rule asks about; None: they are refused."""
     on_checkpoint: Callable[[str], None] | None = None
     """Called at each of the journal's points of no return, by name; tests end the process there."""
 
@@ -340,6 +343,7 @@ async def _work(folder: Path, journal: RunJournal, resources: RunResources, hook
         records,
         hooks.progress,
         hooks.answer_form,
+        hooks.approve,
     )
     with ReportGuard(journal.state_on_disk, workspace, settings.language, lambda: hooks.stop.cut):
         conclusion = await session.work(resources, budget, asked.message)

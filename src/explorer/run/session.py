@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
+from explorer.agents.approvals import Approvals
 from explorer.agents.budget import Amount, Budget
 from explorer.agents.context_block import RunFacts
 from explorer.agents.decisions import Decision
@@ -38,6 +39,7 @@ from explorer.run.run_facts import QUICK, run_facts
 from explorer.run.session_context import SessionContext
 from explorer.run.shell_session import ShellSession, open_shell
 from explorer.run.since import SINCE_FILES, story_section, words_on_earlier, write_changes
+from explorer.schema.approvals import ApprovalRules
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.events import (
     ORCHESTRATOR,
@@ -194,8 +196,14 @@ class RunSession(SessionContext):
                 facts=facts,
                 progress=self.progress,
                 review=self.review(budget),
+                guard=self._approvals(budget).guard,
             )
         )
+
+    def _approvals(self, budget: Budget) -> Approvals:
+        """Return what decides on calls by the user's rules."""
+        rules = ApprovalRules.of(self.settings.approval_rules, self.settings.tightening_rules)
+        return Approvals(rules, self.run_state, self.record, budget.stopping, self.approve)
 
     async def facts(self, resources: RunResources) -> RunFacts | None:
         """Return what is stated to all agents; None: nothing is."""

@@ -27,6 +27,7 @@ from explorer.run.resources import JUDGE, RunResources, effort_of, reserve_for_r
 from explorer.run.run_journal import SessionRecords
 from explorer.run.settings_parts import search_setup
 from explorer.run.since import earlier_addresses
+from explorer.schema.approvals import Approve
 from explorer.schema.events import (
     LimitInUse,
     ModelInUse,
@@ -66,6 +67,8 @@ class SessionContext:
     """Shows the user a line on how far a tool's call is."""
     answer_form: type[BaseModel] | None = None
     """What the program that embeds the engine wants besides the report."""
+    approve: Approve | None = None
+    """Answers what the approval rules ask; None: nobody does."""
 
     @property
     def folder(self) -> Path:

@@ -351,6 +351,36 @@ class ToolFinished(Event):
     """The outcome of a lookup; empty in records from before this field, too."""
 
 
+class ApprovalAnswer(StrEnum):
+    """The answer to a call that an approval rule asks about."""
+
+    ONCE = "once"
+    """This call is allowed."""
+    RUN = "run"
+    """This call is allowed, and each further one of its tool that the same rule asks about."""
+    NO = "no"
+    UNASKED = "unasked"
+    """Nobody could be asked, so it is refused."""
+
+
+class ApprovalDecided(Event):
+    """A call that an approval rule asks about was allowed or refused; on disk before the call begins."""
+
+    type: Literal["approval_decided"] = "approval_decided"
+    call: str
+    name: str
+    """The tool's name."""
+    rule: str
+    answer: ApprovalAnswer
+    words: str = Field(default="", exclude_if=lambda words: not words)
+    """The reason that was given for the agent."""
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether the call may be made."""
+        return self.answer in {ApprovalAnswer.ONCE, ApprovalAnswer.RUN}
+
+
 class SourceRecorded(Event):
     """A piece of evidence was stored."""
 
@@ -503,6 +533,7 @@ AnyEvent = Annotated[
     | TurnFailed
     | ToolStarted
     | ToolFinished
+    | ApprovalDecided
     | SourceRecorded
     | SandboxChosen
     | CitationsJudged

@@ -97,6 +97,8 @@ class ErrorCode(StrEnum):
 
     INVALID_CALL = "invalid_call"
     """No tool has the name, or the arguments do not fit."""
+    DENIED = "denied"
+    """An approval rule, or the user when it asked, refused the call."""
     REPEATED = "repeated"
     """The same call brought the same result too often."""
     CORRECT_REPORT = "correct_report"

@@ -229,6 +229,8 @@ class WithoutTrust(StrEnum):
     """It takes effect where it can be the name of a language: a model reads it as the user's words."""
     MODEL = "model"
     """It takes effect where it is a model of the vendor that is asked without the folder."""
+    TIGHTENS = "tightens"
+    """It takes effect next to the user's own values, and only where it allows less than they do."""
     KEY = "key"
     """It takes effect where it does not put another service in the place of the one that the user set up."""
     FULL = "full"

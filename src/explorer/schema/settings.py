@@ -10,6 +10,8 @@ from typing import Annotated, Any, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
+from explorer.schema.approval_setting import ApprovalRulesSetting
+from explorer.schema.approvals import RuleTexts
 from explorer.schema.errors import ConfigError
 from explorer.schema.limits import DEPENDENT_LIMITS, Limits
 from explorer.schema.mcp import McpServer
@@ -229,6 +231,10 @@ class Settings(BaseModel):
             Group.MODELS,
         ),
     ] = ()
+    approval_rules: ApprovalRulesSetting = ()
+    """Rules of the user; `schema/approvals.py` says what they mean."""
+    tightening_rules: RuleTexts = ()
+    """Rules of a folder that is not trusted: they count where they are stricter than the user's."""
     language: Annotated[
         str,
         Setting(

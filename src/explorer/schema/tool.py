@@ -246,6 +246,17 @@ class Tool(ABC, Generic[Args]):
             ToolError: The call cannot be executed as asked; the message is for the model.
         """
 
+    async def permit(self, arguments: Args, context: ToolContext) -> None:
+        """Return once a call may be made, however long that takes: it has not begun, and a crash leaves no trace of it.
+
+        Args:
+            arguments: The validated arguments.
+            context: The parts of the run that the call may use.
+
+        Raises:
+            ToolError: It may not be made; the message is for the model.
+        """
+
     def describe(self, arguments: Args) -> str:
         """Return a call's action for people.
 

@@ -17,6 +17,7 @@ from explorer.cli.screens.output import aligned, emit_json, emit_page
 from explorer.cli.screens.session_lines import NO_MODEL, OFFLINE
 from explorer.cli.settings.configuration import Configuration, configured, passed_over
 from explorer.cli.settings.options import COMMON, MODEL, CommonOptions, ModelOptions
+from explorer.cli.typo import closest
 from explorer.run.connectors import Connectors
 from explorer.run.extensions import OWN, Point, installed_extensions, tools_in_file
 from explorer.run.resources import (
@@ -31,6 +32,7 @@ from explorer.run.resources import (
 from explorer.sandbox.confinement import SandboxSpec
 from explorer.sandbox.jobs import Jobs
 from explorer.sandbox.shell import Shell
+from explorer.schema.approvals import ApprovalRules
 from explorer.schema.errors import ConfigError, ToolError
 from explorer.schema.preset import Preset
 from explorer.schema.settings import Settings
@@ -80,19 +82,23 @@ def tools(*, options: CommonOptions = COMMON) -> int:
     origins = {tool.name: installed_extensions().origin_of(tool.name) for tool in offered}
     origins |= {tool.name: "--tools" for tool in own}
     rows = [(tool, [name for name, role in roles.items() if tool.name in role.tools]) for tool in offered]
+    rules = checked_rules(settings, offered, absent)
     if options.output_format == "text":
         cells = [
             (tool.name, ", ".join(allowed) or "-", f"{first_sentence(tool.description)}{_from(origins[tool.name])}")
             for tool, allowed in rows
         ]
         cells += [(name, "-", f"Not there: {reason}") for name, reason in absent.items()]
-        emit_page(aligned(("TOOL", "ROLES", "WHAT IT DOES"), cells))
+        page = aligned(("TOOL", "ROLES", "WHAT IT DOES"), cells)
+        ruled = [(tool.name, "; ".join(texts)) for tool in offered if (texts := rules.concerning(tool.name))]
+        emit_page(f"{page}\n\n{aligned(('TOOL', 'APPROVAL: THE FIRST RULE THAT FITS'), ruled)}" if ruled else page)
     else:
         emit_json(
             [
                 {
                     **tool.schema().model_dump(),
                     "effect": tool.effect,
+                    "approval": rules.concerning(tool.name),
                     "roles": names,
                     "origin": origins[tool.name],
                 }
@@ -169,6 +175,32 @@ def check_team(settings: Settings, own: Sequence[Tool[Any]] = ()) -> None:
     _check_needs(settings.preset, {tool.name for tool in offered}, absent)
     check_roles(roles, {*(tool.name for tool in offered), *absent})
     check_defaults(roles, offered)
+    checked_rules(settings, offered, absent)
+
+
+def checked_rules(settings: Settings, offered: Sequence[Tool], absent: Collection[str]) -> ApprovalRules:
+    """Return the approval rules; a mistyped one would be none.
+
+    Raises:
+        ConfigError: A rule has almost the name of a tool, or names an argument that its tool does not have.
+    """
+    rules = ApprovalRules.of(settings.approval_rules, settings.tightening_rules)
+    tools = {tool.name: tool for tool in offered}
+    for rule in (*rules.rules, *rules.tightening):
+        known = tools.get(rule.tool)
+        near = "" if known or rule.tool in absent or "*" in rule.tool else closest(rule.tool, [*tools, *absent], 3)
+        if near:
+            raise ConfigError(
+                f"approval rule `{one_line(rule.text)}`: there is no tool {rule.tool}",
+                hint=f"did you mean {near}? All tools: explorer tools",
+            )
+        names = list(known.arguments.model_fields) if known else []
+        if known and rule.argument and rule.argument not in names:
+            raise ConfigError(
+                f"approval rule `{one_line(rule.text)}`: {rule.tool} has no argument {rule.argument}",
+                hint=f"its arguments: {', '.join(names)}",
+            )
+    return rules
 
 
 def _check_needs(preset: Preset | None, offered: Collection[str], absent: Mapping[str, str]) -> None:

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from explorer.cli.screens.formatting import counted, duration, money, one_line, tokens
 from explorer.cli.screens.run_view import WORKING, AgentView, RunView, outage_words
-from explorer.cli.screens.session_lines import cut_line, models_words, session_lines, short_model
-from explorer.schema.events import JournalRecord, SessionConfigured, TurnTaken
+from explorer.cli.screens.session_lines import approval_line, cut_line, models_words, session_lines, short_model
+from explorer.schema.events import ApprovalDecided, JournalRecord, SessionConfigured, TurnTaken
 
 REFRESH_S = 0.125
 NEWEST = 3
@@ -54,6 +54,7 @@ class LiveView:
         self._keys = keys
         self._now = now or (lambda: datetime.now(UTC))
         self._view = RunView()
+        self._question = ""
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
     def shown(self, view: RunView) -> AbstractContextManager[object]:
@@ -67,6 +68,12 @@ class LiveView:
             self.say("\n".join(session_lines(record.event, self._console.width)))
         elif isinstance(record.event, TurnTaken) and (line := cut_line(record.event, view)):
             self.say(line)
+        elif isinstance(record.event, ApprovalDecided):
+            self.say(approval_line(record.event))
+
+    def ask(self, question: str) -> None:
+        """Show a question in the view's last line, in place of what keys do."""
+        self._question = question
 
     def say(self, text: str) -> None:
         """Write a line above the view."""
@@ -75,12 +82,13 @@ class LiveView:
     async def keep_fresh(self) -> None:
         """Redraw until cancelled; on the loop's own thread, so that no state is read half changed."""
         while True:
-            self._live.update(drawing(self._view, self._now(), self._console, self._keys), refresh=True)
+            keys = Text(self._question, style="bold yellow") if self._question else Text(self._keys, style="dim")
+            self._live.update(drawing(self._view, self._now(), self._console, keys), refresh=True)
             await asyncio.sleep(REFRESH_S)
 
 
-def drawing(view: RunView, now: datetime, console: Console, keys: str = OWN_RUN_KEYS) -> Group:
-    """Return the whole view, every line cut to the console's width."""
+def drawing(view: RunView, now: datetime, console: Console, keys: Text | None = None) -> Group:
+    """Return the whole view, every line cut to the console's width; its last line is what keys do."""
     rows = max(LEAST_AGENT_ROWS, console.height - OTHER_ROWS)
     lines = [
         _titled("explorer", view.question or "starting", console),
@@ -94,7 +102,7 @@ def drawing(view: RunView, now: datetime, console: Console, keys: str = OWN_RUN_
             for file in list(view.files.values())[-NEWEST:]
         ],
         *[_titled(name, _source_words(view, name), console) for name in list(view.sources)[-NEWEST:]],
-        Text(keys, style="dim"),
+        keys or Text(OWN_RUN_KEYS, style="dim"),
     ]
     for line in lines:
         line.no_wrap = True

@@ -10,13 +10,14 @@ from typing import Protocol
 from explorer.cli.screens.formatting import counted, one_line
 from explorer.cli.screens.output import emit_json, say
 from explorer.cli.screens.run_view import RunView, asked, outage_words, outcome
-from explorer.cli.screens.session_lines import cut_line, models_words, session_lines
+from explorer.cli.screens.session_lines import approval_line, cut_line, models_words, session_lines
 from explorer.cli.settings.options import CommonOptions
 from explorer.journal.journal import Observe
 from explorer.schema.events import (
     AgentContinued,
     AgentFinished,
     AgentStarted,
+    ApprovalDecided,
     JournalRecord,
     NoteAdded,
     PathMoved,
@@ -53,6 +54,10 @@ class Screen(Protocol):
         """Show a line that is no event."""
         ...
 
+    def ask(self, question: str) -> None:
+        """Show a question until the next call; none for an empty one."""
+        ...
+
     async def keep_fresh(self) -> None:
         """Refresh the screen until cancelled."""
         ...
@@ -70,6 +75,9 @@ class Quiet:
 
     def say(self, text: str) -> None:
         """Stay silent."""
+
+    def ask(self, question: str) -> None:
+        """Stay silent: nobody is asked who sees nothing."""
 
     async def keep_fresh(self) -> None:
         """Nothing to refresh."""
@@ -101,6 +109,11 @@ class Lines(Quiet):
         """Write it as a line of its own."""
         self._write(text)
 
+    def ask(self, question: str) -> None:
+        """Write it as a line of its own."""
+        if question:
+            self._write(question)
+
 
 def line_of(record: JournalRecord, view: RunView) -> str:
     """Return an event in one line; empty for those that tell people nothing."""
@@ -120,7 +133,7 @@ def line_of(record: JournalRecord, view: RunView) -> str:
             line = cut_line(event, view)
         case RunStarted() | SessionConfigured() | RunFinished() | RunForked() | Repaired():
             line = _line_of_run(event)
-        case NoteAdded() | Steered() | StopAsked() | SandboxChosen() | PathMoved():
+        case NoteAdded() | Steered() | StopAsked() | SandboxChosen() | PathMoved() | ApprovalDecided():
             line = _line_of_words(event)
         case _:
             pass
@@ -158,7 +171,7 @@ def _line_of_run(event: RunStarted | SessionConfigured | RunFinished | RunForked
             return f"journal repaired: {counted(event.cut_bytes, 'byte')} of a torn tail set aside"
 
 
-def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen | PathMoved) -> str:
+def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen | PathMoved | ApprovalDecided) -> str:
     match event:
         case NoteAdded():
             return f"{event.agent}  note: {one_line(event.text, TASK_CHARS)}"
@@ -168,6 +181,8 @@ def _line_of_words(event: NoteAdded | Steered | StopAsked | SandboxChosen | Path
             return f"shell  {one_line(event.why, TASK_CHARS)}"
         case PathMoved():
             return f"moved {event.path} to {event.to}: it was in the report's place"
+        case ApprovalDecided():
+            return approval_line(event)
         case StopAsked():
             return f"asked to write up and stop: {one_line(event.reason, TASK_CHARS)}"
 

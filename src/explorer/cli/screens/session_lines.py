@@ -9,7 +9,15 @@ from explorer.agents.budget import ReportReserve, enough, held_back
 from explorer.cli.screens.formatting import counted, duration, money, one_line, tokens
 from explorer.cli.screens.run_view import RunView
 from explorer.journal.marks import is_own
-from explorer.schema.events import CarriedRun, LimitInUse, ModelInUse, SessionConfigured, TurnTaken
+from explorer.schema.events import (
+    ApprovalAnswer,
+    ApprovalDecided,
+    CarriedRun,
+    LimitInUse,
+    ModelInUse,
+    SessionConfigured,
+    TurnTaken,
+)
 from explorer.schema.limits import Limits, claimed_limits
 from explorer.workspace.user_key import open_key
 
@@ -52,6 +60,19 @@ def session_lines(session: SessionConfigured, width: int = WIDTH) -> list[str]:
     reserve = ReportReserve(session.report_tokens, session.report_cost_usd)
     words += tight_limit_words(limits, reserve)
     return [line for paragraph in words for line in _wrapped(paragraph, width)]
+
+
+def approval_line(event: ApprovalDecided) -> str:
+    """Return what became of a call that an approval rule asks about; with the way out where nobody could be asked."""
+    asks = f"`{one_line(event.rule)}` asks"
+    words = {
+        ApprovalAnswer.ONCE: f"allowed ({asks})",
+        ApprovalAnswer.RUN: f"allowed until the run ends ({asks})",
+        ApprovalAnswer.NO: f"refused ({asks})",
+        ApprovalAnswer.UNASKED: f"refused: {asks}, and there is no one to ask; to allow it: "
+        f"--approval 'allow {event.name}'",
+    }
+    return f"{event.agent}  {event.name} {words[event.answer]}"
 
 
 def unproven_words(no_key: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from explorer.cli.secrecy import keep_secret
+from explorer.cli.settings.approval_rules import TIGHTENING, joined_rules
 from explorer.cli.settings.layers import (
     NO_FLAGS,
     Flags,
@@ -130,15 +131,17 @@ def read_configuration(flags: Flags, environment: Mapping[str, str], folder: Pat
     below = [user_layer(user_file(environment)), machine_layer(environment)]
     taken, withheld = _of_folder(files, [*above, *below], is_trusted=is_trusted)
     withheld += refused_preset
-    layers = [*above, *taken, *below]
+    rules = joined_rules([*above, *taken, *below], is_trusted=is_trusted)
+    layers = rules.layers
     found, models = overlay(layer.values for layer in layers), overlay(layer.models for layer in layers)
     mcp = mcp_servers(files, user_file(environment), environment, is_trusted=is_trusted)
     withheld += mcp.withheld
     given = {**_of_environment(environment), **({"preset": preset.preset} if preset else {})}
+    given |= {TIGHTENING: rules.tightening} if rules.tightening else {}
     settings = settings_of(found, models).model_copy(update={**given, "mcp": dict(mcp.servers)})
     unread = tuple(name for name in files.variables if name in NETWORK_VARIABLES)
     unknown = (*_unknown_variables(environment, "environment"), *_unknown_variables(files.variables, ".env"))
-    values = with_ignored(values_of(settings, found, models), _ignored(withheld, unread))
+    values = with_ignored((*values_of(settings, found, models), *rules.rows), _ignored(withheld, unread))
     return Configuration(settings, values, unknown, files, is_trusted, withheld, unread)
 
 
@@ -364,7 +367,11 @@ def _only_roles(values: Sequence[str]) -> str:
     return values[0]
 
 
-JOINED: Mapping[str, Callable[[Sequence[str]], str]] = {"effort": ",".join, "roles_dir": _only_roles}
+JOINED: Mapping[str, Callable[[Sequence[str]], str]] = {
+    "effort": ",".join,
+    "approval_rules": "; ".join,
+    "roles_dir": _only_roles,
+}
 """Settings whose flag can be repeated, each with how its values become one."""
 
 

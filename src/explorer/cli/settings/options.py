@@ -64,6 +64,7 @@ class CommonOptions:
             help="A Python file with tools of your own; it runs as you. Repeatable.",
         ),
     ] = ()
+    approval: Annotated[tuple[str, ...], _flag("--approval")] = ()
     output_format: Annotated[
         OutputFormat,
         Parameter(

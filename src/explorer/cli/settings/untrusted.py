@@ -125,6 +125,8 @@ class _Judge:
     def takes(self, file: SettingsFile, name: str, raw: Raw) -> bool:
         """Return whether a value takes effect: one that changes nothing does, and not one that another goes before."""
         setting, current = setting_named(name), self.own.values.get(name)
+        if setting.without_trust is WithoutTrust.TIGHTENS:
+            return self._noted(name, raw, file.problem)
         if current and current.level in OVERRIDING:
             return False
         if value_or_default(setting, raw) == value_or_default(setting, current):
@@ -152,7 +154,7 @@ class _Judge:
     def _why_not(self, setting: Setting, raw: Raw) -> str:
         """Return why a value takes no effect; empty where it does."""
         match setting.without_trust:
-            case WithoutTrust.FULL:
+            case WithoutTrust.FULL | WithoutTrust.TIGHTENS:
                 why = ""
             case WithoutTrust.LOWERS:
                 own = value_or_default(setting, self.own.values.get(setting.name))
